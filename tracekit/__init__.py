@@ -1,0 +1,22 @@
+"""tracekit: a trace-driven, offline memory profiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracekit.replay.trace import Trace
+
+__version__ = "0.1.0"
+
+
+def open(path: str | Path) -> Trace:
+    """Open a trace: its image tables as arrays, its events as batches of columns.
+
+    Raises tracekit.formats.errors.TracekitError for a file that is no trace or is damaged.
+    """
+    # NumPy and Numba are for those who read traces, not for `import tracekit`.
+    from tracekit.replay.trace import Trace
+
+    return Trace(path)

@@ -1,0 +1,24 @@
+"""`python -m tracekit` and the `tracekit` executable.
+
+`tracekit cc` takes the compiler's place once for every file of a build, so it goes to the driver
+before click is imported; everything else is the command line of cli.py.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line in ``sys.argv``; return the exit status."""
+    if len(sys.argv) > 1 and sys.argv[1] in ("cc", "c++"):
+        from tracekit.recorder import driver
+
+        return driver.main(sys.argv[1], sys.argv[2:])
+    from tracekit import cli
+
+    return cli.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
