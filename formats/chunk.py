@@ -1,0 +1,84 @@
+"""CHNK payloads: the header and the seven columns of a piece of a stream (SPEC.md, "CHNK")."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+
+MAX_RECORDS = 1 << 23
+"""Records of a chunk, and words of a chunk, at most."""
+
+MAX_ARITY = 65_534
+"""Words of a record at most."""
+
+THREAD, SIGNAL_HANDLER = 0, 1
+"""Kinds of streams."""
+
+_HEADER = struct.Struct("<16I")
+_VERSION = 1
+
+
+class Columns(NamedTuple):
+    """The columns of a chunk in the order of the payload."""
+
+    d8: NDArray[np.uint64]
+    d4: NDArray[np.int32]
+    literals: NDArray[np.uint32]
+    d2: NDArray[np.int16]
+    symbols: NDArray[np.uint8]
+    codes: NDArray[np.uint8]
+    d1: NDArray[np.int8]
+
+
+COLUMN_TYPES: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("<u8", "<i4", "<u4", "<i2", "u1", "u1", "i1")))
+"""The dtype of each of the Columns."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of one stream: header fields, and columns that are read-only views of the payload."""
+
+    thread: int
+    kind: int
+    records: int
+    words: int
+    columns: Columns
+
+    @classmethod
+    def parse(cls, payload: bytes) -> Chunk:
+        """Read a CHNK payload. Raises TracekitError unless its counts agree with each other and with its length."""
+        if len(payload) < _HEADER.size:
+            raise _damaged("its header is cut short")
+        version, thread, kind, records, words, *counts = _HEADER.unpack_from(payload)[:12]
+        if version != _VERSION:
+            raise TracekitError(f"the chunk has version {version}; this tracekit reads version {_VERSION}")
+        if records > MAX_RECORDS or words > MAX_RECORDS:
+            raise _damaged(f"it claims {records} records and {words} words")
+        at, columns = _HEADER.size, []
+        if at + sum(count * dtype.itemsize for count, dtype in zip(counts, COLUMN_TYPES)) != len(payload):
+            raise _damaged("its columns do not fill it")
+        for count, dtype in zip(counts, COLUMN_TYPES):
+            columns.append(np.frombuffer(payload, dtype, count, at))
+            at += count * dtype.itemsize
+        chunk = cls(thread, kind, records, words, Columns(*columns))
+        d8, d4, literals, d2, symbols, codes, d1 = counts
+        if symbols != records or literals > records or codes > words or d1 + d2 + d4 + d8 > codes:
+            raise _damaged("its counts contradict each other")
+        return chunk
+
+    def build(self) -> bytes:
+        """The payload."""
+        counts = [len(column) for column in self.columns]
+        header = _HEADER.pack(_VERSION, self.thread, self.kind, self.records, self.words, *counts, 0, 0, 0, 0)
+        columns = cast(tuple[NDArray[Any], ...], self.columns)
+        return header + b"".join(column.astype(dtype).tobytes() for column, dtype in zip(columns, COLUMN_TYPES))
+
+
+def _damaged(what: str) -> TracekitError:
+    return TracekitError(f"the chunk contradicts itself ({what})")

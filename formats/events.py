@@ -1,0 +1,106 @@
+"""The event table: every record that a stream may hold and every event that replay may deliver.
+
+Two kinds of rows stand in one table, because most of them are both:
+
+* a *recorded* event is written by the runtime as a record of its own: the code, then ``words``
+  (64-bit words, in order). Codes stay below :data:`FIRST_PATH`; larger record ids name paths.
+* a *derived* event is computed by replay from path records and the program image
+  (PROMPT, Table 2: loads, stores, function and loop events).
+
+Replay delivers every event as one row of the columns ``kind`` (u1, the code), ``subject`` (u4),
+``address`` (u8) and ``size`` (u8); ``fields`` says what each column means for that event, an empty
+string that it is unused (zero). ``since`` is the format version that introduced the event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_PATH = 256
+"""Record ids below are event codes, ids from here on are path numbers (image.first_path + offset)."""
+
+NONE = 0xFFFF_FFFF
+"""The "no such row" value in every u4 column that holds an index."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of the event table; the column names ``subject``, ``address``, ``size`` are replay's."""
+
+    code: int
+    name: str
+    subject: str = ""
+    address: str = ""
+    size: str = ""
+    words: tuple[str, ...] = ()
+    since: int = 1
+    doc: str = ""
+
+
+# Tickets order events of all streams: one counter for the process, taken when the event happens
+# (after an allocation returns, before a deallocation begins).
+EVENTS: tuple[Event, ...] = (
+    # -- memory accesses (derived from paths) -------------------------------------------------
+    Event(1, "load", "instruction", "address", "size"),
+    Event(2, "store", "instruction", "address", "size"),
+    Event(3, "pointer_creation", "instruction", "address", "type"),
+    # -- objects ------------------------------------------------------------------------------
+    Event(4, "heap_alloc", "instruction", "address", "size", words=("ticket", "address", "size"),
+          doc="malloc family and operator new; instruction is the call open in instrumented code"),
+    Event(5, "heap_free", "instruction", "address", "size", words=("ticket", "address"),
+          doc="size is that of the object freed, 0 if its allocation was not seen"),
+    Event(6, "stack_alloc", "instruction", "address", "size"),
+    Event(7, "stack_free", "instruction", "address", "size"),
+    Event(8, "global_init", "object", "address", "size",
+          doc="one for each global of an image when the image is loaded"),
+    Event(9, "heap_realloc", "instruction", "address", "size",
+          words=("ticket", "old_address", "address", "size"),
+          doc="recorded only; replay delivers it as heap_alloc, load, store and heap_free "
+              "(moved), or as heap_free of the tail or heap_alloc of it (in place)"),
+    # -- context (derived from paths) ---------------------------------------------------------
+    Event(10, "function_entry", "function", "", "call",
+          doc="call is the instruction of the call site, NONE at a root"),
+    Event(11, "function_exit", "function", "", "unwound",
+          doc="unwound is 1 if the frame ended by longjmp or an exception"),
+    Event(12, "loop_invocation", "loop"),
+    Event(13, "loop_iteration", "loop", doc="from the second visit of the header on"),
+    Event(14, "loop_exit", "loop", "", "partial",
+          doc="partial is 1 if the last visit of the header only tested and left"),
+    Event(15, "external_call", "instruction",
+          doc="a call returned without entering instrumented code, and its effects are unknown"),
+    # -- library accesses: made by code that was not instrumented, for the open call -----------
+    Event(16, "library_load", "instruction", "address", "size", words=("address", "size"),
+          doc="recorded only; delivered as load with the call as instruction"),
+    Event(17, "library_store", "instruction", "address", "size", words=("address", "size"),
+          doc="recorded only; delivered as store with the call as instruction"),
+    # -- process, threads, signals, images -----------------------------------------------------
+    Event(20, "program_start", "", "", "process", words=("ticket", "process")),
+    Event(21, "program_end", "", "", "status", words=("ticket", "status")),
+    Event(22, "thread_start", "stream", words=("ticket", "stream")),
+    Event(23, "thread_exit", "stream", words=("ticket", "stream")),
+    Event(24, "thread_create", "stream", words=("ticket", "stream"),
+          doc="stream is the one that the new thread will write"),
+    Event(25, "thread_join", "stream", words=("ticket", "stream")),
+    Event(26, "lock", "", "address", words=("ticket", "address")),
+    Event(27, "unlock", "", "address", words=("ticket", "address")),
+    Event(28, "barrier", "", "address", words=("ticket", "address")),
+    Event(29, "fork", "", "", "process", words=("ticket", "process")),
+    Event(30, "exec", words=("ticket",)),
+    Event(31, "signal_enter", "signal", words=("signal",),
+          doc="begins a handler's run, on the handler's own stream"),
+    Event(32, "signal_leave", "signal", "", "abnormal", words=("signal", "abnormal"),
+          doc="abnormal is 1 if the handler was left by siglongjmp or an exception"),
+    Event(33, "image_load", "image", words=("ticket", "image")),
+    Event(34, "image_unload", "image", words=("ticket", "image")),
+    Event(35, "dropped", words=(),
+          doc="records of an unfinished region were dropped (siglongjmp, cancellation)"),
+    Event(36, "window_open", words=("ticket",)),
+    Event(37, "window_close", words=("ticket",)),
+)
+
+BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}
+BY_CODE: dict[int, Event] = {event.code: event for event in EVENTS}
+CODE: dict[str, int] = {event.name: event.code for event in EVENTS}
+
+RECORDED: frozenset[int] = frozenset(event.code for event in EVENTS if event.words or event.name == "dropped")
+"""Codes of the events that may stand in a stream; the others are only derived."""

@@ -1,0 +1,200 @@
+"""The program image: the static tables that let a reader derive events from path records.
+
+The compiler pass writes one *unit* for each translation unit: a header, a directory and tables of
+fixed-width little-endian rows (SPEC.md, "Image tables"). Every index in a row counts rows of the
+same unit's tables; every string is an offset into the unit's ``strings`` table (offset 0 is the
+empty string). :data:`NONE` stands where there is nothing to point to.
+
+The dtypes below are the one definition of these rows; ``cheader.py`` turns them into the C structs
+that pass and runtime fill in.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+import numpy as np
+
+UNIT_MAGIC = b"TKUNIT\0\0"
+UNIT_VERSION = 1
+
+
+class OpKind(IntEnum):
+    """What an operation does; LOAD to SET are memory accesses."""
+
+    LOAD = 1
+    STORE = 2
+    ATOMIC = 3  # read-modify-write: a load and a store of the same bytes
+    COPY_FROM = 4  # the source of a bulk copy or move; its size is the length of the copy
+    COPY_TO = 5  # the row after COPY_FROM: same instruction, same size
+    SET = 6
+    CALL = 7  # `base` is a row of `calls`; records nothing; ends its block unless it cannot re-enter
+    STACK_ALLOC = 8  # a stack object begins (alloca, or its lifetime); it ends with its frame at the latest
+    STACK_FREE = 9  # its lifetime ends
+    POINTER = 10  # a pointer is created (records its value)
+    BASE = 11  # records a value into a register of the frame; no event
+    FRAME = 12  # records the address that names this activation (functions control may land in)
+    LANDING = 13  # records the FRAME address of the activation that control landed in
+
+
+class OpFlag(IntFlag):
+    """Flags of an operation."""
+
+    VOLATILE = 1
+    ATOMIC = 2
+    DYNAMIC_SIZE = 4  # the size in bytes is a recorded word, after the address; 0: no access (a lane masked out)
+    VALUE = 8  # the bits loaded or stored are recorded, ceil(size / 8) words, after address and size
+    LIBRARY = 16  # a library function that the pass knows (strlen, ...), not an instruction
+
+
+class Base(IntEnum):
+    """How an operation's address is known: base + offset + sum(stride * iteration) over `terms`."""
+
+    RECORDED = 0  # the address is the next recorded word
+    REGISTER = 1  # `base` is a register of the frame
+    GLOBAL = 2  # `base` is a row of `globals`
+    STACK = 3  # `base` is an operation STACK_ALLOC of the same function
+    ABSOLUTE = 4  # no base: offset is the address
+    NO_ADDRESS = 5  # the operation has none (CALL)
+
+
+class TypeClass(IntEnum):
+    """The class of the value that an operation moves."""
+
+    UNKNOWN = 0
+    INTEGER = 1
+    FLOAT = 2
+    POINTER = 3
+    VECTOR = 4
+    AGGREGATE = 5
+
+
+class BlockFlag(IntFlag):
+    """Flags of a block; a block here is a basic block's segment between calls."""
+
+    ENTRY = 1  # begins an activation of its function
+    CONTINUES = 2  # follows, in its basic block or at an invoke's normal edge, the call `continues`
+    LOOP_HEADER = 4  # first segment of the header of its loop
+    LANDING = 8  # control may arrive here by unwinding or a second return of setjmp
+    RETURNS = 16  # ends by leaving the function
+    TAIL_CALL = 32  # ends with a call whose return leaves this function too
+    LATCH = 64  # has a back edge to the header of its loop
+
+
+class FunctionFlag(IntFlag):
+    """Flags of a function."""
+
+    ADDRESS_TAKEN = 1
+    LOCAL = 2  # internal linkage: its name binds in this unit only
+    VARARGS = 4
+    RETURNS_TWICE = 8  # calls setjmp or its like
+
+
+class CallFlag(IntFlag):
+    """Flags of a call site."""
+
+    INDIRECT = 1
+    MAY_CALL_BACK = 2  # an external callee that may enter instrumented code
+    PURE = 4  # touches no memory but what the pass records, does no input or output
+    NO_RETURN = 8
+    ALLOCATES = 16  # allocation or deallocation function
+    RETURNS_TWICE = 32
+    TAIL = 64  # kept a tail call: no record follows its return
+    INLINE_ASM = 128  # its memory operands are not seen
+
+
+class LoopFlag(IntFlag):
+    """Flags of a loop."""
+
+    COUNTABLE = 1  # trip count computable at entry, and a single exit
+    EXITS_ON_DATA = 2  # an exit depends on loaded data or on a call
+    EXITS_EARLY = 4  # break, return, goto: an exit besides the loop's own test
+    TESTS_AT_HEADER = 8  # the header may leave the loop and is not a latch (while form)
+
+
+class PhiKind(IntEnum):
+    """What the value that a loop header's phi carries from iteration to iteration is."""
+
+    INDUCTION = 1
+    REDUCTION = 2
+    RECURRENCE = 3
+
+
+class EdgeKind(IntEnum):
+    """An edge of the program dependence graph within a function."""
+
+    REGISTER = 1
+    CONTROL = 2
+
+
+class NodeKind(IntEnum):
+    """An end of such an edge."""
+
+    OP = 1  # row of `ops`: memory access or call
+    PHI = 2  # row of `phis`
+    BRANCH = 3  # row of `blocks`: the block that ends with the branch
+
+
+class GlobalFlag(IntFlag):
+    """Flags of a global variable."""
+
+    CONSTANT = 1
+    THREAD_LOCAL = 2
+    LOCAL = 4
+
+
+TABLES: dict[str, list[tuple[str, str]]] = {
+    # NUL-terminated UTF-8; the first byte is NUL
+    "strings": [("byte", "u1")],
+    # one row: the unit itself
+    "unit": [("source", "u4"), ("producer", "u4"), ("target", "u4"), ("at", "u4")],
+    "sources": [("path", "u4"), ("md5", "u4")],  # md5: hex string or 0
+    # function: source-level name of the scope; inlined_at: row of locations or NONE
+    "locations": [("source", "u4"), ("line", "u4"), ("column", "u4"), ("function", "u4"),
+                  ("inlined_at", "u4")],
+    # name: linkage name. The rows of a function's paths, blocks, ops, loops and edges are contiguous.
+    "functions": [("name", "u4"), ("source_name", "u4"), ("signature", "u4"), ("location", "u4"),
+                  ("flags", "u4"), ("first_path", "u4"), ("paths", "u4"), ("first_block", "u4"),
+                  ("blocks", "u4"), ("first_op", "u4"), ("ops", "u4"), ("first_loop", "u4"),
+                  ("loops", "u4"), ("first_edge", "u4"), ("edges", "u4"), ("registers", "u4")],
+    # words: how many words follow the id. first: row of path_blocks
+    "paths": [("first", "u4"), ("blocks", "u4"), ("words", "u4")],
+    "path_blocks": [("block", "u4")],
+    # loop: innermost, or NONE. call: the row of ops of the call that ends the block, or NONE.
+    # continues: the row of ops of the call that this block follows, or NONE.
+    "blocks": [("function", "u4"), ("loop", "u4"), ("first_op", "u4"), ("ops", "u4"),
+               ("flags", "u4"), ("call", "u4"), ("continues", "u4"), ("location", "u4")],
+    # base: what `base_kind` says. defines: the register that the recorded word sets, or NONE.
+    "ops": [("size", "u8"), ("offset", "i8"), ("location", "u4"), ("base", "u4"),
+            ("first_term", "u4"), ("defines", "u4"), ("terms", "u2"), ("kind", "u1"), ("flags", "u1"),
+            ("type_class", "u1"), ("base_kind", "u1"), ("reserved", "u2"), ("name", "u4")],
+    # an affine term: (stride + value of stride_register if not NONE) * iteration of loop
+    "terms": [("stride", "i8"), ("loop", "u4"), ("stride_register", "u4")],
+    # callee: linkage name, or 0 if indirect. first_target: rows of call_targets, functions passed as arguments
+    "calls": [("callee", "u4"), ("signature", "u4"), ("flags", "u4"), ("first_target", "u4"),
+              ("targets", "u4"), ("op", "u4"), ("block", "u4")],
+    "call_targets": [("name", "u4")],
+    # header: row of blocks. depth from 1. location: of the loop statement; end_line: last line inside
+    "loops": [("function", "u4"), ("header", "u4"), ("parent", "u4"), ("depth", "u4"),
+              ("location", "u4"), ("end_line", "u4"), ("flags", "u4"), ("first_phi", "u4"),
+              ("phis", "u4"), ("first_exit", "u4"), ("exits", "u4")],
+    # exit edges, from a block inside to one outside
+    "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
+    # operator: "+", "*", "&", "|", "^", "min", "max" or 0. name: of the variable, or 0
+    "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
+    "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"),
+              ("from", "u4"), ("to", "u4")],
+    # load-operator-store: rows of ops, same address
+    "updates": [("load", "u4"), ("store", "u4"), ("operator", "u4")],
+    # size in bytes
+    "globals": [("size", "u8"), ("name", "u4"), ("source_name", "u4"), ("type", "u4"),
+                ("flags", "u4"), ("location", "u4"), ("reserved", "u4")],
+    # functions that this unit only declares and takes the address of, by linkage name
+    "address_taken": [("name", "u4")],
+}
+"""Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
+
+DTYPES: dict[str, np.dtype] = {
+    name: np.dtype([(field, "<" + kind) for field, kind in fields]) for name, fields in TABLES.items()
+}
+"""Name of a table -> its NumPy row dtype."""

@@ -1,0 +1,47 @@
+"""The decoded records of a trace, batch by batch, stream by stream: what replay reads (imports Numba)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.reader import TraceReader
+from tracekit.formats.stream import Decoder
+
+Records = tuple[NDArray[np.uint32], NDArray[np.uint64]]
+"""Record ids (u4), and the words (u8) of all of them one after another."""
+
+
+class RecordSource:
+    """The records of a trace.
+
+    arity: (ids) u4, words of each record id, NONE for ids that no record may have (``Program.arity``).
+    """
+
+    def __init__(self, reader: TraceReader, arity: NDArray[np.uint32]) -> None:
+        self._reader = reader
+        self._arity = arity
+
+    def streams(self) -> Sequence[int]:
+        """The numbers of the streams, ascending."""
+        return self._reader.streams()
+
+    def records(self, stream: int) -> Iterator[Records]:
+        """Batches of whole records of a stream, in order; the arrays are overwritten by the next batch.
+
+        Several streams may be read in turns. Raises TracekitError that names the frame if a chunk is damaged.
+        """
+        decoder = Decoder(self._arity)
+        for frame in self._reader.chunk_frames(stream):
+            decoder.start(self._reader.chunk(frame))
+            while True:
+                try:
+                    batch = decoder.batch()
+                except TracekitError as error:
+                    raise TracekitError(f"The trace is damaged: {frame}: {error}.") from None
+                if batch is None:
+                    break
+                yield batch

@@ -1,0 +1,111 @@
+"""Image tables of one translation unit: from their bytes and back (SPEC.md, "Image tables")."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.image import DTYPES, UNIT_MAGIC, UNIT_VERSION
+
+Rows = NDArray[Any]
+"""A table: a structured array with one of ``image.DTYPES``."""
+
+_HEADER = struct.Struct("<8sIIQ")
+_DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u4"), ("rows", "<u8"), ("offset", "<u8")])
+_NAMES = tuple(DTYPES)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The tables of one translation unit by name; every table of ``image.TABLES`` is there, read-only.
+
+    ``hash`` names the unit: BLAKE2b-64 over its bytes, in hex.
+    """
+
+    tables: Mapping[str, Rows]
+    hash: str
+
+    @classmethod
+    def parse(cls, data: bytes) -> Unit:
+        """Read a unit. Tables that this version does not know and fields at the end of longer rows are skipped.
+
+        What a row refers to is not looked at here (``replay.program`` checks all references of a trace at once).
+        Raises TracekitError if header, directory or strings are damaged.
+        """
+        if len(data) < _HEADER.size:
+            raise _damaged("its header is cut short")
+        magic, version, count, size = _HEADER.unpack_from(data)
+        if magic != UNIT_MAGIC:
+            raise _damaged("they do not begin with their magic")
+        if version != UNIT_VERSION:
+            raise TracekitError(f"The trace's image tables have version {version}; this tracekit reads version "
+                                f"{UNIT_VERSION}: install a newer one.")
+        if size != len(data) or count > (len(data) - _HEADER.size) // _DIRECTORY.itemsize:
+            raise _damaged("their size contradicts their header")
+        tables = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
+        seen: set[int] = set()
+        for row in np.frombuffer(data, _DIRECTORY, count, _HEADER.size):
+            number = int(row["id"])
+            if number in seen:
+                raise _damaged(f"table {number} stands there twice")
+            seen.add(number)
+            if number < len(_NAMES):
+                tables[_NAMES[number]] = _table(data, _NAMES[number], row)
+        strings = tables["strings"]["byte"]
+        if len(strings) == 0 or strings[0] != 0 or strings[-1] != 0:
+            raise _damaged("their strings are not terminated")
+        if len(tables["unit"]) != 1:
+            raise _damaged("they do not describe one unit")
+        for table in tables.values():
+            table.flags.writeable = False
+        return cls(tables, hashlib.blake2b(data, digest_size=8).hexdigest())
+
+    @staticmethod
+    def build(tables: Mapping[str, Rows]) -> bytes:
+        """The bytes of a unit with `tables`, each a structured array with its ``image.DTYPES`` row (or wider rows)."""
+        offset = _padded(_HEADER.size + _DIRECTORY.itemsize * len(tables))
+        directory = np.zeros(len(tables), _DIRECTORY)
+        parts: list[bytes] = []
+        for row, (name, table) in zip(directory, tables.items()):
+            data = np.ascontiguousarray(table).tobytes()
+            row["id"], row["row_bytes"] = _NAMES.index(name), table.dtype.itemsize
+            row["rows"], row["offset"] = len(table), offset
+            parts.append(data.ljust(_padded(len(data)), b"\0"))
+            offset += len(parts[-1])
+        header = _HEADER.pack(UNIT_MAGIC, UNIT_VERSION, len(tables), offset)
+        front = header + directory.tobytes()
+        return front.ljust(_padded(len(front)), b"\0") + b"".join(parts)
+
+    def text(self, offset: int) -> str:
+        """The string at `offset` of the unit's strings. Raises TracekitError if it lies outside."""
+        data = self.tables["strings"]["byte"].tobytes()
+        if offset >= len(data):
+            raise _damaged("a string lies outside")
+        return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+def _table(data: bytes, name: str, row: Any) -> Rows:
+    """The rows of one table, the fields that this version knows."""
+    dtype = DTYPES[name]
+    row_bytes, rows, offset = int(row["row_bytes"]), int(row["rows"]), int(row["offset"])
+    if row_bytes < dtype.itemsize or offset % 8 or offset > len(data) or rows > (len(data) - offset) // row_bytes:
+        raise _damaged(f"table {name} lies outside")
+    if row_bytes == dtype.itemsize:
+        return np.frombuffer(data, dtype, rows, offset).copy() if rows else np.empty(0, dtype)
+    known = np.frombuffer(data, np.uint8, rows * row_bytes, offset).reshape(rows, row_bytes)[:, : dtype.itemsize]
+    return np.ascontiguousarray(known).view(dtype).reshape(rows)
+
+
+def _padded(size: int) -> int:
+    return size + -size % 8
+
+
+def _damaged(what: str) -> TracekitError:
+    return TracekitError(f"The trace's image tables are damaged: {what}. Record it again.")
