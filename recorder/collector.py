@@ -1,0 +1,299 @@
+"""The collector: the process that empties the pool, encodes, compresses, and writes the trace.
+
+It outlives the traced program, however that ends, and is told by ``record`` how it ended. One thread encodes (in C,
+without the GIL) while another compresses and writes. If the trace cannot be written any further, the pool is turned to
+discard, the program goes on, and the trace is closed where it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
+from tracekit.formats.imageframe import build_image
+from tracekit.formats.unit import Unit
+from tracekit.formats.writer import TraceWriter
+from tracekit.recorder.encoder import Chunk, Encoder
+from tracekit.recorder.imagefacts import PathFacts, path_facts
+from tracekit.recorder.native import Drained
+from tracekit.recorder.pool import Pool
+
+CHUNK_AGE = 1.0
+"""Seconds after which a chunk is written though it is not complete."""
+
+QUEUE = 3
+"""Chunks that may wait to be compressed; then the encoder waits, then the pool fills, then the program waits."""
+
+
+@dataclass
+class Ending:
+    """How the program ended, as `record` tells it: exit status or signal number (else None), and seconds it ran."""
+
+    status: int | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Outcome:
+    """What became of the trace, as the collector tells `record`; ``failure``: why it is cut, a clause."""
+
+    attached: bool = False
+    accesses: int = 0
+    file_bytes: int = 0
+    unknown: int = 0
+    unrecorded: int = 0
+    images_lost: int = 0
+    waited: float = 0.0
+    failure: str = ""
+    complete: bool = False
+    totals: dict[str, int] = field(default_factory=dict)
+
+
+class WholeFile:
+    """An unbuffered file whose writes are whole or raise, and that can be cut back to its last whole frame."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Write all of it."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is buffered."""
+
+    def cut(self, size: int) -> None:
+        """Drop what stands behind the first ``size`` bytes."""
+        os.ftruncate(self._descriptor, size)
+        os.lseek(self._descriptor, size, os.SEEK_SET)
+
+    def close(self) -> None:
+        """Make it durable, then close it."""
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)
+
+
+class Collector:
+    """Everything between a pool and a trace file. ``run`` returns when the program is gone and the trace closed."""
+
+    def __init__(self, pool: Pool, descriptor: int, meta: Mapping[str, Any], with_sources: bool = False,
+                 progress: bool = False) -> None:
+        """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables."""
+        self._pool = pool
+        self._meta = dict(meta)
+        self._with_sources = with_sources
+        self._progress = progress
+        self._file = WholeFile(descriptor)
+        self._writer = TraceWriter(cast(BinaryIO, self._file))
+        self._encoder = Encoder(buffer_words=pool.buffer_words)
+        self._facts: list[PathFacts] = []
+        self._sources: dict[str, bytes] = {}
+        self._failure = ""
+        self._chunks: queue.Queue[Chunk | None] = queue.Queue(QUEUE)
+        self._began = time.monotonic()
+
+    def run(self, control: BinaryIO) -> Outcome:
+        """Collect until the program is gone; ``control`` then yields an Ending as JSON (or ends: `record` is gone)."""
+        compressor = threading.Thread(target=self._compress, name="compress")
+        compressor.start()
+        try:
+            self._collect()
+        except TracekitError as error:
+            self._fail(str(error))
+        finally:
+            self._chunks.put(None)
+            compressor.join()
+        ending = Ending(**json.loads(control.readline() or b"{}"))
+        outcome = self._outcome()
+        if not outcome.attached:
+            return outcome
+        self._close(ending, outcome)
+        outcome.failure = self._failure
+        outcome.file_bytes = self._writer.bytes_written
+        return outcome
+
+    # -- encoding --------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        flushed = shown = time.monotonic()
+        parent = os.getppid()
+        while not self._failure:
+            drained, chunk = self._encoder.drain(self._pool, CHUNK_AGE / 2)
+            if drained == Drained.ALL:
+                break
+            if drained == Drained.IMAGE:
+                self._add_image(len(self._facts))
+            if chunk:
+                self._chunks.put(chunk)
+            now = time.monotonic()
+            if now - flushed >= CHUNK_AGE / 2:
+                flushed = now
+                self._put_all(CHUNK_AGE)
+                self._watch_record(parent)
+            if self._progress and now - shown >= 1.0:
+                shown = now
+                self._show_progress()
+        self._put_all(0.0)
+
+    def _put_all(self, age: float) -> None:
+        for chunk in self._encoder.unfinished(age):
+            self._chunks.put(chunk)
+
+    def _add_image(self, number: int) -> None:
+        image = self._pool.image(number)
+        units = [Unit.parse(unit) for unit in image.units]
+        facts = path_facts(image, units)
+        first_path = self._encoder.add_image(image.low, facts.words, image.loaded)
+        self._facts.append(facts)
+        if number == 0:
+            self._complete_meta(units)
+        rows = image.functions[["unit", "function", "first"]]
+        payload = build_image(number, first_path, image.span, image.name, image.units, rows, image.globals)
+        self._write(partial(self._writer.image, number, payload))
+        if self._with_sources:
+            self._note_sources(units)
+
+    def _complete_meta(self, units: list[Unit]) -> None:
+        for unit in units[:1]:
+            row = unit.tables["unit"][0]
+            self._meta["compiler"] = unit.text(int(row["producer"]))
+            self._meta["target"] = unit.text(int(row["target"]))
+        self._write(partial(self._writer.meta, self._meta))
+
+    def _note_sources(self, units: list[Unit]) -> None:
+        for unit in units:
+            for row in unit.tables["sources"]:
+                name = unit.text(int(row["path"]))
+                if name not in self._sources and os.path.isfile(name):
+                    self._sources[name] = Path(name).read_bytes()
+
+    def _watch_record(self, parent: int) -> None:
+        """If `record` was killed, nobody will say that the program is gone: look for it."""
+        if os.getppid() == parent:
+            return
+        owner = self._pool.status().owner
+        try:
+            if owner:
+                os.kill(owner, 0)
+        except ProcessLookupError:
+            owner = 0
+        if not owner:
+            self._pool.say_exited()
+
+    def _show_progress(self) -> None:
+        counts = int(self._encoder.counts().sum())
+        rate = counts / (time.monotonic() - self._began)
+        written = self._writer.bytes_written
+        print(f"\rtracekit: {counts / 1e6:.0f} M records, {written / 1e6:.1f} MB, {rate / 1e6:.1f} M/s \x1b[K",
+              end="", file=sys.stderr, flush=True)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def _compress(self) -> None:
+        """The second thread: compress and write chunks until None comes."""
+        while chunk := self._chunks.get():
+            self._write(partial(self._writer.chunk, *chunk))
+
+    def _write(self, action: Callable[[], None]) -> None:
+        """Write frames; the first failure cuts the trace to its last whole frame and ends the recording."""
+        if self._failure:
+            return
+        try:
+            action()
+        except OSError as error:
+            self._fail(error.strerror or str(error))
+            self._file.cut(self._writer.bytes_written)
+
+    def _fail(self, reason: str) -> None:
+        self._failure = self._failure or reason
+        self._pool.discard()
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _outcome(self) -> Outcome:
+        status = self._pool.status()
+        totals = self._totals()
+        return Outcome(
+            attached=bool(self._facts), accesses=totals["accesses"], unknown=self._encoder.unknown(),
+            unrecorded=status.unrecorded, images_lost=status.images_lost, waited=status.waited / 1e9, totals=totals,
+        )
+
+    def _totals(self) -> dict[str, int]:
+        counts = self._encoder.counts().astype(np.int64)
+        paths = counts[FIRST_PATH:]
+        words, blocks, loads, stores = (
+            np.concatenate([np.zeros(0, np.int64), *(getattr(facts, name).astype(np.int64) for facts in self._facts)])
+            for name in ("words", "blocks", "loads", "stores")
+        )
+        event_words = sum(int(counts[code]) * len(BY_CODE[code].words) for code in RECORDED)
+        total = {
+            "path_records": int(paths.sum()),
+            "blocks": int(paths @ blocks),
+            "words": int(paths @ words) + event_words,
+            "loads": int(paths @ loads) + int(counts[CODE["library_load"]]),
+            "stores": int(paths @ stores) + int(counts[CODE["library_store"]]),
+            "events": int(counts[:FIRST_PATH].sum()),
+        }
+        total["accesses"] = total["loads"] + total["stores"]
+        total["raw_bytes"] = 8 * (total["path_records"] + total["events"] + total["words"])
+        return total
+
+    def _close(self, ending: Ending, outcome: Outcome) -> None:
+        """DONE and the seek table; also on a full disk, if the room that the cut made suffices."""
+        status = self._pool.status()
+        # Of a trace that was cut, nobody counted what was written.
+        totals = {} if self._failure else {"totals": outcome.totals}
+        done = {**asdict(ending), **totals, "streams": status.streams, "images": len(self._facts),
+                "seconds_waited": round(outcome.waited, 6), "waits": status.waits, "unknown_words": outcome.unknown,
+                "unrecorded": outcome.unrecorded, "images_lost": outcome.images_lost, "cut": self._failure}
+        try:
+            if self._sources and not self._failure:
+                self._writer.sources(self._sources)
+            self._writer.done(done)
+            self._writer.close()
+            outcome.complete = True
+        except OSError as error:
+            self._failure = self._failure or error.strerror or str(error)
+            self._file.cut(self._writer.bytes_written)
+        self._file.close()
+
+
+def collect(pool: Pool, descriptor: int, meta: Mapping[str, Any], control: int, result: int, with_sources: bool = False,
+            progress: bool = False) -> None:
+    """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
+    status = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        pool.adopt()
+        with open(control, "rb") as stream:
+            outcome = Collector(pool, descriptor, meta, with_sources, progress).run(stream)
+        os.write(result, json.dumps(asdict(outcome)).encode())
+        status = 0
+    except BaseException as error:  # a bug: the program must not wait for a collector that is gone
+        pool.discard()
+        os.write(result, json.dumps({"failure": f"the collector failed: {error!r}"}).encode())
+        if os.environ.get("TRACEKIT_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+    finally:
+        os._exit(status)

@@ -1,0 +1,145 @@
+"""`tracekit cc` and `tracekit c++`: clang with the pass, taking the compiler's place in any build.
+
+The command line goes to clang untouched, with what instrumenting needs added; then this process
+becomes clang, so that output, exit status and signals are the compiler's own. It is started once
+for each file of a build: keep the imports light.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder import commandline, toolchain, versionscript
+from tracekit.recorder.commandline import CommandLine
+
+AT = ("source", "machine")
+RECORD = ("blocks",)
+
+# The pass runs where loops and calls are still those of the source (design: "Where the pass runs").
+# What the optimiser does to them before that point is switched off: unrolling and peeling, loops
+# turned into memset and memcpy, recursion turned into loops, loops doubled by unswitching (-O3).
+_SOURCE_OPTIONS = ("-fno-unroll-loops",)
+_SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0")
+
+_HELP = """\
+Usage: tracekit cc  [--at=source|machine] [--record=blocks] <clang's options and files>
+       tracekit c++ [--at=source|machine] [--record=blocks] <clang's options and files>
+
+Compiles and links with clang, instrumented for `tracekit record`. Takes the compiler's
+place in a build:  CC="tracekit cc" CXX="tracekit c++" make
+(where only one word will do, as in CMake: tracekit-cc, tracekit-c++)
+
+  --at=source      record loops and calls as the source has them (default)
+  --at=machine     record what is left after all optimisation
+  --record=blocks  one record for each basic block (the only recorder so far)
+
+Everything else goes to {clang}; see `{clang} --help`.
+TRACEKIT_CLANG names another clang to use.
+"""
+
+
+def main(name: str, words: Sequence[str]) -> int:
+    """Run ``tracekit NAME WORDS`` (NAME is cc or c++): become clang, or return an exit status."""
+    try:
+        if not words or words[0] == "--help":
+            return _help(failed=not words)
+        clang, arguments, settings = command(name, words)
+    except TracekitError as error:
+        print(f"tracekit: {error}", file=sys.stderr)
+        return 1
+    sys.stdout.flush()
+    try:
+        os.execve(clang, arguments, {**os.environ, "TRACEKIT_PASS": settings})
+    except OSError as error:
+        print(f"tracekit: {clang} could not be started: {error.strerror}", file=sys.stderr)
+    return 1
+
+
+def main_cc() -> int:
+    """The executable tracekit-cc."""
+    return main("cc", sys.argv[1:])
+
+
+def main_cxx() -> int:
+    """The executable tracekit-c++."""
+    return main("c++", sys.argv[1:])
+
+
+def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
+    """The clang to run, its whole command line, and the value of TRACEKIT_PASS.
+
+    Builds the pass and the runtime if they are needed and not there. Raises TracekitError if that
+    fails, or for a wrong value of an option of ours.
+    """
+    at, record, words = _own_options(words)
+    wanted = commandline.read(words)
+    clang = toolchain.find_clang()
+    arguments = [clang.path] if name == "cc" else [clang.path, "--driver-mode=g++"]
+    if wanted.links and not wanted.relocatable:
+        arguments += _link_options(wanted, clang)
+        words = versionscript.export_state(words)
+    before, after = _split_at_dashes(words)
+    arguments += before
+    if wanted.compiles:
+        # Some of them are for one stage of a command that may have no such stage (-c x.s y.c).
+        arguments += ["--start-no-unused-arguments", *_compile_options(wanted, at, clang), "--end-no-unused-arguments"]
+    return clang.path, arguments + after, f"at={at},record={record}"
+
+
+def _own_options(words: Sequence[str]) -> tuple[str, str, list[str]]:
+    """(--at, --record, all other words)."""
+    values = {"--at": AT[0], "--record": RECORD[0]}
+    rest: list[str] = []
+    for position, word in enumerate(words):
+        option, _, value = word.partition("=")
+        if word == "--":
+            rest += words[position:]
+            break
+        if option not in values:
+            rest.append(word)
+            continue
+        known = AT if option == "--at" else RECORD
+        if value not in known:
+            raise TracekitError(f"{option} takes one of: {', '.join(f'{option}={choice}' for choice in known)}")
+        values[option] = value
+    return values["--at"], values["--record"], rest
+
+
+def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before a `--`, after which there are only file names, and the rest."""
+    position = words.index("--") if "--" in words else len(words)
+    return words[:position], words[position:]
+
+
+def _compile_options(wanted: CommandLine, at: str, clang: toolchain.Clang) -> list[str]:
+    options = [f"-fpass-plugin={toolchain.pass_plugin(clang)}"]
+    if not wanted.debug:
+        options.append("-gline-tables-only")
+    if at == "source":
+        options += _SOURCE_OPTIONS
+        if not wanted.tail_recursion:
+            options.append("-fno-optimize-sibling-calls")
+        for option in _SOURCE_LLVM_OPTIONS:
+            if option.lstrip("-").split("=")[0] not in wanted.llvm_options:
+                options += ["-mllvm", option]
+    return options
+
+
+def _link_options(wanted: CommandLine, clang: toolchain.Clang) -> list[str]:
+    """They stand before the user's words: after an `-x c` the stub would be taken for C."""
+    options = [toolchain.runtime_file("stub.o", clang)]
+    if not wanted.shared and not wanted.static:
+        options.append(f"-Wl,--export-dynamic-symbol={versionscript.STATE}")
+    return options
+
+
+def _help(failed: bool) -> int:
+    try:
+        clang = os.path.basename(toolchain.find_clang().path)
+    except TracekitError:
+        clang = "clang"
+    print(_HELP.format(clang=clang), end="", file=sys.stderr if failed else sys.stdout)
+    return 1 if failed else 0

@@ -1,0 +1,89 @@
+"""Whether an executable holds instrumented code, read from its ELF section headers."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+from pathlib import Path
+from typing import BinaryIO
+
+MARK = b"tk_functions"
+"""The section that every instrumented image has; strip keeps it."""
+
+_PT_INTERP = 3
+
+
+def is_elf(path: str) -> bool:
+    """Whether the file begins as an ELF file does (a script does not)."""
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def holds_instrumented_code(path: str) -> bool:
+    """Whether the ELF file, or a library that the dynamic linker would load with it, has instrumented functions.
+
+    A file that is not a 64-bit little-endian ELF file with section headers has none.
+    """
+    return _has_mark(path) or any(_has_mark(library) for library in _libraries(path))
+
+
+def is_static(path: str) -> bool:
+    """Whether the ELF file is an executable that no dynamic linker loads, so that nothing can be preloaded into it."""
+    try:
+        return not _interpreter(path)
+    except (OSError, struct.error):
+        return False
+
+
+def _has_mark(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return MARK in _section_names(file)
+    except (OSError, struct.error):
+        return False
+
+
+def _header(file: BinaryIO) -> tuple[int, ...]:
+    file.seek(0)
+    head = file.read(64)
+    if head[:6] != b"\x7fELF\x02\x01":
+        raise struct.error("not a 64-bit little-endian ELF file")
+    return struct.unpack("<HHIQQQIHHHHHH", head[16:])
+
+
+def _section_names(file: BinaryIO) -> list[bytes]:
+    _, _, _, _, _, offset, _, _, _, _, size, count, strings = _header(file)
+    file.seek(offset)
+    rows = [struct.unpack_from("<IIQQQQ", file.read(size)) for _ in range(count)]
+    if not rows:
+        return []
+    file.seek(rows[strings][4])
+    names = file.read(rows[strings][5])
+    return [names[row[0] : names.find(b"\0", row[0])] for row in rows]
+
+
+def _interpreter(path: str) -> str:
+    """The dynamic linker that the executable names, empty if it is static."""
+    with open(path, "rb") as file:
+        _, _, _, _, offset, _, _, _, size, count, _, _, _ = _header(file)
+        for row in range(count):
+            file.seek(offset + row * size)
+            kind, _, at, _, _, length = struct.unpack_from("<IIQQQQ", file.read(size))
+            if kind == _PT_INTERP:
+                file.seek(at)
+                return file.read(length).rstrip(b"\0").decode()
+    return ""
+
+
+def _libraries(path: str) -> list[str]:
+    """What the dynamic linker would load with the executable; asked of it, because only it knows all its rules."""
+    try:
+        interpreter = _interpreter(path)
+        if not interpreter:
+            return []
+        listing = subprocess.run([interpreter, "--list", path], capture_output=True, text=True, timeout=30).stdout
+    except (OSError, struct.error, subprocess.SubprocessError):
+        return []
+    words = [word for line in listing.splitlines() for word in line.split() if word.startswith("/")]
+    return [word for word in dict.fromkeys(words) if os.path.exists(Path(word))]

@@ -1,0 +1,77 @@
+"""libtracekit-encoder.so through ctypes: the prototypes of recorder/runtime/encoder*.c, and nothing else.
+
+Calls release the GIL, so that one thread encodes while another compresses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from enum import IntEnum
+from functools import cache
+
+from tracekit.recorder import toolchain
+
+ENCODER_LIBRARY = "libtracekit-encoder.so"
+
+
+class Drained(IntEnum):
+    """Why ``tk_drain`` returned (enum tk_drained)."""
+
+    NOTHING = 0
+    CHUNK = 1
+    IMAGE = 2
+    ALL = 3
+    FAILED = 4
+
+
+class PoolStatus(ctypes.Structure):
+    """struct tk_pool_status."""
+
+    _fields_ = [
+        ("mode", c_uint32),
+        ("owner", c_uint32),
+        ("images", c_uint32),
+        ("images_lost", c_uint32),
+        ("streams", c_uint32),
+        ("buffers", c_uint32),
+        ("waited", c_uint64),
+        ("waits", c_uint64),
+        ("unrecorded", c_uint64),
+    ]
+
+
+_PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
+    "tk_pool_bytes": (c_uint64, (c_uint32, c_uint64)),
+    "tk_pool_format": (None, (c_void_p, c_uint32, c_uint32, c_uint64)),
+    "tk_pool_adopt": (None, (c_void_p, c_uint32)),
+    "tk_pool_exited": (None, (c_void_p,)),
+    "tk_pool_discard": (None, (c_void_p,)),
+    "tk_pool_status": (None, (c_void_p, POINTER(PoolStatus))),
+    "tk_pool_image_offset": (c_uint64, (c_void_p, c_uint32)),
+    "tk_encoder_new": (c_void_p, (c_uint32, c_uint32)),
+    "tk_encoder_free": (None, (c_void_p,)),
+    "tk_encoder_add": (c_uint32, (c_void_p, c_uint64, c_uint32, c_void_p, c_uint32)),
+    "tk_encoder_ids": (c_uint32, (c_void_p,)),
+    "tk_encoder_counts": (None, (c_void_p, c_void_p)),
+    "tk_encoder_unknown": (c_uint64, (c_void_p,)),
+    "tk_encoder_stream": (c_void_p, (c_void_p, c_uint32, c_uint32, c_uint32)),
+    "tk_encode": (c_size_t, (c_void_p, c_void_p, c_void_p, c_size_t, c_uint32)),
+    "tk_drain": (c_int, (c_void_p, c_void_p, c_uint64, POINTER(c_void_p))),
+    "tk_chunk_older": (c_void_p, (c_void_p, c_uint32, c_uint64)),
+    "tk_chunk_stream": (c_uint32, (c_void_p,)),
+    "tk_chunk_records": (c_uint32, (c_void_p,)),
+    "tk_chunk_bytes": (c_size_t, (c_void_p,)),
+    "tk_chunk_take": (None, (c_void_p, c_void_p)),
+}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The encoder's library, built on first use; TracekitError if it cannot be built."""
+    loaded = ctypes.CDLL(toolchain.runtime_file(ENCODER_LIBRARY))
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(loaded, name)
+        function.restype = result
+        function.argtypes = arguments
+    return loaded

@@ -1,0 +1,68 @@
+// Attributes.cpp: see Attributes.h.
+#include "Attributes.h"
+
+#include "Compat.h"
+
+#include "llvm/IR/GlobalIFunc.h"
+#include "llvm/IR/InstIterator.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+static bool isIFuncResolver(const Function &F) {
+  for (const GlobalIFunc &I : F.getParent()->ifuncs())
+    if (I.getResolverFunction() == &F)
+      return true;
+  return false;
+}
+
+/// The code generator calls these by itself, in the middle of a block, for intrinsics and wide arithmetic. A program's
+/// own definition must not write records there.
+static bool isCalledByGeneratedCode(const Function &F, const TargetLibraryInfo &TLI) {
+  if (F.hasLocalLinkage())
+    return false;
+  StringRef Name = F.getName();
+  static constexpr StringLiteral Memory[] = {"memcpy", "memmove", "memset", "memcmp", "bcmp", "bzero"};
+  if (is_contained(Memory, Name))
+    return true;
+  if (startsWith(Name, "__") && (Name.ends_with("ti3") || Name.ends_with("ti2") || Name.ends_with("tf2") ||
+                                 Name.ends_with("tf3") || Name.ends_with("di3")))
+    return true;
+  LibFunc Known;
+  return TLI.getLibFunc(F, Known) && F.getReturnType()->isFloatingPointTy() &&
+         none_of(F.args(), [](const Argument &A) { return A.getType()->isPointerTy(); });
+}
+
+static bool usesFunclets(const Function &F) {
+  return any_of(F, [](const BasicBlock &BB) { return BB.isEHPad() && !BB.isLandingPad(); });
+}
+
+bool isInstrumented(const Function &F, const TargetLibraryInfo &TLI) {
+  if (F.isDeclaration() || F.hasAvailableExternallyLinkage() || startsWith(F.getName(), "__tk_"))
+    return false;
+  if (F.hasFnAttribute(Attribute::Naked) || F.hasFnAttribute(Attribute::DisableSanitizerInstrumentation) ||
+      F.hasFnAttribute("no_instrument_function"))
+    return false;
+  if (F.isPresplitCoroutine() || F.hasGC() || F.getCallingConv() == CallingConv::X86_INTR)
+    return false;
+  return !isIFuncResolver(F) && !isCalledByGeneratedCode(F, TLI) && !usesFunclets(F);
+}
+
+void dropBrokenAttributes(Module &M) {
+  AttributeMask Broken;
+  for (Attribute::AttrKind Kind :
+       {Attribute::Memory, Attribute::NoSync, Attribute::NoCallback, Attribute::Speculatable})
+    Broken.addAttribute(Kind);
+  for (Function &F : M) {
+    if (F.isIntrinsic())
+      continue;
+    F.removeFnAttrs(Broken);
+    for (Instruction &I : instructions(F))
+      if (auto *Call = dyn_cast<CallBase>(&I); Call && Call->getIntrinsicID() == Intrinsic::not_intrinsic &&
+                                               !Call->isInlineAsm())
+        Call->setAttributes(Call->getAttributes().removeFnAttributes(F.getContext(), Broken));
+  }
+}
+
+} // namespace tracekit

@@ -1,0 +1,118 @@
+// Calls.cpp: see Calls.h.
+#include "Calls.h"
+
+#include "Operations.h"
+
+#include "llvm/Analysis/MemoryBuiltins.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/Support/ModRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+uint32_t CallSites::signature(FunctionType *Type) {
+  auto Known = Signatures.find(Type);
+  if (Known != Signatures.end())
+    return Known->second;
+  std::string Text;
+  raw_string_ostream(Text) << *Type;
+  return Signatures[Type] = U.string(Text);
+}
+
+static const Function *directCallee(const CallBase &Call) {
+  return dyn_cast<Function>(Call.getCalledOperand()->stripPointerCastsAndAliases());
+}
+
+/// The library function that is called, or NotLibFunc.
+static LibFunc libraryFunction(const CallBase &Call, const TargetLibraryInfo &TLI) {
+  LibFunc Known;
+  const Function *Callee = directCallee(Call);
+  if (Callee && Callee->isDeclaration() && !Call.isNoBuiltin() && TLI.getLibFunc(*Callee, Known))
+    return Known;
+  return NotLibFunc;
+}
+
+static bool onlyComputes(const FunctionType *Type) {
+  if (!Type->getReturnType()->isFPOrFPVectorTy())
+    return false;
+  return none_of(Type->params(), [](const llvm::Type *T) { return T->isPtrOrPtrVectorTy(); });
+}
+
+/// The C library's mathematics (a return value, no pointers; errno aside), and what the attributes promise.
+static bool isPure(const CallBase &Call, LibFunc Library) {
+  if (Call.isInlineAsm()) // an empty text is a barrier for the compiler only
+    return StringRef(cast<InlineAsm>(Call.getCalledOperand())->getAsmString()).trim().empty();
+  MemoryEffects Effects = Call.getMemoryEffects();
+  if (Effects.doesNotAccessMemory() || (Library != NotLibFunc && onlyComputes(Call.getFunctionType())))
+    return true;
+  switch (Library) {
+  case LibFunc_memcpy:
+  case LibFunc_memmove:
+  case LibFunc_memset:
+  case LibFunc_mempcpy:
+  case LibFunc_bcopy:
+  case LibFunc_bzero:
+  case LibFunc_memcpy_chk:
+  case LibFunc_memmove_chk:
+  case LibFunc_memset_chk:
+    return true;
+  default:
+    return Effects.onlyReadsMemory() || Effects.onlyAccessesArgPointees();
+  }
+}
+
+static bool allocates(const CallBase &Call, const TargetLibraryInfo &TLI) {
+  if (isAllocationFn(&Call, &TLI) || getFreedOperand(&Call, &TLI))
+    return true;
+  const Function *Callee = directCallee(Call);
+  static constexpr StringLiteral Others[] = {"posix_memalign", "aligned_alloc", "memalign",
+                                             "valloc",         "pvalloc",       "reallocarray"};
+  return Callee && is_contained(Others, Callee->getName());
+}
+
+/// Functions handed over by name, which the callee may call.
+static SmallVector<const Function *, 2> functionArguments(const CallBase &Call) {
+  SmallVector<const Function *, 2> Functions;
+  for (const Use &Argument : Call.args())
+    if (auto *F = dyn_cast<Function>(Argument->stripPointerCastsAndAliases()))
+      Functions.push_back(F);
+  return Functions;
+}
+
+static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctions) {
+  const Function *Callee = directCallee(Call);
+  if (!Callee || !Callee->isDeclaration() || Callee->isIntrinsic())
+    return false;
+  if (TakesFunctions || Library == LibFunc_qsort)
+    return true;
+  if (Library != NotLibFunc || Call.hasFnAttr(Attribute::NoCallback))
+    return false;
+  return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
+}
+
+Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, Row Block) {
+  LibFunc Library = libraryFunction(Call, TLI);
+  const Function *Callee = directCallee(Call);
+  SmallVector<const Function *, 2> Targets = functionArguments(Call);
+  auto *Plain = dyn_cast<CallInst>(&Call);
+  uint32_t Flags = 0;
+  auto Set = [&](uint32_t Flag, bool Holds) { Flags |= Holds ? Flag : 0; };
+  Set(TK_CALL_INLINE_ASM, !mayReenter(Call));
+  Set(TK_CALL_INDIRECT, !Callee && !Call.isInlineAsm());
+  Set(TK_CALL_MAY_CALL_BACK, mayCallBack(Call, Library, !Targets.empty()));
+  Set(TK_CALL_PURE, isPure(Call, Library));
+  Set(TK_CALL_NO_RETURN, Call.doesNotReturn());
+  Set(TK_CALL_ALLOCATES, allocates(Call, TLI));
+  Set(TK_CALL_RETURNS_TWICE, returnsTwice(Call));
+  Set(TK_CALL_TAIL, Plain && Plain->isMustTailCall());
+  Row FirstTarget = U.CallTargets.size();
+  for (const Function *Target : Targets)
+    U.CallTargets.push_back({U.string(Target->getName())});
+  U.Calls.push_back({U.string(Callee ? Callee->getName() : StringRef()), signature(Call.getFunctionType()), Flags,
+                     FirstTarget, uint32_t(Targets.size()), Op, Block});
+  return U.Calls.size() - 1;
+}
+
+} // namespace tracekit

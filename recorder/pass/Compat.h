@@ -1,0 +1,75 @@
+// Compat.h: everything that differs between LLVM 16 and 22, and nothing else.
+#pragma once
+
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/TargetParser/Triple.h"
+
+#if __has_include("llvm/IR/AttributeMask.h")
+#include "llvm/IR/AttributeMask.h"
+#endif
+#if LLVM_VERSION_MAJOR >= 19
+#include "llvm/IR/DebugProgramInstruction.h"
+#endif
+#if __has_include("llvm/Plugins/PassPlugin.h")
+#include "llvm/Plugins/PassPlugin.h"
+#else
+#include "llvm/Passes/PassPlugin.h"
+#endif
+
+namespace tracekit {
+
+/// Calls `callback(ModulePassManager &, OptimizationLevel)` where the optimisation pipeline begins, after inlining.
+template <typename Callback> void atOptimizerEarly(llvm::PassBuilder &PB, Callback callback) {
+#if LLVM_VERSION_MAJOR >= 20
+  PB.registerOptimizerEarlyEPCallback(
+      [callback](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level, llvm::ThinOrFullLTOPhase) {
+        callback(MPM, Level);
+      });
+#else
+  PB.registerOptimizerEarlyEPCallback(callback);
+#endif
+}
+
+/// The same at the pipeline's end.
+template <typename Callback> void atOptimizerLast(llvm::PassBuilder &PB, Callback callback) {
+#if LLVM_VERSION_MAJOR >= 20
+  PB.registerOptimizerLastEPCallback(
+      [callback](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level, llvm::ThinOrFullLTOPhase) {
+        callback(MPM, Level);
+      });
+#else
+  PB.registerOptimizerLastEPCallback(callback);
+#endif
+}
+
+/// The target triple as text; getTargetTriple() returns a string before LLVM 21, a Triple since.
+inline std::string targetTriple(const llvm::Module &M) { return llvm::Triple(M.getTargetTriple()).str(); }
+
+inline bool startsWith(llvm::StringRef Text, llvm::StringRef Prefix) { return Text.take_front(Prefix.size()) == Prefix; }
+
+/// The object of llvm.lifetime.start and .end; they lost their size argument in LLVM 22.
+inline llvm::Value *lifetimeObject(const llvm::IntrinsicInst &I) {
+  return I.getArgOperand(I.arg_size() - 1)->stripPointerCasts();
+}
+
+/// The source name of the variable that a debug record or intrinsic binds to `V`, or "".
+inline llvm::StringRef variableName(llvm::Value *V) {
+#if LLVM_VERSION_MAJOR >= 19
+  if (auto *I = llvm::dyn_cast<llvm::Instruction>(V))
+    if (auto *Wrapped = llvm::ValueAsMetadata::getIfExists(I))
+      for (llvm::DbgVariableRecord *Record : Wrapped->getAllDbgVariableRecordUsers())
+        return Record->getVariable()->getName();
+#endif
+  if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
+    if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
+      for (llvm::User *U : AsValue->users())
+        if (auto *Intrinsic = llvm::dyn_cast<llvm::DbgVariableIntrinsic>(U))
+          return Intrinsic->getVariable()->getName();
+  return "";
+}
+
+} // namespace tracekit

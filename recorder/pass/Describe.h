@@ -1,0 +1,28 @@
+// Describe.h: a segmented function -> rows of functions, paths, blocks, ops and calls.
+#pragma once
+
+#include "Calls.h"
+#include "Segments.h"
+#include "SourceMap.h"
+
+namespace tracekit {
+
+/// Where the parts of one function stand in the unit's tables.
+struct FunctionRows {
+  Row Function;
+  Row FirstBlock; // segment k is block FirstBlock + k, path number k of the function
+  Row FirstOp;
+  llvm::DenseMap<const llvm::Instruction *, std::pair<Row, unsigned>> OpsOf; // first row and count
+  llvm::DenseMap<const llvm::PHINode *, Row> PhiOf;                          // phis of loop headers
+  llvm::DenseMap<const llvm::Loop *, Row> LoopOf;
+};
+
+/// Appends all rows of `S` but those of loops and edges, whose first rows and counts are left for later.
+FunctionRows describe(const SegmentedFunction &S, Unit &U, SourceMap &Sources, CallSites &Calls,
+                      const llvm::TargetLibraryInfo &TLI);
+
+/// The block with which a basic block begins or ends, or TK_NONE if it cannot run.
+Row firstBlock(const SegmentedFunction &S, const FunctionRows &Rows, const llvm::BasicBlock *BB);
+Row lastBlock(const SegmentedFunction &S, const FunctionRows &Rows, const llvm::BasicBlock *BB);
+
+} // namespace tracekit

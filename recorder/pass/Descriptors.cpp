@@ -1,0 +1,93 @@
+// Descriptors.cpp: see Descriptors.h.
+#include "Descriptors.h"
+
+#include "Compat.h"
+
+#include "llvm/IR/Constants.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+Descriptors::Descriptors(Module &M, Unit &U, SourceMap &Sources) : M(M), U(U), Sources(Sources) {
+  UnitPlaceholder = new GlobalVariable(M, Type::getInt8Ty(M.getContext()), true, GlobalValue::PrivateLinkage,
+                                       Constant::getNullValue(Type::getInt8Ty(M.getContext())), "tk.unit.placeholder");
+}
+
+/// A private global of `Section` that lives and dies with `With`: in its COMDAT, and tied to it for --gc-sections.
+GlobalVariable *Descriptors::place(Constant *Initial, StringRef Section, GlobalObject &With) {
+  auto *G = new GlobalVariable(M, Initial->getType(), false, GlobalValue::PrivateLinkage, Initial, "tk");
+  G->setSection(Section);
+  G->setAlignment(Align(Initial->isNullValue() ? 1 : 8)); // rows are read as an array: no padding
+  G->setComdat(With.getComdat());
+  G->setMetadata(LLVMContext::MD_associated, MDNode::get(M.getContext(), ValueAsMetadata::get(&With)));
+  Kept.push_back(G);
+  return G;
+}
+
+GlobalVariable *Descriptors::addFunction(Function &F, Row Index, unsigned Paths) {
+  LLVMContext &C = M.getContext();
+  Type *Byte = Type::getInt8Ty(C);
+  GlobalVariable *Ids = place(ConstantAggregateZero::get(ArrayType::get(Byte, Paths)), ".bss.tk", F);
+  IntegerType *Int32 = Type::getInt32Ty(C);
+  place(ConstantStruct::getAnon({Ids, UnitPlaceholder, ConstantInt::get(Int32, Index), ConstantInt::get(Int32, Paths)}),
+        "tk_functions", F);
+  return Ids;
+}
+
+static bool hasNameOfItsOwn(const GlobalVariable &G) {
+  return !G.isDeclaration() && !G.hasAvailableExternallyLinkage() && !G.hasAppendingLinkage() &&
+         !G.hasPrivateLinkage() && G.hasName() && !startsWith(G.getName(), "llvm.") &&
+         !startsWith(G.getName(), "__tk_") && G.getSection() != "llvm.metadata" && G.getAddressSpace() == 0 &&
+         G.getValueType()->isSized();
+}
+
+void Descriptors::addGlobal(GlobalVariable &G) {
+  LLVMContext &C = M.getContext();
+  tk_row_globals R = {};
+  R.size = M.getDataLayout().getTypeAllocSize(G.getValueType());
+  R.name = U.string(G.getName());
+  R.flags = (G.isConstant() ? TK_GLOBAL_CONSTANT : 0) | (G.isThreadLocal() ? TK_GLOBAL_THREAD_LOCAL : 0) |
+            (G.hasLocalLinkage() ? TK_GLOBAL_LOCAL : 0);
+  R.location = TK_NONE;
+  SmallVector<DIGlobalVariableExpression *, 1> Debug;
+  G.getDebugInfo(Debug);
+  if (!Debug.empty()) {
+    const DIGlobalVariable *Source = Debug.front()->getVariable();
+    R.source_name = U.string(Source->getName());
+    R.type = U.string(Source->getType() ? Source->getType()->getName() : StringRef());
+    R.location = Sources.declaration(Source->getFile(), Source->getLine(), "");
+  }
+  Row Index = U.Globals.size();
+  U.Globals.push_back(R);
+  if (G.isThreadLocal())
+    return; // its address is a thread's, not the image's
+  IntegerType *Int32 = Type::getInt32Ty(C);
+  place(ConstantStruct::getAnon({&G, UnitPlaceholder, ConstantInt::get(Int32, Index), ConstantInt::get(Int32, 0)}),
+        "tk_globals", G);
+}
+
+void Descriptors::addGlobals() {
+  SmallVector<GlobalVariable *, 64> Named;
+  for (GlobalVariable &G : M.globals())
+    if (hasNameOfItsOwn(G))
+      Named.push_back(&G);
+  for (GlobalVariable *G : Named)
+    addGlobal(*G);
+}
+
+void Descriptors::finish() {
+  if (!Kept.empty()) {
+    Constant *Bytes = ConstantDataArray::getString(M.getContext(), U.bytes(), false);
+    auto *Blob = new GlobalVariable(M, Bytes->getType(), true, GlobalValue::PrivateLinkage, Bytes, "tk.unit");
+    Blob->setAlignment(Align(8));
+    Blob->setSection(".rodata.tk");
+    UnitPlaceholder->replaceAllUsesWith(Blob);
+    Kept.push_back(Blob);
+    appendToCompilerUsed(M, Kept);
+  }
+  UnitPlaceholder->eraseFromParent();
+}
+
+} // namespace tracekit

@@ -1,0 +1,34 @@
+// Descriptors.h: what an instrumented object file says of itself to the runtime (sections tk_functions, tk_globals).
+#pragma once
+
+#include "SourceMap.h"
+
+#include "llvm/IR/Module.h"
+
+namespace tracekit {
+
+class Descriptors {
+public:
+  Descriptors(llvm::Module &M, Unit &U, SourceMap &Sources);
+
+  /// Makes the bytes whose addresses are the ids of the `Paths` paths of `F`, row `Index`, and their descriptor.
+  llvm::GlobalVariable *addFunction(llvm::Function &F, Row Index, unsigned Paths);
+
+  /// Describes every defined global variable that has a name of its own.
+  void addGlobals();
+
+  /// Puts the finished unit into the module. Nothing can be added afterwards.
+  void finish();
+
+private:
+  void addGlobal(llvm::GlobalVariable &G);
+  llvm::GlobalVariable *place(llvm::Constant *Initial, llvm::StringRef Section, llvm::GlobalObject &With);
+
+  llvm::Module &M;
+  Unit &U;
+  SourceMap &Sources;
+  llvm::GlobalVariable *UnitPlaceholder; // stands for the unit's blob until its size is known
+  llvm::SmallVector<llvm::GlobalValue *, 64> Kept;
+};
+
+} // namespace tracekit

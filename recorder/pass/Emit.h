@@ -1,0 +1,22 @@
+// Emit.h: the code that writes a function's records (docs/internals.md, "Pass -> program").
+#pragma once
+
+#include "Segments.h"
+
+namespace tracekit {
+
+/// The runtime's symbols as one module declares them.
+class Runtime {
+public:
+  explicit Runtime(llvm::Module &M);
+
+  llvm::GlobalVariable *State;    // __tk_state, thread-local
+  llvm::FunctionCallee Flip;      // void __tk_flip(void), preserve_most
+  llvm::FunctionCallee Landing;   // void __tk_landing(void *frame)
+  llvm::StructType *StateType;    // its first fields: pos, limit
+};
+
+/// Makes `S.F` write a record for each segment it runs; byte k of `Ids` is the id of segment k.
+void emit(const SegmentedFunction &S, const Runtime &R, llvm::GlobalVariable *Ids);
+
+} // namespace tracekit

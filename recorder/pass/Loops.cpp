@@ -1,0 +1,139 @@
+// Loops.cpp: loops, their exits, and the flags that are about leaving them.
+#include "Loops.h"
+
+#include "Compat.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+/// An edge that leaves by unwinding, or into code that ends the program (a failed assertion), is no exit in the
+/// sense of EXITS_EARLY and EXITS_ON_DATA: a run that takes it has other verdicts to worry about.
+static bool isOrdinaryExit(const BasicBlock *Target) {
+  return !Target->isLandingPad() && !isa<UnreachableInst>(Target->getTerminator());
+}
+
+static SmallVector<BasicBlock *, 4> ordinaryExitingBlocks(const Loop &L) {
+  SmallVector<BasicBlock *, 4> Exiting;
+  for (BasicBlock *BB : L.blocks())
+    if (any_of(successors(BB), [&](BasicBlock *Next) { return !L.contains(Next) && isOrdinaryExit(Next); }))
+      Exiting.push_back(BB);
+  return Exiting;
+}
+
+/// The value that decides where a block goes on; null if nothing does.
+static Value *decidedBy(Instruction *Terminator) {
+  if (auto *Branch = dyn_cast<BranchInst>(Terminator))
+    return Branch->isConditional() ? Branch->getCondition() : nullptr;
+  if (auto *Switch = dyn_cast<SwitchInst>(Terminator))
+    return Switch->getCondition();
+  if (auto *Computed = dyn_cast<IndirectBrInst>(Terminator))
+    return Computed->getAddress();
+  return nullptr;
+}
+
+/// Whether `V` depends, through registers, on a load or a call inside the loop.
+static bool dependsOnData(Value *V, const Loop &L) {
+  SmallPtrSet<Instruction *, 16> Seen;
+  SmallVector<Value *, 16> Open = {V};
+  while (!Open.empty()) {
+    auto *I = dyn_cast_or_null<Instruction>(Open.pop_back_val());
+    if (!I || !L.contains(I) || !Seen.insert(I).second)
+      continue;
+    if (isa<LoadInst, AtomicRMWInst, AtomicCmpXchgInst>(I) || mayReenter(*I))
+      return true;
+    if (auto *Call = dyn_cast<CallBase>(I); Call && Call->mayReadFromMemory())
+      return true;
+    Open.append(I->op_begin(), I->op_end());
+  }
+  return false;
+}
+
+static uint32_t loopFlags(const Loop &L, ScalarEvolution &SE) {
+  uint32_t Flags = 0;
+  auto Set = [&](uint32_t Flag, bool Holds) { Flags |= Holds ? Flag : 0; };
+  BasicBlock *Header = L.getHeader();
+  Set(TK_LOOP_COUNTABLE, L.getExitingBlock() && SE.hasLoopInvariantBackedgeTakenCount(&L));
+  Set(TK_LOOP_TESTS_AT_HEADER, L.isLoopExiting(Header) && !L.isLoopLatch(Header));
+
+  SmallVector<BasicBlock *, 4> Exiting = ordinaryExitingBlocks(L);
+  // The loop's own test is at its latch (rotated, do-while) or else at its header (while form).
+  BasicBlock *OwnTest = nullptr;
+  for (BasicBlock *BB : Exiting)
+    if (L.isLoopLatch(BB) || (BB == Header && !OwnTest))
+      OwnTest = BB;
+  for (BasicBlock *BB : Exiting) {
+    Set(TK_LOOP_EXITS_EARLY, BB != OwnTest);
+    Set(TK_LOOP_EXITS_ON_DATA, dependsOnData(decidedBy(BB->getTerminator()), L));
+  }
+  return Flags;
+}
+
+/// The greatest line inside the loop, of its own function and file.
+static unsigned endLine(const Loop &L, const DILocation *Start) {
+  unsigned End = Start->getLine();
+  auto Extend = [&](const DILocation *At) {
+    if (At && At->getInlinedAt() == Start->getInlinedAt() && At->getFile() == Start->getFile() &&
+        At->getScope()->getSubprogram() == Start->getScope()->getSubprogram())
+      End = std::max(End, At->getLine());
+  };
+  for (const BasicBlock *BB : L.blocks())
+    for (const Instruction &I : *BB)
+      if (!I.isDebugOrPseudoInst())
+        Extend(I.getDebugLoc().get());
+  if (DebugLoc Last = L.getLocRange().getEnd())
+    Extend(Last.get());
+  return End;
+}
+
+static void describeExits(const Loop &L, const SegmentedFunction &S, const FunctionRows &Rows, Unit &U,
+                          SourceMap &Sources) {
+  for (BasicBlock *BB : L.blocks()) {
+    SmallPtrSet<BasicBlock *, 4> Seen; // a switch may have several edges to one block
+    for (BasicBlock *Next : successors(BB))
+      if (!L.contains(Next) && Seen.insert(Next).second)
+        U.LoopExits.push_back({lastBlock(S, Rows, BB), firstBlock(S, Rows, Next),
+                               Sources.location(BB->getTerminator()->getDebugLoc())});
+  }
+}
+
+static void describePhis(const Loop &L, FunctionRows &Rows, ScalarEvolution &SE, Unit &U, SourceMap &Sources) {
+  for (PHINode &Phi : L.getHeader()->phis()) {
+    auto [Kind, Operator] = classifyPhi(Phi, L, SE);
+    Rows.PhiOf[&Phi] = U.Phis.size();
+    U.Phis.push_back({Kind, U.string(Operator), U.string(variableName(&Phi)), Sources.location(Phi.getDebugLoc())});
+  }
+}
+
+void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInfo &LI, ScalarEvolution &SE, Unit &U,
+                   SourceMap &Sources) {
+  tk_row_functions &Self = U.Functions[Rows.Function];
+  Self.first_loop = U.Loops.size();
+  for (Loop *L : LI.getLoopsInPreorder()) {
+    DebugLoc Start = L->getStartLoc();
+    tk_row_loops R = {};
+    R.function = Rows.Function;
+    R.header = firstBlock(S, Rows, L->getHeader());
+    R.parent = L->getParentLoop() ? Rows.LoopOf.lookup(L->getParentLoop()) : TK_NONE;
+    R.depth = L->getLoopDepth();
+    R.location = Sources.location(Start);
+    R.end_line = Start ? endLine(*L, Start.get()) : 0;
+    R.flags = loopFlags(*L, SE);
+    R.first_phi = U.Phis.size();
+    describePhis(*L, Rows, SE, U, Sources);
+    R.phis = U.Phis.size() - R.first_phi;
+    R.first_exit = U.LoopExits.size();
+    describeExits(*L, S, Rows, U, Sources);
+    R.exits = U.LoopExits.size() - R.first_exit;
+    Rows.LoopOf[L] = U.Loops.size();
+    U.Loops.push_back(R);
+  }
+  Self.loops = U.Loops.size() - Self.first_loop;
+  for (size_t K = 0; K < S.Segments.size(); ++K)
+    if (Loop *L = LI.getLoopFor(S.Segments[K].Parent))
+      U.Blocks[Rows.FirstBlock + K].loop = Rows.LoopOf.lookup(L);
+}
+
+} // namespace tracekit

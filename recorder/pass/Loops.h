@@ -1,0 +1,26 @@
+// Loops.h: rows of loops, loop_exits, phis and updates: what verdicts need to know of a loop's shape.
+#pragma once
+
+#include "Describe.h"
+
+#include "llvm/Analysis/ScalarEvolution.h"
+
+namespace tracekit {
+
+/// Appends the rows of the function's loops, outer ones first, and fills `Rows.LoopOf` and `Rows.PhiOf`.
+/// Loops are natural loops; irreducible cycles are none.
+void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const llvm::LoopInfo &LI, llvm::ScalarEvolution &SE,
+                   Unit &U, SourceMap &Sources);
+
+/// What a loop header's phi carries: TK_PHI_*, and the operator of a reduction ("" otherwise).
+std::pair<uint32_t, llvm::StringRef> classifyPhi(llvm::PHINode &Phi, const llvm::Loop &L, llvm::ScalarEvolution &SE);
+
+/// The associative operator that `I` applies, "" if none. `Through` is the operand that is accumulated, which for
+/// subtraction must be the left one.
+llvm::StringRef associativeOperator(const llvm::Instruction &I, const llvm::Value *Through);
+
+/// Appends the load-operator-store triples on one address inside loops.
+void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const llvm::LoopInfo &LI,
+                     llvm::ScalarEvolution &SE, Unit &U);
+
+} // namespace tracekit

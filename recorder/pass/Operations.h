@@ -1,0 +1,95 @@
+// Operations.h: what an instruction does to memory, as rows of the table `ops` and as words to record.
+#pragma once
+
+#include "Unit.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+namespace tracekit {
+
+/// How the lanes of a masked vector access lie in memory.
+enum class LaneLayout {
+  Whole,     // not a masked access
+  Strided,   // lane k at address + k * size (masked load and store)
+  Scattered, // lane k at element k of a vector of addresses (gather, scatter)
+  Packed,    // the enabled lanes one after another (expandload, compressstore)
+};
+
+/// One operation. It records `Address`, then its size if that is dynamic.
+///
+/// A masked access becomes one operation per lane; the size of a lane that the mask disables is recorded
+/// as 0, and readers skip accesses of no bytes.
+struct Operation {
+  uint8_t Kind;
+  uint8_t Flags = 0;
+  uint8_t TypeClass = TK_TYPE_UNKNOWN;
+  LaneLayout Layout = LaneLayout::Whole;
+  unsigned Lane = 0;
+  bool Scalable = false;                // `Size` is to be multiplied by vscale
+  bool After = false;                   // record after `At`, not before it
+  uint64_t Size = 0;                    // bytes
+  llvm::Value *Address = nullptr;       // null: the operation records nothing
+  llvm::Value *Bytes = nullptr;         // the dynamic size; null: `Size`
+  llvm::Value *Mask = nullptr;          // of a lane
+  llvm::Instruction *Origin = nullptr;  // the instruction it describes; null at a function's start
+  llvm::Instruction *At = nullptr;      // where to record; null: where the block begins
+
+  unsigned words() const { return !Address ? 0 : (Flags & TK_OPFLAG_DYNAMIC_SIZE) ? 2 : 1; }
+};
+
+using Operations = llvm::SmallVector<Operation, 4>;
+
+/// The operations of one function's instructions.
+class Classifier {
+public:
+  Classifier(llvm::Function &F, const llvm::TargetLibraryInfo &TLI, const llvm::DominatorTree &DT);
+
+  /// Appends what `I` does, in order; a CALL comes last.
+  void classify(llvm::Instruction &I, Operations &Out) const;
+
+  /// The stack object that begins with `A`, recorded at `At` (null: where the block begins).
+  Operation stackAlloc(llvm::AllocaInst &A, llvm::Instruction *At, bool After) const;
+
+  /// What is recorded when the function is entered: byval arguments, which are objects of the frame.
+  void entry(Operations &Out) const;
+
+private:
+  void access(uint8_t Kind, llvm::Instruction &I, llvm::Value *Address, llvm::Type *T, uint8_t Flags,
+              Operations &Out) const;
+  void bulk(uint8_t Kind, llvm::Instruction &I, llvm::Value *Address, llvm::Value *Length, uint8_t Flags,
+            Operations &Out) const;
+  void copy(llvm::Instruction &I, llvm::Value *To, llvm::Value *From, llvm::Value *Length, uint8_t Flags,
+            Operations &Out) const;
+  void lanes(llvm::IntrinsicInst &I, uint8_t Kind, LaneLayout Layout, llvm::Value *Address, llvm::Value *Mask,
+             llvm::Type *T, Operations &Out) const;
+  bool masked(llvm::IntrinsicInst &I, Operations &Out) const;
+  void intrinsic(llvm::IntrinsicInst &I, Operations &Out) const;
+  void stackFree(llvm::AllocaInst &A, llvm::Instruction &At, Operations &Out) const;
+  void stackRestore(llvm::IntrinsicInst &I, Operations &Out) const;
+  void call(llvm::CallBase &Call, Operations &Out) const;
+  void libraryCopy(llvm::CallBase &Call, Operations &Out) const;
+
+  llvm::Function &F;
+  const llvm::DataLayout &DL;
+  const llvm::TargetLibraryInfo &TLI;
+  const llvm::DominatorTree &DT;
+  llvm::SmallVector<llvm::AllocaInst *, 4> DynamicAllocas;
+};
+
+/// Whether control may enter instrumented code during `I`: it is a call, and neither an intrinsic nor inline assembly.
+bool mayReenter(const llvm::Instruction &I);
+
+/// Whether `I` is a call that may return a second time (setjmp, vfork).
+bool returnsTwice(const llvm::Instruction &I);
+
+/// Whether memory may be touched by this inline assembly or intrinsic in ways that no other operation shows.
+bool touchesUnseenMemory(const llvm::CallBase &Call);
+
+/// Words of an operation, computed at the builder's position: the address, then the dynamic size if any.
+llvm::SmallVector<llvm::Value *, 2> recordedWords(const Operation &Op, llvm::IRBuilder<> &B);
+
+} // namespace tracekit

@@ -1,0 +1,173 @@
+// Plugin.cpp: the pass and its registration as a plugin of the new pass manager.
+//
+// The environment variable TRACEKIT_PASS holds options, "key=value" separated by commas:
+//   at=source   instrument where the optimisation pipeline begins, after simplification and inlining (default)
+//   at=machine  instrument at its end
+//   record=blocks  one record per block, every address in place (default)
+#include "Attributes.h"
+#include "Compat.h"
+#include "Dependences.h"
+#include "Descriptors.h"
+#include "Emit.h"
+#include "Loops.h"
+
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/PostDominators.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/Transforms/Coroutines/CoroConditionalWrapper.h"
+#include "llvm/Transforms/Coroutines/CoroCleanup.h"
+#include "llvm/Transforms/Coroutines/CoroEarly.h"
+#include "llvm/Transforms/Coroutines/CoroSplit.h"
+#include "llvm/Transforms/Utils/BuildLibCalls.h"
+
+#include <cstdlib>
+
+using namespace llvm;
+
+namespace tracekit {
+namespace {
+
+struct Options {
+  bool AtMachine = false;
+};
+
+[[noreturn]] void refuse(const Twine &Message) { report_fatal_error("TRACEKIT_PASS: " + Message, false); }
+
+Options readOptions() {
+  Options O;
+  const char *Text = std::getenv("TRACEKIT_PASS");
+  SmallVector<StringRef, 4> Settings;
+  StringRef(Text ? Text : "").split(Settings, ',', -1, false);
+  for (StringRef Setting : Settings) {
+    auto [Key, Value] = Setting.split('=');
+    if (Key == "at" && (Value == "source" || Value == "machine"))
+      O.AtMachine = Value == "machine";
+    else if (!(Key == "record" && Value == "blocks"))
+      refuse("no such option: " + Setting);
+  }
+  return O;
+}
+
+class TracekitPass : public PassInfoMixin<TracekitPass> {
+public:
+  explicit TracekitPass(Options O) : O(O) {}
+  static bool isRequired() { return true; }
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM);
+
+private:
+  Options O;
+};
+
+/// One function after the other: prepared, described, instrumented.
+class Instrumenter {
+public:
+  Instrumenter(Module &M) : M(M), Sources(U), Calls(U), Out(M, U, Sources), R(M) {}
+
+  void describeUnit(bool AtMachine) {
+    StringRef Producer = "LLVM " LLVM_VERSION_STRING;
+    const DICompileUnit *Debug = M.debug_compile_units().empty() ? nullptr : *M.debug_compile_units_begin();
+    Row Source = Debug ? Sources.source(Debug->getFile()) : Sources.source(M.getSourceFileName());
+    U.Self.push_back({Source, U.string(Debug ? Debug->getProducer() : Producer), U.string(targetTriple(M)),
+                      U.string(AtMachine ? "machine" : "source")});
+    Out.addGlobals();
+    // An indirect call may reach a function through a table that stands in another file.
+    for (const Function &F : M)
+      if (F.isDeclarationForLinker() && !F.isIntrinsic() && F.hasAddressTaken())
+        U.AddressTaken.push_back({U.string(F.getName())});
+  }
+
+  void instrument(Function &F, const TargetLibraryInfo &TLI) {
+    AllocaInst *Frame = prepare(F);
+    DominatorTree DT(F);
+    LoopInfo LI(DT);
+    Classifier Classify(F, TLI, DT);
+    SegmentedFunction S = segments(F, Frame, Classify, DT, LI);
+    FunctionRows Rows = describe(S, U, Sources, Calls, TLI);
+    if (!LI.empty()) {
+      AssumptionCache AC(F);
+      ScalarEvolution SE(F, const_cast<TargetLibraryInfo &>(TLI), AC, DT, LI);
+      describeLoops(S, Rows, LI, SE, U, Sources);
+      describeUpdates(S, Rows, LI, SE, U);
+      describeDependences(S, Rows, LI, PostDominatorTree(F), U);
+    } else {
+      noLoops(Rows);
+    }
+    emit(S, R, Out.addFunction(F, Rows.Function, S.Segments.size()));
+  }
+
+  void finish() { Out.finish(); }
+
+private:
+  void noLoops(const FunctionRows &Rows) {
+    U.Functions[Rows.Function].first_loop = U.Loops.size();
+    U.Functions[Rows.Function].first_edge = U.Edges.size();
+  }
+
+  Module &M;
+  Unit U;
+  SourceMap Sources;
+  CallSites Calls;
+  Descriptors Out;
+  Runtime R;
+};
+
+PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
+  // .ll and .bc files may have been through a pipeline with this pass before.
+  if (M.getModuleFlag("tracekit"))
+    return PreservedAnalyses::all();
+  M.addModuleFlag(Module::Max, "tracekit", 1);
+
+  auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+  auto Library = [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); };
+  std::vector<Function *> Chosen;
+  for (Function &F : M) {
+    if (isInstrumented(F, Library(F)))
+      Chosen.push_back(&F);
+    else if (F.isDeclaration() && !F.isIntrinsic()) // at -O0 nobody has looked at the library's functions
+      inferNonMandatoryLibFuncAttrs(F, Library(F));
+  }
+  Instrumenter I(M);
+  I.describeUnit(O.AtMachine);
+  for (Function *F : Chosen)
+    I.instrument(*F, Library(*F));
+  I.finish();
+  dropBrokenAttributes(M);
+  return PreservedAnalyses::none();
+}
+
+void addPass(ModulePassManager &MPM, OptimizationLevel Level, Options O) {
+  if (Level == OptimizationLevel::O0) { // coroutines are split after this point then, and before it otherwise
+    ModulePassManager Coroutines;
+    Coroutines.addPass(CoroEarlyPass());
+    CGSCCPassManager Split;
+    Split.addPass(CoroSplitPass());
+    Coroutines.addPass(createModuleToPostOrderCGSCCPassAdaptor(std::move(Split)));
+    Coroutines.addPass(CoroCleanupPass());
+    MPM.addPass(CoroConditionalWrapper(std::move(Coroutines)));
+  }
+  MPM.addPass(TracekitPass(O));
+}
+
+void registerCallbacks(PassBuilder &PB) {
+  Options O = readOptions();
+  auto Add = [O](ModulePassManager &MPM, OptimizationLevel Level) { addPass(MPM, Level, O); };
+  if (O.AtMachine)
+    atOptimizerLast(PB, Add);
+  else
+    atOptimizerEarly(PB, Add);
+  PB.registerPipelineParsingCallback(
+      [O](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
+        if (Name != "tracekit")
+          return false;
+        MPM.addPass(TracekitPass(O));
+        return true;
+      });
+}
+
+} // namespace
+} // namespace tracekit
+
+extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "tracekit", "1", tracekit::registerCallbacks};
+}

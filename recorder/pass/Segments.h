@@ -1,0 +1,44 @@
+// Segments.h: cuts a function's basic blocks into the image's blocks (segments between calls).
+#pragma once
+
+#include "Operations.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/LoopInfo.h"
+
+#include <vector>
+
+namespace tracekit {
+
+/// A block as the image knows it: the instructions from Begin on, published just before End.
+struct Segment {
+  llvm::BasicBlock *Parent;
+  llvm::Instruction *Begin;
+  llvm::Instruction *End = nullptr;       // its call, its terminator, or the first instruction of the next segment
+  llvm::Instruction *Continues = nullptr; // the call that it follows
+  bool EndsWithCall = false;
+  uint32_t Flags = 0;      // TK_BLOCK_*
+  unsigned FirstOp = 0;    // in SegmentedFunction::Ops
+  unsigned Ops = 0;
+  unsigned Words = 0;
+};
+
+struct SegmentedFunction {
+  llvm::Function *F = nullptr;
+  llvm::AllocaInst *Frame = nullptr; // names the activation, where control may land in it; else null
+  std::vector<Segment> Segments;
+  std::vector<Operation> Ops;
+  /// First and last segment of a basic block; basic blocks that cannot run have none.
+  llvm::DenseMap<const llvm::BasicBlock *, std::pair<unsigned, unsigned>> OfBlock;
+};
+
+/// Brings `F` into the form that segments() expects: scalar locals in registers, static allocas first, and
+/// each invoke's normal destination reached from nowhere else. Adds the private stack slot that names activations
+/// of a function in which control may land, and returns it (else null).
+llvm::AllocaInst *prepare(llvm::Function &F);
+
+/// `Frame` is what prepare() returned.
+SegmentedFunction segments(llvm::Function &F, llvm::AllocaInst *Frame, const Classifier &Operations,
+                           const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
+
+} // namespace tracekit

@@ -1,0 +1,33 @@
+// SourceMap.h: debug information -> rows of `sources` and `locations`.
+#pragma once
+
+#include "Unit.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DebugLoc.h"
+
+namespace tracekit {
+
+class SourceMap {
+public:
+  explicit SourceMap(Unit &U) : U(U) {}
+
+  /// The row of `sources` of a file, its path as the debug information spells it.
+  Row source(llvm::StringRef Path, llvm::StringRef MD5 = "");
+  Row source(const llvm::DIFile *File);
+
+  /// The row of `locations`, with the chain of calls it was inlined through; TK_NONE without debug information.
+  Row location(const llvm::DILocation *Location);
+  Row location(const llvm::DebugLoc &Location) { return this->location(Location.get()); }
+
+  /// The location of a declaration: a function's or a global variable's.
+  Row declaration(const llvm::DIFile *File, unsigned Line, llvm::StringRef Function);
+
+private:
+  Unit &U;
+  llvm::StringMap<Row> SourceRows;
+  llvm::DenseMap<const llvm::DILocation *, Row> LocationRows;
+};
+
+} // namespace tracekit

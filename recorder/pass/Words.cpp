@@ -1,0 +1,47 @@
+// Words.cpp: code that computes the words an operation records.
+#include "Operations.h"
+
+#include "Compat.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+static Value *laneAddress(const Operation &Op, IRBuilder<> &B) {
+  Type *Word = B.getInt64Ty();
+  if (Op.Layout == LaneLayout::Scattered)
+    return B.CreatePtrToInt(B.CreateExtractElement(Op.Address, uint64_t(Op.Lane)), Word);
+  Value *Before = B.getInt64(Op.Lane);
+  if (Op.Layout == LaneLayout::Packed) {
+    Before = B.getInt64(0);
+    for (unsigned Lane = 0; Lane < Op.Lane; ++Lane)
+      Before = B.CreateAdd(Before, B.CreateZExt(B.CreateExtractElement(Op.Mask, uint64_t(Lane)), Word));
+  }
+  return B.CreateAdd(B.CreatePtrToInt(Op.Address, Word), B.CreateMul(Before, B.getInt64(Op.Size)));
+}
+
+static Value *dynamicSize(const Operation &Op, IRBuilder<> &B) {
+  Type *Word = B.getInt64Ty();
+  if (Op.Mask)
+    return B.CreateSelect(B.CreateExtractElement(Op.Mask, uint64_t(Op.Lane)), B.getInt64(Op.Size), B.getInt64(0));
+  Value *Size = B.getInt64(Op.Size);
+  if (Op.Kind == TK_OP_STACK_ALLOC || Op.Kind == TK_OP_STACK_FREE) {
+    if (Op.Bytes) // a count of elements
+      Size = B.CreateMul(B.CreateZExtOrTrunc(Op.Bytes, Word), Size);
+  } else if (Op.Bytes) {
+    return B.CreateZExtOrTrunc(Op.Bytes, Word);
+  }
+  return Op.Scalable ? B.CreateMul(B.CreateIntrinsic(Intrinsic::vscale, {Word}, {}), Size) : Size;
+}
+
+SmallVector<Value *, 2> recordedWords(const Operation &Op, IRBuilder<> &B) {
+  SmallVector<Value *, 2> Words;
+  if (!Op.Address)
+    return Words;
+  Words.push_back(Op.Mask ? laneAddress(Op, B) : B.CreatePtrToInt(Op.Address, B.getInt64Ty()));
+  if (Op.Flags & TK_OPFLAG_DYNAMIC_SIZE)
+    Words.push_back(dynamicSize(Op, B));
+  return Words;
+}
+
+} // namespace tracekit

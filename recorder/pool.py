@@ -1,0 +1,136 @@
+"""The shared-memory pool that the traced program fills and the collector empties (runtime/pool.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder.native import PoolStatus, library
+
+IMAGE_AREA = 1 << 30
+"""Bytes of address space for the tables of images; memory is used as they are registered."""
+
+BUFFERS = 256
+"""Buffers in use; more are added when threads own them all."""
+
+DEFAULT_BUFFER = 256 << 10
+SMALLEST_BUFFER = 16 << 10
+LARGEST_BUFFER = 4 << 20
+
+# Mirrors of structs in runtime/pool.h; their sizes are asserted there.
+_IMAGE = np.dtype(
+    [("low", "<u8"), ("span", "<u8"), ("functions", "<u8"), ("units", "<u8"), ("globals", "<u8"), ("name", "<u8"),
+     ("function_rows", "<u4"), ("unit_rows", "<u4"), ("global_rows", "<u4"), ("name_bytes", "<u4"),
+     ("loaded", "<u4"), ("unloaded", "<u4"), ("identity", "<u8")]
+)  # fmt: skip
+_FUNCTION = np.dtype([("first", "<u8"), ("unit", "<u4"), ("function", "<u4"), ("paths", "<u4"), ("reserved", "<u4")])
+_UNIT = np.dtype([("offset", "<u8"), ("bytes", "<u8")])
+_GLOBAL = np.dtype([("address", "<u8"), ("unit", "<u4"), ("global", "<u4")])
+
+
+class RegisteredImage(NamedTuple):
+    """An image as the program registered it.
+
+    ``low`` and ``span``: its record ids are ``low .. low + span - 1``. ``functions``: rows (first, unit, function,
+    paths), ``first`` counting from ``low``. ``globals``: rows (address, unit, global). ``units``: their tables.
+    ``loaded``: the epoch from which on it was loaded.
+    """
+
+    name: str
+    low: int
+    span: int
+    loaded: int
+    functions: NDArray[Any]
+    globals: NDArray[Any]
+    units: list[bytes]
+
+
+class Pool:
+    """A pool in a memfd, mapped into this process (and, by fork, into the collector)."""
+
+    def __init__(self, buffer_bytes: int = DEFAULT_BUFFER, buffers: int = BUFFERS) -> None:
+        """Make a pool of ``buffers`` buffers of ``buffer_bytes`` bytes each; TracekitError if the system refuses."""
+        self.buffer_words = buffer_bytes // 8
+        self.buffers = buffers
+        size = int(library().tk_pool_bytes(self.buffer_words, IMAGE_AREA))
+        try:
+            with _no_file_size_limit():
+                self.descriptor = _high_descriptor(os.memfd_create("tracekit-pool"))
+                os.ftruncate(self.descriptor, size)
+            self._memory = mmap.mmap(self.descriptor, size)
+        except OSError as error:
+            raise TracekitError(
+                f"the system refused the shared memory for recording ({error.strerror}); "
+                "raise the limits on address space and file size (ulimit -v, ulimit -f)"
+            ) from error
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        library().tk_pool_format(self.address, self.buffer_words, buffers, IMAGE_AREA)
+
+    def adopt(self) -> None:
+        """Say that this process is the collector, and allocate the buffers' memory."""
+        library().tk_pool_adopt(self.address, self.buffers)
+
+    def say_exited(self) -> None:
+        """Say that the program is gone: what its threads own may be read."""
+        library().tk_pool_exited(self.address)
+
+    def discard(self) -> None:
+        """Say that nobody reads any more: the program goes on in scratch memory."""
+        library().tk_pool_discard(self.address)
+
+    def status(self) -> PoolStatus:
+        """The counters in the pool's header; ``waited`` in nanoseconds."""
+        status = PoolStatus()
+        library().tk_pool_status(self.address, ctypes.byref(status))
+        return status
+
+    def image(self, number: int) -> RegisteredImage:
+        """Copy a registration (``number`` below ``status().images``) out of the pool."""
+        entry = self._rows(_IMAGE, int(library().tk_pool_image_offset(self.address, number)), 1)[0]
+        units = self._rows(_UNIT, int(entry["units"]), int(entry["unit_rows"]))
+        return RegisteredImage(
+            name=self._bytes(int(entry["name"]), int(entry["name_bytes"])).decode(errors="replace"),
+            low=int(entry["low"]),
+            span=int(entry["span"]),
+            loaded=int(entry["loaded"]),
+            functions=self._rows(_FUNCTION, int(entry["functions"]), int(entry["function_rows"])),
+            globals=self._rows(_GLOBAL, int(entry["globals"]), int(entry["global_rows"])),
+            units=[self._bytes(int(unit["offset"]), int(unit["bytes"])) for unit in units],
+        )
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        return self._memory[offset : offset + size]
+
+    def _rows(self, dtype: np.dtype[Any], offset: int, rows: int) -> NDArray[Any]:
+        return np.frombuffer(self._bytes(offset, rows * dtype.itemsize), dtype)
+
+
+def _high_descriptor(descriptor: int) -> int:
+    """Move a descriptor out of the way of the program's own and let it be inherited."""
+    import fcntl
+
+    limit = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1024)
+    high = fcntl.fcntl(descriptor, fcntl.F_DUPFD, max(3, limit - 64))
+    os.close(descriptor)
+    os.set_inheritable(high, True)
+    return high
+
+
+@contextmanager
+def _no_file_size_limit() -> Iterator[None]:
+    """Lift the soft limit on file sizes, which counts for memory files too, for a moment."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits[1], limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -1,0 +1,36 @@
+"""The C runtime, shipped as source: what recorder/toolchain.py compiles into the user's cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+DIRECTORY = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class RuntimeTarget:
+    """One file to build: its sources and the compiler's flags, relative to :data:`DIRECTORY`."""
+
+    sources: tuple[str, ...]
+    flags: tuple[str, ...]
+    headers: tuple[str, ...] = ("state.h", "pool.h", "format.h")
+
+
+_COMMON = ("-std=gnu17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra")
+
+RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
+    "stub.o": RuntimeTarget(("stub.c",), (*_COMMON, "-c", "-ffunction-sections")),
+    "libtracekit-preload.so": RuntimeTarget(
+        ("preload.c", "preload_streams.c", "preload_images.c", "preload_signals.c", "preload_threads.c",
+         "preload_process.c", "preload_memory.c", "preload_library.c"),
+        (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
+        headers=("state.h", "pool.h", "format.h", "preload.h"),
+    ),
+    "libtracekit-encoder.so": RuntimeTarget(
+        ("encoder.c", "encoder_drain.c"),
+        (*_COMMON, "-O3", "-shared", "-fvisibility=hidden"),
+        headers=("state.h", "pool.h", "format.h", "encoder.h"),
+    ),
+}
+"""Name of the built file -> how to build it (with clang: the stub needs ``preserve_most``)."""

@@ -1,0 +1,101 @@
+/* The memory that the traced program and the collector share: one memfd, no locks in it.
+ *
+ *     struct tk_pool | image entries | image area (sparse) | buffers
+ *
+ * A buffer changes hands by one compare-and-swap on its state, so a process that is killed at any
+ * instruction leaves the other side nothing to wait for. recorder/pool.py mirrors the structs. */
+#ifndef TRACEKIT_POOL_H
+#define TRACEKIT_POOL_H
+
+#include <stdint.h>
+
+#include "state.h"
+
+#define TK_POOL_MAGIC 0x314c4f4f504b54ull /* "TKPOOL1" */
+#define TK_MAX_IMAGES 4096
+#define TK_MAX_BUFFERS 4096
+#define TK_NO_STREAM 0xffffffffu
+
+enum { TK_FREE, TK_OWNED, TK_FULL };
+enum { TK_LIVE, TK_DISCARD };
+enum { TK_THREAD, TK_HANDLER }; /* kinds of streams, as in a chunk's header */
+
+struct tk_buffer {
+    uint32_t state;    /* FREE -> OWNED by the program, OWNED -> FULL by it, FULL -> FREE by the collector */
+    uint32_t stream;   /* TK_NO_STREAM while FREE; written last when a buffer is taken */
+    uint32_t thread;   /* stream number of the thread that writes */
+    uint32_t kind;
+    uint64_t sequence; /* counts the buffers of the stream from 0 */
+    uint32_t epoch;    /* of the set of loaded images when it was taken */
+    uint32_t words;    /* written; valid when FULL */
+    uint64_t reserved[4];
+};
+
+/* An image's registration. Offsets count from the pool's start. */
+struct tk_pool_image {
+    uint64_t low, span;             /* ids are low .. low + span - 1 */
+    uint64_t functions, units, globals, name; /* offsets of the rows below, of the file name */
+    uint32_t function_rows, unit_rows, global_rows, name_bytes;
+    uint32_t loaded, unloaded;      /* epochs; unloaded is 0 while it is loaded */
+    uint64_t identity;              /* where its rows stand in the program */
+};
+
+struct tk_pool_function {
+    uint64_t first; /* id of path 0, minus low */
+    uint32_t unit, function, paths, reserved;
+};
+
+struct tk_pool_unit {
+    uint64_t offset, bytes;
+};
+
+struct tk_pool_global {
+    uint64_t address;
+    uint32_t unit, global;
+};
+
+struct tk_pool {
+    uint64_t magic;
+    uint64_t bytes;        /* of the whole mapping */
+    uint64_t area_offset, area_bytes;
+    uint64_t buffers_offset;
+    uint32_t buffer_words; /* of one buffer, the slack included */
+    uint32_t buffers;      /* in use; grows to TK_MAX_BUFFERS if threads own them all */
+    uint32_t mode;         /* TK_LIVE or TK_DISCARD, set by the collector's side */
+    uint32_t collector;    /* process id */
+    uint32_t owner;        /* process id of the program that claimed the pool, 0 before */
+    uint32_t exited;       /* the program is gone: set by record */
+    uint32_t epoch;        /* counts registrations of images */
+    uint32_t images;       /* entries published */
+    uint32_t images_lost;  /* registrations that did not fit */
+    uint32_t reserved;
+    uint64_t area_used;
+
+    uint64_t ticket __attribute__((aligned(64))); /* the next one */
+    uint32_t streams __attribute__((aligned(64))); /* the next stream's number; 0 is the main thread */
+    uint32_t reserved1;
+    uint64_t waited;       /* nanoseconds that threads of the program waited for a free buffer */
+    uint64_t waits;
+    uint64_t unrecorded;   /* threads and handlers that found no buffer and ran unrecorded */
+
+    uint32_t filled __attribute__((aligned(64))); /* futex: counts buffers handed to the collector */
+    uint32_t collector_sleeps;
+    uint32_t freed __attribute__((aligned(64)));  /* futex: counts buffers handed back */
+    uint32_t waiting;      /* threads that wait for one */
+
+    struct tk_buffer buffer[TK_MAX_BUFFERS] __attribute__((aligned(64)));
+    struct tk_pool_image image[TK_MAX_IMAGES];
+};
+
+_Static_assert(sizeof(struct tk_buffer) == 64, "a buffer's state has its cache line to itself");
+_Static_assert(sizeof(struct tk_pool_image) == 80 && sizeof(struct tk_pool_function) == 24 &&
+                   sizeof(struct tk_pool_unit) == 16 && sizeof(struct tk_pool_global) == 16,
+               "mirrored in recorder/pool.py");
+
+static inline uint64_t *tk_buffer_words(struct tk_pool *pool, const struct tk_buffer *buffer)
+{
+    uint64_t *first = (uint64_t *)((char *)pool + pool->buffers_offset);
+    return first + (uint64_t)(buffer - pool->buffer) * pool->buffer_words;
+}
+
+#endif

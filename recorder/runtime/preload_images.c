@@ -1,0 +1,180 @@
+/* Registration of images: their tables are copied into the pool, where they outlive the program. */
+#include "preload.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Open addressing: unit -> its number in the image. */
+struct unit_map {
+    const void **units;
+    uint32_t *numbers;
+    size_t slots, bytes;
+    uint32_t count;
+};
+
+static int open_map(struct unit_map *map, size_t rows)
+{
+    map->slots = 64;
+    while (map->slots < 2 * rows)
+        map->slots *= 2;
+    map->bytes = map->slots * (sizeof(void *) + sizeof(uint32_t));
+    map->units = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map->units == MAP_FAILED)
+        return 0;
+    map->numbers = (uint32_t *)(map->units + map->slots);
+    map->count = 0;
+    return 1;
+}
+
+static uint32_t unit_number(struct unit_map *map, const void *unit)
+{
+    size_t slot = ((uintptr_t)unit >> 3) * 0x9e3779b97f4a7c15u & (map->slots - 1);
+    while (map->units[slot] && map->units[slot] != unit)
+        slot = (slot + 1) & (map->slots - 1);
+    if (!map->units[slot]) {
+        map->units[slot] = unit;
+        map->numbers[slot] = map->count++;
+    }
+    return map->numbers[slot];
+}
+
+/* Room in the image area; 0 if there is none. */
+static uint64_t allocate(struct tk_pool *pool, uint64_t bytes)
+{
+    uint64_t offset = (pool->area_used + 15) & ~(uint64_t)15;
+    if (offset + bytes > pool->area_bytes)
+        return 0;
+    pool->area_used = offset + bytes;
+    return pool->area_offset + offset;
+}
+
+static int copy_functions(struct tk_pool *pool, struct tk_pool_image *entry, const struct tk_image *image,
+                          struct unit_map *map)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    for (const struct tk_function *row = image->functions; row < image->functions_end; row++) {
+        uint64_t first = (uintptr_t)row->ids;
+        low = first < low ? first : low;
+        high = first + row->paths > high ? first + row->paths : high;
+    }
+    entry->function_rows = (uint32_t)(image->functions_end - image->functions);
+    entry->low = high ? low : 0;
+    entry->span = high - entry->low;
+    entry->functions = allocate(pool, entry->function_rows * sizeof(struct tk_pool_function));
+    if (!entry->functions)
+        return 0;
+    struct tk_pool_function *to = (void *)((char *)pool + entry->functions);
+    for (const struct tk_function *row = image->functions; row < image->functions_end; row++)
+        *to++ = (struct tk_pool_function){(uintptr_t)row->ids - low, unit_number(map, row->unit), row->function,
+                                          row->paths, 0};
+    return 1;
+}
+
+static int copy_globals(struct tk_pool *pool, struct tk_pool_image *entry, const struct tk_image *image,
+                        struct unit_map *map)
+{
+    entry->global_rows = (uint32_t)(image->globals_end - image->globals);
+    entry->globals = allocate(pool, entry->global_rows * sizeof(struct tk_pool_global));
+    if (!entry->globals)
+        return 0;
+    struct tk_pool_global *to = (void *)((char *)pool + entry->globals);
+    for (const struct tk_global *row = image->globals; row < image->globals_end; row++)
+        *to++ = (struct tk_pool_global){(uintptr_t)row->address, unit_number(map, row->unit), row->global};
+    return 1;
+}
+
+static int copy_units(struct tk_pool *pool, struct tk_pool_image *entry, const struct unit_map *map)
+{
+    entry->unit_rows = map->count;
+    entry->units = allocate(pool, entry->unit_rows * sizeof(struct tk_pool_unit));
+    if (!entry->units)
+        return 0;
+    struct tk_pool_unit *rows = (void *)((char *)pool + entry->units);
+    for (size_t slot = 0; slot < map->slots; slot++) {
+        const struct tk_unit *unit = map->units[slot];
+        if (!unit)
+            continue;
+        uint64_t offset = allocate(pool, unit->bytes);
+        if (!offset)
+            return 0;
+        memcpy((char *)pool + offset, unit, unit->bytes);
+        rows[map->numbers[slot]] = (struct tk_pool_unit){offset, unit->bytes};
+    }
+    return 1;
+}
+
+/* The image's file name without its directory; the main program has no name of its own. */
+static int copy_name(struct tk_pool *pool, struct tk_pool_image *entry, const void *address)
+{
+    Dl_info info;
+    const char *name = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+    size_t length = 0, start = 0; /* by hand: the interposed string functions would record this */
+    for (; name[length]; length++)
+        if (name[length] == '/')
+            start = length + 1;
+    name += start;
+    entry->name_bytes = (uint32_t)(length - start);
+    entry->name = allocate(pool, entry->name_bytes);
+    if (!entry->name)
+        return 0;
+    memcpy((char *)pool + entry->name, name, entry->name_bytes);
+    return 1;
+}
+
+static uintptr_t identity(const struct tk_image *image)
+{
+    return image->functions ? (uintptr_t)image->functions : (uintptr_t)image->globals;
+}
+
+static int copy_image(struct tk_pool *pool, struct tk_pool_image *entry, const struct tk_image *image)
+{
+    struct unit_map map;
+    size_t rows = (size_t)(image->functions_end - image->functions) + (size_t)(image->globals_end - image->globals);
+    if (!open_map(&map, rows))
+        return 0;
+    entry->identity = identity(image);
+    int done = copy_functions(pool, entry, image, &map) && copy_globals(pool, entry, image, &map) &&
+               copy_units(pool, entry, &map) && copy_name(pool, entry, (void *)identity(image));
+    munmap(map.units, map.bytes);
+    return done;
+}
+
+/* Copy an image's tables into the pool, open an epoch, record the load. */
+void tk_publish_image(const struct tk_image *image)
+{
+    struct tk_pool *pool = tk_pool;
+    tk_lock();
+    uint32_t number = pool->images;
+    uint64_t used = pool->area_used;
+    if (number == TK_MAX_IMAGES || !copy_image(pool, &pool->image[number], image)) {
+        pool->area_used = used;
+        pool->images_lost++;
+        tk_unlock();
+        return;
+    }
+    pool->image[number].loaded = pool->epoch + 1;
+    __atomic_store_n(&pool->images, number + 1, __ATOMIC_RELEASE);
+    tk_new_epoch();
+    tk_unlock();
+    if (tk_recording())
+        TK_RECORD2(image_load, tk_ticket(), number);
+}
+
+void tk_retire_image(const struct tk_image *image)
+{
+    struct tk_pool *pool = tk_pool;
+    uint32_t number = 0;
+    tk_lock();
+    while (number < pool->images && (pool->image[number].identity != identity(image) || pool->image[number].unloaded))
+        number++;
+    if (number < pool->images) {
+        __atomic_store_n(&pool->image[number].unloaded, pool->epoch + 1, __ATOMIC_RELEASE);
+        tk_new_epoch();
+    }
+    uint32_t found = number < pool->images;
+    tk_unlock();
+    if (found && tk_recording())
+        TK_RECORD2(image_unload, tk_ticket(), number);
+}

@@ -1,0 +1,277 @@
+/* Streams and buffers: one stream for each thread, one for each depth of its signal handlers.
+ *
+ * Everything here may run inside a signal handler: no locks but tk_lock (taken only where a thread ends
+ * or an image comes or goes), no allocation but mmap. */
+#include "preload.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SCRATCH_WORDS 4096
+
+__thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")));
+
+static struct tk_thread *threads; /* grows at the head, never shrinks; entries are used again */
+
+/* What is written here is never read. Threads share a few, as in stub.c. */
+void tk_scratch(void)
+{
+    static uint64_t scratch[16][SCRATCH_WORDS];
+    uint64_t *words = scratch[((uintptr_t)&__tk_state >> 12) * 0x9e3779b97f4a7c15u >> 60];
+    __tk_state = (struct tk_state){words, words + SCRATCH_WORDS - TK_SLACK, NULL, NULL};
+}
+
+static void futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+    syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Wait until the collector frees a buffer; turn the pool to discard if the collector is gone. */
+static void wait_for_buffer(struct tk_pool *pool, uint32_t freed)
+{
+    const struct timespec timeout = {0, 100000000};
+    uint64_t begin = nanoseconds();
+    __atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+    futex(&pool->freed, FUTEX_WAIT, freed, &timeout);
+    __atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&pool->waited, nanoseconds() - begin, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&pool->waits, 1, __ATOMIC_RELAXED);
+    if (kill((pid_t)pool->collector, 0) != 0 && errno == ESRCH)
+        __atomic_store_n(&pool->mode, TK_DISCARD, __ATOMIC_RELAXED);
+}
+
+/* Fault a buffer's pages in at once when this process first takes it: one call instead of 64 faults. */
+static void touch(struct tk_pool *pool, struct tk_buffer *buffer)
+{
+    static uint8_t touched[TK_MAX_BUFFERS];
+    size_t number = (size_t)(buffer - pool->buffer);
+    if (touched[number])
+        return;
+    touched[number] = 1;
+#ifdef MADV_POPULATE_WRITE
+    madvise(tk_buffer_words(pool, buffer), pool->buffer_words * sizeof(uint64_t), MADV_POPULATE_WRITE);
+#endif
+}
+
+/* Flipping and changing streams are done in one piece: a handler that leaves them by siglongjmp would leave a buffer
+ * that is half given away. */
+void tk_block_signals(uint64_t *before)
+{
+    const uint64_t all = ~(uint64_t)0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof all);
+}
+
+void tk_restore_signals(const uint64_t *before)
+{
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
+}
+
+/* A free buffer, or NULL if the pool is (turned) to discard. The first free one: the fewer are in use, the more
+ * of them stay in the caches. */
+static struct tk_buffer *take_buffer(struct tk_pool *pool)
+{
+    while (__atomic_load_n(&pool->mode, __ATOMIC_RELAXED) == TK_LIVE) {
+        uint32_t freed = __atomic_load_n(&pool->freed, __ATOMIC_SEQ_CST);
+        uint32_t buffers = __atomic_load_n(&pool->buffers, __ATOMIC_RELAXED), full = 0;
+        for (uint32_t number = 0; number < buffers; number++) {
+            struct tk_buffer *buffer = &pool->buffer[number];
+            uint32_t state = __atomic_load_n(&buffer->state, __ATOMIC_RELAXED);
+            full += state == TK_FULL;
+            if (state == TK_FREE && __atomic_compare_exchange_n(&buffer->state, &state, TK_OWNED, 0,
+                                                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return touch(pool, buffer), buffer;
+        }
+        if (full > 0)
+            wait_for_buffer(pool, freed);
+        else if (buffers == TK_MAX_BUFFERS)
+            return NULL; /* more threads than buffers, all idle: nobody would ever free one */
+        else
+            __atomic_compare_exchange_n(&pool->buffers, &buffers, buffers + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void hand_over(struct tk_pool *pool)
+{
+    struct tk_buffer *buffer = __tk_state.buffer;
+    buffer->words = (uint32_t)(__tk_state.pos - tk_buffer_words(pool, buffer));
+    __atomic_store_n(&buffer->state, TK_FULL, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&pool->filled, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&pool->collector_sleeps, __ATOMIC_SEQ_CST))
+        futex(&pool->filled, FUTEX_WAKE, 1, NULL);
+}
+
+/* An image that came or went after the buffer was stamped makes the next check flip. Sequentially consistent, against
+ * tk_new_epoch: either it finds the new limit and clears it, or the new epoch is seen here. */
+static void check_epoch(struct tk_pool *pool)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (__tk_state.buffer && __tk_state.buffer->epoch != __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST))
+        __tk_state.limit = NULL;
+}
+
+static void set_limit(struct tk_pool *pool)
+{
+    uint64_t *words = tk_buffer_words(pool, __tk_state.buffer);
+    __atomic_store_n(&__tk_state.limit, words + pool->buffer_words - TK_SLACK, __ATOMIC_SEQ_CST);
+    check_epoch(pool);
+}
+
+/* Give the thread's state a buffer for `stream`, or scratch memory. */
+void tk_open_stream(struct tk_stream *stream)
+{
+    struct tk_pool *pool = tk_pool;
+    struct tk_buffer *buffer = pool ? take_buffer(pool) : NULL;
+    if (!buffer) {
+        if (pool && pool->mode == TK_LIVE)
+            __atomic_fetch_add(&pool->unrecorded, 1, __ATOMIC_RELAXED);
+        tk_scratch();
+        return;
+    }
+    if (stream->number == TK_NO_STREAM)
+        stream->number = __atomic_fetch_add(&pool->streams, 1, __ATOMIC_RELAXED);
+    if (stream->thread == TK_NO_STREAM)
+        stream->thread = stream->number;
+    buffer->thread = stream->thread;
+    buffer->kind = stream->kind;
+    buffer->sequence = stream->sequence++;
+    buffer->epoch = __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&buffer->stream, stream->number, __ATOMIC_RELEASE);
+    __tk_state.pos = tk_buffer_words(pool, buffer);
+    __tk_state.buffer = buffer;
+    __tk_state.stream = stream;
+    set_limit(pool);
+}
+
+/* Continue where another state left off (a handler's stream, or what it interrupted). */
+void tk_resume(const struct tk_state *state)
+{
+    __tk_state = *state;
+    if (tk_pool)
+        check_epoch(tk_pool);
+}
+
+void tk_flip(void)
+{
+    int saved = errno;
+    uint64_t signals;
+    struct tk_pool *pool = tk_pool;
+    tk_block_signals(&signals);
+    if (pool && __tk_state.stream) {
+        if (__tk_state.pos == tk_buffer_words(pool, __tk_state.buffer)) {
+            __tk_state.buffer->epoch = __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST);
+            set_limit(pool);
+        } else {
+            hand_over(pool);
+            tk_open_stream(__tk_state.stream);
+        }
+    } else if (pool && !tk_current) {
+        tk_begin_thread(tk_new_thread(TK_NO_STREAM));
+    } else {
+        tk_scratch();
+    }
+    tk_restore_signals(&signals);
+    errno = saved;
+}
+
+/* An entry of the list of threads, its stream numbered (TK_NO_STREAM: the next free number, when it is first used). */
+struct tk_thread *tk_new_thread(uint32_t stream)
+{
+    struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE);
+    for (; thread; thread = thread->next) {
+        int unused = TK_UNUSED;
+        if (__atomic_compare_exchange_n(&thread->use, &unused, TK_RUNNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            break;
+    }
+    if (!thread) {
+        thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (thread == MAP_FAILED)
+            return NULL;
+        thread->use = TK_RUNNING;
+        thread->next = __atomic_load_n(&threads, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&threads, &thread->next, thread, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+        }
+    }
+    thread->depth = thread->farewells = 0;
+    thread->state = NULL;
+    thread->handle = 0;
+    thread->stream = (struct tk_stream){stream, stream, TK_THREAD, 0};
+    for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
+        thread->handlers[level].stream = (struct tk_stream){TK_NO_STREAM, TK_NO_STREAM, TK_HANDLER, 0};
+        thread->handlers[level].own = (struct tk_state){0};
+    }
+    return thread;
+}
+
+void tk_begin_thread(struct tk_thread *thread)
+{
+    if (!thread) {
+        tk_scratch();
+        return;
+    }
+    tk_current = thread;
+    thread->handle = pthread_self();
+    tk_open_stream(&thread->stream);
+    __atomic_store_n(&thread->state, &__tk_state, __ATOMIC_SEQ_CST);
+    if (tk_pool)
+        check_epoch(tk_pool);
+}
+
+/* Hand over what the thread's streams hold; what it still writes afterwards goes to scratch memory. */
+void tk_end_thread(void)
+{
+    struct tk_thread *thread = tk_current;
+    struct tk_pool *pool = tk_pool;
+    uint64_t signals;
+    tk_block_signals(&signals);
+    tk_lock();
+    thread->state = NULL;
+    tk_unlock();
+    if (pool && __tk_state.stream)
+        hand_over(pool);
+    for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
+        __tk_state = thread->handlers[level].own;
+        if (pool && __tk_state.stream)
+            hand_over(pool);
+    }
+    tk_scratch();
+    __atomic_store_n(&thread->use, TK_EXITED, __ATOMIC_RELEASE);
+    tk_restore_signals(&signals);
+}
+
+/* The newest thread that bears this handle, run out or not; handles are used again after a thread is joined. */
+struct tk_thread *tk_find_thread(pthread_t handle)
+{
+    struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE);
+    struct tk_thread *exited = NULL;
+    for (; thread; thread = thread->next) {
+        int use = __atomic_load_n(&thread->use, __ATOMIC_ACQUIRE);
+        if (use == TK_UNUSED || !pthread_equal(thread->handle, handle))
+            continue;
+        if (use == TK_RUNNING)
+            return thread;
+        exited = thread;
+    }
+    return exited;
+}
+
+/* An image came or went: every thread takes a new buffer at its next check. The caller holds tk_lock. */
+void tk_new_epoch(void)
+{
+    __atomic_fetch_add(&tk_pool->epoch, 1, __ATOMIC_SEQ_CST);
+    for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
+        if (thread->state)
+            __atomic_store_n(&thread->state->limit, NULL, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,57 @@
+/* What instrumented code, the stub in every image and the preloaded library agree on (docs/internals.md). */
+#ifndef TRACEKIT_STATE_H
+#define TRACEKIT_STATE_H
+
+#include <stdint.h>
+
+#define TK_API_VERSION 1
+
+/* pos < limit promises room for this many words from pos on. */
+#define TK_SLACK 512
+
+/* Where the thread writes. All zeros until its first block; `buffer` and `stream` belong to the library. */
+struct tk_state {
+    uint64_t *pos;
+    uint64_t *limit;
+    struct tk_buffer *buffer;
+    struct tk_stream *stream; /* NULL: what is written goes to scratch memory */
+};
+
+/* Every image defines it; the dynamic linker makes them one (the executable's, else the library's). */
+extern __thread struct tk_state __tk_state
+    __attribute__((weak, visibility("default"), tls_model("initial-exec")));
+
+/* Rows of the sections `tk_functions` and `tk_globals`, written by the pass. */
+struct tk_function {
+    const uint8_t *ids; /* the address of byte k is the record id of path k */
+    const void *unit;   /* the unit's tables (formats/image.py) */
+    uint32_t function;  /* row of its table `functions` */
+    uint32_t paths;
+};
+
+struct tk_global {
+    void *address;
+    const void *unit;
+    uint32_t global; /* row of its table `globals` */
+    uint32_t reserved;
+};
+
+/* What an image's constructor registers; either pair may be NULL. */
+struct tk_image {
+    const struct tk_function *functions, *functions_end;
+    const struct tk_global *globals, *globals_end;
+};
+
+/* The preloaded library's side, found by the name `__tk_api`. */
+struct tk_api {
+    uint32_t version;
+    uint32_t reserved;
+    void (*flip)(void);
+    void (*landing)(void *frame);
+    void (*load)(const struct tk_image *image);
+    void (*unload)(const struct tk_image *image);
+};
+
+extern const struct tk_api __tk_api;
+
+#endif

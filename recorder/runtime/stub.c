@@ -1,0 +1,89 @@
+/* The part of the runtime that is linked, hidden, into every instrumented image.
+ *
+ * It finds the preloaded library and passes on to it. Without one, records go round in a few static
+ * buffers that nobody reads, so that the program runs as it would without instrumentation. */
+#define _GNU_SOURCE
+#include "state.h"
+
+#include <stddef.h>
+
+#define HIDDEN __attribute__((weak, visibility("hidden")))
+
+__thread struct tk_state __tk_state;
+
+extern const struct tk_api __tk_api __attribute__((weak));
+/* Weak, so that a static program does not pull in the dynamic linker. */
+extern void *dlsym(void *handle, const char *name) __attribute__((weak));
+
+extern const struct tk_function __start_tk_functions[] __attribute__((weak, visibility("hidden")));
+extern const struct tk_function __stop_tk_functions[] __attribute__((weak, visibility("hidden")));
+extern const struct tk_global __start_tk_globals[] __attribute__((weak, visibility("hidden")));
+extern const struct tk_global __stop_tk_globals[] __attribute__((weak, visibility("hidden")));
+
+/* Weak and shared by the copies of this file that `ld -r` may have left in one image. */
+HIDDEN int __tk_registrations;
+
+static const struct tk_api *find_api(void)
+{
+    static const struct tk_api *api;
+    static int looked;
+    if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
+        const struct tk_api *found = &__tk_api;
+        if (!found && dlsym)
+            found = dlsym(NULL, "__tk_api"); /* NULL is RTLD_DEFAULT */
+        if (found && found->version != TK_API_VERSION)
+            found = NULL;
+        __atomic_store_n(&api, found, __ATOMIC_RELAXED);
+        __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
+    }
+    return __atomic_load_n(&api, __ATOMIC_RELAXED);
+}
+
+/* Threads that share a scratch buffer overwrite each other's garbage; several buffers keep most of them apart. */
+static void use_scratch(void)
+{
+    static uint64_t scratch[16][2048];
+    uint64_t *buffer = scratch[((uintptr_t)&__tk_state >> 12) * 0x9e3779b97f4a7c15u >> 60];
+    __tk_state.pos = buffer;
+    __tk_state.limit = buffer + 2048 - TK_SLACK;
+}
+
+HIDDEN __attribute__((preserve_most)) void __tk_flip(void)
+{
+    const struct tk_api *api = find_api();
+    if (api)
+        api->flip();
+    /* No library, or one that serves another state: something at the link (-Bsymbolic, a version script
+     * that the driver did not see) made this image's own. It runs on, unrecorded. */
+    if (__tk_state.pos >= __tk_state.limit)
+        use_scratch();
+}
+
+HIDDEN void __tk_landing(void *frame)
+{
+    const struct tk_api *api = find_api();
+    if (api)
+        api->landing(frame);
+}
+
+static struct tk_image this_image(void)
+{
+    return (struct tk_image){__start_tk_functions, __stop_tk_functions, __start_tk_globals, __stop_tk_globals};
+}
+
+/* Before every other constructor and after every other destructor of the image. */
+__attribute__((constructor(0))) static void register_image(void)
+{
+    const struct tk_api *api = find_api();
+    struct tk_image image = this_image();
+    if (__tk_registrations++ == 0 && api && (image.functions || image.globals))
+        api->load(&image);
+}
+
+__attribute__((destructor(0))) static void unregister_image(void)
+{
+    const struct tk_api *api = find_api();
+    struct tk_image image = this_image();
+    if (--__tk_registrations == 0 && api && (image.functions || image.globals))
+        api->unload(&image);
+}

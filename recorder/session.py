@@ -1,0 +1,274 @@
+"""One recorded run: start the program and its collector, wait for both, put the trace in its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder import toolchain
+from tracekit.recorder.collector import Ending, Outcome, collect
+from tracekit.recorder.pool import DEFAULT_BUFFER, Pool
+
+PRELOAD_LIBRARY = "libtracekit-preload.so"
+DEFAULT_OUTPUT = "trace.zst"
+
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+
+
+class ProgramError(TracekitError):
+    """The program could not be started; ``status`` is what a shell would exit with."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for. ``output`` empty: trace.zst, an older one of which is moved aside."""
+
+    command: Sequence[str]
+    version: str
+    output: str = ""
+    force: bool = False
+    with_sources: bool = False
+    with_host: bool = False
+    buffer_bytes: int = DEFAULT_BUFFER
+
+
+@dataclass(frozen=True)
+class Result:
+    """How the run went: the exit status to pass on (128 + n for signal n), and the trace (``path`` empty: none)."""
+
+    status: int
+    path: str
+    outcome: Outcome
+
+
+def find_program(name: str) -> str:
+    """The path of the program ``name``, looked for as a shell does; ProgramError (126, 127) if there is none."""
+    path = toolchain.which(name)
+    if path:
+        return path
+    folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for folder in folders:
+        candidate = os.path.join(folder, name)
+        if os.path.exists(candidate):
+            kind = "is a directory" if os.path.isdir(candidate) else "is not executable"
+            raise ProgramError(f"{candidate} {kind}", NOT_EXECUTABLE)
+    where = "no such file" if "/" in name else "not found on PATH"
+    raise ProgramError(f"{name}: {where}", NOT_FOUND)
+
+
+def output_path(pattern: str, process: int) -> str:
+    """The name of the trace: ``%p`` is the program's process id, ``%h`` the host's name, ``%%`` a percent sign."""
+    values = {"p": str(process), "h": socket.gethostname(), "%": "%"}
+    parts = pattern.split("%")
+    name, rest = parts[0], iter(parts[1:])
+    for part in rest:
+        if not part:  # "%%": the next part follows a literal percent sign
+            name += "%" + next(rest, "")
+        elif part[0] in values:
+            name += values[part[0]] + part[1:]
+        else:
+            raise TracekitError(f"-o {pattern}: %{part[0]} means nothing; %p is the process id, %h the host's name")
+    return name
+
+
+def run(request: Request) -> Result:
+    """Record one run of ``request.command``.
+
+    Raises ProgramError if the program cannot be started, TracekitError for every failure of the recording's own before
+    the program has started; later ones leave the program alone and stand in the result's outcome.
+    """
+    output_path(request.output, 0)
+    program = find_program(request.command[0])
+    environment = _environment()
+    pool = Pool(request.buffer_bytes)
+    environment["TRACEKIT_POOL"] = str(pool.descriptor)
+    started = time.monotonic()
+    process, gate, report = _fork_program(program, request.command, environment)
+    try:
+        path = output_path(request.output or DEFAULT_OUTPUT, process)
+        partial = _open_partial(path, request)
+        collector, control, result = _fork_collector(pool, partial, request, [gate, report])
+    except BaseException:
+        os.close(gate)  # the child finds the gate closed and leaves without running the program
+        os.waitpid(process, 0)
+        raise
+    os.close(pool.descriptor)
+    ignored = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
+    forwarded = {number: signal.signal(number, lambda number, _: _forward(process, number))
+                 for number in (signal.SIGTERM, signal.SIGHUP)}
+    os.write(gate, b"!")
+    os.close(gate)
+    failure = _read_all(report)
+    ending = _wait(process, collector, pool)
+    ending.seconds = round(time.monotonic() - started, 6)
+    try:
+        os.write(control, json.dumps(asdict(ending)).encode() + b"\n")
+    except BrokenPipeError:
+        pass  # the collector was killed; its silence below says so
+    os.close(control)
+    outcome = _read_outcome(result)
+    for number, handler in {**ignored, **forwarded}.items():
+        signal.signal(number, handler)
+    if failure:
+        _remove(path + ".partial")
+        code = int(failure)
+        raise ProgramError(f"{program}: {os.strerror(code)}", NOT_FOUND if code == 2 else NOT_EXECUTABLE)
+    status = 128 + ending.signal if ending.signal is not None else ending.status or 0
+    return Result(status, _put_in_place(path, request, outcome), outcome)
+
+
+# -- processes ------------------------------------------------------------------------------------
+
+
+def _environment() -> dict[str, str]:
+    library = toolchain.runtime_file(PRELOAD_LIBRARY)
+    if ":" in library or " " in library:
+        raise TracekitError(f"{library} cannot be preloaded, because its path holds a space or a colon; "
+                            "set XDG_CACHE_HOME to a folder without them")
+    before = os.environ.get("LD_PRELOAD", "")
+    return {**os.environ, "LD_PRELOAD": f"{library}:{before}" if before else library}
+
+
+def _fork_program(program: str, command: Sequence[str], environment: dict[str, str]) -> tuple[int, int, int]:
+    """Fork the program's process, which runs it once something is written to the gate.
+
+    Returns its id, the gate, and a pipe that yields the error number if it cannot be run.
+    """
+    gate, opened = os.pipe()
+    report, failed = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(gate)
+        os.close(failed)
+        return process, opened, report
+    try:
+        os.close(opened)
+        if os.read(gate, 1):
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+                signal.signal(number, signal.SIG_DFL)
+            os.execve(program, list(command), environment)
+    except OSError as error:
+        os.write(failed, str(error.errno).encode())
+    finally:
+        os._exit(NOT_EXECUTABLE)
+
+
+def _fork_collector(pool: Pool, partial: int, request: Request, close: Sequence[int]) -> tuple[int, int, int]:
+    """Fork the collector; returns its id, the pipe on which it is told the ending, and that of its outcome."""
+    told, control = os.pipe()
+    result, tell = os.pipe()
+    collector = os.fork()
+    if collector:
+        for descriptor in (told, tell, partial):
+            os.close(descriptor)
+        return collector, control, result
+    for descriptor in (control, result, *close):
+        os.close(descriptor)
+    progress = sys.stderr.isatty()
+    _leave_standard_streams(progress)
+    collect(pool, partial, _meta(request), told, tell, request.with_sources, progress)
+    raise AssertionError("the collector does not return")
+
+
+def _leave_standard_streams(keep_errors: bool) -> None:
+    """The program's pipes must see their end when the program ends, not when the collector does."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1) if keep_errors or os.environ.get("TRACEKIT_DEBUG") else (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
+
+
+def _forward(process: int, number: int) -> None:
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+
+
+def _wait(process: int, collector: int, pool: Pool) -> Ending:
+    """Wait for the program; if the collector dies before it, let the program go on unrecorded."""
+    while True:
+        child, status = os.waitpid(-1, 0)
+        if child == collector:
+            pool.discard()
+        elif child == process:
+            break
+    pool.say_exited()
+    if os.WIFSIGNALED(status):
+        return Ending(signal=os.WTERMSIG(status))
+    return Ending(status=os.WEXITSTATUS(status))
+
+
+def _read_all(descriptor: int) -> bytes:
+    with open(descriptor, "rb") as file:
+        return file.read()
+
+
+def _read_outcome(descriptor: int) -> Outcome:
+    data = _read_all(descriptor)
+    if not data:
+        return Outcome(attached=True, failure="the collector was killed")
+    return Outcome(**json.loads(data))
+
+
+# -- the file -------------------------------------------------------------------------------------
+
+
+def _open_partial(path: str, request: Request) -> int:
+    if request.output and not request.force and os.path.exists(path):
+        raise TracekitError(f"{path} exists; add -f to overwrite it, or name another file")
+    try:
+        return os.open(path + ".partial", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise TracekitError(f"{path}.partial cannot be written: {error.strerror}") from error
+
+
+def _put_in_place(path: str, request: Request, outcome: Outcome) -> str:
+    """Rename the partial file; a trace.zst that was there becomes trace.zst.old. Empty if there is nothing to keep."""
+    if not outcome.attached:
+        _remove(path + ".partial")
+        return ""
+    try:
+        if not request.output and os.path.exists(path):
+            os.replace(path, path + ".old")
+        os.replace(path + ".partial", path)
+    except OSError as error:
+        raise TracekitError(f"the trace stays in {path}.partial: {error.strerror}") from error
+    return path
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _meta(request: Request) -> dict[str, Any]:
+    """The META object; target and compiler are added from the first image."""
+    meta: dict[str, Any] = {
+        "command": list(request.command),
+        "tracekit": request.version,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "target": platform.machine(),
+    }
+    if request.with_host:
+        meta["host"] = {"name": socket.gethostname(), "system": " ".join(os.uname()), "directory": os.getcwd(),
+                        "program": shutil.which(request.command[0]) or "", "environment": dict(os.environ)}
+    return meta

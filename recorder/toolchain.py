@@ -1,0 +1,255 @@
+"""Finds clang, and builds the pass and the runtime for it, once, into the user's cache.
+
+* ``pass-<LLVM version>-<hash>/``: the compiler pass, a plugin that fits one clang
+* ``runtime-<hash>/``: what is linked into programs, preloaded into them, and loaded by the recorder
+
+The hash is over the sources, so that an upgrade of tracekit or of clang never meets a stale build.
+Imported for every file that ``tracekit cc`` compiles: what is not needed then (subprocess, re) is
+imported where it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder.buildcache import build_once, cache_folder, digest, recall, remember
+
+PREFERRED = 19
+PREFERRED_PATHS = (f"clang-{PREFERRED}", f"/usr/lib/llvm-{PREFERRED}/bin/clang")
+VERSIONS = range(16, 23)
+"""Major versions of LLVM: the one that the pass is tested with most, and all that it is written for."""
+
+INSTALL = "apt-get install clang-19 llvm-19-dev"
+
+PASS = "libtracekit-pass.so"
+PRELOAD = "libtracekit-preload.so"
+ENCODER = "libtracekit-encoder.so"
+_HERE = os.path.dirname(os.path.abspath(__file__))
+PASS_SOURCES = os.path.join(_HERE, "pass")
+RUNTIME_SOURCES = os.path.join(_HERE, "runtime")
+
+
+class Clang(NamedTuple):
+    """A clang that can compile for tracekit: an absolute path, and its version, as in 19.1.7."""
+
+    path: str
+    version: str
+
+    @property
+    def major(self) -> int:
+        """The major version: plugins fit no other."""
+        return int(self.version.split(".")[0])
+
+
+# -- finding --------------------------------------------------------------------------------------
+
+
+def find_clang() -> Clang:
+    """The clang to use: ``$TRACEKIT_CLANG``, else clang-19, else another of a version that fits.
+
+    Raises TracekitError, with the command that installs one, if there is none.
+    """
+    chosen = os.environ.get("TRACEKIT_CLANG")
+    if chosen:
+        return _chosen_clang(chosen)
+    others = (f"clang-{major}" for major in reversed(VERSIONS) if major != PREFERRED)
+    for name in (*PREFERRED_PATHS, "clang", *others):
+        clang = Clang(which(name), _version(which(name)))
+        if clang.version and clang.major in VERSIONS:
+            return clang
+    raise TracekitError(
+        f"no clang of version {VERSIONS[0]} to {VERSIONS[-1]} was found; install one with `{INSTALL}`, "
+        "or name one in TRACEKIT_CLANG"
+    )
+
+
+def _chosen_clang(name: str) -> Clang:
+    clang = Clang(which(name), _version(which(name)))
+    if not clang.version:
+        raise TracekitError(f"TRACEKIT_CLANG names {name}, which is not a clang that runs; name another or unset it")
+    if clang.major not in VERSIONS:
+        raise TracekitError(
+            f"TRACEKIT_CLANG names clang {clang.version}, but tracekit needs {VERSIONS[0]} to {VERSIONS[-1]}; "
+            f"install one with `{INSTALL}`"
+        )
+    return clang
+
+
+def llvm_config(clang: Clang) -> str:
+    """The path of the llvm-config that belongs to ``clang`` and knows its headers.
+
+    Raises TracekitError, with the command that installs them, if there is none.
+    """
+    beside = os.path.join(os.path.dirname(os.path.realpath(clang.path)), "llvm-config")
+    for name in (beside, f"llvm-config-{clang.major}", f"/usr/lib/llvm-{clang.major}/bin/llvm-config", "llvm-config"):
+        path = which(name)
+        version, include = _run([path, "--version", "--includedir"])[:2] if path else ("", "")
+        if version.split(".")[0] == str(clang.major) and os.path.exists(f"{include}/llvm/Config/llvm-config.h"):
+            return path
+    raise TracekitError(
+        f"the LLVM headers for {clang.path} (version {clang.version}) were not found; "
+        f"install them with `apt-get install llvm-{clang.major}-dev`"
+    )
+
+
+def which(name: str) -> str:
+    """The absolute path of an executable, looked for on PATH as a shell does; empty if there is none."""
+    folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    return ""
+
+
+def _version(path: str) -> str:
+    """The version of the clang at ``path``, empty if it is none; remembered while the file stays the same."""
+    if not path:
+        return ""
+    status = os.stat(path)
+    note = "clang-" + digest([f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}".encode()])
+    version = recall(note)
+    if not version:
+        import re
+
+        match = re.search(r"clang version (\d+\.\d+\.\d+)", "\n".join(_run([path, "--version"])))
+        version = match[1] if match else ""
+        if version:
+            remember(note, version)
+    return version
+
+
+def _run(command: list[str]) -> list[str]:
+    """The lines that a command prints, two empty ones if it does not run or fails."""
+    import subprocess
+
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines() + ["", ""]
+    except (OSError, subprocess.CalledProcessError):
+        return ["", ""]
+
+
+# -- what is built --------------------------------------------------------------------------------
+
+
+def _contents(folder: str, suffixes: tuple[str, ...] = (".c", ".cpp", ".h")) -> list[bytes]:
+    """Names and contents of a folder's sources, in a fixed order."""
+    parts: list[bytes] = []
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(suffixes):
+            with open(os.path.join(folder, name), "rb") as file:
+                parts += [name.encode(), file.read()]
+    return parts
+
+
+_RECIPE = _contents(_HERE, ("toolchain.py",))
+"""How things are built counts in their keys as well."""
+
+
+def pass_plugin(clang: Clang) -> str:
+    """The path of the compiler pass for ``clang``, built now if the cache does not have it.
+
+    Raises TracekitError if it cannot be built: no headers, no place, or it does not compile.
+    """
+    name = pass_folder_name(clang)
+    folder = build_once(name, f"the compiler pass for clang {clang.version}", lambda into: _build_pass(clang, into))
+    return os.path.join(folder, PASS)
+
+
+def runtime_file(name: str, clang: Clang | None = None) -> str:
+    """The path of a file that recorder/runtime's table names, built now (with ``clang``) if the cache does not have it.
+
+    Once built it is found without any compiler. Raises TracekitError if it cannot be built.
+    """
+    folder = build_once(runtime_folder_name(), "the runtime", lambda into: _build_runtime(clang or find_clang(), into))
+    return os.path.join(folder, name)
+
+
+def pass_folder_name(clang: Clang) -> str:
+    """The folder of the cache that holds the pass for ``clang``, once it is built."""
+    # The pass shares format.h with the runtime, and how it is built (compiler options) stands in this file.
+    with open(__file__, "rb") as file:
+        recipe = file.read()
+    parts = [*_contents(PASS_SOURCES), *_contents(RUNTIME_SOURCES, (".h",)), recipe]
+    return f"pass-{clang.version}-{digest(parts)}"
+
+
+def runtime_folder_name() -> str:
+    """The folder of the cache that holds the runtime, once it is built."""
+    return f"runtime-{digest(_contents(RUNTIME_SOURCES, ('.c', '.h', '.py')) + _RECIPE)}"  # .py: the table of targets
+
+
+def is_built(folder_name: str) -> bool:
+    """Whether the cache has that folder."""
+    return os.path.isdir(os.path.join(cache_folder(), folder_name))
+
+
+# -- building -------------------------------------------------------------------------------------
+
+# Nine tenths of the time to compile the pass go into LLVM's headers: these are read only once.
+_PREFIX = (
+    "Analysis/ScalarEvolutionExpressions.h",
+    "IR/DebugInfoMetadata.h",
+    "IR/IRBuilder.h",
+    "IR/IntrinsicInst.h",
+    "IR/Module.h",
+    "Passes/PassBuilder.h",
+    "Transforms/Utils/ModuleUtils.h",
+)
+
+
+def _build_pass(clang: Clang, into: str) -> None:
+    config = llvm_config(clang)
+    flags = _run([config, "--cxxflags"])[0].split()
+    if _run([config, "--has-rtti"])[0] == "NO":
+        flags.append("-fno-rtti")
+    cxx = [clang.path, "--driver-mode=g++", "-O2", "-fPIC", f"-I{RUNTIME_SOURCES}"]
+    prefix = os.path.join(into, "prefix.h")
+    with open(prefix, "w") as file:
+        file.writelines(f'#include "llvm/{header}"\n' for header in _PREFIX)
+    _compile(clang, [*cxx, *flags, "-fpch-instantiate-templates", "-x", "c++-header", prefix, "-o", f"{prefix}.pch"])
+    names = sorted(name for name in os.listdir(PASS_SOURCES) if name.endswith(".cpp"))
+    objects = [os.path.join(into, name + ".o") for name in names]
+    sources = [os.path.join(PASS_SOURCES, name) for name in names]
+    cxx_one = [*cxx, *flags, "-include-pch", f"{prefix}.pch", "-c"]
+    _compile_all(clang, [[*cxx_one, source, "-o", out] for source, out in zip(sources, objects)])
+    _compile(clang, [*cxx, "-shared", *objects, "-o", os.path.join(into, PASS)])
+    for path in (prefix, f"{prefix}.pch", *objects):
+        os.remove(path)
+
+
+def _build_runtime(clang: Clang, into: str) -> None:
+    from tracekit.recorder.runtime import RUNTIME_TARGETS
+
+    commands = []
+    for name, target in RUNTIME_TARGETS.items():
+        sources = [os.path.join(RUNTIME_SOURCES, source) for source in target.sources]
+        commands.append([clang.path, *sources, *target.flags, "-o", os.path.join(into, name)])
+    _compile_all(clang, commands)
+
+
+def _compile_all(clang: Clang, commands: Sequence[list[str]]) -> None:
+    """Run compilers side by side, one for each core; raises TracekitError for the first that fails."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for _ in pool.map(lambda command: _compile(clang, command), commands):
+            pass
+
+
+def _compile(clang: Clang, command: list[str]) -> None:
+    import subprocess
+
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode == 0:
+        return
+    errors = [line for line in run.stderr.splitlines() if "error" in line] or run.stderr.splitlines() or ["no message"]
+    advice = (
+        "; the C or C++ headers seem to be missing: `apt-get install libc6-dev libstdc++-12-dev`"
+        if "file not found" in errors[0] or "cannot find" in run.stderr
+        else ""
+    )
+    raise TracekitError(f"clang {clang.version} could not build its part of tracekit: {errors[0].strip()}{advice}")
