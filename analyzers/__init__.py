@@ -1,0 +1,1 @@
+"""The analysis modules: one file for each name that ``analyze --module`` accepts."""

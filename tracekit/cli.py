@@ -1,0 +1,109 @@
+"""The command line: the visible list of commands, and what every failure looks like to the user."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from tracekit import __version__
+from tracekit.formats.errors import TracekitError
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""128 + the number of the signal that would have ended a program without a handler."""
+
+
+class Verb(NamedTuple):
+    """A command: where it is defined, its line in the help, and its exit statuses for failures."""
+
+    module: str
+    help: str
+    attribute: str = "command"
+    failure: int = 1
+    usage: int = 2
+
+
+COMMANDS: dict[str, Verb] = {
+    "cc": Verb("tracekit.commands.cc", "Compile and link C with clang, instrumented."),
+    "c++": Verb("tracekit.commands.cc", "Compile and link C++ with clang, instrumented.", attribute="cxx_command"),
+    "record": Verb("tracekit.commands.record", "Run an instrumented program and write its trace.",
+                   failure=125, usage=125),
+    "analyze": Verb("tracekit.commands.analyze", "Replay a trace through an analysis module and print the profile."),
+    "modules": Verb("tracekit.commands.modules", "List the analysis modules."),
+    "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),
+    "dump": Verb("tracekit.commands.dump", "Print the events of a trace, one a line."),
+    "check": Verb("tracekit.commands.check", "Verify every invariant of a trace."),
+    "doctor": Verb("tracekit.commands.doctor", "Say what recording needs, what is there and what is missing."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when that command is run, never to list it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, in the order in which help shows them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        verb = COMMANDS.get(cmd_name)
+        if verb is None:
+            return None
+        command = getattr(importlib.import_module(verb.module), verb.attribute)
+        assert isinstance(command, click.Command), f"{verb.module}.{verb.attribute} is not a click.Command"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands from their lines in COMMANDS."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.help) for name, verb in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; when the reader of its output has gone (`tracekit dump | head`), end quietly."""
+        try:
+            result: object = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            # The interpreter's own flush at exit must not complain about it either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return BROKEN_PIPE
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tracekit", message="%(prog)s %(version)s")
+def group() -> None:
+    """Record a program's memory behaviour once; analyse the recording as often as you like.
+
+    \b
+        CC="tracekit cc" make          build the program, instrumented
+        tracekit record ./app input    run it: trace.zst
+        tracekit analyze -m camp trace.zst
+    """
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``tracekit ARGUMENTS`` and return its exit status; no failure shows a traceback unless it is a bug."""
+    verb = next((COMMANDS[word] for word in arguments if word in COMMANDS), Verb("", ""))
+    try:
+        result = group.main(list(arguments), prog_name="tracekit", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except TracekitError as error:
+        return _fail(str(error), verb.failure)
+    except click.UsageError as error:
+        error.show()
+        return verb.usage
+    except click.ClickException as error:
+        return _fail(error.format_message(), verb.failure)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"tracekit: {message}", file=sys.stderr)
+    return status

@@ -1,0 +1,1 @@
+"""One file for each verb of the command line; each defines ``command``, a click.Command."""

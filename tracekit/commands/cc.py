@@ -1,0 +1,26 @@
+"""`tracekit cc` and `tracekit c++`: hand the whole command line to the compiler driver."""
+
+from __future__ import annotations
+
+import click
+
+# The compiler's options are not ours to parse: every word, `--help` included, goes through.
+_EVERY_WORD = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+
+
+@click.command("cc", context_settings=_EVERY_WORD)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def command(words: tuple[str, ...]) -> int:
+    """Compile and link C with clang, instrumented."""
+    from tracekit.recorder import driver
+
+    return driver.main("cc", words)
+
+
+@click.command("c++", context_settings=_EVERY_WORD)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def cxx_command(words: tuple[str, ...]) -> int:
+    """Compile and link C++ with clang, instrumented."""
+    from tracekit.recorder import driver
+
+    return driver.main("c++", words)

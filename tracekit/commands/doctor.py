@@ -1,0 +1,146 @@
+"""`tracekit doctor`: what recording and analysing need, what is there, and how to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import click
+
+from tracekit.formats.errors import TracekitError
+
+
+class Finding(NamedTuple):
+    """One line of the report: a thing, whether it is in order, what was found, and what to do if it is not."""
+
+    name: str
+    works: bool
+    found: str
+    remedy: str = ""
+
+
+@click.command("doctor")
+def command() -> int:
+    """Say what recording and analysing need, what is there and what is missing.
+
+    Exits with 1 if anything is missing; each missing thing is shown with the command that provides it.
+    """
+    findings = list(examine())
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        print(f"{'ok ' if finding.works else 'NO '} {finding.name:<{width}}  {finding.found}")
+        if not finding.works and finding.remedy:
+            print(f"    {'':<{width}}  -> {finding.remedy}")
+    missing = sum(not finding.works for finding in findings)
+    print("Everything is there." if not missing else f"{missing} of {len(findings)} missing.")
+    return 1 if missing else 0
+
+
+def examine() -> Iterator[Finding]:
+    """Look at everything once, in the order in which one thing needs the other."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("python", sys.version_info >= (3, 11), version, "apt-get install python3.11 (or newer)")
+    for package in ("numpy", "numba", "zstandard", "click"):
+        yield _package(package)
+    yield _cache()
+    yield from _compiler()
+    yield _shared_memory()
+    yield _preloading()
+
+
+def _package(name: str) -> Finding:
+    from importlib import import_module, metadata
+
+    try:
+        import_module(name)
+        return Finding(name, True, metadata.version(name))
+    except ImportError as error:
+        return Finding(name, False, str(error), f"{sys.executable} -m pip install {name}")
+
+
+def _cache() -> Finding:
+    from tracekit.recorder.buildcache import cache_folder
+
+    folder = cache_folder()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        probe = os.path.join(folder, f"doctor-{os.getpid()}")
+        with open(probe, "w"):
+            pass
+        os.remove(probe)
+        return Finding("cache", True, folder)
+    except OSError as error:
+        remedy = "export XDG_CACHE_HOME=<a folder that can be written>"
+        return Finding("cache", False, f"{folder} cannot be written ({error.strerror})", remedy)
+
+
+def _compiler() -> Iterator[Finding]:
+    """Clang, its headers, and the two things that are built with them on first use."""
+    from tracekit.recorder import toolchain
+
+    runtime = toolchain.runtime_folder_name()
+    try:
+        clang = toolchain.find_clang()
+    except TracekitError as error:
+        yield Finding("clang", False, str(error), toolchain.INSTALL)
+        if toolchain.is_built(runtime):
+            yield Finding("runtime", True, "built: programs compiled elsewhere can be recorded")
+        return
+    yield Finding("clang", True, f"{clang.path} {clang.version}")
+    try:
+        yield Finding("llvm headers", True, toolchain.llvm_config(clang))
+    except TracekitError as error:
+        yield Finding("llvm headers", False, str(error), f"apt-get install llvm-{clang.major}-dev")
+        return
+    yield _built("compiler pass", toolchain.pass_folder_name(clang), lambda: toolchain.pass_plugin(clang))
+    yield _built("runtime", runtime, lambda: toolchain.runtime_file("stub.o", clang))
+
+
+def _built(name: str, folder: str, build: Callable[[], str]) -> Finding:
+    from tracekit.recorder import toolchain
+
+    there = toolchain.is_built(folder)
+    try:
+        path = os.path.dirname(build())
+    except TracekitError as error:
+        return Finding(name, False, str(error), "tracekit doctor (again, once that is mended)")
+    return Finding(name, True, f"{'built' if there else 'built just now'}: {path}")
+
+
+def _shared_memory() -> Finding:
+    """The pool of `tracekit record` is a memfd, mapped shared by the program and the collector."""
+    import mmap
+
+    size = 64 << 20
+    try:
+        descriptor = os.memfd_create("tracekit-doctor")
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            with mmap.mmap(descriptor, size) as memory:
+                memory[size - 1] = 1
+        finally:
+            os.close(descriptor)
+    except (OSError, AttributeError) as error:
+        return Finding("shared memory", False, f"memfd_create: {error}", "a Linux kernel of 3.17 or newer is needed")
+    return Finding("shared memory", True, f"memfd, {size >> 20} MiB mapped")
+
+
+def _preloading() -> Finding:
+    """Whether the dynamic linker takes LD_PRELOAD from us: it must load the library into a child."""
+    import subprocess
+
+    from tracekit.recorder import toolchain
+
+    name = "LD_PRELOAD"
+    if not toolchain.is_built(toolchain.runtime_folder_name()):
+        return Finding(name, False, "not tried: the runtime is not built", toolchain.INSTALL)
+    library = toolchain.runtime_file(toolchain.PRELOAD)
+    environment = {**os.environ, name: library}
+    show = [sys.executable, "-S", "-c", "print(open('/proc/self/maps').read())"]
+    maps = subprocess.run(show, env=environment, capture_output=True, text=True)
+    if maps.returncode == 0 and os.path.basename(library) in maps.stdout and not maps.stderr:
+        return Finding(name, True, library)
+    complaint = maps.stderr.strip().splitlines()[:1] or ["the library was not loaded"]
+    return Finding(name, False, complaint[0], "run on a system whose libc is glibc, without seccomp or setuid limits")

@@ -1,0 +1,136 @@
+"""`tracekit dump`: the events of a trace as lines, in the order of replay."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_CODE, NONE
+
+if TYPE_CHECKING:
+    from tracekit.replay.program import Program
+    from tracekit.replay.trace import Trace
+
+Row = dict[str, Any]
+
+
+@click.command("dump")
+@click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text", show_default=True,
+              help="Lines for a person, or one JSON object a line.")
+@click.option("--function", metavar="F", help="Only events of instructions and loops of this function, and its entries "
+              "and exits.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N lines.")
+@click.argument("trace", type=click.Path())
+def command(trace: str, form: str, function: str | None, limit: int | None) -> None:
+    """Print the events of TRACE, one a line."""
+    from tracekit.replay.trace import Trace
+
+    with Trace(trace) as opened:
+        write = as_json if form == "jsonl" else as_text
+        for row in islice(rows(opened, function), limit):
+            sys.stdout.write(write(row) + "\n")
+
+
+def rows(trace: Trace, function: str | None = None) -> Iterator[Row]:
+    """The events of a trace as dicts with the fields that each event has; of one function, if `function` is given."""
+    namer = Namer(trace.program)
+    wanted = None if function is None else namer.functions_named(function)
+    for batch in trace.batches():
+        columns = (batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())
+        for code, subject, address, size in zip(*columns):
+            if wanted is None or namer.function_of(code, subject) in wanted:
+                yield namer.row(batch.stream, code, subject, address, size)
+
+
+class Namer:
+    """Puts names to the numbers of events, each subject looked up once."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.subjects: dict[tuple[str, int], Row] = {}
+
+    def functions_named(self, name: str) -> set[int]:
+        """The functions with this name (demangled, or as the linker knows them). Raises TracekitError if none."""
+        program = self.program
+        found = {
+            row for row in range(len(program.functions))
+            if name in (program.function_name(row), program.text(int(program.functions["name"][row])))
+            or program.function_name(row).partition("(")[0] == name
+        }
+        if not found:
+            raise TracekitError(f"The trace's program has no function {name!r}.")
+        return found
+
+    def function_of(self, code: int, subject: int) -> int:
+        """The function that an event belongs to, or NONE."""
+        kind = BY_CODE[code].subject
+        if subject == NONE:
+            return NONE
+        if kind == "function":
+            return subject
+        if kind == "loop":
+            return int(self.program.loops["function"][subject])
+        if kind == "instruction":
+            return int(self.program.op_function[subject])
+        return NONE
+
+    def row(self, stream: int, code: int, subject: int, address: int, size: int) -> Row:
+        """One event: its name, its stream and the fields that it has."""
+        event = BY_CODE[code]
+        row: Row = {"event": event.name, "stream": stream}
+        if event.subject:
+            row.update(self.subject(event.subject, subject))
+        if event.address:
+            row[event.address] = f"{address:#x}"
+        if event.size == "call":
+            row["call"] = None if size == NONE else self.subject("instruction", size)["instruction"]
+        elif event.size:
+            row[event.size] = size
+        return row
+
+    def subject(self, kind: str, subject: int) -> Row:
+        """What the subject column says, as fields; remembered."""
+        key = (kind, subject)
+        if key not in self.subjects:
+            self.subjects[key] = self._subject(kind, subject)
+        return self.subjects[key]
+
+    def _subject(self, kind: str, subject: int) -> Row:
+        program = self.program
+        if kind == "function":
+            return {"function": program.function_name(subject)}
+        if kind == "loop":
+            loop = program.loop(subject)
+            return {"loop": subject, "at": place(loop), "depth": loop["depth"]}
+        if kind == "object":
+            row = program.globals[subject]
+            return {"object": program.text(int(row["source_name"])) or program.text(int(row["name"]))}
+        if kind != "instruction":
+            return {kind: subject}
+        if subject == NONE:
+            return {"instruction": None, "at": None}
+        instruction = program.instruction(subject)
+        return {"instruction": instruction["id"], "at": place(instruction)}
+
+
+def place(shown: Row) -> str:
+    """function:line:column of an instruction or a loop."""
+    return f"{shown['function']}:{shown['line']}:{shown['column']}"
+
+
+def as_json(row: Row) -> str:
+    """One event as a JSON object."""
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+
+
+def as_text(row: Row) -> str:
+    """One event as a line: stream, event, fields."""
+    fields = " ".join(f"{name}={'-' if value is None else value}" for name, value in row.items()
+                      if name not in ("event", "stream"))
+    return f"{row['stream']:>3} {row['event']:<16} {fields}".rstrip()

@@ -1,0 +1,84 @@
+"""`tracekit info`: what a trace holds, from its headers and its end record; only a cut-off trace is decoded for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tracekit.formats.chunk import THREAD
+from tracekit.formats.reader import TraceReader
+
+COUNTS = ("path_records", "blocks", "values_recorded", "loads", "stores", "accesses", "events", "raw_bytes")
+
+
+@click.command("info")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.argument("trace", type=click.Path())
+def command(trace: str, as_json: bool) -> None:
+    """Say what TRACE holds: threads, accesses, sizes, images, metadata.
+
+    An atomic and a copy count as a load and a store each.
+    """
+    with TraceReader(trace) as reader:
+        facts = describe(reader, Path(trace).stat().st_size)
+    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else as_text(facts))
+
+
+def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
+    """The facts of a trace, by the keys that `info --json` prints."""
+    done = reader.done or {}
+    totals = done.get("totals") or count(reader)
+    accesses = totals["accesses"]
+    return {
+        "complete": reader.complete,
+        "threads": threads(reader),
+        **{name: totals["words" if name == "values_recorded" else name] for name in COUNTS},
+        "file_bytes": file_bytes,
+        "bits_per_access": 8 * file_bytes / accesses if accesses else None,
+        "images": [
+            {"name": image.name, "units": len(image.units), "functions": len(image.functions),
+             "globals": len(image.globals), "paths": image.span}
+            for image in reader.images()
+        ],
+        "metadata": {**reader.meta, **{name: value for name, value in done.items() if name != "totals"}},
+    }
+
+
+def threads(reader: TraceReader) -> int:
+    """How many threads ran; a stream of signal handlers is none."""
+    return sum(reader.chunk(reader.chunk_frames(stream)[0]).kind == THREAD for stream in reader.streams())
+
+
+def count(reader: TraceReader) -> dict[str, int]:
+    """The totals of a trace without an end record, by decoding it."""
+    from tracekit.replay.program import Program
+    from tracekit.replay.totals import count_records, totals
+
+    program = Program.from_images(reader.images())
+    return totals(program, count_records(reader, program))
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """The facts for a person."""
+    bits = facts["bits_per_access"]
+    lines = [
+        ("complete", "yes" if facts["complete"] else "no: the file ends early"),
+        ("threads", f"{facts['threads']}"),
+        ("accesses", f"{facts['accesses']:,} ({facts['loads']:,} loads, {facts['stores']:,} stores)"),
+        ("path records", f"{facts['path_records']:,} of {facts['blocks']:,} blocks"),
+        ("values recorded", f"{facts['values_recorded']:,}"),
+        ("events", f"{facts['events']:,}"),
+        ("size", f"{facts['file_bytes']:,} bytes, from {facts['raw_bytes']:,} bytes of records"),
+        ("bits per access", "-" if bits is None else f"{bits:.2f}"),
+    ]
+    for image in facts["images"]:
+        counts = ", ".join(f"{image[name]:,} {name}" for name in ("functions", "paths", "globals", "units"))
+        lines.append(("image", f"{image['name']}: {counts}"))
+    for name, value in facts["metadata"].items():
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append((name.replace("_", " "), shown))
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)

@@ -1,0 +1,120 @@
+"""`tracekit record`: run a program, pass through all that it does, and leave its trace."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from tracekit import __version__
+from tracekit.formats.errors import TracekitError
+
+if TYPE_CHECKING:
+    from tracekit.recorder.session import Result
+
+FAILED = 125
+
+BUILD = ('build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" make')
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
+
+
+def parse_size(text: str) -> int:
+    """The bytes that a size such as 65536, 256K or 1M means; TracekitError if it means none."""
+    digits = text.lower().removesuffix("b").removesuffix("i")
+    unit = digits[-1:] if digits[-1:] in ("k", "m") else ""
+    number = digits.removesuffix(unit) if unit else digits
+    if not number.isdecimal():
+        raise TracekitError(f"--buffer-size {text}: not a size; write one such as 256K or 1M")
+    return int(number) * _UNITS[unit]
+
+
+@click.command("record", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})
+@click.option("-o", "--output", metavar="FILE", default="",
+              help="The trace's name; %p: process id, %h: host. Default: trace.zst (an older one: trace.zst.old).")
+@click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
+@click.option("--with-sources", is_flag=True, help="Put the source files into the trace.")
+@click.option("--with-host", is_flag=True, help="Put host, working directory and environment into the trace.")
+@click.option("--late", is_flag=True, help="The program loads its instrumented code later (dlopen, another program).")
+@click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
+@click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(output: str, force: bool, with_sources: bool, with_host: bool, late: bool, buffer_size: str,
+            app: tuple[str, ...]) -> int:
+    """Run an instrumented program and write its trace.
+
+    Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
+    exit with 125, a program that cannot be executed with 126, one that is not found with 127.
+    """
+    from tracekit.recorder import session
+
+    try:
+        size = _buffer_bytes(buffer_size)
+        if not late:
+            _require_instrumentation(session.find_program(app[0]))
+        result = session.run(session.Request(app, __version__, output, force, with_sources, with_host, size))
+    except session.ProgramError as error:
+        print(f"tracekit: {error}", file=sys.stderr)
+        return error.status
+    return _report(result, app[0])
+
+
+def _buffer_bytes(text: str) -> int:
+    from tracekit.recorder.pool import LARGEST_BUFFER, SMALLEST_BUFFER
+
+    size = parse_size(text)
+    if not SMALLEST_BUFFER <= size <= LARGEST_BUFFER or size % 4096:
+        raise TracekitError(f"--buffer-size {text}: from {SMALLEST_BUFFER >> 10}K to {LARGEST_BUFFER >> 20}M, "
+                            "in multiples of 4K")
+    return size
+
+
+def _require_instrumentation(program: str) -> None:
+    """Scripts pass: what they start may be instrumented."""
+    from tracekit.recorder import elf
+
+    try:
+        if not elf.is_elf(program):
+            return
+        bare, static = not elf.holds_instrumented_code(program), elf.is_static(program)
+    except OSError:
+        return  # execute-only: the run will show
+    if static and not bare:
+        raise TracekitError(f"{program} is statically linked, and the recorder cannot be loaded into it: "
+                            "link it without -static")
+    if bare:
+        raise TracekitError(f"{program} holds no instrumented code: {BUILD} (--late if it loads such code later)")
+
+
+def _report(result: Result, name: str) -> int:
+    outcome = result.outcome
+    if not result.path:
+        why = outcome.failure or f"nothing that {name} ran was instrumented: {BUILD}"
+        print(f"tracekit: no trace was written: {why}", file=sys.stderr)
+        return FAILED
+    quoted = shlex.quote(result.path)
+    if outcome.failure:
+        print(f"tracekit: the trace is cut, because of this: {outcome.failure}; {quoted} holds the run up to there",
+              file=sys.stderr)
+        return result.status
+    waited = f", the program waited {outcome.waited:.1f} s for buffers" if outcome.waited >= 0.1 else ""
+    lost = "".join(f", {count} {what}" for count, what in (
+        (outcome.unknown, "unknown words dropped"), (outcome.unrecorded, "threads or handlers not recorded"),
+        (outcome.images_lost, "images too large to register")) if count)
+    print(f"tracekit: {_count(outcome.accesses)} accesses, {_bytes(outcome.file_bytes)} -> {quoted}{waited}{lost}; "
+          f"see: tracekit analyze --module=camp {quoted}", file=sys.stderr)
+    return result.status
+
+
+def _count(number: float) -> str:
+    """Three digits and a unit, as in "634 M"."""
+    for power, unit in ((3, " G"), (2, " M"), (1, " k")):
+        if number >= 999.5 * 1000 ** (power - 1):
+            return f"{number / 1000**power:.3g}{unit}"
+    return f"{number:.0f}"
+
+
+def _bytes(number: float) -> str:
+    text = _count(number)
+    return text + ("B" if " " in text else " B")

@@ -1,0 +1,115 @@
+"""Profiles as JSON bytes and as text for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+Json = Mapping[str, Any]
+
+WIDTH = 118
+"""Columns that a line of text should not exceed."""
+
+
+def as_json(reports: Sequence[Json]) -> str:
+    """One report as an object, several as a list; the rows of a result's tables stand one on a line."""
+    texts = [_report_json(report) for report in reports]
+    return (texts[0] if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]") + "\n"
+
+
+def _report_json(report: Json) -> str:
+    head = [f"{_dump(key)}: {_dump(value)}" for key, value in report.items() if key != "result"]
+    tables = []
+    known: dict[int, str] = {}
+    for key, value in report["result"].items():
+        if isinstance(value, list) and value:
+            tables.append(f"{_dump(key)}: [\n" + ",\n".join([_row_json(row, known) for row in value]) + "\n]")
+        else:
+            tables.append(f"{_dump(key)}: {_dump(value)}")
+    return "{" + ", ".join(head) + ', "result": {\n' + ",\n".join(tables) + "\n}}"
+
+
+def _row_json(row: Any, known: dict[int, str]) -> str:
+    """A row's JSON. Rows share instructions and contexts, so the text of an object is kept by its identity."""
+    if not isinstance(row, dict):
+        return _dump(row)
+    parts = []
+    for key, value in row.items():
+        if isinstance(value, dict):
+            text = known.get(id(value))
+            if text is None:
+                text = known[id(value)] = _dump(value)
+        else:
+            text = _dump(value)
+        parts.append(f'"{key}": {text}')
+    return "{" + ", ".join(parts) + "}"
+
+
+_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """The report for a person; at most `limit` rows of each table (0: all)."""
+    painter = TEXTS.get(report["module"], _plain_text)
+    return painter(report, facts, limit, style)
+
+
+class Style:
+    """Emphasis on a terminal, nothing elsewhere."""
+
+    CODES: ClassVar[Mapping[str, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+
+    def __init__(self, colour: bool) -> None:
+        self.colour = colour
+
+    def __call__(self, text: str, name: str) -> str:
+        """`text`, emphasised as `name` says."""
+        return f"\x1b[{self.CODES[name]}m{text}\x1b[0m" if self.colour and text else text
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int], style: Style,
+          paint: Callable[[int, str], str] | None = None) -> list[str]:
+    """Align `rows` under `header`; columns in `right` are flush right; the last column is not padded."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+
+    def line(cells: Sequence[str], mark: Callable[[int, str], str] | None) -> str:
+        shown = []
+        for column, (cell, width) in enumerate(zip(cells, widths)):
+            last = column == len(cells) - 1
+            padded = cell.rjust(width) if column in right else cell if last else cell.ljust(width)
+            shown.append(mark(column, padded) if mark else padded)
+        return "  ".join(shown).rstrip()
+
+    return [style(line(header, None), "bold"), *(line(row, paint) for row in rows)]
+
+
+def more(total: int, shown: int, what: str) -> list[str]:
+    """The line that says how many rows were left out."""
+    return [f"... and {total - shown:,} more {what} (--limit 0 shows all)"] if total > shown else []
+
+
+def _plain_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """A module without a text of its own: its tables as they are."""
+    lines = [f"{report['module']}, trace {report['trace']}"]
+    for name, value in report["result"].items():
+        lines += ["", style(name, "bold")]
+        if not isinstance(value, list):
+            lines.append(_dump(value))
+            continue
+        shown = value[: limit or None]
+        lines += [_dump(row) for row in shown] + more(len(value), len(shown), "rows")
+    return "\n".join(lines) + "\n"
+
+
+def _dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    from tracekit.render_dependence import dependence_text
+
+    return dependence_text(report, facts, limit, style)
+
+
+TEXTS: dict[str, Callable[[Json, Mapping[str, int], int, Style], str]] = {
+    "camp": _dependence_text,
+    "lamp": _dependence_text,
+}
+"""Module -> how its report is written for a person."""

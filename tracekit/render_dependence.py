@@ -1,0 +1,265 @@
+"""The text of camp's and lamp's profiles: loops with their verdicts, then dependences, then the summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from tracekit.render import Json, Style, more, table
+
+UNSEEN = (
+    "A verdict is about this run. Not seen: other inputs, code that was not instrumented (what it reads and writes,",
+    "what it returns), dependences between threads. Test before you parallelise.",
+)
+VERDICT_COLOUR = {"doall": "green", "doall-with": "green", "pipeline": "yellow", "sequential": "red",
+                  "not-exercised": "dim"}
+REASONS_SHOWN = 3
+LEVELS_SHOWN = 3
+CONTEXT_WIDTH = 100
+
+
+def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """All sections, each at most `limit` rows (0: all)."""
+    result = report["result"]
+    loops = sorted(result["loops"], key=lambda row: -row["accesses"])
+    dependences = sorted(result["dependences"], key=lambda row: -row["count"])
+    shown, folder = _without_folder([loops[: limit or None], dependences[: limit or None]])
+    lines = [f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else ""), ""]
+    lines += [*_loops(shown[0], facts.get("accesses", 0), len(loops), style), ""]
+    lines += [*_dependences(shown[1], report["options"], len(dependences), style), ""]
+    lines += [*_summary(report, style), "", *UNSEEN]
+    return "\n".join(lines) + "\n"
+
+
+def _without_folder(rows: Any) -> tuple[Any, str]:
+    """Absolute file names below one folder, relative to it; and that folder (or nothing)."""
+    files: list[str] = []
+
+    def note(file: str) -> str:
+        files.extend([file] if file else [])
+        return file
+
+    _map_files(rows, note)
+    if not files or not all(file.startswith("/") for file in files):
+        return rows, ""
+    folder = os.path.commonpath({os.path.dirname(file) for file in files})
+    return _map_files(rows, lambda file: os.path.relpath(file, folder) if file else file), folder
+
+
+def _map_files(value: Any, change: Callable[[str], str]) -> Any:
+    """A copy of a JSON value with every file name changed."""
+    if isinstance(value, Mapping):
+        return {key: change(part) if key == "file" else _map_files(part, change) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_map_files(part, change) for part in value]
+    return value
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def _loops(shown: Sequence[Json], accesses: int, total: int, style: Style) -> list[str]:
+    if not total:
+        return [style("LOOPS", "bold"), "No loop ran."]
+    lines = [style(f"LOOPS, hottest first ({total:,})", "bold")]
+    rows = [
+        (row["verdict"], loop_text(row["loop"]), f"{row['iterations']:,}", f"{row['invocations']:,}",
+         f"{100 * row['accesses'] / accesses:.1f}%" if accesses else "-", carried_text(row["carried"]))
+        for row in shown
+    ]
+    header = ("VERDICT", "LOOP", "ITERATIONS", "INVOCATIONS", "ACCESSES", "CARRIES")
+
+    def paint(column: int, cell: str) -> str:
+        return style(cell, VERDICT_COLOUR[cell.strip()]) if column == 0 else cell
+
+    head, *body = table(header, rows, frozenset((2, 3, 4)), style, paint)
+    lines.append(head)
+    for text, row in zip(body, shown):
+        lines.append(text)
+        if row["context"]:
+            lines.append(f"    in {context_text(row['context'], row['loop']['function'], with_loop=False)}")
+        lines += [f"    {detail}" for detail in _details(row)]
+    return lines + more(total, len(shown), "loops")
+
+
+def loop_text(loop: Json) -> str:
+    """A loop or a recursion level in one word, with its function."""
+    if "recursion" in loop:
+        return f"recursion {loop['recursion']}"
+    return f"{place_text(loop)} {loop['function']}"
+
+
+def place_text(place: Json) -> str:
+    """file:line:column."""
+    if not place["file"] and not place["line"]:
+        return "?"
+    return f"{place['file']}:{place['line']}:{place['column']}"
+
+
+def carried_text(carried: Json) -> str:
+    """How many dependences of each kind: `2 RAW, 1 WAW`."""
+    return ", ".join(f"{count:,} {kind.upper()}" for kind, count in carried.items() if count) or "-"
+
+
+def _details(row: Json) -> list[str]:
+    """The recipe, or what blocks the loop."""
+    details = [recipe_text(step) for step in row["recipe"]]
+    for _, group in groupby(row["blocked_by"], key=lambda blocker: str(blocker["reason"])):
+        blockers = list(dict.fromkeys(blocker_text(blocker) for blocker in group))
+        details += [f"blocked: {text}" for text in blockers[:REASONS_SHOWN]]
+        if len(blockers) > REASONS_SHOWN:
+            details.append(f"blocked: ... and {len(blockers) - REASONS_SHOWN:,} more of this kind")
+    return details
+
+
+def recipe_text(step: Json) -> str:
+    """One step of a recipe as an instruction to the reader."""
+    if step["kind"] == "reduction":
+        return f"with reduction ({step['operator'] or '?'}) of {object_text(step['object'])}"
+    return f"with a private copy of {object_text(step['object'])} for each iteration"
+
+
+def object_text(thing: Json) -> str:
+    """A variable, or the memory of an allocation site."""
+    kind, name = thing["kind"], thing.get("name", "")
+    if kind == "register":
+        return f"{name or 'a register'} at {place_text(thing)}" if thing["line"] else name or "a register"
+    if kind == "unknown":
+        return "memory of unknown origin"
+    words = {"global": "global", "stack": "local", "heap": "heap memory"}
+    text = f"{words.get(kind, kind)} {name}".rstrip()
+    return f"{text} allocated at {place_text(thing['site'])}" if kind == "heap" else text
+
+
+def blocker_text(blocker: Json) -> str:
+    """One obstacle in a sentence."""
+    source, destination = blocker["source"], blocker["destination"]
+    if blocker["reason"] == "dependence":
+        return f"{instruction_text(source)} -> {instruction_text(destination)}"
+    if blocker["reason"] == "recurrence":
+        where = f" ({place_text(source)})" if source["line"] else ""
+        return f"needs {source['name'] or 'a value'} of the iteration before{where}"
+    if blocker["reason"] == "exit":
+        return f"may be left early at {place_text(source)}"
+    return f"call with effects that the trace does not show: {place_text(source)} {source['function']}"
+
+
+# -- dependences -----------------------------------------------------------------------------------
+
+
+def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style) -> list[str]:
+    title = f"DEPENDENCES by weight ({total:,})"
+    if options.get("carried_by"):
+        title += f", carried by {options['carried_by']}"
+    lines = [style(title, "bold")]
+    if not total:
+        return [*lines, "None."]
+    cells = [
+        (row["kind"], f"{row['count']:,}", instruction_text(row["source"]), "->",
+         instruction_text(row["destination"])) for row in shown
+    ]
+    head, *body = table(("KIND", "COUNT", "SOURCE", "", "DESTINATION"), cells, frozenset((1,)), style)
+    lines.append(head)
+    for text, row in zip(body, shown):
+        lines.append(text)
+        lines += [f"    {level}" for level in _levels(row["levels"])]
+        if row["source_context"]:
+            source = context_text(row["source_context"], _outermost(row["source"]))
+            destination = context_text(row["destination_context"], _outermost(row["destination"]))
+            same = source == destination
+            lines += [f"    in {source}"] if same else [f"    from {source}", f"    to   {destination}"]
+    return lines + more(total, len(shown), "dependences")
+
+
+def instruction_text(row: Json) -> str:
+    """`load app.c:12:5 main`."""
+    return f"{row['kind']} {place_text(row)} {row['function']}"
+
+
+def _outermost(row: Json) -> str:
+    """The function whose code an instruction stands in, where it was inlined."""
+    return str(row["inlined_at"][-1]["function"] if row["inlined_at"] else row["function"])
+
+
+def _levels(levels: Sequence[Json]) -> list[str]:
+    """Which loops carry it, and the innermost loop in one iteration of which it also happens."""
+    carrying = [level for level in levels if level["inter"]]
+    within = [level for level in levels if level["intra"]]
+    shown = carrying[-LEVELS_SHOWN:]
+    texts = [f"carried by {_level_text(level['loop'])}, distance {_distance(level)}" for level in shown]
+    if len(carrying) > LEVELS_SHOWN:
+        texts.insert(0, f"carried by {len(carrying) - LEVELS_SHOWN} outer loops")
+    if within:
+        texts.append(f"within an iteration of {_level_text(within[-1]['loop'])}")
+    return ["; ".join(texts)] if texts else []
+
+
+def _level_text(loop: Json) -> str:
+    return f"recursion {loop['recursion']}" if "recursion" in loop else f"loop {loop['function']}:{loop['line']}"
+
+
+def _distance(level: Json) -> str:
+    least, most = level["min_distance"], level["max_distance"]
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+# -- contexts --------------------------------------------------------------------------------------
+
+
+def context_text(context: Json, function: str, with_loop: bool = True) -> str:
+    """`main > loop main:23 > work@25`; `function` is the one that the path leads to.
+
+    A call site is shown as callee@line; the callee is the function of the next step.
+    """
+    path = list(context["path"]) if with_loop else list(context["path"])[:-1]
+    steps = [_step(step) for step in context["path"]]
+    shown = [str(context["root"])]
+    for number in range(len(path)):
+        kind, _, line = steps[number]
+        following = steps[number + 1][1] if number + 1 < len(steps) else function
+        if kind == "loop":
+            shown.append(path[number])
+        else:
+            shown.append(f"{'recursion ' if kind == 'recursion' else ''}{following}@{line}")
+    number_text = "" if context["id"] is None else f"  [{context['id']}]"
+    return _shortened(shown) + number_text
+
+
+def _shortened(steps: list[str]) -> str:
+    """The steps in a line; of a deep context the root and as many of the innermost steps as fit."""
+    text = " > ".join(steps)
+    dropped = 1
+    while len(text) > CONTEXT_WIDTH and dropped < len(steps) - 1:
+        text = " > ".join([steps[0], f"... {dropped} more", *steps[1 + dropped :]])
+        dropped += 1
+    return text
+
+
+def _step(step: str) -> tuple[str, str, str]:
+    """A step of a path -> (kind, function whose text it stands in, line)."""
+    if step.startswith("loop "):
+        function, _, line = step[len("loop "):].rpartition(":")
+        return "loop", function, line
+    kind = "recursion" if step.startswith("recursion ") else "call"
+    function, line, _ = (step[len("recursion "):] if kind == "recursion" else step).rsplit(":", 2)
+    return kind, function, line
+
+
+# -- summary ---------------------------------------------------------------------------------------
+
+
+def _summary(report: Json, style: Style) -> list[str]:
+    summary: dict[str, Any] = report["result"]["summary"]
+    lines = [style("SUMMARY", "bold"), f"{summary['dependences']:,} dependences"]
+    if "contexts" in summary:
+        without = summary["contexts_without_id"]
+        lines[-1] += f" in {summary['contexts']:,} contexts" + (f" ({without:,} without a CAMP id)" if without else "")
+        lines.append(
+            f"{summary['parallel_loops_camp']:,} parallel loops (doall, doall-with or pipeline); "
+            f"without contexts (lamp) {summary['parallel_loops_lamp']:,}"
+        )
+        share = 100 * summary["false_positive_share"]
+        lines.append(f"{share:.1f}% of the dependences that lamp implies between contexts did not happen")
+    return lines

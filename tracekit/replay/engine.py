@@ -1,0 +1,206 @@
+"""The replay engine: streams of records in, batches of events out, in one deterministic order.
+
+A stream runs by itself until a record that carries a ticket (allocations, threads, images: what all streams have to
+agree on); such records are replayed in the order of their tickets. A thread's stream waits for its thread_create.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import CODE
+from tracekit.formats.reader import TraceReader
+from tracekit.formats.records import Records, RecordSource
+from tracekit.replay import tables as derive_tables
+from tracekit.replay.kernels import heap, state
+from tracekit.replay.kernels.derive import derive
+from tracekit.replay.program import Program
+
+BATCH = 32_768
+"""Events in a batch: 21 bytes each, so that a batch stays in L2 beside the kernels' own tables."""
+
+NO_LIMIT = (1 << 62) + 1
+
+DEEPEST = 1 << 23
+"""Activations, and open loops, registers and stack objects of them all, that a stream may have at once.
+
+A forged trace of a few bytes could otherwise ask for any amount of memory.
+"""
+
+
+
+class Source(Protocol):
+    """Where records come from."""
+
+    def streams(self) -> Sequence[int]:
+        """The numbers of the streams, ascending."""
+
+    def records(self, stream: int) -> Iterator[Records]:
+        """Batches of whole records: ids, and the words of all of them; the next batch may overwrite them."""
+
+
+@dataclass
+class Batch:
+    """Consecutive events of one stream; the columns are views that the next batch overwrites."""
+
+    stream: int
+    kind: NDArray[np.uint8]
+    subject: NDArray[np.uint32]
+    address: NDArray[np.uint64]
+    size: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule of the event stream that a stream's records break: how often, and the first such record."""
+
+    stream: int
+    text: str
+    count: int
+    record: int
+
+
+class StreamReplay:
+    """One stream's state between calls of the kernel: its stack, the records at hand, the place in them."""
+
+    def __init__(self, number: int, source: Iterator[Records]) -> None:
+        self.number = number
+        self.source = source
+        self.ids = np.empty(0, np.uint32)
+        self.words = np.empty(0, np.uint64)
+        self.cursor = np.zeros(4, np.int64)
+        self.state = state.Stream(
+            frames=np.zeros(256, state.FRAME_ROW), open_loops=np.zeros(256, np.uint32),
+            iterations=np.zeros(256, np.uint64), registers=np.zeros(1024, np.uint64),
+            objects=np.zeros(256, state.OBJECT), scalars=np.array([-1, 0, 0, 0, 0], np.int64),
+            violations=np.zeros((len(state.VIOLATIONS), 2), np.int64),
+        )
+
+    def next_records(self) -> bool:
+        """Go on to the next records; False at the end of the stream."""
+        for ids, words in self.source:
+            if len(ids):
+                self.ids, self.words = ids, words
+                self.cursor[state.RECORD] = self.cursor[state.WORD] = 0
+                return True
+        self.ids = np.empty(0, np.uint32)
+        self.cursor[state.RECORD] = 0
+        return False
+
+    def grow(self, status: int) -> None:
+        """Double the arrays that the kernel found too small. Raises TracekitError if no program could need that."""
+        fields = {state.FRAMES: ("frames",), state.LOOPS: ("open_loops", "iterations"), state.REGISTERS: ("registers",),
+                  state.STACK: ("objects",)}[status]
+        if len(getattr(self.state, fields[0])) >= DEEPEST:
+            raise TracekitError(f"The trace is damaged: the stack of stream {self.number} never stops growing.")
+        self.state = self.state._replace(**{name: _doubled(getattr(self.state, name)) for name in fields})
+
+    @property
+    def event(self) -> int:
+        """The code of the ticketed event that the stream stands before."""
+        return int(self.ids[self.cursor[state.RECORD]])
+
+    @property
+    def ticket(self) -> int:
+        """The ticket of that event."""
+        return min(int(self.words[self.cursor[state.WORD]]), 1 << 62)
+
+    def violations(self) -> list[Violation]:
+        """What its records broke so far."""
+        return [Violation(self.number, text, int(count), int(record))
+                for text, (count, record) in zip(state.VIOLATIONS, self.state.violations) if count]
+
+
+def _doubled(array: Any) -> Any:
+    larger = np.zeros(2 * len(array), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+class Replay:
+    """A replay of all streams of a trace; iterate over :meth:`batches` once."""
+
+    def __init__(self, trace: Source | TraceReader, program: Program, batch: int = BATCH) -> None:
+        source = RecordSource(trace, program.arity) if isinstance(trace, TraceReader) else trace
+        self.tables = derive_tables.build(program)
+        self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
+        self.process = state.Process(
+            addresses=np.zeros(4096, np.uint64), sizes=np.zeros(4096, np.uint64), used=np.zeros(1, np.int64),
+            created=np.zeros(max((stream.number for stream in self.streams), default=0) + 1, np.uint8),
+        )
+        self.columns = _columns(batch)
+
+    def batches(self) -> Iterator[Batch]:
+        """All events of the trace; see :class:`Batch`."""
+        waiting = list(self.streams)
+        for stream in self.streams:
+            yield from self._run(stream, -1)
+        while waiting := [stream for stream in waiting if len(stream.ids)]:
+            stream, limit = self._next(waiting)
+            yield from self._run(stream, limit)
+
+    def _next(self, waiting: Sequence[StreamReplay]) -> tuple[StreamReplay, int]:
+        """The stream whose ticket is due, and the ticket up to which it may run."""
+        starts = CODE["thread_start"]
+        ready = [stream for stream in waiting if stream.event != starts or self.process.created[stream.number]]
+        # If every stream waits for a thread_create that is not in the trace, the tickets alone decide.
+        order = sorted(ready or waiting, key=lambda stream: (stream.ticket, stream.number))
+        order[0].state.scalars[state.MAY_START] = order[0].event == starts
+        return order[0], max(order[1].ticket, order[0].ticket) if len(order) > 1 else NO_LIMIT
+
+    def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
+        """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
+        while True:
+            status = derive(self.tables, stream.state, self.process, self.columns, stream.ids, stream.words,
+                            stream.cursor, limit)
+            filled = int(stream.cursor[state.FILLED])
+            stopping = status == state.TICKET
+            if status == state.CREATED:
+                limit = -1  # the new thread's tickets count from now on
+            if status == state.INPUT:
+                stopping = not stream.next_records()
+            if filled and (stopping or status == state.FULL):
+                stream.cursor[state.FILLED] = 0
+                yield self._batch(stream.number, filled)
+            elif status == state.FULL:
+                self.columns = _columns(max(2 * len(self.columns.kind), int(stream.cursor[state.NEED])))
+            elif status == state.HEAP:
+                self._grow_heap()
+            elif state.FRAMES <= status <= state.STACK:
+                stream.grow(status)
+            if stopping:
+                return
+
+    def _batch(self, stream: int, filled: int) -> Batch:
+        out = self.columns
+        return Batch(stream, out.kind[:filled], out.subject[:filled], out.address[:filled], out.size[:filled])
+
+    def _grow_heap(self) -> None:
+        size = 2 * len(self.process.addresses)
+        larger = self.process._replace(addresses=np.zeros(size, np.uint64), sizes=np.zeros(size, np.uint64),
+                                       used=np.zeros(1, np.int64))
+        heap.rehash(self.process, larger)
+        self.process = larger
+
+    def violations(self) -> list[Violation]:
+        """Every rule that the records broke so far, stream by stream."""
+        return [violation for stream in self.streams for violation in stream.violations()]
+
+
+def _columns(room: int) -> state.Columns:
+    return state.Columns(np.empty(room, np.uint8), np.empty(room, np.uint32), np.empty(room, np.uint64),
+                         np.empty(room, np.uint64))
+
+
+def batches(trace: Source | TraceReader, program: Program, batch: int = BATCH) -> Iterable[Batch]:
+    """All events of a trace as batches of columns; one pass feeds any number of consumers."""
+    return Replay(trace, program, batch).batches()

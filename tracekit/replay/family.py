@@ -1,0 +1,108 @@
+"""What ``camp`` and ``lamp`` share: their events, their options, and the rows that both profiles have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tracekit.module import EventBatch, Module
+
+if TYPE_CHECKING:
+    from tracekit.replay.dependence_profile import DependenceProfile
+    from tracekit.replay.program import Program
+    from tracekit.replay.report import Report
+
+KINDS = ("RAW", "WAR", "WAW")
+
+
+@dataclass(frozen=True)
+class DependenceOptions:
+    """What to list; loops and summary always speak of all dependences."""
+
+    kinds: str = field(default="raw,war,waw", metadata={
+        "help": "Kinds of dependences to list, any of raw, war, waw.", "metavar": "KINDS"})
+    carried_by: str = field(default="", metadata={
+        "help": "List only the dependences that the loop at this place carries.", "metavar": "FILE:LINE"})
+
+    def __post_init__(self) -> None:
+        unknown = [kind for kind in self.kinds.split(",") if kind.upper() not in KINDS]
+        if unknown:
+            raise ValueError(f"kinds are raw, war and waw, separated by commas; {unknown[0]!r} is none of them.")
+        file, _, line = self.carried_by.rpartition(":")
+        if self.carried_by and not (file and line.isdecimal()):
+            raise ValueError(f"carried-by is a FILE:LINE, not {self.carried_by!r}.")
+
+    @property
+    def listed_kinds(self) -> frozenset[str]:
+        """`kinds` as the profile names them."""
+        return frozenset(self.kinds.upper().split(","))
+
+    @property
+    def loop_place(self) -> tuple[str, int] | None:
+        """`carried_by` as file and line."""
+        file, _, line = self.carried_by.rpartition(":")
+        return (file, int(line)) if file else None
+
+
+class DependenceModule(Module):
+    """A module of the family; `context` says whether it tells contexts apart."""
+
+    context: ClassVar[bool]
+    Options = DependenceOptions
+    events: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "load": ("subject", "address", "size"),
+        "store": ("subject", "address", "size"),
+        "heap_alloc": ("subject", "address", "size"),
+        "heap_free": ("subject", "address", "size"),
+        "stack_alloc": ("subject", "address", "size"),
+        "stack_free": ("subject", "address", "size"),
+        "global_init": ("subject", "address", "size"),
+        "function_entry": ("subject", "size"),
+        "function_exit": ("subject", "size"),
+        "loop_invocation": ("subject",),
+        "loop_iteration": ("subject",),
+        "loop_exit": ("subject", "size"),
+        "external_call": ("subject",),
+    }
+
+    def __init__(self, program: Program, options: DependenceOptions) -> None:
+        from tracekit.replay.dependence import DependenceEngine
+
+        self.program = program
+        self.options = options
+        self.engine = DependenceEngine(program, self.context)
+
+    def feed(self, batch: EventBatch) -> None:
+        """Hand the batch to the engine."""
+        self.engine.feed(batch)
+
+    @cached_property
+    def profile(self) -> DependenceProfile:
+        """What the engine found."""
+        return self.engine.result()
+
+    @cached_property
+    def report(self) -> Report:
+        """The profile with its verdicts."""
+        from tracekit.replay.report import Report
+        from tracekit.replay.verdicts import judge
+
+        return Report(self.program, self.profile, judge(self.program, self.profile), self.context)
+
+    def result(self) -> dict[str, Any]:
+        """Dependences, loops and summary."""
+        return {
+            "dependences": self.report.dependences(self.options.listed_kinds, self.options.loop_place),
+            "loops": self.report.loops(),
+            "summary": self.summary(),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The profile in a few numbers."""
+        return {"dependences": self.report.dependence_count}
+
+    def facts(self) -> dict[str, int]:
+        """How many accesses there were, of which the text gives each loop's share."""
+        return {"accesses": int(self.profile.accesses["count"].sum())}

@@ -1,0 +1,366 @@
+"""Interned contexts, and the stacks of frames and open levels of a stream.
+
+A *context* is what an access is recorded with: a node of the context tree or, inside a recursion, the
+pair of its leaf and the present depth. Both are rows of one table; ``printed`` leads from a pair to its
+leaf. Rows are found by (parent, site), where a site says what was entered: a loop, a depth, or a pair of
+call and function.
+
+A *level* is an open loop, or the open recursion leaf. Each keeps two readings of the stream's clock: when
+its present invocation and its present iteration began. The clock ticks at both, so an earlier access
+belongs to the present iteration if its stamp is not smaller. The stream's number stands in the upper
+bits of its clock: stamps of two streams never compare as if they were of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.jit import inlined, kernel
+from tracekit.replay.kernels.hashmap import HashMap, Int, find, is_full, put
+
+STREAM_BITS = 44
+"""A stream's clock starts at its number shifted by this."""
+
+NODE = np.dtype([
+    ("parent", "<i4"),  # -1 at a root
+    ("kind", "<i4"),
+    ("function", "<i4"),
+    ("loop", "<i4"),
+    ("call", "<i4"),
+    ("depth", "<i4"),  # of a pair; else 0
+    ("printed", "<i4"),  # the node that a profile shows: of a pair its leaf, else the row itself
+    ("external", "<i4"),  # first external call made inside, or -1
+    ("camp_id", "<i8"),
+    ("invocations", "<i8"),
+    ("iterations", "<i8"),
+    ("most_iterations", "<i8"),
+    ("accesses", "<i8"),
+])
+ROOT, CALL, LOOP, RECURSION, RECURSION_LOOP, PAIR = range(6)  # kinds; PAIR is never shown
+
+FRAME = np.dtype([
+    ("context", "<i4"), ("depth", "<i4"), ("levels", "<i4"),  # those of the caller
+    ("leaf", "<i4"),  # 1 if this activation opened the recursion leaf
+])
+LEVEL = np.dtype([
+    ("invocation", "<i8"),  # clock at the start of the present invocation
+    ("iteration_start", "<i8"),  # clock at the start of the present iteration; of a leaf: the invocation's
+    ("iteration", "<i8"),  # number of the present iteration, from 1; of a leaf: activations so far
+    ("accesses", "<i8"),  # of the stream before it opened
+    ("first_run", "<i8"),  # of its iterations, in `runs`
+    ("node", "<i4"),
+    ("context", "<i4"),  # the context around it
+    ("outermost", "<i4"),  # 1 unless its node is open already
+    ("external", "<i4"),  # 1 if its node knows of an external call
+])
+RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
+"""Iterations first, first + 1, ... began at clock start, start + stride, ..., up to the next run."""
+
+SITE_LOOP, SITE_DEPTH = 1 << 30, 1 << 31
+NO_CALL = 0xFFFF_FFFF
+
+# Elements of Stream.control
+(CLOCK, CONTEXT, LEAF_LEVEL, DEPTH, LEVELS, FRAMES, RUNS, ACCESSES, EXECUTION, RUN_INSTRUCTION, RUN_PHASE,
+ CURSOR, RESUMED, STREAM) = range(14)
+CONTROL = 14
+
+OK, NO_NODES, NO_FRAMES, NO_LEVELS, NO_RUNS, NO_OPEN = range(6)
+
+
+class Contexts(NamedTuple):
+    """All contexts of a profile. Row 0 of ``nodes`` is the root without a function."""
+
+    nodes: NDArray[Any]  # NODE
+    node_index: HashMap  # parent << 32 | site -> row
+    sites: HashMap  # call << 32 | function -> site
+    used: NDArray[np.int64]  # one element: rows of nodes used
+    aware: NDArray[np.int64]  # one element: 1 for contexts, 0 for the root alone and loops below it
+    component: NDArray[np.int64]  # the rest: tracekit.replay.contexts.StaticTree
+    recursive: NDArray[np.int64]
+    loop_function: NDArray[np.int64]
+    loop_offset: NDArray[np.int64]
+    call_row: NDArray[np.int64]
+    call_offset: NDArray[np.int64]
+    first_target: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    target: NDArray[np.int64]
+    target_offset: NDArray[np.int64]
+
+
+class Stream(NamedTuple):
+    """Where one stream stands."""
+
+    control: NDArray[np.int64]
+    frames: NDArray[Any]  # FRAME
+    levels: NDArray[Any]  # LEVEL
+    runs: NDArray[Any]  # RUN
+    open: NDArray[np.int32]  # node -> how many levels are open at it
+    pages: NDArray[np.int64]  # the shadow's cache: page number, row
+
+
+@inlined
+def intern(contexts: Any, parent: Any, site: Any, kind: Any, function: Any, loop: Any, call: Any) -> Any:
+    """The row of `site` below `parent`, made if it is new; -1 if there is no room."""
+    key = (np.int64(parent) << 32) | np.int64(site)
+    row = find(contexts.node_index, key)
+    if row < 0:
+        row = np.int64(_make(contexts, key, parent, kind, function, loop, call))
+    return row
+
+
+@kernel
+def _make(contexts: Contexts, key: Int, parent: Int, kind: Int, function: Int, loop: Int, call: Int) -> int:
+    row = contexts.used[0]
+    if row == contexts.nodes.size or is_full(contexts.node_index):
+        return -1
+    if kind == CALL and (contexts.recursive[function] != 0 or _encloses(contexts.nodes, parent, function)):
+        kind = RECURSION
+    contexts.used[0] += 1
+    put(contexts.node_index, key, row)
+    node = contexts.nodes[row]
+    node.parent = parent
+    node.kind = kind
+    node.function = function
+    node.loop = loop
+    node.call = call
+    node.depth = 0
+    node.printed = row
+    node.external = -1
+    node.camp_id = -1
+    if kind == ROOT:
+        node.parent = -1
+        node.camp_id = 0
+    elif kind == LOOP:
+        node.camp_id = _sum(contexts.nodes[parent].camp_id, contexts.loop_offset[loop])
+    elif kind == CALL or kind == RECURSION:
+        node.camp_id = _call_id(contexts, parent, call, function)
+    elif kind == PAIR:
+        node.depth = key & (SITE_DEPTH - 1)
+        node.printed = parent
+    return int(row)
+
+
+@kernel
+def _encloses(nodes: Any, node: Int, function: Int) -> bool:
+    """Whether `function` is open on the path to `node`: a recursion that the static tables do not show."""
+    while node >= 0:
+        kind = nodes[node].kind
+        if (kind == ROOT or kind == CALL) and nodes[node].function == function:
+            return True
+        node = nodes[node].parent
+    return False
+
+
+@inlined
+def _sum(identity: Any, offset: Any) -> Any:
+    """identity + offset, or -1 if either is missing or the sum is beyond 63 bits."""
+    if identity < 0 or offset < 0 or identity + offset < 0:
+        return np.int64(-1)
+    return identity + offset
+
+
+@kernel
+def _call_id(contexts: Contexts, parent: Int, call: Int, function: Int) -> int:
+    if call < 0 or call >= contexts.call_row.size or contexts.call_row[call] < 0:
+        return -1
+    row = contexts.call_row[call]
+    for target in range(contexts.first_target[row], contexts.first_target[row] + contexts.targets[row]):
+        if contexts.target[target] == function:
+            around = _sum(contexts.nodes[parent].camp_id, contexts.call_offset[row])
+            return int(_sum(around, contexts.target_offset[target]))
+    return -1
+
+
+@inlined
+def _pair(contexts: Any, leaf: Any, depth: Any) -> Any:
+    return intern(contexts, leaf, SITE_DEPTH | depth, PAIR, contexts.nodes[leaf].function, -1, -1)
+
+
+@inlined
+def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> Any:
+    """function_entry: returns a status; after one that is not OK nothing has changed."""
+    control, nodes = stream.control, contexts.nodes
+    if contexts.aware[0] == 0:
+        return OK
+    if control[FRAMES] == stream.frames.size:
+        return NO_FRAMES
+    context, depth, leaf = np.int64(control[CONTEXT]), np.int64(control[DEPTH]), 0
+    if control[LEAF_LEVEL] >= 0:
+        node = np.int64(stream.levels[control[LEAF_LEVEL]].node)
+        if contexts.component[function] == contexts.component[nodes[node].function]:
+            context = _pair(contexts, node, depth + 1)
+            if context < 0:
+                return NO_NODES
+            stream.levels[control[LEAF_LEVEL]].iteration += 1
+            depth += 1
+    else:
+        context = _enter_call(contexts, control, context, function, call)
+        if context < 0:
+            return NO_NODES
+        if nodes[context].kind == RECURSION:
+            pair = _pair(contexts, context, 1)
+            if pair < 0:
+                return NO_NODES
+            status = open_level(contexts, stream, context)
+            if status != OK:
+                return status
+            control[LEAF_LEVEL] = control[LEVELS] - 1
+            context, depth, leaf = pair, np.int64(1), 1
+    frame = stream.frames[control[FRAMES]]
+    frame.context = control[CONTEXT]
+    frame.depth = control[DEPTH]
+    frame.levels = control[LEVELS] - leaf
+    frame.leaf = leaf
+    control[FRAMES] += 1
+    control[CONTEXT] = context
+    control[DEPTH] = depth
+    return OK
+
+
+@inlined
+def _enter_call(contexts: Any, control: Any, context: Any, function: Any, call: Any) -> Any:
+    """The node of a function entered outside any recursion; -1 if there is no room."""
+    if call == NO_CALL or control[FRAMES] == 0:
+        call = np.int64(-1)
+        context = np.int64(0)
+    key = ((call + 1) << 32) | np.int64(function)
+    site = find(contexts.sites, key)
+    if site < 0:
+        if is_full(contexts.sites):
+            return np.int64(-1)
+        site = np.int64(contexts.sites.used[0])
+        put(contexts.sites, key, site)
+    return intern(contexts, context, site, ROOT if call < 0 else CALL, function, -1, call)
+
+
+@inlined
+def leave_function(contexts: Any, stream: Any) -> None:
+    """function_exit."""
+    control = stream.control
+    if contexts.aware[0] == 0 or control[FRAMES] == 0:
+        return
+    control[FRAMES] -= 1
+    frame = stream.frames[control[FRAMES]]
+    while control[LEVELS] > frame.levels:
+        if frame.leaf != 0 and control[LEVELS] == frame.levels + 1:
+            control[LEAF_LEVEL] = -1
+        close_level(contexts, stream, 0)
+    control[CONTEXT] = frame.context
+    control[DEPTH] = frame.depth
+
+
+@inlined
+def enter_loop(contexts: Any, stream: Any, loop: Any) -> Any:
+    """loop_invocation: returns a status; after one that is not OK nothing has changed."""
+    control = stream.control
+    around = np.int64(control[CONTEXT])
+    leaf = control[LEAF_LEVEL] >= 0
+    kind = LOOP
+    if leaf:
+        around = np.int64(stream.levels[control[LEAF_LEVEL]].node)
+        kind = RECURSION_LOOP
+    node = intern(contexts, around, SITE_LOOP | loop, kind, contexts.loop_function[loop], loop, -1)
+    if node < 0:
+        return NO_NODES
+    status = open_level(contexts, stream, node)
+    if status == OK and contexts.aware[0] != 0 and not leaf:
+        control[CONTEXT] = node
+    return status
+
+
+@inlined
+def open_level(contexts: Any, stream: Any, node: Any) -> Any:
+    """Push a level at `node` and tick the clock."""
+    control = stream.control
+    if control[LEVELS] == stream.levels.size:
+        return NO_LEVELS
+    if control[RUNS] == stream.runs.size:
+        return NO_RUNS
+    if node >= stream.open.size:
+        return NO_OPEN
+    control[CLOCK] += 1
+    level = stream.levels[control[LEVELS]]
+    control[LEVELS] += 1
+    level.invocation = control[CLOCK]
+    level.iteration_start = control[CLOCK]
+    level.iteration = 1
+    level.accesses = control[ACCESSES]
+    level.first_run = control[RUNS]
+    level.node = node
+    level.context = control[CONTEXT]
+    level.outermost = stream.open[node] == 0
+    level.external = 0
+    stream.open[node] += 1
+    contexts.nodes[node].invocations += 1
+    _begin_run(stream, control, 1)
+    return OK
+
+
+@inlined
+def _begin_run(stream: Any, control: Any, iteration: Any) -> None:
+    run = stream.runs[control[RUNS]]
+    control[RUNS] += 1
+    run.start = control[CLOCK]
+    run.stride = 0
+    run.first = iteration
+
+
+@inlined
+def iterate(stream: Any) -> Any:
+    """loop_iteration of the innermost level: returns a status."""
+    control = stream.control
+    if control[LEVELS] == 0:
+        return OK
+    if control[RUNS] == stream.runs.size:
+        return NO_RUNS
+    control[CLOCK] += 1
+    level = stream.levels[control[LEVELS] - 1]
+    level.iteration += 1
+    level.iteration_start = control[CLOCK]
+    run = stream.runs[control[RUNS] - 1]
+    ahead = level.iteration - run.first
+    if ahead == 1 and run.stride == 0:
+        run.stride = control[CLOCK] - run.start
+    elif control[CLOCK] != run.start + run.stride * ahead:
+        _begin_run(stream, control, level.iteration)
+    return OK
+
+
+@inlined
+def close_level(contexts: Any, stream: Any, partial: Any) -> None:
+    """Pop the innermost level; `partial` is 1 if its last iteration only tested and left."""
+    control = stream.control
+    control[LEVELS] -= 1
+    level = stream.levels[control[LEVELS]]
+    node = contexts.nodes[level.node]
+    iterations = level.iteration - partial
+    node.iterations += iterations
+    node.most_iterations = max(node.most_iterations, iterations)
+    if level.outermost != 0:
+        node.accesses += control[ACCESSES] - level.accesses
+    stream.open[level.node] -= 1
+    control[RUNS] = level.first_run
+    control[CONTEXT] = level.context
+
+
+@inlined
+def leave_loop(contexts: Any, stream: Any, partial: Any) -> None:
+    """loop_exit."""
+    control = stream.control
+    if control[LEVELS] > 0 and control[LEVELS] - 1 != control[LEAF_LEVEL]:
+        close_level(contexts, stream, partial)
+
+
+@inlined
+def note_external(contexts: Any, stream: Any, call: Any) -> None:
+    """external_call: every open level's node learns of it."""
+    level = np.int64(stream.control[LEVELS]) - 1
+    while level >= 0 and stream.levels[level].external == 0:
+        stream.levels[level].external = 1
+        node = contexts.nodes[stream.levels[level].node]
+        if node.external < 0:
+            node.external = call
+        level -= 1

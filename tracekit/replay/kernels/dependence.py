@@ -1,0 +1,199 @@
+"""Memory dependences at every level and in every context: CAMP's Algorithm 1 on event columns.
+
+For each access the history of its bytes gives the earlier ends of its dependences; the stream's levels
+say how far both ends lie in the same iterations. All work on an event can be repeated from the granule at
+which some table ran out of room (see :func:`consume`), so kernels never allocate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.formats.jit import inlined, kernel
+from tracekit.replay.kernels import contexts as ctx
+from tracekit.replay.kernels import shadow as shd
+from tracekit.replay.kernels.contexts import Stream
+from tracekit.replay.kernels.engine import (
+    CONTEXTS,
+    EXECUTIONS,
+    EXTERNAL_CALL,
+    FUNCTION_ENTRY,
+    FUNCTION_EXIT,
+    GLOBAL_INIT,
+    HEAP_ALLOC,
+    LARGEST,
+    LOAD,
+    LOOP_EXIT,
+    LOOP_INVOCATION,
+    LOOP_ITERATION,
+    NO_ACCESSES,
+    OK,
+    RAW,
+    SHADOW,
+    STORE,
+    TOO_LARGE,
+    WAR,
+    WAW,
+    Engine,
+)
+from tracekit.replay.kernels.executions import add_pending, begin_execution, change_objects, cut_pending, end_execution
+from tracekit.replay.kernels.hashmap import Int
+from tracekit.replay.kernels.history import add_reader
+from tracekit.replay.kernels.levels import shared_levels
+from tracekit.replay.kernels.relations import access_of, expose, relate
+
+
+@kernel
+def consume(engine: Engine, stream: Stream, kinds: Any, subjects: Any, addresses: Any, sizes: Any,
+            start: Int) -> tuple[int, int]:
+    """Take the events from number `start` on; returns (events taken, status).
+
+    After a status other than OK the caller grows what the status names and calls again from there.
+    """
+    for event in range(start, kinds.size):
+        kind = kinds[event]
+        status = OK
+        if kind == LOAD or kind == STORE:
+            status = _access(engine, stream, kind == STORE, np.int64(subjects[event]), addresses[event], sizes[event])
+        else:
+            if stream.control[ctx.RUN_INSTRUCTION] >= 0:
+                status = end_execution(engine, stream)
+                if status != OK:
+                    return event, status
+            if kind == FUNCTION_ENTRY:
+                status = ctx.enter_function(engine.contexts, stream, np.int64(subjects[event]), sizes[event])
+                if status != OK:
+                    status += CONTEXTS
+            elif kind == FUNCTION_EXIT:
+                ctx.leave_function(engine.contexts, stream)
+            elif kind == LOOP_ITERATION:
+                status = ctx.iterate(stream)
+                if status != OK:
+                    status += CONTEXTS
+            elif kind == LOOP_INVOCATION:
+                status = ctx.enter_loop(engine.contexts, stream, np.int64(subjects[event]))
+                if status != OK:
+                    status += CONTEXTS
+            elif kind == LOOP_EXIT:
+                ctx.leave_loop(engine.contexts, stream, sizes[event])
+            elif kind == EXTERNAL_CALL:
+                ctx.note_external(engine.contexts, stream, np.int64(subjects[event]))
+            elif HEAP_ALLOC <= kind <= GLOBAL_INIT:
+                status = change_objects(engine, kind, np.int64(subjects[event]), addresses[event], sizes[event])
+        if status != OK:
+            return event, status
+    return kinds.size, OK
+
+
+@inlined
+def _access(engine: Any, stream: Any, is_store: Any, instruction: Any, address: Any, size: Any) -> Any:
+    """A load or a store of `size` bytes at `address`; returns a status (then call again)."""
+    control, shadow = stream.control, engine.shadow
+    instruction = min(instruction, np.int64(engine.instructions.size - 1))
+    known = engine.instructions[instruction]
+    if known.context != control[ctx.CONTEXT]:
+        found = access_of(engine.contexts.nodes, engine.accesses, engine.access_index, engine.control,
+                           instruction, control[ctx.CONTEXT])
+        if found < 0:
+            return NO_ACCESSES
+        known.access = found
+        known.context = control[ctx.CONTEXT]
+    access = np.int64(known.access)
+    place = np.int64(address)
+    if control[ctx.RESUMED] != 0:
+        control[ctx.RESUMED] = 0
+        place = control[ctx.CURSOR]
+    else:
+        if size < 0 or size > LARGEST:
+            return TOO_LARGE
+        if known.updates != 0 or control[ctx.RUN_INSTRUCTION] >= 0:
+            status = begin_execution(engine, stream, instruction, known.updates, is_store)
+            if status != OK:
+                return status
+        else:
+            engine.control[EXECUTIONS] += 1
+            control[ctx.EXECUTION] = engine.control[EXECUTIONS]
+        engine.accesses[access].count += 1
+        control[ctx.ACCESSES] += 1
+    end = address + size
+    while place < end:
+        row = shd.page_row(shadow, stream.pages, control[ctx.STREAM], place >> shd.PAGE_BITS)
+        if row < 0:
+            return _pause(control, place, SHADOW + shd.NO_PAGES)
+        first = place & 63
+        last = min(np.int64(64), first + (end - place))
+        entry = shd.line_for(shadow, row * shd.LINES + ((place >> 6) & (shd.LINES - 1)), first, last)
+        if entry < 0:
+            return _pause(control, place, SHADOW - entry)
+        shift = entry & 3
+        block = entry >> 2 << 3
+        line = place - first
+        for slot in range(block + (first >> shift), block + (last >> shift)):
+            status = _granule(engine, stream, is_store, slot, access, address)
+            if status == OK and not is_store and known.updates == 0:
+                if not add_reader(shadow, stream, engine.accesses, slot, access):
+                    status = SHADOW + shd.NO_READERS
+            if status != OK:
+                return _pause(control, line + ((slot - block) << shift), status)
+        place = line + last
+    if known.updates != 0 and size > 0:
+        if is_store:
+            cut_pending(engine.pending, engine.control, False, control[ctx.STREAM], address, end)
+        else:
+            add_pending(engine.pending, engine.control, control, access, address, end)
+    return OK
+
+
+@inlined
+def _pause(control: Any, place: Any, status: Any) -> Any:
+    """Remember that the bytes of the access before `place` are done."""
+    control[ctx.CURSOR] = place
+    control[ctx.RESUMED] = 1
+    return np.int64(status)
+
+
+@inlined
+def _granule(engine: Any, stream: Any, is_store: Any, slot: Any, access: Any, address: Any) -> Any:
+    """Find the dependences of one granule of an access, and for a store make it the history; returns a status."""
+    slots, readers = engine.shadow.slots, engine.shadow.readers
+    kind = WAW if is_store else RAW
+    source = np.int64(slots[slot].store) - 1
+    stamp = slots[slot].stamp
+    entry = np.int64(0)
+    shared = np.int64(0)
+    while True:
+        if source >= 0:
+            shared = np.int64(shared_levels(stream, stamp, engine.accesses[source].depth))
+            status = relate(engine, stream, kind, source, access, stamp, shared, address)
+            if status != OK:
+                return status
+        if entry != 0:
+            if stamp != readers[entry].earliest:
+                stamp = readers[entry].earliest
+                continue
+            _pop_reader(slots, readers, engine.shadow.control, slot)
+        if not is_store:
+            break
+        entry = np.int64(slots[slot].readers)
+        if entry == 0:
+            break
+        kind = WAR
+        source = np.int64(readers[entry].access)
+        stamp = readers[entry].latest
+    if is_store:
+        slots[slot].store = access + 1
+        slots[slot].stamp = stream.control[ctx.CLOCK]
+        return OK
+    return expose(engine, stream, engine.accesses[access].printed, shared >> 1)
+
+
+@inlined
+def _pop_reader(slots: Any, readers: Any, control: Any, slot: Any) -> None:
+    entry = np.int64(slots[slot].readers)
+    following = np.int64(readers[entry].next)
+    readers[following].length = readers[entry].length - 1
+    readers[following].limit = readers[entry].limit
+    slots[slot].readers = following
+    shd.give_reader(readers, control, entry)

@@ -1,0 +1,199 @@
+"""Activations and their loops and stack objects: what begins and ends as control moves from block to block.
+
+Every function takes the number `n` of events in the columns and returns it as it is afterwards; the caller has
+made sure that there is room (derive.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.formats.events import NONE
+from tracekit.formats.image import BlockFlag
+from tracekit.formats.jit import inlined, kernel
+from tracekit.replay.kernels.state import (
+    BESIDE_HEADER,
+    LOST,
+    OBJECTS,
+    RECORDS,
+    TOP,
+    Columns,
+    Int,
+    Stream,
+    Tables,
+)
+
+NO = np.uint32(NONE)
+HEADER = np.uint32(BlockFlag.LOOP_HEADER)
+LANDING = np.uint32(BlockFlag.LANDING)
+
+STACK_FREE, FUNCTION_ENTRY, FUNCTION_EXIT, EXTERNAL_CALL = 7, 10, 11, 15
+LOOP_INVOCATION, LOOP_ITERATION, LOOP_EXIT = 12, 13, 14
+"""Codes of formats/events.py, as constants for Numba; test_derive.py compares them with the table."""
+
+
+@inlined
+def emit(out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int) -> Int:
+    """Append one event."""
+    out.kind[n] = kind
+    out.subject[n] = subject
+    out.address[n] = address
+    out.size[n] = size
+    return n + 1
+
+
+@inlined
+def violate(stream: Stream, violation: Int) -> None:
+    """Count a violation of the event stream's rules; the first one's record is kept."""
+    if stream.scalars[LOST]:
+        return
+    if stream.violations[violation, 0] == 0:
+        stream.violations[violation, 1] = stream.scalars[RECORDS]
+    stream.violations[violation, 0] += 1
+
+
+@inlined
+def close_loops(stream: Stream, frame: Any, out: Columns, n: Int, tested: Int) -> Int:
+    """End all open loops of a frame, innermost first; that of `tested` ends by its header's own test."""
+    while frame.loops > 0:
+        loop = stream.open_loops[np.int64(frame.loop_base) + np.int64(frame.loops) - 1]
+        n = emit(out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
+        frame.loops -= 1
+    frame.loop = NO
+    return n
+
+
+@inlined
+def free_objects(stream: Stream, frame: Any, out: Columns, n: Int) -> Int:
+    """End all live stack objects of the top frame, newest first."""
+    bottom = np.int64(frame.object_base)
+    while stream.scalars[OBJECTS] > bottom:
+        stream.scalars[OBJECTS] -= 1
+        item = stream.objects[stream.scalars[OBJECTS]]
+        if item.live:
+            n = emit(out, n, STACK_FREE, item.op, item.address, item.size)
+    frame.dead = 0
+    return n
+
+
+@inlined
+def pop(stream: Stream, out: Columns, n: Int, unwound: Int) -> Int:
+    """End the top frame: its loops, its stack objects, itself."""
+    frame = stream.frames[stream.scalars[TOP]]
+    n = close_loops(stream, frame, out, n, NO)
+    n = free_objects(stream, frame, out, n)
+    stream.scalars[TOP] -= 1
+    return emit(out, n, FUNCTION_EXIT, frame.function, 0, unwound)
+
+
+@kernel
+def end_tail(stream: Stream, out: Columns, n: Int) -> Int:
+    """End the top frame, whose tail call to code that was not instrumented has returned."""
+    frame = stream.frames[stream.scalars[TOP]]
+    if frame.effects:
+        n = emit(out, n, EXTERNAL_CALL, frame.pending, 0, 0)
+    return pop(stream, out, n, 0)
+
+
+@inlined
+def leave(stream: Stream, out: Columns, n: Int) -> Int:
+    """The top frame returns; frames that tail-called it return with it."""
+    n = pop(stream, out, n, 0)
+    while stream.scalars[TOP] >= 0 and stream.frames[stream.scalars[TOP]].tail:
+        n = pop(stream, out, n, 0)
+    return n
+
+
+@kernel
+def unwind(stream: Stream, out: Columns, n: Int, target: Int) -> Int:
+    """Pop the frames above `target`: those whose tail call returned have ended, the others are unwound."""
+    unwound = 0
+    while stream.scalars[TOP] > target:
+        frame = stream.frames[stream.scalars[TOP]]
+        if not frame.tail or frame.entered:
+            unwound = 1
+        if unwound == 0:
+            n = end_tail(stream, out, n)
+        elif frame.function == NO:  # the bottom of a signal handler's run
+            stream.scalars[TOP] -= 1
+        else:
+            n = pop(stream, out, n, 1)
+    return n
+
+
+@inlined
+def push(tables: Tables, stream: Stream, function: Int) -> Any:
+    """Begin an activation; the caller has made sure that there is room."""
+    top = stream.scalars[TOP] + 1
+    stream.scalars[TOP] = top
+    frame = stream.frames[top]
+    if top == 0:
+        frame.loop_base = 0
+        frame.register_base = 0
+    else:
+        below = stream.frames[top - 1]
+        depth, slots = np.uint32(0), np.uint32(0)
+        if below.function != NO:
+            depth = tables.functions[below.function].depth
+            slots = tables.functions[below.function].slots
+        frame.loop_base = below.loop_base + depth
+        frame.register_base = below.register_base + slots
+    frame.function = function
+    frame.pending = NO
+    frame.block = NO
+    frame.loop = NO
+    frame.loops = 0
+    frame.object_base = stream.scalars[OBJECTS]
+    frame.dead = 0
+    frame.address = 0
+    frame.entered = 0
+    frame.tail = 0
+    frame.effects = 0
+    if function != NO:
+        first = np.int64(frame.register_base)
+        for slot in range(first, first + np.int64(tables.functions[function].slots)):
+            stream.registers[slot] = 0
+    return frame
+
+
+@inlined
+def move(tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n: Int) -> Int:
+    """Loop events on the way from the frame's last block to `block`."""
+    wanted = block.loop
+    depth = np.int64(0)
+    if wanted != NO:
+        depth = np.int64(tables.loops[wanted].depth)
+    base = np.int64(frame.loop_base)
+    count = np.int64(frame.loops)
+    tested = NO
+    if frame.block != NO:
+        tested = tables.blocks[frame.block].test_of
+    around = wanted  # the loop of depth `count` that contains the block
+    for _ in range(depth - count):
+        around = tables.loops[around].parent
+    while count > 0 and (count > depth or stream.open_loops[base + count - 1] != around):
+        loop = stream.open_loops[base + count - 1]
+        n = emit(out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
+        if count <= depth:
+            around = tables.loops[around].parent
+        count -= 1
+    header = (block.flags & HEADER) != 0
+    if count == depth:
+        if header:
+            stream.iterations[base + depth - 1] += np.uint64(1)
+            n = emit(out, n, LOOP_ITERATION, wanted, 0, 0)
+    else:
+        if not header and not (block.flags & LANDING):
+            violate(stream, BESIDE_HEADER)
+        inner = wanted
+        for level in range(depth - 1, count - 1, -1):
+            stream.open_loops[base + level] = inner
+            stream.iterations[base + level] = 0
+            inner = tables.loops[inner].parent
+        for level in range(count, depth):
+            n = emit(out, n, LOOP_INVOCATION, stream.open_loops[base + level], 0, 0)
+    frame.loops = depth
+    frame.loop = wanted
+    return n

@@ -1,0 +1,69 @@
+"""Reads the open levels: which of them an earlier access shares, and how many iterations ago it was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.formats.jit import inlined
+from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, RUNS
+
+
+@inlined
+def iteration_at(stream: Any, level: Any, stamp: Any) -> Any:
+    """The iteration of the open level number `level` that was under way at `stamp`, in its present invocation."""
+    runs = stream.runs
+    low = np.int64(stream.levels[level].first_run)
+    end = np.int64(stream.control[RUNS])
+    if level + 1 < stream.control[LEVELS]:
+        end = np.int64(stream.levels[level + 1].first_run)
+    high = end - 1
+    if runs[high].start <= stamp:
+        low = high
+    while low < high:  # the last run that starts at or before the stamp
+        middle = (low + high + 1) >> 1
+        if runs[middle].start <= stamp:
+            low = middle
+        else:
+            high = middle - 1
+    run = runs[low]
+    iteration = run.first
+    if run.stride > 0:
+        iteration += (stamp - run.start) // run.stride
+        if low + 1 < end:
+            iteration = min(iteration, runs[low + 1].first - 1)
+        else:
+            iteration = min(iteration, stream.levels[level].iteration)
+    return iteration
+
+
+@inlined
+def shared_levels(stream: Any, stamp: Any, depth: Any) -> Any:
+    """How far an earlier access, made at clock `stamp` and recursion depth `depth`, shares the open levels.
+
+    Returns 2 * n if it was made in the present iteration of the outermost n levels and in another invocation
+    of the next, and 2 * n + 1 if it was made in another iteration of the same invocation of the next.
+    """
+    control, levels = stream.control, stream.levels
+    leaf = control[LEAF_LEVEL]
+    if leaf >= 0 and depth != control[DEPTH] and stamp >= levels[leaf].invocation:
+        return 2 * leaf + 1
+    level = np.int64(control[LEVELS]) - 1
+    farthest = level - 8  # most dependences are short
+    while level >= 0 and level > farthest:
+        if stamp >= levels[level].iteration_start:
+            return 2 * level + 2
+        if stamp >= levels[level].invocation:
+            return 2 * level + 1
+        level -= 1
+    low, high = np.int64(-1), level  # the last level whose invocation had begun
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if stamp >= levels[middle].invocation:
+            low = middle
+        else:
+            high = middle - 1
+    if low < 0:
+        return np.int64(0)
+    return 2 * low + 2 if stamp >= levels[low].iteration_start else 2 * low + 1

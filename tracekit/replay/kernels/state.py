@@ -1,0 +1,185 @@
+"""The layouts that the derive kernel works on: the program as it needs it, a stream's stack, the process."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+U1 = NDArray[np.uint8]
+U4 = NDArray[np.uint32]
+U8 = NDArray[np.uint64]
+I8 = NDArray[np.int64]
+Int = Any
+"""A number or a truth value inside a kernel; Numba infers its width."""
+
+# -- steps: what a block's operations come to ------------------------------------------------------
+RECORDED, ACCESS, REGISTER, ALLOC, FREE, FRAME, SKIP, POINTER, EXTERNAL = range(9)
+"""Codes of a step. RECORDED: a load or store at the next word, nothing more. ACCESS: any other access."""
+
+STEP = np.dtype(
+    [
+        ("size", "u8"),
+        ("offset", "u8"),  # two's complement
+        ("subject", "u4"),  # the instruction
+        ("base", "u4"),  # register slot for STEP_REGISTER; for ALLOC its slot
+        ("first_term", "u4"),
+        ("defines", "u4"),  # register slot or NONE
+        ("object", "u4"),  # the global that the address must lie in (STEP_GLOBAL), else NONE
+        ("terms", "u2"),
+        ("values", "u4"),  # words of recorded values to pass over
+        ("code", "u1"),
+        ("kind", "u1"),  # event
+        ("flags", "u1"),
+    ],
+    align=True,
+)
+STEP_WORD, STEP_REGISTER, STEP_DYNAMIC, STEP_LOADS_TOO = 1, 2, 4, 8
+STEP_SAME_SIZE, STEP_GLOBAL, STEP_STACK = 16, 32, 64
+"""Step flags: the address begins with the next word; with a register; the size is a word; a load stands before
+the store; the size is that of the step before; the address lies in a known global; in a known stack object."""
+
+BLOCK = np.dtype(
+    [
+        ("function", "u4"),
+        ("loop", "u4"),
+        ("flags", "u4"),  # BlockFlag, and the ones below
+        ("first_step", "u4"),
+        ("last_step", "u4"),  # one past it
+        ("call", "u4"),
+        ("continues", "u4"),
+        ("test_of", "u4"),  # the loop whose header's test this block makes, or NONE
+        ("landing_word", "u4"),  # which of its words is the frame address of a landing, or NONE
+        ("words", "u4"),
+    ],
+    align=True,
+)
+BLOCK_PLAIN = 1 << 16
+"""All steps are RECORDED."""
+BLOCK_EFFECTS = 1 << 17
+"""The call that the block continues has unknown effects unless it entered instrumented code."""
+BLOCK_TAIL_LEAVES = 1 << 18
+"""The tail call that ends the block cannot enter instrumented code."""
+BLOCK_TAIL_EFFECTS = 1 << 19
+"""... and has unknown effects."""
+
+PATH = np.dtype(
+    [
+        ("block", "u4"),  # the first; NONE if the number is unused
+        ("blocks", "u4"),
+        ("first", "u4"),  # row of members
+        ("words", "u4"),
+        ("room", "u4"),  # events that it can cause at most, without ends of stack objects and unwinding
+        ("allocs", "u4"),  # stack objects that it can begin
+        ("leaves", "u4"),  # 1 if its last block ends the activation
+        ("plain", "u4"),  # 1 if it is one block of plain accesses that neither begins, ends nor lands
+    ],
+    align=True,
+)
+
+TERM = np.dtype([("stride", "u8"), ("loop", "u4"), ("register", "u4")], align=True)
+FUNCTION = np.dtype([("slots", "u4"), ("depth", "u4")], align=True)
+LOOP = np.dtype([("parent", "u4"), ("depth", "u4")], align=True)
+
+
+class Tables(NamedTuple):
+    """The program, by record id (paths) and row; all read-only."""
+
+    paths: Any  # PATH[record id]
+    members: U4  # blocks of the paths
+    blocks: Any  # BLOCK
+    steps: Any  # STEP
+    terms: Any  # TERM
+    functions: Any  # FUNCTION
+    loops: Any  # LOOP
+    event_words: I8
+    """[event code, 5]: the word that holds subject, address, size (-1: none); words (-1: no record); has a ticket."""
+    image_first: U4  # by image number: its rows in image_globals
+    image_globals: U4
+    global_address: U8
+    global_size: U8
+
+
+# -- a stream's stack -----------------------------------------------------------------------------
+FRAME_ROW = np.dtype(
+    [
+        ("address", "u8"),  # names the activation for landings; 0 if not recorded
+        ("function", "u4"),  # NONE: the bottom of a signal handler's run
+        ("pending", "u4"),  # the open call (instruction), or NONE
+        ("block", "u4"),  # the last block, or NONE
+        ("loop", "u4"),  # the innermost open loop, or NONE
+        ("loops", "u4"),  # how many are open
+        ("loop_base", "u4"),
+        ("register_base", "u4"),
+        ("object_base", "u4"),
+        ("dead", "u4"),  # stack objects of the frame that ended before it
+        ("entered", "u1"),  # the open call entered instrumented code
+        ("tail", "u1"),  # the open call is a tail call: 1 may enter instrumented code, 2 cannot
+        ("effects", "u1"),  # the open tail call has unknown effects
+    ],
+    align=True,
+)
+
+OBJECT = np.dtype([("address", "u8"), ("size", "u8"), ("op", "u4"), ("slot", "u4"), ("live", "u4")], align=True)
+
+TOP, OBJECTS, RECORDS, LOST, MAY_START = range(5)
+"""Scalars of a stream: index of the top frame (-1: none), stack objects, records so far, records were dropped, the
+engine lets it pass a thread_start."""
+
+VIOLATIONS = (
+    "a block has no activation to belong to",
+    "a block continues a call that is not open",
+    "a block does not continue the call that is open",
+    "a function is entered without a call",
+    "control lands in an unknown activation",
+    "a loop is entered beside its header",
+    "an address counts the iterations of a loop that is not open",
+    "an address lies outside its object",
+    "a record id names no path",
+    "a signal handler's run does not begin or end properly",
+    "stack memory is freed that was not allocated",
+)
+(NO_FRAME, NOT_OPEN, NOT_CONTINUED, NO_CALL, UNKNOWN_LANDING, BESIDE_HEADER, LOOP_NOT_OPEN, OUTSIDE, NO_PATH,
+ BAD_SIGNAL, BAD_FREE) = range(len(VIOLATIONS))
+
+SEARCHES = 1000
+"""After so many violations in a stream activations are no longer searched for: damage must not cost hours."""
+
+
+class Stream(NamedTuple):
+    """Where one stream's replay stands."""
+
+    frames: Any  # FRAME_ROW
+    open_loops: U4
+    iterations: U8  # beside open_loops
+    registers: U8
+    objects: Any  # OBJECT
+    scalars: I8
+    violations: I8  # [violation, 2]: how often, and the first record
+
+
+class Process(NamedTuple):
+    """What the streams share: live heap objects (open addressing; address 0 marks a free slot), threads created."""
+
+    addresses: U8
+    sizes: U8
+    used: I8  # [1]
+    created: U1  # by stream: its thread_create was delivered
+
+
+class Columns(NamedTuple):
+    """Events, one row each (formats/events.py)."""
+
+    kind: U1
+    subject: U4
+    address: U8
+    size: U8
+
+
+RECORD, WORD, FILLED, NEED = range(4)
+"""Cursor (int64[4]): next record, next word, events in the columns, and the room that FULL asks for."""
+
+INPUT, FULL, FRAMES, LOOPS, REGISTERS, STACK, HEAP, TICKET, CREATED = range(9)
+"""What the kernel returns: all records are used up; the columns have no room for NEED more events; frames, open
+loops, registers, stack objects, heap table have to grow; the next ticket is beyond the limit; a thread was created."""

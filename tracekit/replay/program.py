@@ -1,0 +1,217 @@
+"""The program of a trace: the image tables of all its units joined into one set with global indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
+from tracekit.replay import structure
+from tracekit.replay.callees import Callees, Resolver, resolve
+from tracekit.replay.flatten import Rows, UnitLike, flatten
+
+U4 = NDArray[np.uint32]
+U8 = NDArray[np.uint64]
+
+
+class ImageLike(Protocol):
+    """One image (executable or shared library) as a reader or a test builder gives it."""
+
+    @property
+    def number(self) -> int:
+        """Counts the images of a trace from 0."""
+
+    @property
+    def first_path(self) -> int:
+        """The first of its path numbers."""
+
+    @property
+    def span(self) -> int:
+        """How many path numbers it has."""
+
+    @property
+    def name(self) -> str:
+        """Its file's name."""
+
+    @property
+    def units(self) -> Sequence[UnitLike]:
+        """Its translation units."""
+
+    @property
+    def functions(self) -> Rows:
+        """Rows {unit, function, first}: path k of that function has number first_path + first + k."""
+
+    @property
+    def globals(self) -> Rows:
+        """Rows {address, unit, global}."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The static tables of a trace. Rows are those of ``formats.image.TABLES``, every index global.
+
+    A *function*, *loop*, *instruction* (a row of ``ops``), ... is named by its row everywhere in replay.
+    """
+
+    functions: Rows
+    paths: Rows
+    path_blocks: Rows
+    blocks: Rows
+    ops: Rows
+    terms: Rows
+    calls: Rows
+    call_targets: Rows
+    loops: Rows
+    loop_exits: Rows
+    phis: Rows
+    edges: Rows
+    updates: Rows
+    globals: Rows
+    address_taken: Rows
+    locations: Rows
+    sources: Rows
+    units: Rows
+    strings: bytes = field(repr=False)
+    unit_hashes: tuple[str, ...]
+    unit_first_op: NDArray[np.int64]
+    """First row of ``ops`` of each unit, and their number at the end."""
+    image_names: Mapping[int, str]
+    global_address: U8
+    """Run-time address of each row of ``globals``, 0 if it was not placed (thread-local, dropped by the linker)."""
+    global_image: U4
+    """The image number of each row of ``globals``."""
+    path_row: U4
+    """Record id -> row of ``paths``, NONE for events and unused numbers."""
+    arity: U4
+    """Record id -> number of words after it, NONE for ids that no record may have."""
+    linked: NDArray[np.bool_]
+    """Whether each function was linked into an image (duplicates of inline functions are not)."""
+    op_function: U4
+    path_function: U4
+    callees: Callees
+    """For each row of ``calls``, the functions that it may enter."""
+
+    @classmethod
+    def from_images(cls, images: Sequence[ImageLike]) -> Program:
+        """Join the units of all images. Raises TracekitError where the tables contradict themselves."""
+        units = [unit for image in images for unit in image.units]
+        tables, strings, starts = flatten(units)
+        owner = structure.check(tables)
+        first_unit = np.cumsum([0] + [len(image.units) for image in images])
+        linked, path_row = _number_paths(images, first_unit, tables, starts)
+        address, image_of = _place_globals(images, first_unit, starts)
+        arity = _arity(path_row, tables["paths"]["words"])
+        function_unit = _unit_of("functions", starts)
+        resolver = Resolver(tables, linked, function_unit, lambda offset: _text(strings, offset))
+        renamed = {("units" if name == "unit" else name): rows for name, rows in tables.items()}
+        return cls(
+            **renamed, strings=strings, unit_hashes=tuple(unit.hash for unit in units), unit_first_op=starts["ops"],
+            image_names={image.number: image.name for image in images}, global_address=address,
+            global_image=image_of, path_row=path_row, arity=arity, linked=linked,
+            op_function=owner["ops"], path_function=owner["paths"],
+            callees=resolve(tables, _unit_of("calls", starts), resolver),
+        )
+
+    def text(self, offset: int) -> str:
+        """The string at `offset`; offset 0 is the empty string."""
+        return _text(self.strings, offset)
+
+    @cached_property
+    def _presentation(self) -> Any:
+        from tracekit.replay.presentation import Presentation
+
+        return Presentation(self)
+
+    def function_name(self, function: int) -> str:
+        """The demangled name of a function."""
+        name: str = self._presentation.function_name(int(function))
+        return name
+
+    def instruction(self, op: int, free: bool = False) -> dict[str, Any]:
+        """An instruction as profiles show it (design: modules.md); `free` says that it freed heap memory."""
+        row: dict[str, Any] = self._presentation.instruction(int(op), free)
+        return row
+
+    def loop(self, loop: int) -> dict[str, Any]:
+        """A loop as profiles show it: function, file, line, column, depth."""
+        row: dict[str, Any] = self._presentation.loop(int(loop))
+        return row
+
+    def call_callees(self, call: int) -> U4:
+        """The functions (rows) that a call site, a row of ``calls``, may enter."""
+        first = int(self.callees.first[call])
+        return self.callees.functions[first : first + int(self.callees.count[call])]
+
+
+def _text(strings: bytes, offset: int) -> str:
+    end = strings.find(b"\0", offset)
+    return strings[offset:end].decode("utf-8", "replace")
+
+
+def _unit_of(table: str, starts: Mapping[str, NDArray[np.int64]]) -> U4:
+    """The unit of each row of `table`."""
+    start = starts[table]
+    return np.repeat(np.arange(len(start) - 1, dtype=np.uint32), np.diff(start))
+
+
+def _image_rows(image: ImageLike, rows: Rows, field_name: str, first_unit: int,
+                start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows {unit, `field_name`} of an image -> global rows."""
+    unit = rows["unit"].astype(np.int64)
+    if bool(np.any(unit >= len(image.units))):
+        raise TracekitError(f"The trace is damaged: image {image.number} names a unit that it does not have.")
+    count = start[first_unit + unit + 1] - start[first_unit + unit]
+    if bool(np.any(rows[field_name] >= count)):
+        raise TracekitError(f"The trace is damaged: image {image.number} names a {field_name} that does not exist.")
+    return start[first_unit + unit] + rows[field_name].astype(np.int64)
+
+
+def _number_paths(images: Sequence[ImageLike], first_unit: NDArray[np.int64], tables: Mapping[str, Rows],
+                  starts: Mapping[str, NDArray[np.int64]]) -> tuple[NDArray[np.bool_], U4]:
+    """Which functions are linked, and the table from record id to row of ``paths``."""
+    functions = tables["functions"]
+    linked = np.zeros(len(functions), np.bool_)
+    total = max([FIRST_PATH] + [image.first_path + image.span for image in images])
+    # An id costs the program one byte of .bss; more than a few per path (padding, dropped code) are a forgery.
+    if total > 65536 + 256 * len(tables["paths"]):
+        raise TracekitError("The trace is damaged: an image claims more path numbers than its tables justify.")
+    path_row = np.full(total, NONE, np.uint32)
+    for position, image in enumerate(images):
+        rows = _image_rows(image, image.functions, "function", int(first_unit[position]), starts["functions"])
+        linked[rows] = True
+        first = image.functions["first"].astype(np.int64)
+        count = functions["paths"][rows].astype(np.int64)
+        if bool(np.any(first + count > image.span)):
+            raise TracekitError(f"The trace is damaged: image {image.number} has a path outside its range.")
+        numbers = structure.runs(image.first_path + first, count)
+        if bool(np.any(numbers < FIRST_PATH)) or bool(np.any(path_row[numbers] != NONE)):
+            raise TracekitError(f"The trace is damaged: path numbers of image {image.number} are taken.")
+        path_row[numbers] = structure.runs(functions["first_path"][rows], count)
+    return linked, path_row
+
+
+def _place_globals(images: Sequence[ImageLike], first_unit: NDArray[np.int64],
+                   starts: Mapping[str, NDArray[np.int64]]) -> tuple[U8, U4]:
+    count = int(starts["globals"][-1])
+    address, image_of = np.zeros(count, np.uint64), np.full(count, NONE, np.uint32)
+    for position, image in enumerate(images):
+        first, last = starts["globals"][first_unit[position]], starts["globals"][first_unit[position + 1]]
+        image_of[first:last] = image.number
+        rows = _image_rows(image, image.globals, "global", int(first_unit[position]), starts["globals"])
+        address[rows] = image.globals["address"]
+    return address, image_of
+
+
+def _arity(path_row: U4, words: U4) -> U4:
+    arity = np.full(len(path_row), NONE, np.uint32)
+    for code in RECORDED:
+        arity[code] = len(BY_CODE[code].words)
+    used = path_row != NONE
+    arity[used] = words[path_row[used]]
+    return arity

@@ -1,0 +1,283 @@
+"""The JSON rows of the dependence family's profiles: dependences, loops and summary (modules.md).
+
+Rows are ordered by what they show (source locations, contexts, instruction ids), never by the order
+in which replay found them; rows that show the same thing are one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.formats.events import NONE
+from tracekit.replay.dependence_profile import LEVEL, ContextKind, DependenceKind, DependenceProfile
+from tracekit.replay.grouping import Indices, grouped
+from tracekit.replay.naming import Json, Names
+from tracekit.replay.projection import unite_levels
+from tracekit.replay.verdicts import PARALLEL, Judgement, Reason, Verdict
+
+if TYPE_CHECKING:
+    from tracekit.replay.program import Program
+
+LoopKey = tuple[str, str, int, int, int]
+RowKey = tuple[LoopKey, tuple[Any, ...]]
+
+
+class Report:
+    """Makes the rows of one profile. `contexts`: whether rows show contexts (camp) or null (lamp)."""
+
+    def __init__(self, program: Program, profile: DependenceProfile, judgements: list[Judgement],
+                 contexts: bool) -> None:
+        self.profile = profile
+        self.judgements = judgements
+        self.contexts = contexts
+        self.names = Names(program, profile)
+        self.context_keys, self.context_of = self._contexts()
+        keys, self.group_of = grouped(
+            self.profile.dependences["kind"],
+            self.profile.dependences["source"], self._shown("source_node"),
+            self.profile.dependences["destination"], self._shown("destination_node"),
+        )
+        self.groups = keys
+
+    def _shown(self, field: str) -> Indices:
+        shown: Indices = self.context_of[self.profile.dependences[field]]
+        return shown
+
+    def _contexts(self) -> tuple[list[tuple[Any, ...]], Indices]:
+        """Context keys (root, path, id) in order, each with a node that has it, and the key of each node."""
+        nodes = len(self.profile.nodes)
+        if not self.contexts:
+            return [()], np.zeros(nodes, np.int64)
+        keys = [_context_key(self.names.context(node)) for node in range(nodes)]
+        rank = {key: number for number, key in enumerate(sorted(set(keys)))}
+        return list(rank), np.array([rank[key] for key in keys], np.int64)
+
+    # -- dependences -------------------------------------------------------------------------------
+
+    @property
+    def dependence_count(self) -> int:
+        """The number of different dependences (kind, instructions, contexts)."""
+        return int(self.groups.shape[1])
+
+    def dependences(self, kinds: Collection[str], carried_by: tuple[str, int] | None) -> list[Json]:
+        """The rows of `kinds`; with `carried_by` (file, line) only what a loop at that place carries."""
+        counts = np.zeros(self.dependence_count, np.uint64)
+        np.add.at(counts, self.group_of, self.profile.dependences["count"])
+        levels = self._levels()
+        places = self._context_nodes()
+        rows = []
+        for number in self._order():
+            kind, source, source_context, destination, destination_context = (int(x) for x in self.groups[:, number])
+            name = DependenceKind(kind).name
+            if name not in kinds or (carried_by and not _carried(levels.get(number, []), carried_by)):
+                continue
+            rows.append({
+                "kind": name,
+                "source": self.names.instruction(source),
+                "destination": self.names.instruction(destination),
+                "source_context": self.names.context(places[source_context]) if self.contexts else None,
+                "destination_context": self.names.context(places[destination_context]) if self.contexts else None,
+                "levels": levels.get(number, []),
+                "count": int(counts[number]),
+            })
+        return rows
+
+    def _context_nodes(self) -> list[int]:
+        """For each context key a node that has it."""
+        first = np.full(len(self.context_keys), -1, np.int64)
+        first[self.context_of[::-1]] = np.arange(self.context_of.size)[::-1]
+        return [int(node) for node in first]
+
+    def _order(self) -> list[int]:
+        """The groups as rows stand in the profile: by kind, then source, destination, contexts."""
+        kind, source, source_context, destination, destination_context = self.groups
+        ranks = self._instruction_ranks(np.concatenate([source, destination]))
+        order = np.lexsort((destination_context, source_context, ranks[source.size :], ranks[: source.size], kind))
+        return [int(number) for number in order]
+
+    def _instruction_ranks(self, instructions: Indices) -> Indices:
+        """The position of each instruction in the order of source locations."""
+        shown, at = np.unique(instructions, return_inverse=True)
+        keys = [instruction_key(self.names.instruction(op)) for op in shown.tolist()]
+        rank = np.empty(shown.size, np.int64)
+        rank[sorted(range(shown.size), key=keys.__getitem__)] = np.arange(shown.size)
+        positions: Indices = rank[at]
+        return positions
+
+    def _levels(self) -> dict[int, list[Json]]:
+        """Group -> its levels, outermost first; levels that show the same loop are one."""
+        levels = self.profile.levels
+        depth = self._depths()
+        shown: dict[tuple[Any, ...], int] = {}
+        number_of = np.zeros(len(self.profile.nodes), np.int64)
+        loops: list[Json] = []
+        for node in np.unique(levels["node"]).tolist():
+            loop = self.names.level(node)
+            key = (int(depth[node]), *loop.values())
+            number_of[node] = shown.setdefault(key, len(shown))
+            if number_of[node] == len(loops):
+                loops.append(loop)
+        rank = np.zeros(len(shown), np.int64)
+        for position, key in enumerate(sorted(shown, key=_mixed)):
+            rank[shown[key]] = position
+        keys, at = grouped(self.group_of[levels["dependence"]], rank[number_of[levels["node"]]])
+        united = np.zeros(keys.shape[1], LEVEL)
+        unite_levels(levels, at, united)
+        by_rank = {int(rank[number]): loop for number, loop in enumerate(loops)}
+        result: dict[int, list[Json]] = {}
+        for group, position, row in zip(keys[0].tolist(), keys[1].tolist(), united):
+            inter = bool(row["inter"])
+            result.setdefault(group, []).append({
+                "loop": by_rank[position],
+                "intra": bool(row["intra"]),
+                "inter": inter,
+                "min_distance": int(row["min_distance"]) if inter else None,
+                "max_distance": int(row["max_distance"]) if inter else None,
+            })
+        return result
+
+    def _depths(self) -> npt.NDArray[np.int64]:
+        """How deep each node lies: in the tree, or without contexts its loop in its function."""
+        depths = np.zeros(len(self.profile.nodes), np.int64)
+        for node, row in enumerate(self.profile.nodes):
+            if self.contexts:  # nodes are in pre-order
+                depths[node] = depths[row["parent"]] + 1 if row["kind"] != ContextKind.ROOT else 0
+            elif row["kind"] == ContextKind.LOOP:
+                depths[node] = self.names.loop(int(row["loop"]))["depth"]
+        return depths
+
+    # -- loops -------------------------------------------------------------------------------------
+
+    def loops(self) -> list[Json]:
+        """One row for each loop in a context (camp) or loop (lamp), by source location."""
+        merged: dict[RowKey, list[Judgement]] = {}
+        for judgement in self.judgements:
+            loop = self.names.loop(int(self.profile.nodes["loop"][judgement.node]))
+            context = _context_key(self.names.context(judgement.node))[:2] if self.contexts else ()
+            merged.setdefault((loop_key(loop), context), []).append(judgement)
+        return [self._loop_row(merged[key]) for key in sorted(merged)]
+
+    def _loop_row(self, judgements: list[Judgement]) -> Json:
+        nodes = self.profile.nodes[[judgement.node for judgement in judgements]]
+        verdict = max((judgement.verdict for judgement in judgements), key=lambda each: each.rank)
+        raw, war, waw = (sum(judgement.carried[kind] for judgement in judgements) for kind in range(3))
+        recipe = [self.names.recipe(step) for judgement in judgements for step in judgement.recipe]
+        blockers = [self.names.blocker(blocker) for judgement in judgements for blocker in judgement.blocked_by]
+        return {
+            "loop": self.names.loop(int(nodes["loop"][0])),
+            "context": self._loop_context(judgements) if self.contexts else None,
+            "invocations": int(nodes["invocations"].sum()),
+            "iterations": int(nodes["iterations"].sum()),
+            "accesses": int(nodes["accesses"].sum()),
+            "carried": {"raw": raw, "war": war, "waw": waw},
+            "verdict": verdict.value,
+            "recipe": _different(recipe) if verdict is Verdict.DOALL_WITH else [],
+            "blocked_by": _sorted_blockers(blockers),
+        }
+
+    def _loop_context(self, judgements: list[Judgement]) -> Json:
+        """The context of copies of one loop: they share root and path, and the least of their ids stands for all."""
+        contexts = [self.names.context(judgement.node) for judgement in judgements]
+        return min(contexts, key=lambda context: _context_key(context)[2])
+
+    # -- summary -----------------------------------------------------------------------------------
+
+    def parallel_loops(self) -> int:
+        """How many loops (source locations) have a parallel verdict: the worst of all their rows."""
+        worst: dict[LoopKey, Verdict] = {}
+        for judgement in self.judgements:
+            key = loop_key(self.names.loop(int(self.profile.nodes["loop"][judgement.node])))
+            before = worst.get(key, Verdict.NOT_EXERCISED)
+            worst[key] = max(before, judgement.verdict, key=lambda verdict: verdict.rank)
+        return sum(verdict in PARALLEL for verdict in worst.values())
+
+    def context_counts(self) -> tuple[int, int]:
+        """How many contexts there are, and how many of them have no CAMP id."""
+        # A loop inside a recursion is no context of any access: they have the leaf's. What runs outside all
+        # instrumented functions has a root without a function, which is no node of the program's tree.
+        rows = self.profile.nodes
+        outside = (rows["kind"] == ContextKind.ROOT) & (rows["function"] == NONE)
+        nodes = np.flatnonzero((rows["kind"] != ContextKind.RECURSION_LOOP) & ~outside)
+        keys = [self.context_keys[number] for number in np.unique(self.context_of[nodes]).tolist()]
+        return len(keys), sum(key[2] == _NO_ID for key in keys)
+
+    def false_positive_share(self, lamp: Report) -> float:
+        """The share of the dependences that `lamp` implies, between all contexts, which did not happen (Fig. 11)."""
+        accesses = self.profile.accesses
+        pairs, _ = grouped(accesses["instruction"], self.context_of[accesses["node"]])
+        contexts = dict(zip(*(column.tolist() for column in np.unique(pairs[0], return_counts=True))))
+        implied = sum(contexts[source] * contexts[destination]
+                      for source, destination in zip(lamp.groups[1].tolist(), lamp.groups[3].tolist()))
+        return 1 - self.dependence_count / implied if implied else 0.0
+
+
+_NO_ID = 1 << 63
+
+
+def _context_key(context: Json) -> tuple[Any, ...]:
+    return (context["root"], tuple(context["path"]), _NO_ID if context["id"] is None else context["id"])
+
+
+def loop_key(loop: Json) -> LoopKey:
+    """What makes two loops one: the source location, and the depth (a function inlined into itself)."""
+    return (loop["file"], loop["function"], loop["line"], loop["column"], loop["depth"])
+
+
+def instruction_key(instruction: Json) -> tuple[Any, ...]:
+    """Orders instructions by source location, then by id."""
+    unit, _, index = (instruction["id"] or "").partition(":")
+    return (instruction["file"], instruction["line"], instruction["column"], unit, int(index or -1))
+
+
+def _carried(levels: list[Json], place: tuple[str, int]) -> bool:
+    """Does a loop at `place` carry it? The file may be given by its last components."""
+    file, line = place
+    return any(
+        level["inter"] and level["loop"].get("line") == line
+        and ("/" + level["loop"]["file"]).endswith("/" + file)
+        for level in levels
+    )
+
+
+def _sorted_blockers(blockers: list[Json]) -> list[Json]:
+    found = {_blocker_key(blocker): blocker for blocker in blockers}
+    return [found[key] for key in sorted(found)]
+
+
+def _blocker_key(blocker: Json) -> tuple[Any, ...]:
+    order = [reason.value for reason in Reason].index(blocker["reason"])
+    return (order, *(_place_key(blocker[end]) for end in ("source", "destination")))
+
+
+def _place_key(place: Json | None) -> tuple[Any, ...]:
+    if place is None:
+        return ()
+    if "id" in place:
+        return instruction_key(place)
+    return (place["file"], place["line"], place["column"], place.get("name", ""), 0)
+
+
+def _mixed(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Makes tuples of numbers and strings comparable with each other."""
+    return tuple((isinstance(part, str), part) for part in key)
+
+
+def _different(rows: list[Json]) -> list[Json]:
+    """The rows without repetitions, in one fixed order."""
+    found = {_frozen(row): row for row in rows}
+    return [found[key] for key in sorted(found)]
+
+
+def _frozen(value: Any) -> Any:
+    """A hashable, ordered copy of a JSON value."""
+    if isinstance(value, dict):
+        return (3, tuple((key, _frozen(part)) for key, part in value.items()))
+    if isinstance(value, list):
+        return (2, tuple(_frozen(part) for part in value))
+    if isinstance(value, str):
+        return (1, value)
+    return (0, -1 if value is None else value)

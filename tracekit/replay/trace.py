@@ -1,0 +1,81 @@
+"""A trace as Python sees it: its image tables as arrays and its events as batches of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tracekit.formats.image import TABLES
+from tracekit.formats.imageframe import Image
+from tracekit.formats.reader import TraceReader
+
+if TYPE_CHECKING:
+    from tracekit.replay.engine import Batch
+    from tracekit.replay.flatten import Rows
+    from tracekit.replay.program import Program
+
+
+class Trace:
+    """An open trace.
+
+        with tracekit.open("trace.zst") as trace:
+            for batch in trace.batches():  # CODE: tracekit.formats.events
+                loads = batch.address[batch.kind == CODE["load"]]
+
+    Raises TracekitError, when opened or later, for a file that is no trace or is damaged.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.reader = TraceReader(path)
+
+    @property
+    def complete(self) -> bool:
+        """False if the file ends early; what there is of it can be read."""
+        return self.reader.complete
+
+    @property
+    def content_hash(self) -> str:
+        """The hash that names the trace (hex)."""
+        return self.reader.content_hash
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was known of the run when it started."""
+        return self.reader.meta
+
+    @property
+    def images(self) -> list[Image]:
+        """The executable and its shared libraries."""
+        return self.reader.images()
+
+    @cached_property
+    def program(self) -> Program:
+        """The image tables joined: the rows that events name."""
+        from tracekit.replay.program import Program
+
+        return Program.from_images(self.images)
+
+    @property
+    def tables(self) -> Mapping[str, Rows]:
+        """The program's tables by name (``formats.image.TABLES``, but ``unit`` and ``strings``), every index global."""
+        return {name: getattr(self.program, name) for name in TABLES if name not in ("unit", "strings")}
+
+    def batches(self) -> Iterator[Batch]:
+        """All events, in batches of columns that the next batch overwrites: stream, kind, subject, address, size."""
+        from tracekit.replay.engine import Replay
+
+        return Replay(self.reader, self.program).batches()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.reader.close()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
