@@ -1,0 +1,171 @@
+"""`tracekit analyze` and `tracekit modules`: what they print, where, and how they exit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.naive.program_builder import ProgramBuilder
+from tests.naive.trace_file import write_trace
+from tracekit import __version__
+from tracekit.cli import main
+from tracekit.formats.image import BlockFlag, OpKind
+from tracekit.formats.reader import TraceReader
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """main runs a loop of 5 iterations, `a[i] = a[i - 1]`, at line 7: load of line 8, store of line 9."""
+    b = ProgramBuilder()
+    f = b.function("main")
+    entry = b.block(f, BlockFlag.ENTRY)
+    loop = b.loop(f, line=7)
+    header = b.block(f, BlockFlag.LOOP_HEADER, loop)
+    body = b.block(f, BlockFlag.LATCH, loop)
+    b.op(body, OpKind.LOAD, 8, line=8)
+    b.op(body, OpKind.STORE, 8, line=9)
+    leave = b.block(f, BlockFlag.RETURNS)
+    paths = [b.path(block) for block in (entry, header, body, leave)]
+    enter, test, work, end = (b.layout().path_number(path) for path in paths)
+    records: list[tuple[int, list[int]]] = [(enter, [])]
+    for number in range(5):
+        records += [(test, []), (work, [4096 + 8 * number, 4104 + 8 * number])]
+    records += [(test, []), (end, [])]
+    path = tmp_path_factory.mktemp("analyze") / "trace.zst"
+    write_trace(path, b.layout(), {0: records})
+    return path
+
+
+def test_json_has_the_promised_shape(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "-m", "camp", "--json", str(trace)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert list(report) == ["tracekit", "module", "trace", "options", "result"]
+    assert (report["tracekit"], report["module"]) == (__version__, "camp")
+    with TraceReader(trace) as reader:
+        assert report["trace"] == reader.content_hash
+    result = report["result"]
+    assert list(result) == ["dependences", "loops", "summary"]
+    (flow,) = result["dependences"]
+    assert (flow["kind"], flow["source"]["line"], flow["destination"]["line"], flow["count"]) == ("RAW", 9, 8, 4)
+    (level,) = flow["levels"]
+    assert (level["loop"]["line"], level["intra"], level["inter"]) == (7, False, True)
+    assert (level["min_distance"], level["max_distance"]) == (1, 1)
+    (loop,) = result["loops"]
+    assert list(loop) == ["loop", "context", "invocations", "iterations", "accesses", "carried", "verdict", "recipe",
+                          "blocked_by"]
+    assert (loop["invocations"], loop["iterations"], loop["accesses"]) == (1, 5, 10)
+    assert loop["carried"] == {"raw": 1, "war": 0, "waw": 0}
+    assert loop["context"] == {"id": 1, "root": "main", "path": ["loop main:7"]}
+    assert list(result["summary"]) == ["dependences", "contexts", "contexts_without_id", "parallel_loops_lamp",
+                                       "parallel_loops_camp", "false_positive_share"]
+
+
+def test_several_modules_give_a_list_and_two_runs_the_same_bytes(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["analyze", "-m", "lamp", "--module=camp", "--format", "json", str(trace)]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    assert [report["module"] for report in json.loads(first)] == ["lamp", "camp"]
+    assert list(json.loads(first)[0]["result"]["summary"]) == ["dependences"]
+    assert main(words) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_a_file_is_always_json(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "profile.json"
+    assert main(["analyze", "-m", "camp", "-o", str(profile), str(trace)]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["analyze", "-m", "camp", "--json", str(trace)]) == 0
+    assert capsys.readouterr().out == profile.read_text()
+
+
+def test_the_text_tells_verdict_obstacle_and_dependence(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "-m", "camp", str(trace)]) == 0
+    out = capsys.readouterr().out
+    for line in ("app.c:7:1 main", "blocked: store app.c:9:1 main -> load app.c:8:1 main",
+                 "carried by loop main:7, distance 1", "in main > loop main:7  [1]", "1 dependences in 2 contexts"):
+        assert line in out
+    assert "A verdict is about this run." in out
+    assert "\x1b" not in out
+
+
+def test_options_of_one_module_are_options_of_the_command(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "-m", "camp", "--kinds", "war", "--json", str(trace)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["options"] == {"kinds": "war", "carried_by": ""}
+    assert report["result"]["dependences"] == []
+    assert report["result"]["summary"]["dependences"] == 1
+    assert main(["analyze", "--set", "camp.carried_by=app.c:7", "-m", "camp", "--json", str(trace)]) == 0
+    assert len(json.loads(capsys.readouterr().out)["result"]["dependences"]) == 1
+
+
+def test_help_of_a_module_shows_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "-m", "camp", "--help"]) == 0
+    assert "--carried-by FILE:LINE" in capsys.readouterr().out
+    assert main(["analyze", "--help"]) == 0
+    assert "--carried-by" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-m", "cramp"], "There is no module 'cramp'; the modules are: "),
+        (["-m", "camp", "--kinds", "rar"], "camp: kinds are raw, war and waw"),
+        (["-m", "camp", "--carried-by", "7"], "camp: carried-by is a FILE:LINE"),
+        (["-m", "camp", "--set", "camp.colour=red"], "camp: there is no option 'colour'"),
+        (["-m", "camp", "--set", "lamp.kinds=raw"], "module 'lamp' is not one that this command runs"),
+        (["-m", "camp", "--set", "kinds"], "--set takes MODULE.OPTION=VALUE"),
+    ],
+)
+def test_misuse_is_one_sentence_and_status_2(
+    words: list[str], message: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analyze", *words, str(trace)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("tracekit: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("case", ["missing", "text", "directory"])
+def test_a_file_that_is_no_trace_is_refused(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "it"
+    if case == "text":
+        path.write_text("hello\n" * 100)
+    elif case == "directory":
+        path.mkdir()
+    assert main(["analyze", "-m", "camp", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("tracekit: ") and captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+def test_a_truncated_trace_is_analysed_with_a_note(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with TraceReader(trace) as reader:
+        end = reader.chunk_frames()[-1].end
+    path = tmp_path / "cut.zst"
+    path.write_bytes(trace.read_bytes()[: end + 3])
+    assert main(["analyze", "-m", "lamp", "--json", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert "cut off" in captured.err
+    report: dict[str, Any] = json.loads(captured.out)
+    assert report["result"]["summary"] == {"dependences": 1}
+
+
+def test_modules_are_listed_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["modules"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+    assert any(line.startswith("camp") and "Context-aware memory profiling" in line for line in lines)
+
+
+def test_a_profile_that_cannot_be_written_is_an_error(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "-m", "lamp", "-o", "/nowhere/profile.json", str(trace)]) == 1
+    assert "Cannot write the profile to /nowhere/profile.json" in capsys.readouterr().err

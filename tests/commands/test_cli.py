@@ -1,0 +1,122 @@
+"""The command line as a whole: help, version, what each failure looks like, what is imported when."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import Callable
+
+import click
+import pytest
+
+from tracekit import __version__, cli
+from tracekit.formats.errors import TracekitError
+
+
+def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tracekit", *words], capture_output=True, text=True, **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object], int], None]:
+    """Make the command line's `check` a command that runs the given function."""
+
+    def define(body: Callable[[], object], failure: int = 1) -> None:
+        module = types.ModuleType("tracekit_test_verb")
+        module.command = click.command("check")(body)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(cli.COMMANDS, "check", cli.Verb(module.__name__, "", failure=failure, usage=failure + 1))
+
+    return define
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"tracekit {__version__}\n")
+
+
+def test_help_lists_every_command_and_imports_none() -> None:
+    probe = """
+        import sys
+        from tracekit import cli
+        assert cli.main(["--help"]) == 0
+        heavy = {"numba", "numpy", "zstandard", "llvmlite"} & set(sys.modules)
+        commands = [name for name in sys.modules if name.startswith("tracekit.commands")]
+        assert not heavy and not commands, (heavy, commands)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(probe)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    listed = [line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()]
+    assert listed == list(cli.COMMANDS)
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_listed_command_exists(name: str) -> None:
+    command = cli.group.get_command(click.Context(cli.group), name)
+    assert isinstance(command, click.Command)
+    assert command.name == name
+
+
+@pytest.mark.parametrize("words", [["--no-such-option"], ["no-such-command"], ["check", "--no-such-option"]])
+def test_usage_errors_exit_2(words: list[str]) -> None:
+    done = run(*words)
+    assert done.returncode == 2
+    assert "no-such" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_usage_errors_of_record_exit_125() -> None:
+    assert run("record", "--no-such-option").returncode == 125
+
+
+def test_user_errors_are_one_line_on_stderr(verb: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    def body() -> None:
+        raise TracekitError("x.zst is not a trace")
+
+    verb(body)
+    assert cli.main(["check"]) == 1
+    assert capsys.readouterr() == ("", "tracekit: x.zst is not a trace\n")
+    verb(body, failure=125)
+    assert cli.main(["check"]) == 125
+
+
+def test_status_is_what_the_command_returns_or_exits_with(verb: Callable[..., None]) -> None:
+    verb(lambda: 3)
+    assert cli.main(["check"]) == 3
+    verb(lambda: click.get_current_context().exit(4))
+    assert cli.main(["check"]) == 4
+    verb(lambda: None)
+    assert cli.main(["check"]) == 0
+
+
+def test_interrupt_exits_130(verb: Callable[..., None]) -> None:
+    def body() -> None:
+        raise KeyboardInterrupt
+
+    verb(body)
+    assert cli.main(["check"]) == 130
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    program = """
+        import sys, types, click
+        from tracekit import cli
+        module = types.ModuleType("verb")
+        @click.command("check")
+        def command():
+            for number in range(100000):
+                print(number)
+        module.command = command
+        sys.modules["verb"] = module
+        cli.COMMANDS["check"] = cli.Verb("verb", "")
+        sys.exit(cli.main(["check"]))
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout and process.stderr
+    process.stdout.readline()
+    process.stdout.close()
+    assert (process.wait(), process.stderr.read()) == (cli.BROKEN_PIPE, "")

@@ -1,0 +1,175 @@
+"""info, dump and check on traces made by hand: what they print, and how they exit."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tracekit
+from tests.naive.program_builder import ProgramBuilder
+from tests.naive.random_program import RandomProgram
+from tests.naive.trace_file import write_trace
+from tests.naive.walker import Walk
+from tracekit.cli import main
+from tracekit.commands import check, dump, info
+from tracekit.formats.events import CODE
+from tracekit.formats.image import BlockFlag, OpKind
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Walk]:
+    """A trace of a random walk with its known events."""
+    rng = random.Random(20)
+    made = RandomProgram(rng)
+    walk = Walk(made, rng, [])
+    walk.run()
+    path = tmp_path_factory.mktemp("walk") / "trace.zst"
+    write_trace(path, made.layout, {0: walk.records()})
+    return path, walk
+
+
+def run(command: object, *arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])  # type: ignore[arg-type]
+
+
+def small() -> tuple[ProgramBuilder, int]:
+    b = ProgramBuilder()
+    block = b.block(b.function("main"), BlockFlag.ENTRY | BlockFlag.RETURNS)
+    b.op(block, OpKind.LOAD, 4, line=3)
+    b.op(block, OpKind.ATOMIC, 8, line=4)
+    b.path(block)
+    return b, b.layout().path_number(0)
+
+
+def test_info_has_the_promised_keys_and_counts_an_atomic_twice(tmp_path: Path) -> None:
+    b, number = small()
+    path = tmp_path / "trace.zst"
+    write_trace(path, b.layout(), {0: [(CODE["program_start"], [0, 7]), *[(number, [64, 128])] * 10]})
+    facts = json.loads(run(info.command, "--json", path).output)
+    assert set(facts) == {"complete", "threads", "path_records", "blocks", "values_recorded", "loads", "stores",
+                          "accesses", "events", "raw_bytes", "file_bytes", "bits_per_access", "images", "metadata"}
+    assert facts["complete"] is True and facts["threads"] == 1
+    assert (facts["path_records"], facts["blocks"], facts["loads"], facts["stores"]) == (10, 10, 20, 10)
+    assert facts["values_recorded"] == 22 and facts["events"] == 1 and facts["raw_bytes"] == 8 * (11 + 22)
+    assert facts["bits_per_access"] == pytest.approx(8 * path.stat().st_size / 30)
+    assert facts["metadata"] == {"command": ["./app"], "status": 0}
+
+
+def test_info_counts_a_trace_that_was_cut_off(tmp_path: Path) -> None:
+    b, number = small()
+    path = tmp_path / "trace.zst"
+    write_trace(path, b.layout(), {0: [(number, [64, 128])] * 10}, done=False)
+    facts = json.loads(run(info.command, "--json", path).output)
+    assert facts["complete"] is False and facts["accesses"] == 30
+    assert "no: the file ends early" in run(info.command, path).output
+
+
+def test_info_in_text_shows_the_numbers(walked: tuple[Path, Walk]) -> None:
+    output = run(info.command, walked[0]).output
+    assert "accesses" in output and "bits per access" in output and "app: " in output
+
+
+def test_info_of_a_whole_trace_needs_no_kernel(walked: tuple[Path, Walk]) -> None:
+    script = ("import sys; from tracekit.cli import main; status = main(['info', sys.argv[1]]); "
+              "sys.exit(status or 'numba' in sys.modules)")
+    assert subprocess.run([sys.executable, "-c", script, str(walked[0])], stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_dump_prints_every_event_of_the_walk(walked: tuple[Path, Walk]) -> None:
+    path, walk = walked
+    rows = [json.loads(line) for line in run(dump.command, "--format", "jsonl", path).output.splitlines()]
+    assert [row["event"] for row in rows] == [name for name, *_ in walk.events]
+    accesses = [(int(row["address"], 16), row["size"]) for row in rows if row["event"] in ("load", "store")]
+    assert accesses == [event[2:] for event in walk.events if event[0] in ("load", "store")]
+
+
+def test_dump_names_the_instruction_and_its_place(tmp_path: Path) -> None:
+    b, number = small()
+    path = tmp_path / "trace.zst"
+    write_trace(path, b.layout(), {0: [(number, [64, 128])]})
+    lines = run(dump.command, path).output.splitlines()
+    assert lines[0].split() == ["0", "function_entry", "function=main", "call=-"]
+    assert "at=main:3:1 address=0x40 size=4" in lines[1]
+    assert [line.split()[1] for line in lines] == ["function_entry", "load", "load", "store", "function_exit"]
+
+
+def test_dump_stops_at_the_limit_and_keeps_to_one_function(walked: tuple[Path, Walk]) -> None:
+    path, walk = walked
+    assert len(run(dump.command, "--limit", "5", path).output.splitlines()) == 5
+    wanted = run(dump.command, "--function", "f0", path).output.splitlines()
+    entries = [name for name, subject, *_ in walk.events if name == "function_entry" and subject == 0]
+    assert sum(" function_entry " in line for line in wanted) == len(entries)
+    assert not any("function=f1" in line for line in wanted)
+
+
+def test_dump_of_an_unknown_function_fails(walked: tuple[Path, Walk], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", "--function", "nowhere", str(walked[0])]) == 1
+    assert "no function 'nowhere'" in capsys.readouterr().err
+
+
+def test_check_is_content_with_a_walk(walked: tuple[Path, Walk]) -> None:
+    result = run(check.command, walked[0])
+    assert result.exit_code == 0 and "good" in result.output
+
+
+def test_check_finds_totals_that_are_not_true(tmp_path: Path) -> None:
+    b, number = small()
+    path = tmp_path / "trace.zst"
+    write_trace(path, b.layout(), {0: [(number, [64, 128])]}, totals={"loads": 3, "stores": 1})
+    result = run(check.command, path)
+    assert result.exit_code == 1 and "claims 3 loads, the records have 2" in result.output
+
+
+def test_check_finds_calls_that_do_not_balance(tmp_path: Path) -> None:
+    b, _ = small()
+    lost = b.block(0)
+    lost_path = b.path(lost)
+    path = tmp_path / "trace.zst"
+    layout = b.layout()
+    write_trace(path, layout, {0: [(layout.path_number(lost_path), [])] * 3})
+    result = run(check.command, path)
+    assert result.exit_code == 1
+    assert "stream 0: a block has no activation to belong to: 3 times, first at record 0" in result.output
+
+
+def test_check_finds_every_flipped_byte_of_a_frame(tmp_path: Path, walked: tuple[Path, Walk]) -> None:
+    data = bytearray(walked[0].read_bytes())
+    with tracekit.open(walked[0]) as trace:
+        frames = trace.reader.frames
+    for frame in frames[1:]:
+        damaged = data.copy()
+        damaged[(frame.offset + 48 + frame.end) // 2] ^= 1
+        path = tmp_path / f"{frame.sequence}.zst"
+        path.write_bytes(damaged)
+        assert main(["check", str(path)]) == 1
+
+
+def test_check_reports_a_truncated_file(tmp_path: Path, walked: tuple[Path, Walk]) -> None:
+    path = tmp_path / "cut.zst"
+    path.write_bytes(walked[0].read_bytes()[:-100])
+    result = run(check.command, path)
+    assert result.exit_code == 1 and "ends early" in result.output
+
+
+def test_a_file_that_is_no_trace_is_one_line_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "text"
+    path.write_text("hello")
+    for verb in ("info", "dump", "check"):
+        assert main([verb, str(path)]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("tracekit: ") and error.count("\n") == 1
+
+
+def test_the_python_interface_gives_tables_and_events(walked: tuple[Path, Walk]) -> None:
+    path, walk = walked
+    with tracekit.open(str(path)) as trace:
+        kinds = [kind for batch in trace.batches() for kind in batch.kind.tolist()]
+        assert kinds == [CODE[name] for name, *_ in walk.events]
+        assert len(trace.tables["functions"]) == len(walk.b.functions)
+        assert trace.images[0].name == "app" and trace.complete

@@ -1,0 +1,72 @@
+"""The traces under fixtures/traces, one for each version, for ever: every reader finds the events written down."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.formats.test_two_readers import Event, replayed
+from tests.naive import reader as naive
+from tracekit.formats import container
+from tracekit.formats.events import CODE
+from tracekit.formats.reader import TraceReader
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "traces"
+VERSIONS = [f"v{version}" for version in range(1, container.VERSION + 1)]
+
+
+def golden(version: str) -> list[Event]:
+    lines = (FOLDER / f"{version}.events").read_text().splitlines()
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    return [(int(stream), name, int(subject, 16), int(address, 16), int(size, 16))
+            for stream, name, subject, address, size in rows]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_readers_find_the_events_that_were_written_down(version: str) -> None:
+    data = (FOLDER / f"{version}.zst").read_bytes()
+    assert naive.read(data).events() == golden(version)
+    assert replayed(data) == golden(version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_cut_at_every_byte(version: str) -> None:
+    """Whole frames are read, by both readers alike, and the rest is said to be missing."""
+    data = (FOLDER / f"{version}.zst").read_bytes()
+    frames = TraceReader(data).frames
+    for size in range(frames[0].end, len(data)):
+        trace = TraceReader(data[:size])
+        assert not trace.complete
+        assert trace.frames == tuple(frame for frame in frames if frame.end <= size)
+    for frame in frames[3:]:
+        cut = data[: frame.end + 20]
+        assert replayed(cut) == naive.read(cut).events()
+
+
+def test_the_script_makes_the_present_version() -> None:
+    name = VERSIONS[-1]
+    spec = importlib.util.spec_from_file_location("make_fixture", FOLDER / f"make_{name}.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    data, text = script.make()
+    made, kept = TraceReader(data), TraceReader(FOLDER / f"{name}.zst")
+    assert [made.payload(frame) for frame in made.frames] == [kept.payload(frame) for frame in kept.frames]
+    assert text == (FOLDER / f"{name}.events").read_text()
+
+
+def test_the_present_version_holds_what_the_format_can_say() -> None:
+    delivered = {name for _, name, *_ in golden(VERSIONS[-1])}
+    rare = {"barrier", "fork", "exec", "dropped", "window_open", "window_close"}
+    never = {"heap_realloc", "library_load", "library_store"}
+    assert delivered == set(CODE) - rare - never
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="no zstd command")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_zstd_accepts_them(version: str) -> None:
+    subprocess.run(["zstd", "-q", "-t", str(FOLDER / f"{version}.zst")], check=True)

@@ -1,0 +1,144 @@
+"""The chunk codec: what goes in comes out, in batches of any size; damage is an error, never more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracekit.formats.chunk import MAX_RECORDS, Chunk, Columns
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import NONE
+from tracekit.formats.stream import Decoder, encode
+
+IDS = 300
+WORDS = st.one_of(
+    st.integers(0, 64).map(lambda k: 0x7FFF_0000_0000 + 8 * k), st.integers(0, (1 << 64) - 1), st.integers(0, 300),
+    st.integers(-(1 << 33), 1 << 33).map(lambda k: k % (1 << 64)), st.sampled_from([0, (1 << 64) - 1, 1 << 63]),
+)
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(arity, ids, words): a few ids of random arity, records of them, words near each other and far."""
+    arity = np.full(IDS, NONE, np.uint32)
+    known = draw(st.lists(st.integers(1, IDS - 1), min_size=1, max_size=8, unique=True))
+    for number in known:
+        arity[number] = draw(st.integers(0, 5))
+    ids = np.array(draw(st.lists(st.sampled_from(known), max_size=60)), np.uint32)
+    size = int(arity[ids].sum())
+    words = np.array(draw(st.lists(WORDS, min_size=size, max_size=size)), np.uint64)
+    return arity, ids, words
+
+
+def decode(chunk: Chunk, arity: np.ndarray, records: int = 64, words: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    decoder = Decoder(arity, records, words)
+    decoder.start(chunk)
+    ids, values = [np.empty(0, np.uint32)], [np.empty(0, np.uint64)]
+    while (batch := decoder.batch()) is not None:
+        assert 0 < len(batch[0]) <= records
+        ids.append(batch[0].copy())
+        values.append(batch[1].copy())
+    return np.concatenate(ids), np.concatenate(values)
+
+
+@settings(max_examples=200, deadline=None)
+@given(sequences(), st.integers(1, 9), st.integers(1, 9))
+def test_decoding_gives_what_was_encoded(sequence: tuple[np.ndarray, np.ndarray, np.ndarray], records: int,
+                                         words: int) -> None:
+    arity, ids, values = sequence
+    payload = encode(ids, values, arity, thread=3, kind=1).build()
+    chunk = Chunk.parse(payload)
+    assert (chunk.thread, chunk.kind, chunk.records, chunk.words) == (3, 1, len(ids), len(values))
+    for got, expected in zip(decode(chunk, arity, records, words), (ids, values)):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_a_decoder_starts_every_chunk_from_nothing() -> None:
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[256:260] = [0, 1, 2, 700]
+    rng = np.random.default_rng(7)
+    decoder = Decoder(arity, 16, 16)
+    for _ in range(5):
+        ids = rng.integers(256, 260, 50).astype(np.uint32)
+        words = rng.integers(0, 1 << 20, int(arity[ids].sum())).astype(np.uint64)
+        decoder.start(Chunk.parse(encode(ids, words, arity).build()))
+        got: list[int] = []
+        while (batch := decoder.batch()) is not None:
+            got += batch[1].tolist()
+        assert got == words.tolist()
+
+
+def test_the_columns_are_those_of_the_specification() -> None:
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[256] = 1
+    columns = encode(np.full(3, 256, np.uint32), np.array([1000, 1008, 1016], np.uint64), arity).columns
+    assert [column.tolist() for column in columns] == [[], [], [256, 256], [1000], [4, 4, 8], [3, 2], [8]]
+
+
+def test_an_access_in_step_costs_one_symbol() -> None:
+    """A loop's record with strided words is predicted whole from the third time on."""
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[256] = 2
+    steps = np.arange(1000, dtype=np.uint64)
+    words = np.stack([0x10_0000 + 8 * steps, 0x20_0000 + 24 * steps], axis=1).astype(np.uint64).ravel()
+    columns = encode(np.full(1000, 256, np.uint32), words, arity).columns
+    assert len(columns.symbols) == 1000
+    assert sum(len(column) for column in columns) < 1020
+
+
+def test_encode_refuses_what_is_no_sequence_of_records() -> None:
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[256] = 2
+    for ids, words in (([257], []), ([256], [1]), ([256], [1, 2, 3]), ([5000], [])):
+        with pytest.raises(ValueError, match=r"record|words"):
+            encode(np.array(ids, np.uint32), np.array(words, np.uint64), arity)
+
+
+def test_a_path_with_too_many_words_is_refused() -> None:
+    with pytest.raises(TracekitError, match="words"):
+        Decoder(np.array([NONE, 65535], np.uint32))
+
+
+@settings(max_examples=200, deadline=None)
+@given(sequences(), st.integers(0, 6), st.data())
+def test_a_damaged_chunk_is_an_error_or_another_chunk(sequence: tuple[np.ndarray, np.ndarray, np.ndarray], which: int,
+                                                      data: st.DataObject) -> None:
+    arity, ids, values = sequence
+    payload = bytearray(encode(ids, values, arity).build())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(payload) - 1))
+        payload[at] = data.draw(st.integers(0, 255))
+    try:
+        chunk = Chunk.parse(bytes(payload))
+        got, words = decode(chunk, arity)
+    except TracekitError:
+        return
+    assert len(got) == chunk.records and len(words) == chunk.words == int(arity[got].sum())
+
+
+@pytest.mark.parametrize(
+    "column, value, reason",
+    [("symbols", 16, "symbol"), ("symbols", 5, "symbol"), ("symbols", 8, "id"), ("literals", 299, "id"),
+     ("literals", 1 << 31, "id"), ("codes", 9, "code"), ("codes", 8, "columns"), ("codes", 0, "columns")],
+)
+def test_each_kind_of_damage_has_its_reason(column: str, value: int, reason: str) -> None:
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[256] = 1
+    columns = encode(np.array([256], np.uint32), np.array([1000], np.uint64), arity).columns
+    changed = columns._replace(**{column: np.array([value], getattr(columns, column).dtype)})
+    with pytest.raises(TracekitError, match=reason):
+        decode(Chunk.parse(Chunk(0, 0, 1, 1, changed).build()), arity)
+
+
+def test_a_chunk_cannot_claim_more_than_it_holds() -> None:
+    empty = Columns(*(np.empty(0, kind) for kind in ("u8", "i4", "u4", "i2", "u1", "u1", "i1")))
+    for records, words in ((1, 0), (0xFFFFFFFF, 0), (0, 0xFFFFFFFF), (MAX_RECORDS + 1, 0)):
+        with pytest.raises(TracekitError):
+            decode(Chunk.parse(Chunk(0, 0, records, words, empty).build()), np.full(IDS, NONE, np.uint32))
+    symbols = np.full(1000, 8, np.uint8)
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[0] = 65534  # no reader has such an id 0; it stands for a forged path of many words
+    with pytest.raises(TracekitError, match="columns hold"):
+        decode(Chunk.parse(Chunk(0, 0, 1000, 100_000, empty._replace(symbols=symbols)).build()), arity, 1000, 1 << 17)

@@ -1,0 +1,1 @@
+"""Slow, obvious references: one for each kernel and module."""

@@ -1,0 +1,78 @@
+"""Brings a DependenceProfile and the naive reference to one form that can be compared: dicts keyed by paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.naive.dependence import NaiveDependence, Path
+from tracekit.formats.events import NONE
+from tracekit.replay.dependence_profile import LISTED_OBJECTS, ContextKind, DependenceProfile
+
+
+def paths_of(profile: DependenceProfile) -> list[Path]:
+    """The path of every node, as the naive reference writes it."""
+    paths: list[Path] = []
+    for row in profile.nodes:
+        around = paths[row["parent"]] if row["parent"] != NONE else ()
+        kind = ContextKind(row["kind"])
+        if kind is ContextKind.ROOT:
+            own: Path = (("root", int(row["function"])),) if row["function"] != NONE else ()
+        elif kind in (ContextKind.CALL, ContextKind.RECURSION):
+            own = (("call" if kind is ContextKind.CALL else "recursion", _row(row["call"]), int(row["function"])),)
+        else:
+            own = (("loop", int(row["loop"])),)
+        paths.append(around + own)
+    return paths
+
+
+def _row(value: Any) -> int:
+    return int(value)
+
+
+def from_profile(profile: DependenceProfile) -> dict[str, Any]:
+    """All that a profile says, without row numbers."""
+    paths = paths_of(profile)
+    objects = [(int(row["kind"]), int(row["site"])) for row in profile.objects]
+    keys = [
+        (int(row["kind"]), int(row["source"]), paths[row["source_node"]],
+         int(row["destination"]), paths[row["destination_node"]])
+        for row in profile.dependences
+    ]
+    dependences: dict[Any, Any] = {}
+    for key, row in zip(keys, profile.dependences):
+        listed = [objects[place] for place in row["object_list"] if place != NONE]
+        assert row["first_object"] == row["object_list"][0]
+        dependences[key] = (int(row["count"]), int(row["objects"]), listed, {})
+    for row in profile.levels:
+        distances = (int(row["min_distance"]), int(row["max_distance"])) if row["inter"] else None
+        levels = dependences[keys[row["dependence"]]][3]
+        levels[paths[row["node"]]] = (bool(row["intra"]), bool(row["inter"]), distances)
+    return {
+        "dependences": dependences,
+        "exposed": {(int(row["instruction"]), paths[row["node"]], paths[row["level"]]) for row in profile.exposed},
+        "accesses": {(int(row["instruction"]), paths[row["node"]]): int(row["count"]) for row in profile.accesses},
+        "nodes": {
+            path: (int(row["invocations"]), int(row["iterations"]), int(row["most_iterations"]), int(row["accesses"]),
+                   int(row["external"]), int(row["camp_id"]))
+            for path, row in zip(paths, profile.nodes)
+        },
+    }
+
+
+def from_naive(naive: NaiveDependence) -> dict[str, Any]:
+    """The same of the naive reference, whose events have all been fed."""
+    naive.finish()
+    dependences = {
+        key: (found.count, len(found.objects), found.objects[:LISTED_OBJECTS],
+              {node: (flags[0], flags[1], (min(distances), max(distances)) if distances else None)
+               for node, (flags, distances) in found.levels.items()})
+        for key, found in naive.dependences.items()
+    }
+    nodes = {path: (node.invocations, sum(node.iterations), max(node.iterations, default=0), node.accesses,
+                    node.external, naive.camp_id(path)) for path, node in naive.nodes.items()}
+    for path in list(nodes) + [path for _, path in naive.accesses]:
+        for length in range(0 if () in nodes or not naive.context else 1, len(path)):
+            nodes.setdefault(path[:length], (0, 0, 0, 0, NONE, naive.camp_id(path[:length])))
+    if not naive.context or any(path == () for _, path in naive.accesses):
+        nodes.setdefault((), (0, 0, 0, 0, NONE, -1))
+    return {"dependences": dependences, "exposed": naive.exposed, "accesses": dict(naive.accesses), "nodes": nodes}

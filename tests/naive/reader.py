@@ -1,0 +1,372 @@
+"""A second reader of traces, written from formats/SPEC.md alone: slow, plain Python, sharing no code with tracekit.
+
+    trace = read(Path("trace.zst").read_bytes())
+    for stream, name, subject, address, size in trace.events(): ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+NONE = 0xFFFFFFFF
+MASK = (1 << 64) - 1
+VERSION = 1
+
+Row = dict[str, int]
+Record = tuple[int, list[int]]
+
+
+class DamagedTraceError(Exception):
+    """The file is no trace, or a damaged one."""
+
+
+# -- tables (SPEC.md, "The tables") -----------------------------------------------------------------
+TABLES = [
+    ("strings", "byte:1"),
+    ("unit", "source producer target at"),
+    ("sources", "path md5"),
+    ("locations", "source line column function inlined_at"),
+    ("functions", ("name source_name signature location flags first_path paths first_block blocks first_op ops "
+                   "first_loop loops first_edge edges registers")),
+    ("paths", "first blocks words"),
+    ("path_blocks", "block"),
+    ("blocks", "function loop first_op ops flags call continues location"),
+    ("ops", ("size:8 offset:-8 location base first_term defines terms:2 kind:1 flags:1 type_class:1 base_kind:1 "
+             "reserved:2 name")),
+    ("terms", "stride:-8 loop stride_register"),
+    ("calls", "callee signature flags first_target targets op block"),
+    ("call_targets", "name"),
+    ("loops", "function header parent depth location end_line flags first_phi phis first_exit exits"),
+    ("loop_exits", "source target location"),
+    ("phis", "kind operator name location"),
+    ("edges", "kind:1 from_kind:1 to_kind:1 reserved:1 from to"),
+    ("updates", "load store operator"),
+    ("globals", "size:8 name source_name type flags location reserved"),
+    ("address_taken", "name"),
+]
+
+# Recorded events: code -> (name, words).
+RECORDED = {
+    4: ("heap_alloc", "ticket address size"), 5: ("heap_free", "ticket address"),
+    9: ("heap_realloc", "ticket old_address address size"),
+    16: ("library_load", "address size"), 17: ("library_store", "address size"),
+    20: ("program_start", "ticket process"), 21: ("program_end", "ticket status"),
+    22: ("thread_start", "ticket stream"), 23: ("thread_exit", "ticket stream"),
+    24: ("thread_create", "ticket stream"), 25: ("thread_join", "ticket stream"),
+    26: ("lock", "ticket address"), 27: ("unlock", "ticket address"), 28: ("barrier", "ticket address"),
+    29: ("fork", "ticket process"), 30: ("exec", "ticket"), 31: ("signal_enter", "signal"),
+    32: ("signal_leave", "signal abnormal"), 33: ("image_load", "ticket image"), 34: ("image_unload", "ticket image"),
+    35: ("dropped", ""), 36: ("window_open", "ticket"), 37: ("window_close", "ticket"),
+}
+
+
+@dataclass
+class Frame:
+    """A typed frame."""
+
+    offset: int
+    type: str
+    stream: int
+    items: int
+    payload: bytes
+    header: bytes
+
+
+@dataclass
+class Image:
+    """An image: unit bytes, rows (unit, function, first) and (address, unit, global)."""
+
+    number: int
+    first_path: int
+    span: int
+    name: str
+    units: list[bytes]
+    functions: list[tuple[int, int, int]]
+    placed: list[tuple[int, int, int]]
+
+
+@dataclass
+class Trace:
+    """What a file holds; `tables` are those of all units with global rows; `strings[u]` is that of unit u."""
+
+    complete: bool
+    version: int
+    content_hash: str
+    frames: list[Frame]
+    meta: dict[str, Any] = field(default_factory=dict)
+    done: dict[str, Any] | None = None
+    sources: dict[str, bytes] = field(default_factory=dict)
+    images: list[Image] = field(default_factory=list)
+    tables: dict[str, list[Row]] = field(default_factory=dict)
+    strings: list[bytes] = field(default_factory=list)
+    unit_of: dict[str, list[int]] = field(default_factory=dict)
+    path_row: dict[int, int] = field(default_factory=dict)
+    address: dict[int, int] = field(default_factory=dict)  # of rows of globals
+    globals_of: dict[int, list[int]] = field(default_factory=dict)  # image -> rows placed, ascending
+    streams: dict[int, list[Record]] = field(default_factory=dict)
+
+    def text(self, unit: int, offset: int) -> str:
+        data = self.strings[unit]
+        return data[offset : data.index(b"\0", offset)].decode()
+
+    def events(self) -> list[tuple[int, str, int, int, int]]:
+        """All events in the order of delivery: (stream, name, subject, address, size)."""
+        from tests.naive.deriver import derive
+
+        return derive(self)
+
+
+# -- container ---------------------------------------------------------------------------------------
+def read(data: bytes) -> Trace:
+    """Read a trace. Raises DamagedTraceError for anything but a trace, whole or cut short."""
+    frames, complete = _frames(data)
+    head = frames[0]
+    if head.type != "HEAD" or head.payload[:8] != b"TRACEKIT":
+        raise DamagedTraceError("no trace")
+    version, oldest = struct.unpack_from("<II", head.payload, 8)
+    if oldest > VERSION:
+        raise DamagedTraceError(f"version {version} needs a newer reader")
+    hashed = b"".join(f.header[8:16] + f.header[20:44] for f in frames if f.type != "SNAP")
+    digest = hashlib.blake2b(hashed, digest_size=16)
+    trace = Trace(complete, version, digest.hexdigest(), frames)
+    for frame in frames:
+        if frame.type == "META":
+            trace.meta.update(json.loads(frame.payload))
+        elif frame.type == "DONE":
+            trace.done = json.loads(frame.payload)
+        elif frame.type == "SRCS":
+            trace.sources.update(_sources(frame.payload))
+        elif frame.type == "IMAG":
+            trace.images.append(_image(frame.payload))
+    _join(trace)
+    for frame in frames:
+        if frame.type == "CHNK":
+            trace.streams.setdefault(frame.stream, []).extend(_chunk(frame, _arities(trace)))
+    return trace
+
+
+def _frames(data: bytes) -> tuple[list[Frame], bool]:
+    frames: list[Frame] = []
+    entries = b""
+    at = 0
+    while len(data) - at >= 48 and not (frames and frames[-1].type == "DONE"):
+        header = data[at : at + 48]
+        magic, content, kind, stream, sequence, items, size, compressed, crc, header_crc = struct.unpack(
+            "<II4sIIIQQII", header)
+        if magic != 0x184D2A50 or content != 40 or zlib.crc32(header[8:44]) != header_crc or sequence != len(frames):
+            raise DamagedTraceError(f"no frame at {at}")
+        if at + 48 + compressed > len(data):
+            break
+        body = data[at + 48 : at + 48 + compressed]
+        frames.append(Frame(at, kind.decode("ascii", "replace"), stream, items, _payload(body, size, crc, at), header))
+        entries += struct.pack("<IIII", 48, 0, compressed, size)
+        at += 48 + compressed
+    if not frames:
+        raise DamagedTraceError("no whole frame")
+    if frames[-1].type != "DONE":
+        return frames, False
+    footer = struct.pack("<IBI", 2 * len(frames), 0, 0x8F92EAB1)
+    table = struct.pack("<II", 0x184D2A5E, len(entries) + len(footer)) + entries + footer
+    if not table.startswith(data[at:]):
+        raise DamagedTraceError("bytes after DONE")
+    return frames, data[at:] == table
+
+
+def _payload(body: bytes, size: int, crc: int, at: int) -> bytes:
+    if zlib.crc32(body) != crc or size > 256 << 20 or size > len(body) // 3 * (128 << 10):
+        raise DamagedTraceError(f"damaged frame at {at}")
+    try:
+        if zstandard.frame_content_size(body) != size:
+            raise DamagedTraceError(f"damaged frame at {at}")
+        return zstandard.ZstdDecompressor().decompress(body)
+    except zstandard.ZstdError as error:
+        raise DamagedTraceError(f"damaged frame at {at}") from error
+
+
+def _sources(payload: bytes) -> dict[str, bytes]:
+    files, at = {}, 0
+    while at < len(payload):
+        path, contents = struct.unpack_from("<IQ", payload, at)
+        at += 12
+        files[payload[at : at + path].decode()] = payload[at + path : at + path + contents]
+        at += path + contents
+    return files
+
+
+# -- images ------------------------------------------------------------------------------------------
+def _image(payload: bytes) -> Image:
+    number, first_path, span, units, functions, placed, name_bytes, _ = struct.unpack_from("<8I", payload)
+    at = 32
+    sizes = struct.unpack_from(f"<{units}Q", payload, at)
+    at += 8 * units
+    function_rows = list(struct.iter_unpack("<3I", payload[at : at + 12 * functions]))
+    at = _padded(at + 12 * functions)
+    placed_rows = list(struct.iter_unpack("<Q2I", payload[at : at + 16 * placed]))
+    at += 16 * placed
+    name = payload[at : at + name_bytes].decode()
+    at = _padded(at + name_bytes)
+    blobs = []
+    for size in sizes:
+        blobs.append(payload[at : at + size])
+        at = _padded(at + size)
+    if at != len(payload):
+        raise DamagedTraceError("image of another size")
+    return Image(number, first_path, span, name, blobs, function_rows, placed_rows)  # type: ignore[arg-type]
+
+
+def _padded(size: int) -> int:
+    return (size + 7) // 8 * 8
+
+
+def _unit(blob: bytes) -> tuple[dict[str, list[Row]], bytes]:
+    """The tables of a unit, without strings, and its strings."""
+    magic, version, count, size = struct.unpack_from("<8sIIQ", blob)
+    if magic != b"TKUNIT\0\0" or version != 1 or size != len(blob):
+        raise DamagedTraceError("no unit")
+    tables: dict[str, list[Row]] = {name: [] for name, _ in TABLES}
+    strings = b""
+    for k in range(count):
+        number, row_bytes, rows, offset = struct.unpack_from("<IIQQ", blob, 24 + 24 * k)
+        if number >= len(TABLES):
+            continue
+        if number == 0:
+            strings = blob[offset : offset + rows]
+            continue
+        name, layout = TABLES[number]
+        for row in range(rows):
+            tables[name].append(_row(blob, offset + row * row_bytes, layout))
+    return tables, strings
+
+
+def _row(blob: bytes, at: int, layout: str) -> Row:
+    row = {}
+    for item in layout.split():
+        name, _, width = item.partition(":")
+        size = abs(int(width or 4))
+        row[name] = int.from_bytes(blob[at : at + size], "little", signed=width.startswith("-"))
+        at += size
+    return row
+
+
+REFERENCES = {
+    "path_blocks": {"block": "blocks"},
+    "blocks": {"function": "functions", "loop": "loops", "first_op": "ops", "call": "ops", "continues": "ops"},
+    "functions": {"first_path": "paths"},
+    "paths": {"first": "path_blocks"},
+    "ops": {"first_term": "terms"},
+    "terms": {"loop": "loops"},
+    "loops": {"function": "functions", "header": "blocks", "parent": "loops"},
+}
+OP_BASES = {2: "globals", 3: "ops"}
+
+
+def _join(trace: Trace) -> None:
+    """Number the rows of all units through, as events name them."""
+    trace.tables = {name: [] for name, _ in TABLES}
+    trace.unit_of = {name: [] for name, _ in TABLES}
+    for image in trace.images:
+        starts = []
+        for blob in image.units:
+            tables, strings = _unit(blob)
+            start = {name: len(rows) for name, rows in trace.tables.items()}
+            starts.append(start)
+            for name, rows in tables.items():
+                for row in rows:
+                    _shift(name, row, start)
+                trace.tables[name] += rows
+                trace.unit_of[name] += [len(trace.strings)] * len(rows)
+            trace.strings.append(strings)
+        for unit, function, first in image.functions:
+            row = trace.tables["functions"][starts[unit]["functions"] + function]
+            for k in range(row["paths"]):
+                trace.path_row[image.first_path + first + k] = row["first_path"] + k
+        trace.globals_of[image.number] = []
+        for address, unit, variable in image.placed:
+            trace.address[starts[unit]["globals"] + variable] = address
+            trace.globals_of[image.number].append(starts[unit]["globals"] + variable)
+        trace.globals_of[image.number].sort()
+
+
+def _shift(name: str, row: Row, start: dict[str, int]) -> None:
+    for column, target in REFERENCES.get(name, {}).items():
+        if row[column] != NONE:
+            row[column] += start[target]
+    if name == "ops":
+        target = "calls" if row["kind"] == 7 else OP_BASES.get(row["base_kind"], "")
+        if target:
+            row["base"] += start[target]
+
+
+def _arities(trace: Trace) -> dict[int, int]:
+    arity = {code: len(words.split()) for code, (_, words) in RECORDED.items()}
+    for number, row in trace.path_row.items():
+        arity[number] = trace.tables["paths"][row]["words"]
+    return arity
+
+
+# -- chunks ------------------------------------------------------------------------------------------
+COLUMNS = (("d8", "Q"), ("d4", "i"), ("literals", "I"), ("d2", "h"), ("symbols", "B"), ("codes", "B"), ("d1", "b"))
+TAKES = {2: "d1", 3: "d2", 4: "d4", 5: "d1", 6: "d2", 7: "d4", 8: "d8"}
+
+
+def _chunk(frame: Frame, arity: dict[int, int]) -> list[Record]:
+    version, _, _, records, words, *counts = struct.unpack_from("<12I", frame.payload)
+    if version != 1 or records != frame.items or records != counts[4]:
+        raise DamagedTraceError("damaged chunk")
+    columns: dict[str, Iterator[int]] = {}
+    at = 64
+    for (name, kind), count in zip(COLUMNS, counts):
+        columns[name] = iter(struct.unpack_from(f"<{count}{kind}", frame.payload, at))
+        at += count * struct.calcsize(kind)
+    if at != len(frame.payload):
+        raise DamagedTraceError("damaged chunk")
+    try:
+        decoded = list(_records(columns, arity))
+    except (StopIteration, KeyError, RuntimeError) as error:
+        raise DamagedTraceError("damaged chunk") from error
+    if sum(len(values) for _, values in decoded) != words or any(list(rest) for rest in columns.values()):
+        raise DamagedTraceError("damaged chunk")
+    return decoded
+
+
+def _records(columns: dict[str, Iterator[int]], arity: dict[int, int]) -> Iterator[Record]:
+    successors: dict[int, list[int]] = {}
+    slots: dict[tuple[int, int], list[int]] = {}  # (id, word) -> last, stride, offset, favourite
+    previous_id = previous = 0
+    for symbol in columns["symbols"]:
+        followed = successors.setdefault(previous_id, [0, 0, 0, 0])
+        if symbol & 7 > 4 or symbol > 15:
+            raise DamagedTraceError("impossible symbol")
+        number = next(columns["literals"]) if symbol & 7 == 4 else followed.pop(symbol & 7)
+        followed.insert(0, number)
+        del followed[4:]
+        words = []
+        for k in range(arity[number]):
+            slot = slots.setdefault((number, k), [0, 0, 0, 0])
+            code = 0 if symbol & 8 else next(columns["codes"])
+            if code <= 1:
+                slot[3] ^= code
+                word = previous + slot[2] if slot[3] else slot[0] + slot[1]
+            else:
+                word = next(columns[TAKES[code]]) + (0 if code == 8 else slot[0] if code <= 4 else previous)
+            word &= MASK
+            slot[:3] = word, (word - slot[0]) & MASK, (word - previous) & MASK
+            previous = word
+            words.append(word)
+        yield number, words
+        previous_id = number
+
+
+if __name__ == "__main__":
+    for event in read(Path(sys.argv[1]).read_bytes()).events():
+        print(*event)

@@ -1,0 +1,111 @@
+"""What the naive reader keeps of an activation, and what it makes of recorded events (SPEC.md, "Recorded events")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+NONE = 0xFFFFFFFF
+THREAD_LOCAL = 2
+
+
+@dataclass(eq=False)
+class Object:
+    """A stack object."""
+
+    op: int
+    address: int
+    size: int
+    alive: bool = True
+
+
+@dataclass(eq=False)
+class Activation:
+    """A frame; function NONE is the bottom of a handler's run."""
+
+    function: int
+    call: int = NONE
+    entered: bool = False
+    tail: bool = False
+    block: int = NONE
+    loops: list[list[int]] = field(default_factory=list)  # [loop, iteration], outermost first
+    registers: dict[int, int] = field(default_factory=dict)
+    objects: list[Object] = field(default_factory=list)
+    begun: dict[int, Object] = field(default_factory=dict)  # STACK_ALLOC -> the object it began last
+    address: int = 0
+
+
+class RecordedEvents:
+    """The part of a stream that delivers recorded events."""
+
+    process: Any
+    tables: dict[str, list[dict[str, int]]]
+    frames: list[Activation]
+
+    def emit(self, name: str, subject: int = 0, address: int = 0, size: int = 0) -> None:
+        raise NotImplementedError
+
+    def pop(self, unwound: int) -> None:
+        raise NotImplementedError
+
+    def recorded(self, code: int, words: list[int]) -> None:
+        name, fields = self.process.names[code]
+        value = dict(zip(fields, words))
+        call = self.frames[-1].call if self.frames else NONE
+        if name in ("heap_alloc", "heap_free", "heap_realloc"):
+            getattr(self, name)(call, **value)
+        elif name.startswith("library_"):
+            if value["size"]:
+                self.emit(name.removeprefix("library_"), call, value["address"], value["size"])
+        else:
+            subject = value.get("stream", value.get("signal", value.get("image", 0)))
+            size = value.get("process", value.get("status", value.get("abnormal", 0)))
+            self.emit(name, subject, value.get("address", 0), size)
+            self.afterwards(name, value)
+
+    def afterwards(self, name: str, value: dict[str, int]) -> None:
+        trace = self.process.trace
+        if name == "thread_create":
+            self.process.created.add(value["stream"])
+        elif name == "image_load":
+            for row in trace.globals_of.get(value["image"], []):
+                if trace.address[row] and not self.tables["globals"][row]["flags"] & THREAD_LOCAL:
+                    self.emit("global_init", row, trace.address[row], self.tables["globals"][row]["size"])
+        elif name == "thread_exit":
+            while self.frames:
+                self.pop(1)
+        elif name == "signal_enter":
+            self.frames.append(Activation(NONE))
+        elif name == "signal_leave":
+            while self.frames and self.frames[-1].function != NONE:
+                self.pop(1)
+            self.frames[-1:] = []
+
+    def heap_alloc(self, call: int, ticket: int, address: int, size: int) -> None:
+        self.emit("heap_alloc", call, address, size)
+        if address:
+            self.process.heap[address] = size
+
+    def heap_free(self, call: int, ticket: int, address: int) -> None:
+        self.emit("heap_free", call, address, self.process.heap.pop(address, 0))
+
+    def heap_realloc(self, call: int, ticket: int, old_address: int, address: int, size: int) -> None:
+        heap = self.process.heap
+        before = heap.get(old_address, 0)
+        if address == 0:
+            if size == 0 and old_address:
+                self.heap_free(call, ticket, old_address)
+            return
+        if address == old_address:
+            if size < before:
+                self.emit("heap_free", call, address + size, before - size)
+            elif size > before:
+                self.emit("heap_alloc", call, address + before, size - before)
+        else:
+            self.emit("heap_alloc", call, address, size)
+            if kept := min(before, size):
+                self.emit("load", call, old_address, kept)
+                self.emit("store", call, address, kept)
+            if old_address:
+                self.heap_free(call, ticket, old_address)
+        heap[address] = size

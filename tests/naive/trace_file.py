@@ -1,0 +1,42 @@
+"""Writes traces made by hand: programs of the builder, records as lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.naive.program_builder import Layout
+from tracekit.formats.imageframe import build_image
+from tracekit.formats.stream import encode
+from tracekit.formats.unit import Unit
+from tracekit.formats.writer import TraceWriter
+from tracekit.replay.program import Program
+
+Record = tuple[int, list[int]]
+
+
+def write_trace(path: Path, layout: Layout, streams: Mapping[int, Sequence[Record]],
+                totals: Mapping[str, Any] | None = None, done: bool = True, chunk: int = 50) -> None:
+    """A trace of one image; its end record has these totals, or the true ones."""
+    from tracekit.replay.totals import totals as true_totals
+
+    image = layout.image()
+    program = Program.from_images([image])
+    counts = np.zeros(len(program.arity), np.int64)
+    with TraceWriter(path) as writer:
+        writer.meta({"command": ["./app"]})
+        unit = Unit.build(image.units[0].tables)
+        payload = build_image(0, image.first_path, image.span, image.name, [unit], image.functions, image.globals)
+        writer.image(0, payload)
+        for stream, records in streams.items():
+            for first in range(0, len(records), chunk):
+                part = records[first : first + chunk]
+                ids = np.array([identity for identity, _ in part], np.uint32)
+                words = np.array([word for _, given in part for word in given], np.uint64)
+                counts += np.bincount(ids, minlength=len(counts))
+                writer.chunk(stream, len(part), encode(ids, words, program.arity).build())
+        if done:
+            writer.done({"status": 0, "totals": true_totals(program, counts) if totals is None else totals})

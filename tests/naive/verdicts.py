@@ -1,0 +1,250 @@
+"""Verdicts the slow, obvious way: plain Python on lists and sets, written from docs/verdicts.md.
+
+A :class:`Scenario` is a small made-up program together with what a replay of it found; see
+``tests/replay/scenario_tables.py`` for the same as the arrays that tracekit works on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+
+Node = tuple[str, int]
+"""A node of a dependence graph: ("op" | "phi" | "branch", its number)."""
+
+WORK = ("load", "store", "atomic", "copy", "call")
+
+
+@dataclass
+class Op:
+    kind: str  # "load", "store", "atomic", "copy", "call", "other"
+    block: int
+    pure: bool = False  # of a call
+    allocates: bool = False
+
+
+@dataclass
+class Block:
+    function: int
+    loop: int | None = None
+
+
+@dataclass
+class Loop:
+    function: int
+    header: int
+    parent: int | None = None
+    exits_early: bool = False
+    exits_on_data: bool = False
+    exits: list[int] = field(default_factory=list)  # blocks
+    phis: list[tuple[str, str, str]] = field(default_factory=list)  # (kind, operator, name)
+
+
+@dataclass
+class Context:
+    kind: str  # "root", "call", "loop", "recursion", "recursion loop"
+    parent: int | None = None
+    loop: int | None = None
+    call: int | None = None
+    iterations: int = 2
+    external: int | None = None
+
+
+@dataclass
+class Dependence:
+    kind: str
+    source: int
+    source_context: int
+    destination: int
+    destination_context: int
+    objects: tuple[int, ...] | None = ()  # None: more than are listed
+    levels: list[tuple[int, bool, bool]] = field(default_factory=list)  # (context, intra, inter)
+
+
+@dataclass
+class Scenario:
+    ops: list[Op] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    edges: list[tuple[str, Node, Node]] = field(default_factory=list)  # ("register" | "control", from, to)
+    updates: list[tuple[int, int, str]] = field(default_factory=list)  # (load, store, operator)
+    contexts: list[Context] = field(default_factory=list)
+    dependences: list[Dependence] = field(default_factory=list)
+    exposed: set[tuple[int, int, int]] = field(default_factory=set)  # (load, context, level)
+    objects: list[str] = field(default_factory=list)  # "global", "heap", "stack", "unknown"
+
+    def phi_numbers(self, loop: int) -> list[int]:
+        """Phis are numbered loop by loop."""
+        before = sum(len(other.phis) for other in self.loops[:loop])
+        return [before + place for place in range(len(self.loops[loop].phis))]
+
+    def inside(self, block: int, loop: int) -> bool:
+        at = self.blocks[block].loop
+        return at is not None and self.nested(at, loop)
+
+    def nested(self, inner: int | None, outer: int) -> bool:
+        while inner is not None and inner != outer:
+            inner = self.loops[inner].parent
+        return inner is not None
+
+
+@dataclass
+class Answer:
+    verdict: str
+    recipe: set[tuple[str, str, int | None, str]]  # (kind, "register" | "memory", phi or object, operator)
+    blocked_by: set[tuple[str, int, int | None]]
+    carried: tuple[int, int, int]
+
+
+def judge(scenario: Scenario, level: int) -> Answer:
+    """The verdict of the loop context `level`."""
+    loop = scenario.contexts[level].loop
+    assert loop is not None
+    valid = [(each, inter) for each in scenario.dependences for at, intra, inter in each.levels
+             if at == level and (intra or inter)]
+    carried = [each for each, inter in valid if inter]
+    counts = tuple(sum(each.kind == kind for each in carried) for kind in ("RAW", "WAR", "WAW"))
+    assert len(counts) == 3
+    if scenario.contexts[level].iterations < 2:
+        return Answer("not-exercised", set(), set(), counts)
+    recipe = {("reduction", "register", phi, operator)
+              for phi, (kind, operator, _) in zip(scenario.phi_numbers(loop), scenario.loops[loop].phis)
+              if kind == "reduction"}
+    triples = live_triples(scenario, [each for each, _ in valid])
+    operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
+    left = []
+    for each in carried:
+        if each.source in operator_of:  # then so is the destination, by the same operator
+            for thing in each.objects or (None,):
+                recipe.add(("reduction", "memory", thing, operator_of[each.source]))
+        elif each.kind != "RAW" and each.objects and all(is_private(scenario, x, level, carried) for x in each.objects):
+            recipe |= {("private", "memory", thing, "") for thing in each.objects}
+        else:
+            left.append(each)
+    blocked: set[tuple[str, int, int | None]] = {("dependence", each.source, each.destination) for each in left}
+    blocked |= {("recurrence", phi, None) for phi, (kind, _, _) in
+                zip(scenario.phi_numbers(loop), scenario.loops[loop].phis) if kind == "recurrence"}
+    blocked |= {("exit", row, None) for row in blocking_exits(scenario, loop)}
+    external = scenario.contexts[level].external
+    if external is not None:
+        blocked.add(("external", external, None))
+    if not blocked:
+        return Answer("doall-with" if recipe else "doall", recipe, set(), counts)
+    verdict = "pipeline" if stages(scenario, level, [each for each, _ in valid]) >= 2 else "sequential"
+    return Answer(verdict, set(), blocked, counts)
+
+
+def live_triples(scenario: Scenario, valid: list[Dependence]) -> list[tuple[int, int, str]]:
+    """The updates that form reductions, given the dependences valid at a level."""
+    def uses(op: int) -> int:
+        return sum(op in (load, store) for load, store, _ in scenario.updates)
+
+    triples = [
+        (load, store, operator) for load, store, operator in scenario.updates
+        if uses(load) == uses(store) == 1
+        and all(to == ("op", store) for kind, tail, to in scenario.edges if kind == "register" and tail == ("op", load))
+    ]
+    while True:
+        operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
+        spoilt = {
+            end for each in valid for end in (each.source, each.destination)
+            if operator_of.get(each.source) is None or operator_of.get(each.source) != operator_of.get(each.destination)
+        }
+        kept = [triple for triple in triples if triple[0] not in spoilt and triple[1] not in spoilt]
+        if kept == triples:
+            return kept
+        triples = kept
+
+
+def is_private(scenario: Scenario, thing: int, level: int, carried: list[Dependence]) -> bool:
+    """May every iteration have a copy of the object of its own?"""
+    def may_touch(each: Dependence) -> bool:
+        return each.objects is None or thing in each.objects
+
+    if scenario.objects[thing] == "unknown":
+        return False
+    if any(each.kind == "RAW" and may_touch(each) for each in carried):
+        return False
+    for each in scenario.dependences:
+        if may_touch(each) and each.kind == "RAW" \
+                and (each.destination, each.destination_context, level) in scenario.exposed:
+            return False
+        if may_touch(each) and each.kind == "WAR" and (each.source, each.source_context, level) in scenario.exposed:
+            return False
+    return True
+
+
+def blocking_exits(scenario: Scenario, loop: int) -> list[int]:
+    """Numbers of the exits (numbered loop by loop) that keep later iterations from starting."""
+    row = scenario.loops[loop]
+    first = sum(len(other.exits) for other in scenario.loops[:loop])
+    found = []
+    for number, block in enumerate(row.exits):
+        takes = [tail for kind, tail, head in scenario.edges if kind == "register" and head == ("branch", block)]
+        inductions = [("phi", phi) for phi, (kind, _, _) in zip(scenario.phi_numbers(loop), row.phis)
+                      if kind == "induction"]
+        own_test = any(tail in inductions for tail in takes)
+        on_data = any(tail[0] == "op" for tail in takes)
+        if (row.exits_early and not own_test) or (row.exits_on_data and on_data):
+            found.append(first + number)
+    if (row.exits_early or row.exits_on_data) and not found:
+        return list(range(first, first + len(row.exits)))
+    return found
+
+
+def stages(scenario: Scenario, level: int, valid: list[Dependence]) -> int:
+    """How many strongly connected components of the loop's dependence graph contain a memory access or a call."""
+    loop = scenario.contexts[level].loop
+    assert loop is not None
+    ops = [number for number, op in enumerate(scenario.ops) if scenario.inside(op.block, loop)]
+    phis = [phi for other in range(len(scenario.loops)) if scenario.nested(other, loop)
+            for phi in scenario.phi_numbers(other)]
+    branches = [number for number in range(len(scenario.blocks)) if scenario.inside(number, loop)]
+    nodes: set[Node] = {("op", op) for op in ops} | {("phi", phi) for phi in phis}
+    nodes |= {("branch", block) for block in branches}
+    edges = {(tail, head) for _, tail, head in scenario.edges if tail in nodes and head in nodes}
+    edges |= {(("branch", block), node) for block in scenario.loops[loop].exits for node in nodes
+              if ("branch", block) in nodes}
+    calls = [("op", op) for op in ops if scenario.ops[op].kind == "call"]
+    for each in valid:
+        ends = []
+        for op, context in ((each.source, each.source_context), (each.destination, each.destination_context)):
+            place = place_of(scenario, op, context, level, ops)
+            if place is None:  # any call of the loop: they all become one
+                if not calls:
+                    return 0
+                edges |= set(product(calls, calls))
+            ends.append(calls[0] if place is None else ("op", place))
+        edges.add((ends[0], ends[1]))
+    if scenario.contexts[level].external is not None:
+        unseen = [node for node in calls
+                  if not scenario.ops[node[1]].pure and not scenario.ops[node[1]].allocates]
+        edges |= set(product(unseen, unseen))
+    reach = {node: reachable(node, edges) for node in nodes}
+    components = {frozenset(other for other in nodes if other in reach[node] and node in reach[other])
+                  for node in nodes}
+    return sum(any(kind == "op" and scenario.ops[op].kind in WORK for kind, op in component)
+               for component in components)
+
+
+def place_of(scenario: Scenario, op: int, context: int, level: int, ops: list[int]) -> int | None:
+    """The call site between the loop and the access, or the instruction itself; None if unknown."""
+    place: int | None = op
+    at: int | None = context
+    while at is not None and at != level:
+        row = scenario.contexts[at]
+        if row.kind in ("call", "recursion"):
+            place = row.call
+        at = row.parent
+    if at is None:
+        place = op
+    return place if place in ops else None
+
+
+def reachable(start: Node, edges: set[tuple[Node, Node]]) -> set[Node]:
+    found = {start}
+    while True:
+        more = {head for tail, head in edges if tail in found} - found
+        if not more:
+            return found
+        found |= more

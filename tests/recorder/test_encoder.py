@@ -1,0 +1,131 @@
+"""The C encoder against formats/stream.py: the same columns, to the byte, however the records are dealt to calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
+from tracekit.formats.stream import encode
+from tracekit.recorder.encoder import UNUSED, Encoder
+
+LOW = 0x5555_5555_4000
+ARITIES = np.array([0, 1, 2, 5, UNUSED, 3], np.uint16)
+PATHS = [k for k, words in enumerate(ARITIES) if words != UNUSED]
+EVENTS = sorted(RECORDED)
+
+WORDS = st.one_of(
+    st.integers(0, 64).map(lambda k: 0x7FFF_0000_0000 + 8 * k), st.integers(0, (1 << 64) - 1), st.integers(0, 300),
+    st.integers(-(1 << 33), 1 << 33).map(lambda k: k % (1 << 64)),
+    st.sampled_from([0, 127, 128, 32767, 32768, (1 << 31) - 1, 1 << 31, (1 << 64) - 128, (1 << 64) - 129, 1 << 63]),
+)
+
+Record = tuple[int, list[int]]
+"""A path (offset from LOW) as its index + FIRST_PATH, or an event's code; and its words."""
+
+
+def arity_of(number: int) -> int:
+    return int(ARITIES[number - FIRST_PATH]) if number >= FIRST_PATH else len(BY_CODE[number].words)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> list[Record]:
+    numbers = draw(st.lists(st.one_of(st.sampled_from([FIRST_PATH + k for k in PATHS]), st.sampled_from(EVENTS)),
+                            max_size=60))
+    return [(n, draw(st.lists(WORDS, min_size=arity_of(n), max_size=arity_of(n)))) for n in numbers]
+
+
+def raw(sequence: list[Record], low: int = LOW) -> np.ndarray:
+    """What the program writes: ids are addresses, event codes themselves."""
+    words: list[int] = []
+    for number, values in sequence:
+        words += [low + number - FIRST_PATH if number >= FIRST_PATH else number, *values]
+    return np.array(words, np.uint64)
+
+
+def reference(sequence: list[Record], thread: int = 0, kind: int = 0) -> bytes:
+    arity = np.full(FIRST_PATH + len(ARITIES), NONE, np.uint32)
+    for number in [*EVENTS, *(FIRST_PATH + k for k in PATHS)]:
+        arity[number] = arity_of(number)
+    ids = np.array([number for number, _ in sequence], np.uint32)
+    words = np.array([word for _, values in sequence for word in values], np.uint64)
+    return encode(ids, words, arity, thread, kind).build()
+
+
+def encoder() -> Encoder:
+    made = Encoder(limit=1 << 12, buffer_words=1 << 12)
+    assert made.add_image(LOW, ARITIES, loaded=1) == FIRST_PATH
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(records(), st.integers(1, 40))
+def test_columns_are_those_of_the_reference(sequence: list[Record], piece: int) -> None:
+    made, words = encoder(), raw(sequence)
+    done = 0
+    while done < len(words):  # a piece that ends inside a record leaves it for the next
+        taken = made.encode(words[done : done + piece], stream=3, thread=2, kind=1)
+        done, piece = done + taken, piece if taken else piece + 1
+    chunks = made.unfinished()
+    assert [bytes(chunk.payload) for chunk in chunks] == ([reference(sequence, 2, 1)] if sequence else [])
+    assert all((chunk.stream, chunk.records) == (3, len(sequence)) for chunk in chunks)
+    made.close()
+
+
+@settings(max_examples=50, deadline=None)
+@given(records(), records())
+def test_each_chunk_stands_alone(first: list[Record], second: list[Record]) -> None:
+    made = encoder()
+    for sequence in (first, second):
+        made.encode(raw(sequence))
+        assert [bytes(chunk.payload) for chunk in made.unfinished()] == ([reference(sequence)] if sequence else [])
+    made.close()
+
+
+def test_counts_are_of_all_chunks_and_streams() -> None:
+    made = encoder()
+    path = (FIRST_PATH + 1, [7])
+    made.encode(raw([path, path, (35, [])]))
+    made.unfinished()
+    made.encode(raw([path]), stream=9)
+    counts = made.counts()
+    assert counts[FIRST_PATH + 1] == 3 and counts[35] == 1 and counts.sum() == 4
+
+
+@pytest.mark.parametrize("stop", [0, 99, LOW + 4, LOW + len(ARITIES), LOW - 1], ids=str)
+def test_stops_at_what_is_no_record(stop: int) -> None:
+    made = encoder()
+    assert made.encode(np.array([LOW, LOW + 1, 5, stop, LOW], np.uint64)) == 3
+
+
+def test_stops_at_a_record_cut_short() -> None:
+    made = encoder()
+    assert made.encode(np.array([LOW, LOW + 2, 5], np.uint64)) == 1
+
+
+def test_an_image_that_takes_the_place_of_another_is_told_apart_by_the_epoch() -> None:
+    made = encoder()
+    second = made.add_image(LOW, np.array([1, 1], np.uint16), loaded=3)
+    assert second == FIRST_PATH + len(ARITIES)
+    made.encode(np.array([LOW, 1], np.uint64), epoch=1)  # image 0: path 0 has no words, and 1 is no record
+    assert made.counts()[FIRST_PATH] == 1
+
+
+def test_ids_before_their_image_is_registered_are_its() -> None:
+    made = Encoder(limit=1 << 12, buffer_words=1 << 12)
+    words = np.array([LOW + 1, 5], np.uint64)
+    assert made.encode(words, epoch=0) == 0
+    made.add_image(LOW, ARITIES, loaded=4)
+    assert made.encode(words, epoch=0) == 2
+
+
+def test_tables_of_a_stream_grow_with_the_images() -> None:
+    made = encoder()
+    made.encode(raw([(FIRST_PATH + 3, [1, 2, 3, 4, 5])] * 3))
+    more = np.full(70_000, 2, np.uint16)
+    first = made.add_image(LOW + 0x1000, more, loaded=2)
+    made.encode(np.array([LOW + 0x1000 + 69_999, 8, 9] * 3, np.uint64), epoch=2)
+    counts = made.counts()
+    assert counts[FIRST_PATH + 3] == 3 and counts[first + 69_999] == 3

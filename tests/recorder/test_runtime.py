@@ -1,0 +1,342 @@
+"""The runtime in real processes: what each leaves in its trace, however it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
+from tracekit.formats.reader import TraceReader
+
+FIXTURES = ROOT / "fixtures"
+
+
+def tickets(trace: Path) -> list[int]:
+    with_tickets = ("heap_alloc", "heap_free", "heap_realloc", "lock", "unlock", "thread_create", "thread_start",
+                    "thread_exit", "thread_join", "program_start", "program_end", "image_load", "fork")
+    return [found.words[0] for found in events(trace, *with_tickets)]
+
+
+def test_allocations_with_their_sizes_and_addresses(tmp_path: Path) -> None:
+    app = build(tmp_path, r"""
+        #include <stdlib.h>
+        #include <stdio.h>
+        int main(void)
+        {
+            char *volatile a = malloc(101), *volatile b = calloc(7, 11);
+            void *volatile c = 0;
+            printf("%p %p", a, b);
+            a = realloc(a, 100000);
+            if (posix_memalign((void **)&c, 64, 192)) return 1;
+            printf(" %p %p\n", a, c);
+            fflush(stdout);
+            free(c); free(a); free(b); free(NULL);
+            return 0;
+        }""")
+    run = record(tmp_path, app)
+    a, b, moved, c = (int(word, 16) for word in run.stdout.split())
+    trace = tmp_path / "trace.zst"
+    ours = {found.words[1]: found.words[2] for found in events(trace, "heap_alloc")}
+    assert (ours[a], ours[b], ours[c]) == (101, 77, 192)
+    assert [found.words[1:] for found in events(trace, "heap_realloc")] == [[a, moved, 100000]]
+    assert [found.words[1] for found in events(trace, "heap_free")][-3:] == [c, moved, b]
+    assert len(set(tickets(trace))) == len(tickets(trace))
+
+
+LIBRARY_CALLS: list[tuple[str, list[tuple[str, int]], list[tuple[str, int]]]] = [
+    # call, what it loads, what it stores: variable and bytes
+    ("strlen(text)", [("text", 6)], []),
+    ('strcmp(text, "heap")', [("text", 3)], []),
+    ("strncmp(text, number, 9)", [("text", 1), ("number", 1)], []),
+    ("memcmp(text, other, 4)", [("text", 1), ("other", 1)], []),
+    ("memchr(text, 'l', 9)", [("text", 3)], []),
+    ("strcpy(other, text)", [("text", 6)], [("other", 6)]),
+    ("strncpy(other, text, 9)", [("text", 6)], [("other", 9)]),
+    ("strcat(other, text)", [("other", 1), ("text", 6)], [("other", 6)]),
+    ("strchr(text, 'l')", [("text", 3)], []),
+    ("strstr(text, number)", [("number", 3), ("text", 6)], []),
+    ('snprintf(other, 4, "%d", n)', [], [("other", 4)]),
+    ("read(0, other, 16)", [], [("other", 5)]),
+    ("fgets(other, 4, stdin)", [], [("other", 4)]),
+    ("strtol(number, 0, 10)", [("number", 3)], []),
+]
+
+
+@pytest.fixture(scope="module")
+def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cases = "".join(f"case {k}: result = (long){call}; break;\n" for k, (call, _, _) in enumerate(LIBRARY_CALLS))
+    return build(tmp_path_factory.mktemp("library"), r"""
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <unistd.h>
+        char text[16] = "hello", other[16], number[16] = "42";
+        int n = 12345;
+        int main(int argc, char **argv)
+        {
+            volatile long result;
+            dprintf(1, "%p %p %p\n", text, other, number);
+            switch (argv[argc - 1][0] - 'A') { CASES }
+            return (result = 0);
+        }""".replace("CASES", cases), "-fno-builtin", "-Wno-everything")
+
+
+@pytest.mark.parametrize("number", range(len(LIBRARY_CALLS)), ids=[call for call, _, _ in LIBRARY_CALLS])
+def test_library_functions_touch_exactly_what_they_say(tmp_path: Path, library_program: Path, number: int) -> None:
+    _, loads, stores = LIBRARY_CALLS[number]
+    run = record(tmp_path, library_program, chr(ord("A") + number), stdin="abcde")
+    places = dict(zip((int(word, 16) for word in run.stdout.split()), ("text", "other", "number")))
+    seen: dict[str, list[tuple[str, int]]] = {"library_load": [], "library_store": []}
+    for found in events(tmp_path / "trace.zst", *seen):
+        if found.words[0] in places:
+            seen[found.name].append((places[found.words[0]], found.words[1]))
+    assert seen == {"library_load": loads, "library_store": stores}
+
+
+def test_fortified_calls_are_seen_too(tmp_path: Path) -> None:
+    app = build(tmp_path, r"""
+        #include <stdio.h>
+        #include <string.h>
+        char text[16] = "hello", other[16];
+        int main(int argc, char **argv)
+        {
+            printf("%p %p\n", text, other);
+            snprintf(other, sizeof other - (argc > 8), "%s", argv[1]);
+            strcpy(text, argv[1]);
+            return 0;
+        }""", "-O2", "-D_FORTIFY_SOURCE=2")
+    text, other = (int(word, 16) for word in record(tmp_path, app, "four").stdout.split())
+    stores = [found.words for found in events(tmp_path / "trace.zst", "library_store")]
+    assert [words for words in stores if words[0] in (text, other)] == [[other, 5], [text, 5]]
+
+
+def test_threads_have_streams_of_their_own_and_tell_of_each_other(tmp_path: Path) -> None:
+    app = build(tmp_path, r"""
+        #include <pthread.h>
+        pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        volatile long total;
+        __attribute__((noinline)) void work(long n) { for (long i = 0; i < n; i++) total += i; }
+        void *run(void *n) { pthread_mutex_lock(&mutex); work((long)n); pthread_mutex_unlock(&mutex); return 0; }
+        int main(void)
+        {
+            pthread_t threads[4];
+            for (long i = 0; i < 4; i++) pthread_create(&threads[i], 0, run, (void *)(1000 + i));
+            for (long i = 0; i < 4; i++) pthread_join(threads[i], 0);
+            return 0;
+        }""", "-pthread")
+    assert record(tmp_path, app).returncode == 0
+    trace = tmp_path / "trace.zst"
+    created = [found.words[1] for found in events(trace, "thread_create")]
+    assert len(set(created)) == 4
+    assert [found.words[1] for found in events(trace, "thread_join")] == created
+    assert sorted(found.stream for found in events(trace, "thread_start")) == sorted(created)
+    assert sorted(found.stream for found in events(trace, "thread_exit")) == sorted(created)
+    order = sorted(events(trace, "lock", "unlock"), key=lambda found: found.words[0])
+    assert [found.name for found in order] == ["lock", "unlock"] * 4
+    work = [found.stream for found in read(trace) if found.name == "work"]
+    assert {stream: work.count(stream) for stream in created}.keys() == set(work)
+    assert all(work.count(stream) >= 1000 for stream in created)
+
+
+def test_more_threads_than_buffers(tmp_path: Path) -> None:
+    app = build(tmp_path, r"""
+        #include <pthread.h>
+        pthread_barrier_t barrier;
+        volatile int sum[400];
+        void *run(void *n) { sum[(long)n] = 1; pthread_barrier_wait(&barrier); sum[(long)n]++; return 0; }
+        int main(void)
+        {
+            pthread_t threads[400];
+            pthread_attr_t small;
+            pthread_attr_init(&small);
+            pthread_attr_setstacksize(&small, 65536);
+            pthread_barrier_init(&barrier, 0, 400);
+            for (long i = 0; i < 400; i++) pthread_create(&threads[i], &small, run, (void *)i);
+            for (long i = 0; i < 400; i++) pthread_join(threads[i], 0);
+            return 0;
+        }""", "-pthread")
+    assert record(tmp_path, app, options=("--buffer-size", "16K")).returncode == 0
+    assert len({found.stream for found in read(tmp_path / "trace.zst") if found.name == "run"}) == 400
+
+
+def test_handlers_run_on_streams_of_their_own(tmp_path: Path) -> None:
+    app = build(tmp_path, r"""
+        #include <setjmp.h>
+        #include <signal.h>
+        #include <string.h>
+        sigjmp_buf out;
+        volatile int count, leave;
+        __attribute__((noinline)) void inside(void) { count++; }
+        void handle(int number) { inside(); if (leave) siglongjmp(out, 1); (void)number; }
+        int main(void)
+        {
+            struct sigaction action = {0}, old;
+            action.sa_handler = handle;
+            sigaction(SIGUSR1, &action, 0);
+            sigaction(SIGUSR1, 0, &old);
+            if (old.sa_handler != handle) return 1;
+            if (signal(SIGUSR2, handle) != SIG_DFL || signal(SIGUSR2, handle) != handle) return 2;
+            raise(SIGUSR1);
+            raise(SIGUSR2);
+            leave = 1;
+            for (int i = 0; i < 3; i++) if (!sigsetjmp(out, 1)) raise(SIGUSR1);
+            leave = 0;
+            raise(SIGUSR1);
+            return count == 6 ? 0 : 3;
+        }""")
+    assert record(tmp_path, app).returncode == 0
+    trace = tmp_path / "trace.zst"
+    entered, left = events(trace, "signal_enter"), events(trace, "signal_leave")
+    assert [found.words for found in entered] == [[10], [12], [10], [10], [10], [10]]
+    assert [found.words for found in left] == [[10, 0], [12, 0], [10, 1], [10, 1], [10, 1], [10, 0]]
+    streams = {found.stream for found in read(trace) if found.name == "inside"}
+    assert streams == {found.stream for found in entered} and 0 not in streams
+    assert len(events(trace, "dropped")) == 3
+
+
+def test_a_forked_child_leaves_no_record(tmp_path: Path) -> None:
+    app = build(tmp_path, r"""
+        #include <sys/wait.h>
+        #include <unistd.h>
+        volatile int count;
+        __attribute__((noinline)) void child(void) { for (int i = 0; i < 100000; i++) count++; }
+        __attribute__((noinline)) void parent(void) { count++; }
+        int main(void)
+        {
+            int status;
+            if (fork() == 0) { child(); _exit(count == 100000 ? 5 : 6); }
+            wait(&status);
+            parent();
+            return WEXITSTATUS(status);
+        }""")
+    assert record(tmp_path, app).returncode == 5
+    names = [found.name for found in read(tmp_path / "trace.zst")]
+    assert "child" not in names and "parent" in names and "fork" in names
+
+
+def test_the_environment_is_as_the_user_set_it(tmp_path: Path) -> None:
+    app = build(tmp_path, r"""
+        #include <stdio.h>
+        #include <stdlib.h>
+        int main(int argc, char **argv, char **envp)
+        {
+            const char *pool = getenv("TRACEKIT_POOL"), *preload = getenv("LD_PRELOAD");
+            printf("%s %s\n", pool ? pool : "none", preload ? preload : "none");
+            for (char **entry = envp; *entry; entry++) if ((*entry)[0] == 'T' && (*entry)[9] == 'P') return 1;
+            fflush(stdout);
+            system("ls /proc/self/fd | wc -l");
+            return argc > 5 || !argv;
+        }""")
+    native = subprocess.run([app], capture_output=True, text=True, check=False)
+    assert record(tmp_path, app).stdout == native.stdout
+    preload = {"LD_PRELOAD": "libm.so.6"}
+    native = subprocess.run([app], capture_output=True, text=True, check=False, env={**os.environ, **preload})
+    assert record(tmp_path, app, environment=preload).stdout == native.stdout
+
+
+def test_a_library_that_is_loaded_again_is_told_apart(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        build(tmp_path, f"int x_{name}[9]; int f(int i) {{ return x_{name}[i]++; }}", "-shared", "-fPIC",
+              name=f"{name}.so")
+    app = build(tmp_path, r"""
+        #include <dlfcn.h>
+        volatile int sum;
+        int main(int argc, char **argv)
+        {
+            for (int i = 1; i < argc; i++) {
+                void *library = dlopen(argv[i], RTLD_NOW);
+                int (*f)(int) = (int (*)(int))dlsym(library, "f");
+                sum += f(i);
+                dlclose(library);
+            }
+            return 0;
+        }""", "-ldl")
+    one, two = tmp_path / "one.so", tmp_path / "two.so"
+    assert record(tmp_path, app, one, two, one).returncode == 0
+    trace = tmp_path / "trace.zst"
+    with TraceReader(trace) as reader:
+        images = reader.images()
+        assert [image.name for image in images] == ["app", "one.so", "two.so", "one.so"]
+        assert reader.done is not None and reader.done["unknown_words"] == 0
+    order = [found.words[1] for found in events(trace, "image_load", "image_unload")]
+    assert order[:7] == [0, 1, 1, 2, 2, 3, 3]
+    assert [found.name for found in read(trace)].count("f") == 3
+
+
+COUNTING = r"""
+    #include <fcntl.h>
+    #include <sys/mman.h>
+    #include <unistd.h>
+    volatile long *finished;
+    __attribute__((noinline)) void step(long i) { __atomic_store_n(finished, i, __ATOMIC_RELEASE); }
+    int main(int argc, char **argv)
+    {
+        int fd = open(argv[1], O_RDWR);
+        finished = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        for (long i = 1; argc; i++) step(i);
+    }"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.003, 0.02, 0.1])
+def test_kill_loses_nothing_that_was_finished(tmp_path: Path, delay: float) -> None:
+    app = build(tmp_path, COUNTING)
+    page = tmp_path / "page"
+    page.write_bytes(bytes(4096))
+    run = subprocess.Popen([*TRACEKIT, "record", str(app), str(page)], cwd=tmp_path, env=ENVIRONMENT,
+                           stderr=subprocess.PIPE)
+    while not any(page.read_bytes()[:8]):
+        time.sleep(0.001)
+    time.sleep(delay)
+    pid = int(subprocess.run(["pgrep", "-f", f"^{app}"], capture_output=True, text=True, check=True).stdout)
+    os.kill(pid, signal.SIGKILL)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGKILL, errors
+    finished = int.from_bytes(page.read_bytes()[:8], "little")
+    with TraceReader(tmp_path / "trace.zst") as reader:
+        assert reader.complete and reader.done is not None
+        assert reader.done["signal"] == signal.SIGKILL and reader.done["unknown_words"] == 0
+    if finished < 1_000_000:  # Python decodes the rest too slowly
+        steps = sum(found.name == "step" for found in read(tmp_path / "trace.zst"))
+        assert finished - 1 <= steps <= finished + 1  # the last step's store precedes its record
+
+
+ENDINGS = [
+    ("return 3;", 3), ("exit(4);", 4), ("_exit(5);", 5), ("quick_exit(6);", 6), ("abort();", 134),
+    ("*(volatile int *)8 = 1;", 139), ("raise(SIGTERM);", 143), ("for (;;) alarm(1), pause();", 142),
+]
+
+
+@pytest.fixture(scope="module")
+def ending_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cases = "".join(f"case {k}: {ending}\n" for k, (ending, _) in enumerate(ENDINGS))
+    return build(tmp_path_factory.mktemp("endings"), """
+        #include <signal.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        volatile int count;
+        __attribute__((noinline)) void last(void) { count++; }
+        int main(int argc, char **argv) { last(); switch (atoi(argv[argc - 1])) { CASES } }
+        """.replace("CASES", cases), "-Wno-everything")
+
+
+@pytest.mark.parametrize("number", range(len(ENDINGS)), ids=[ending for ending, _ in ENDINGS])
+def test_every_ending_closes_the_trace(tmp_path: Path, ending_program: Path, number: int) -> None:
+    run = record(tmp_path, ending_program, number)
+    assert run.returncode == ENDINGS[number][1]
+    assert re.fullmatch(r"tracekit: \d+ accesses, .* -> trace.zst; see: tracekit analyze --module=camp trace.zst\n",
+                        run.stderr)
+    with TraceReader(tmp_path / "trace.zst") as reader:
+        assert reader.complete
+    assert sum(found.name == "last" for found in read(tmp_path / "trace.zst")) == 1
+
+
+def test_without_record_nothing_is_said_or_changed(tmp_path: Path) -> None:
+    app = build(tmp_path, '#include <stdio.h>\nint main(void) { for (int i = 0; i < 99; i++) printf("%d\\n", i); }')
+    run = subprocess.run([app], capture_output=True, text=True, check=True)
+    assert run.stdout == "".join(f"{i}\n" for i in range(99)) and run.stderr == ""

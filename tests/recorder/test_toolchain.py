@@ -1,0 +1,195 @@
+"""Finding clang and building once into the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder import buildcache, toolchain
+from tracekit.recorder.toolchain import Clang
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with an empty cache and nothing on its PATH but the folder returned."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRACEKIT_CLANG", raising=False)
+    monkeypatch.setattr(toolchain, "PREFERRED_PATHS", ("clang-19",))
+    return folder
+
+
+def provide(folder: Path, name: str, *lines: str) -> Path:
+    """An executable that prints these lines and counts its runs beside itself."""
+    path = folder / name
+    text = "\n".join(lines)
+    path.write_text(f"#!/bin/sh\necho run >> {path}.runs\necho '{text}'\n")
+    path.chmod(0o755)
+    return path
+
+
+def clang(folder: Path, name: str, version: str) -> Path:
+    return provide(folder, name, f"Debian clang version {version} (1)", "Target: x86_64-pc-linux-gnu")
+
+
+def test_without_clang_the_error_says_what_to_run(machine: Path) -> None:
+    with pytest.raises(TracekitError, match="apt-get install clang-19 llvm-19-dev"):
+        toolchain.find_clang()
+
+
+def test_the_preferred_version_comes_first(machine: Path) -> None:
+    clang(machine, "clang", "18.1.8")
+    preferred = clang(machine, "clang-19", "19.1.7")
+    assert toolchain.find_clang() == Clang(str(preferred), "19.1.7")
+
+
+def test_plain_clang_of_a_fitting_version_is_taken(machine: Path) -> None:
+    plain = clang(machine, "clang", "18.1.8")
+    assert toolchain.find_clang() == Clang(str(plain), "18.1.8")
+    assert toolchain.find_clang().major == 18
+
+
+def test_a_clang_too_old_is_passed_over(machine: Path) -> None:
+    clang(machine, "clang", "14.0.6")
+    newer = clang(machine, "clang-16", "16.0.6")
+    assert toolchain.find_clang().path == str(newer)
+
+
+def test_the_environment_decides(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clang(machine, "clang-19", "19.1.7")
+    chosen = clang(machine, "my-clang", "17.0.1")
+    monkeypatch.setenv("TRACEKIT_CLANG", "my-clang")
+    assert toolchain.find_clang().path == str(chosen)
+    clang(machine, "old-clang", "11.0.1")
+    for name, complaint in (("old-clang", "clang 11.0.1"), ("no-clang", "no-clang")):
+        monkeypatch.setenv("TRACEKIT_CLANG", name)
+        with pytest.raises(TracekitError, match=f"TRACEKIT_CLANG names {complaint}"):
+            toolchain.find_clang()
+
+
+def test_the_version_is_asked_for_once_until_the_file_changes(machine: Path) -> None:
+    path = clang(machine, "clang-19", "19.1.7")
+    runs = Path(f"{path}.runs")
+    for _ in range(3):
+        toolchain.find_clang()
+    assert runs.read_text() == "run\n"
+    clang(machine, "clang-19", "19.1.70")
+    assert toolchain.find_clang().version == "19.1.70"
+
+
+def test_llvm_config_must_be_of_the_same_version_and_have_headers(machine: Path, tmp_path: Path) -> None:
+    found = Clang(str(clang(machine, "clang-55", "55.1.0")), "55.1.0")
+    headers = tmp_path / "include"
+    (headers / "llvm/Config").mkdir(parents=True)
+    provide(machine, "llvm-config", "54.0.0", str(headers))
+    (headers / "llvm/Config/llvm-config.h").touch()
+    with pytest.raises(TracekitError, match="llvm-55-dev"):
+        toolchain.llvm_config(found)
+    right = provide(machine, "llvm-config-55", "55.1.0", str(headers))
+    assert toolchain.llvm_config(found) == str(right)
+
+
+# -- building ---------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_built_once_by_many_processes(tmp_path: Path) -> None:
+    """Each build leaves a line and takes long enough for all to be waiting for it."""
+    program = f"""
+        import sys, time
+        from tracekit.recorder.buildcache import build_once
+        def build(into):
+            with open("{tmp_path}/builds", "a") as file:
+                file.write("built\\n")
+            with open(into + "/part", "w") as file:
+                file.write("half")
+                file.flush()
+                time.sleep(0.3)
+                file.write(" whole")
+        folder = build_once("thing", "the thing", build)
+        print(open(folder + "/part").read())
+    """
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(6)
+    ]  # fmt: skip
+    outcomes = [process.communicate() for process in processes]
+    assert [output for output, _ in outcomes] == ["half whole\n"] * 6
+    assert (tmp_path / "builds").read_text() == "built\n"
+    words = [complaint for _, complaint in outcomes if complaint]
+    assert words == [f"tracekit: building the thing (once, into {tmp_path}/cache/tracekit)\n"]
+
+
+def test_a_build_that_fails_leaves_nothing_and_is_tried_again(machine: Path) -> None:
+    def fail(into: str) -> None:
+        Path(into, "part").touch()
+        raise TracekitError("no")
+
+    with pytest.raises(TracekitError, match="no"):
+        buildcache.build_once("thing", "the thing", fail)
+    assert not toolchain.is_built("thing")
+    folder = buildcache.build_once("thing", "the thing", lambda into: Path(into, "other").touch())
+    assert os.listdir(folder) == ["other"]
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(TracekitError, match="XDG_CACHE_HOME"):
+        buildcache.build_once("thing", "the thing", lambda into: None)
+
+
+def test_a_relative_cache_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert buildcache.cache_folder() == "/home/someone/.cache/tracekit"
+
+
+def test_a_compiler_that_fails_is_one_sentence(machine: Path) -> None:
+    compiler = machine / "clang-19"
+    compiler.write_text("#!/bin/sh\necho 'stub.c:1:1: error: what is this' >&2\necho more >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    with pytest.raises(TracekitError) as raised:
+        toolchain.runtime_file("stub.o", Clang(str(compiler), "19.1.7"))
+    assert str(raised.value) == "clang 19.1.7 could not build its part of tracekit: stub.c:1:1: error: what is this"
+
+
+def test_what_is_built_needs_no_compiler(machine: Path) -> None:
+    folder = Path(buildcache.cache_folder()) / toolchain.runtime_folder_name()
+    folder.mkdir(parents=True)
+    assert toolchain.runtime_file(toolchain.ENCODER) == str(folder / toolchain.ENCODER)
+
+
+def test_the_runtime_has_every_file_that_others_ask_for() -> None:
+    for name in ("stub.o", toolchain.PRELOAD, toolchain.ENCODER):
+        assert Path(toolchain.runtime_file(name)).stat().st_size > 0
+
+
+@pytest.mark.parametrize("major", [major for major in toolchain.VERSIONS if major != toolchain.PREFERRED])
+def test_the_pass_builds_and_loads_for_other_versions(
+    major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = toolchain.which(f"clang-{major}")
+    if not path:
+        pytest.skip(f"clang-{major} is not installed")
+    monkeypatch.setenv("TRACEKIT_CLANG", path)
+    source = tmp_path / "sum.c"
+    source.write_text("int sum(const int *a, int n) { int s = 0; for (int i = 0; i < n; i++) s += a[i]; return s; }")
+    ours = [sys.executable, "-m", "tracekit", "cc"]
+    done = subprocess.run([*ours, "-O2", "-c", source, "-o", tmp_path / "sum.o"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    sections = subprocess.run(["readelf", "-SW", tmp_path / "sum.o"], capture_output=True, text=True).stdout
+    assert "tk_functions" in sections

@@ -1,0 +1,138 @@
+"""The engine against the naive reader, file to events: also where records break the rules."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracekit
+from tests.naive.random_program import RandomProgram
+from tests.naive.reader import read
+from tests.naive.trace_file import Record, write_trace
+from tests.naive.walker import Walk
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_CODE, CODE, NONE
+from tracekit.replay.engine import Replay
+from tracekit.replay.kernels.state import FRAMES, OBJECTS
+
+TICKETED = {event.code for event in BY_CODE.values() if event.words[:1] == ("ticket",)}
+
+
+def engine_events(path: Path) -> list[tuple[int, str, int, int, int]]:
+    """All events that the engine delivers."""
+    with tracekit.open(path) as trace:
+        return [
+            (batch.stream, BY_CODE[kind].name, subject, address, size)
+            for batch in trace.batches()
+            for kind, subject, address, size in zip(batch.kind.tolist(), batch.subject.tolist(),
+                                                    batch.address.tolist(), batch.size.tolist())
+        ]
+
+
+def disturb(records: list[Record], rng: random.Random) -> list[Record]:
+    """Records that break rules: swapped, dropped, repeated, with other words."""
+    records = list(records)
+    for _ in range(rng.randint(0, 6)):
+        at = rng.randrange(len(records))
+        choice = rng.randrange(4)
+        if choice == 0 and len(records) > 1:
+            del records[at]
+        elif choice == 1:
+            records.insert(rng.randrange(len(records)), records[at])
+        elif choice == 2:
+            other = rng.randrange(len(records))
+            records[at], records[other] = records[other], records[at]
+        else:
+            identity, words = records[at]
+            records[at] = identity, [rng.choice((word, rng.getrandbits(40))) for word in words]
+    return records
+
+
+def some_events(rng: random.Random, streams: int) -> Record:
+    """One of the events that a walk does not make."""
+    stream = rng.randrange(streams)
+    return rng.choice([
+        (CODE["signal_enter"], [rng.randrange(32)]), (CODE["signal_leave"], [rng.randrange(32), rng.randrange(2)]),
+        (CODE["thread_create"], [0, stream]), (CODE["thread_start"], [0, stream]), (CODE["thread_exit"], [0, stream]),
+        (CODE["image_load"], [0, rng.randrange(2)]), (CODE["dropped"], []), (CODE["lock"], [0, 4096]),
+        (CODE["heap_realloc"], [0, 0, 4096, 16]), (CODE["heap_realloc"], [0, 4096, 0, rng.randrange(2)]),
+    ])
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 4), broken=st.booleans())
+def test_the_engine_and_the_naive_reader_agree(tmp_path_factory: object, seed: int, streams: int, broken: bool) -> None:
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    recorded: dict[int, list[Record]] = {}
+    for stream in range(streams):
+        walk = Walk(made, rng, [], budget=100)
+        walk.run()
+        recorded[stream] = walk.records()
+        for _ in range(rng.randint(0, 3)):
+            recorded[stream].insert(rng.randrange(len(recorded[stream])), some_events(rng, streams))
+        if broken:
+            recorded[stream] = disturb(recorded[stream], rng)
+    ticket = 0
+    for stream, records in recorded.items():
+        for at, (identity, words) in enumerate(records):
+            if identity in TICKETED:
+                ticket += rng.randint(1, 3)
+                records[at] = identity, [rng.choice((ticket, rng.randrange(200))) * streams + stream, *words[1:]]
+    path = tmp_path_factory.mktemp("t") / "trace.zst"  # type: ignore[attr-defined]
+    write_trace(path, made.layout, recorded, chunk=rng.randint(1, 60))
+    assert engine_events(path) == read(path.read_bytes()).events()
+
+
+class Endless:
+    """A stream that never ends anything: `records` again and again."""
+
+    def __init__(self, batches: list[list[Record]]) -> None:
+        self.batches = batches
+
+    def streams(self) -> list[int]:
+        return [0]
+
+    def records(self, stream: int) -> object:
+        for batch in self.batches:
+            words = [word for _, given in batch for word in given]
+            yield np.array([identity for identity, _ in batch], np.uint32), np.array(words, np.uint64)
+
+
+def test_deep_recursion_and_many_heap_objects_make_the_state_grow() -> None:
+    made = next(made for made in (RandomProgram(random.Random(seed)) for seed in range(100))
+                if made.b.offsets.get("f0") and any(op["kind"] == 8 for op in made.b.ops[:5]))
+    entry = made.functions[0].entry
+    number = made.layout.path_number(made.paths[(entry,)])
+    words = int(made.program.arity[number])
+    batches: list[list[Record]] = [[(number, [k] * words) for k in range(5000)]]
+    batches.append([(CODE["heap_alloc"], [k, 16 * k + 16, 8]) for k in range(20_000)])
+    batches.append([(CODE["heap_free"], [k, 16 * k + 16]) for k in range(0, 20_000, 2)])
+    replay = Replay(Endless(batches), made.program)  # type: ignore[arg-type]
+    frees = [batch.size[batch.kind == CODE["heap_free"]].copy() for batch in replay.batches()]
+    assert np.concatenate(frees).tolist() == [8] * 10_000
+    assert int(replay.process.used[0]) == 10_000
+    stream = replay.streams[0].state
+    assert stream.scalars[0] == 4999 and len(stream.frames) >= 5000
+    assert stream.scalars[OBJECTS] >= 5000 and FRAMES == 2
+
+
+def test_a_stack_that_never_stops_growing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = RandomProgram(random.Random(3))
+    number = made.layout.path_number(made.paths[(made.functions[0].entry,)])
+    records = [(number, [1] * int(made.program.arity[number]))] * 3000
+    monkeypatch.setattr("tracekit.replay.engine.DEEPEST", 2048)
+    with pytest.raises(TracekitError, match="never stops growing"):
+        list(Replay(Endless([records]), made.program).batches())  # type: ignore[arg-type]
+
+
+def test_a_batch_names_no_instruction_where_no_call_is_open(tmp_path: Path) -> None:
+    made = RandomProgram(random.Random(3))
+    path = tmp_path / "trace.zst"
+    write_trace(path, made.layout, {5: [(CODE["heap_alloc"], [1, 4096, 8])]})
+    assert engine_events(path) == [(5, "heap_alloc", NONE, 4096, 8)]

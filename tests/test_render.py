@@ -1,0 +1,132 @@
+"""How profiles look: JSON that reads back, and text with aligned columns."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tracekit.render import Style, as_json, as_text, table
+from tracekit.render_dependence import context_text
+
+PLAIN = Style(colour=False)
+
+
+def instruction(line: int, kind: str = "load", file: str = "/src/deep/a.c") -> dict[str, Any]:
+    return {"id": f"u:{line}", "kind": kind, "function": "work", "file": file, "line": line, "column": 3,
+            "inlined_at": []}
+
+
+def loop_row(line: int, verdict: str, accesses: int = 10, **changes: Any) -> dict[str, Any]:
+    row = {"loop": {"function": "work", "file": "/src/deep/a.c", "line": line, "column": 1, "depth": 1},
+           "context": {"id": 4, "root": "main", "path": ["loop main:23", "main:25:13", f"loop work:{line}"]},
+           "invocations": 1, "iterations": 1000, "accesses": accesses, "carried": {"raw": 0, "war": 0, "waw": 0},
+           "verdict": verdict, "recipe": [], "blocked_by": []}
+    return {**row, **changes}
+
+
+def dependence_row(count: int, levels: list[Any]) -> dict[str, Any]:
+    context = {"id": 5, "root": "main", "path": ["main:25:13"]}
+    return {"kind": "RAW", "source": instruction(9, "store", "/src/b.c"), "destination": instruction(8),
+            "source_context": context, "destination_context": context, "levels": levels, "count": count}
+
+
+def report(loops: list[Any], dependences: list[Any]) -> dict[str, Any]:
+    summary = {"dependences": len(dependences), "contexts": 3, "contexts_without_id": 1, "parallel_loops_lamp": 0,
+               "parallel_loops_camp": 1, "false_positive_share": 0.25}
+    return {"tracekit": "1", "module": "camp", "trace": "abc", "options": {"carried_by": ""},
+            "result": {"dependences": dependences, "loops": loops, "summary": summary}}
+
+
+def text(loops: list[Any], dependences: list[Any], limit: int = 30) -> list[str]:
+    return as_text(report(loops, dependences), {"accesses": 40}, limit, PLAIN).splitlines()
+
+
+def test_json_reads_back_as_it_was() -> None:
+    one = report([loop_row(7, "doall")], [dependence_row(3, [])])
+    one["result"]["dependences"][0]["source"]["function"] = 'naïve"\n'
+    assert json.loads(as_json([one])) == one
+    assert json.loads(as_json([one, one])) == [one, one]
+    assert list(json.loads(as_json([one]))["result"]) == ["dependences", "loops", "summary"]
+
+
+def test_each_row_of_a_table_stands_on_a_line_of_json() -> None:
+    lines = as_json([report([loop_row(7, "doall")], [dependence_row(3, []), dependence_row(4, [])])]).splitlines()
+    assert sum(line.startswith('{"kind": "RAW"') for line in lines) == 2
+
+
+def test_columns_are_aligned() -> None:
+    lines = table(("A", "COUNT", "LAST"), [("x", "1", "y"), ("longer", "1,000", "z")], frozenset((1,)), PLAIN)
+    assert lines == ["A       COUNT  LAST", "x           1  y", "longer  1,000  z"]
+
+
+def test_the_hottest_loop_comes_first_with_its_share_and_its_callee() -> None:
+    lines = text([loop_row(7, "doall", 10), loop_row(9, "sequential", 30)], [])
+    first = next(number for number, line in enumerate(lines) if line.startswith("sequential"))
+    assert lines[first].split() == ["sequential", "a.c:9:1", "work", "1,000", "1", "75.0%", "-"]
+    assert lines[first + 1] == "    in main > loop main:23 > work@25  [4]"
+    assert lines[first + 2].startswith("doall")
+    assert lines[0] == "camp, trace abc, files below /src/deep"
+
+
+def test_recipes_and_obstacles_are_sentences() -> None:
+    steps = [
+        {"kind": "reduction", "object": {"kind": "register", "name": "sum", "file": "", "line": 0, "column": 0},
+         "operator": "+"},
+        {"kind": "private", "object": {"kind": "global", "name": "scratch"}, "operator": None},
+        {"kind": "private", "object": {"kind": "heap", "site": instruction(30, "library")}, "operator": None},
+    ]
+    blockers = [{"reason": "dependence", "source": instruction(8), "destination": instruction(line, "store")}
+                for line in (9, 9, 10, 11, 12, 13)]
+    blockers += [{"reason": "exit", "source": {"kind": "exit", "file": "/src/deep/a.c", "line": 12, "column": 9},
+                  "destination": None}]
+    rows = [loop_row(7, "doall-with", recipe=steps), loop_row(8, "pipeline", blocked_by=blockers)]
+    shown = "\n".join(text(rows, []))
+    for sentence in ("with reduction (+) of sum", "with a private copy of global scratch for each iteration",
+                     "heap memory allocated at a.c:30:3", "blocked: load a.c:8:3 work -> store a.c:9:3 work",
+                     "... and 2 more of this kind", "may be left early at"):
+        assert sentence in shown
+
+
+def test_levels_say_what_carries_and_how_far() -> None:
+    loop = {"function": "work", "file": "/src/deep/a.c", "line": 7, "column": 1, "depth": 1}
+    levels = [{"loop": {"recursion": "f:3:1"}, "intra": True, "inter": False, "min_distance": None,
+               "max_distance": None},
+              {"loop": loop, "intra": True, "inter": True, "min_distance": 1, "max_distance": 4000}]
+    lines = text([], [dependence_row(12345, levels)])
+    assert "    carried by loop work:7, distance 1 to 4,000; within an iteration of loop work:7" in lines
+    assert any(line.split()[:2] == ["RAW", "12,345"] and "store b.c:9:3 work" in line for line in lines)
+
+
+def test_long_tables_are_limited_and_say_so() -> None:
+    rows = [dependence_row(count, []) for count in range(50)]
+    lines = text([], rows, limit=30)
+    assert "... and 20 more dependences (--limit 0 shows all)" in lines
+    assert sum(line.startswith("RAW") for line in lines) == 30
+    assert sum(line.startswith("RAW") for line in text([], rows, limit=0)) == 50
+
+
+def test_lines_stay_narrow() -> None:
+    lines = text([loop_row(7, "doall-with")], [dependence_row(5, [])])
+    assert max(map(len, lines)) <= 120
+
+
+def test_colour_is_for_terminals() -> None:
+    assert Style(colour=True)("doall", "green") == "\x1b[32mdoall\x1b[0m"
+    assert PLAIN("doall", "green") == "doall"
+
+
+def test_a_deep_context_keeps_its_root_and_its_innermost_steps() -> None:
+    path = [f"function_with_a_long_name_{depth}:{depth}:1" for depth in range(30)]
+    shown = context_text({"id": 7, "root": "main", "path": path}, "leaf")
+    assert shown.startswith("main > ... ") and shown.endswith("> leaf@29  [7]") and len(shown) <= 110
+
+
+def test_names_of_cplusplus_keep_their_colons() -> None:
+    context = {"id": None, "root": "main", "path": ["loop ns::f(int):12", "ns::f(int):13:7", "recursion ns::g():20:1"]}
+    assert context_text(context, "ns::h()") == "main > loop ns::f(int):12 > ns::g()@13 > recursion ns::h()@20"
+
+
+def test_a_module_without_a_text_of_its_own_shows_its_tables() -> None:
+    other = {"module": "other", "trace": "abc", "result": {"rows": [{"a": 1}, {"a": 2}], "total": 3}}
+    assert as_text(other, {}, 1, PLAIN).splitlines() == [
+        "other, trace abc", "", "rows", '{"a": 1}', "... and 1 more rows (--limit 0 shows all)", "", "total", "3"]
