@@ -1,0 +1,156 @@
+"""Records and analyses real programs and affine kernels, and prints the figures of docs/performance.md.
+
+    python benchmarks/fetch.py
+    python benchmarks/run.py record                     # recording: time, size, same output and status
+    python benchmarks/run.py analyze                    # decode and camp on small inputs
+    python benchmarks/run.py memory                     # analyze's memory on a trace and on one ten times longer
+    python benchmarks/run.py start                      # tracekit --help, warm start of analyze
+    python benchmarks/run.py record --group kernels --only gemm,lu --repeat 3 --size 100
+
+Medians of --repeat interleaved runs. Groups are never averaged together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import measure
+import programs
+from programs import Program
+
+GROUPS = {"programs": programs.PROGRAMS, "kernels": programs.KERNELS}
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["record", "analyze", "memory", "start"])
+    parser.add_argument("--group", choices=list(GROUPS), action="append", help="default: both")
+    parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--size", type=int, help="input size; default: full for record, small for the others")
+    options = parser.parse_args()
+    if options.what == "start":
+        start(options.repeat)
+        return 0
+    action: Callable[[Program, int, int], bool] = {"record": record, "analyze": analyze, "memory": memory}[options.what]
+    good = True
+    for group in options.group or list(GROUPS):
+        wanted = [name for name in options.only.split(",") if name]
+        chosen = [program for program in GROUPS[group] if not wanted or program.name in wanted]
+        if not chosen:
+            continue
+        print(f"\n{group}")
+        GEOMEANS.clear()
+        for number, program in enumerate(chosen):
+            if number == 0:
+                print(HEADERS[options.what], flush=True)
+            size = options.size or (program.full if options.what == "record" else program.small)
+            good &= action(program, size, options.repeat)
+        print_geomeans()
+    return 0 if good else 1
+
+
+HEADERS = {
+    "record": "program         native s  recorded s   ratio   accesses M  bits/access   file MB  waited s  check  same",
+    "analyze": "program         accesses M  decode M/s  events M/s   camp M/s   lamp M/s  analyze s  peak MB",
+    "memory": "program         accesses M   peak MB   accesses M   peak MB   (ten times longer)",
+}
+GEOMEANS: dict[str, list[float]] = {}
+
+
+def record(program: Program, size: int, repeat: int) -> bool:
+    """Native and recorded runs in turns."""
+    natives, recordings = [], []
+    for _ in range(repeat):
+        natives.append(measure.native(program, size))
+        recordings.append(measure.recorded(program, size))
+    trace = measure.trace_path(program, size)
+    found = measure.info(trace)
+    small = measure.trace_path(program, program.small)
+    if program.small != size:
+        measure.recorded(program, program.small)
+    checked = measure.passes_check(small)
+    same = all((run.stdout, run.status) == (natives[0].stdout, natives[0].status) for run in (*natives, *recordings))
+    one, other = median(run.seconds for run in natives), median(run.seconds for run in recordings)
+    remember(ratio=other / one, bits_per_access=found["bits_per_access"])
+    print(f"{program.name:14} {one:9.2f} {other:11.2f} {other / one:7.1f} {found['accesses'] / 1e6:12.1f} "
+          f"{found['bits_per_access']:12.2f} {found['file_bytes'] / 1e6:9.1f} "
+          f"{found['metadata'].get('seconds_waited', 0):9.2f} {'ok' if checked else 'BAD':>6} "
+          f"{'yes' if same else 'NO':>5}", flush=True)
+    return checked and same
+
+
+def analyze(program: Program, size: int, repeat: int) -> bool:
+    """Decode alone, decode and derive, and with camp and lamp: in this process, kernels warm."""
+    trace = _trace(program, size)
+    accesses = measure.info(trace)["accesses"] / 1e6
+    works: dict[str, Callable[[], float]] = {
+        "decode": lambda: measure.decode_seconds(trace),
+        "events": lambda: measure.replay_seconds(trace, None),
+        "camp": lambda: measure.replay_seconds(trace, "camp"),
+        "lamp": lambda: measure.replay_seconds(trace, "lamp"),
+    }
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(repeat):
+        for name, work in works.items():
+            times[name].append(work())
+    rates = {name: accesses / median(values) for name, values in times.items()}
+    whole = measure.analyze(trace)
+    remember(**{f"{name}_rate": rate for name, rate in rates.items()})
+    print(f"{program.name:14} {accesses:11.2f} {rates['decode']:11.1f} {rates['events']:11.1f} {rates['camp']:10.2f} "
+          f"{rates['lamp']:10.2f} {whole.seconds:10.1f} {whole.peak_bytes / 1e6:8.0f}", flush=True)
+    return whole.status == 0
+
+
+def memory(program: Program, size: int, repeat: int) -> bool:
+    """Peak memory of `tracekit analyze -m camp` on a trace, and on that of a run ten times as long."""
+    del repeat
+    cells, good = [], True
+    for factor in (1, 10):
+        trace = _trace(program, size * factor)
+        run = measure.analyze(trace)
+        good &= run.status == 0
+        cells.append(f"{measure.info(trace)['accesses'] / 1e6:11.2f} {run.peak_bytes / 1e6:9.0f}")
+    print(f"{program.name:14} {cells[0]}  {cells[1]}", flush=True)
+    return good
+
+
+def start(repeat: int) -> None:
+    """`tracekit --help`, and a warm `tracekit analyze` of a tiny trace."""
+    tiny = programs.EVERYTHING["trisolv"]
+    trace = _trace(tiny, 1)
+    measure.analyze(trace)
+    help_text = [*measure.TRACEKIT, "--help"]
+    print(f"tracekit --help    {median(measure.run(help_text).seconds for _ in range(repeat)):.3f} s")
+    print(f"tracekit analyze   {median(measure.analyze(trace).seconds for _ in range(repeat)):.3f} s, warm, of "
+          f"{measure.info(trace)['accesses'] / 1e6:.2f} M accesses")
+
+
+def _trace(program: Program, size: int) -> Path:
+    measure.recorded(program, size)
+    return measure.trace_path(program, size)
+
+
+def median(values: Iterable[float]) -> float:
+    return statistics.median(values)
+
+
+def remember(**figures: float) -> None:
+    for name, value in figures.items():
+        GEOMEANS.setdefault(name, []).append(value)
+
+
+def print_geomeans() -> None:
+    for name, values in GEOMEANS.items():
+        mean = math.exp(statistics.fmean(math.log(max(value, 1e-9)) for value in values))
+        print(f"geomean of {name.replace('_', ' ')}: {mean:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
