@@ -35,6 +35,7 @@ class OpKind(IntEnum):
     BASE = 11  # records a value into a register of the frame; no event
     FRAME = 12  # records the address that names this activation (functions control may land in)
     LANDING = 13  # records the FRAME address of the activation that control landed in
+    WITNESS = 14  # records the number of its block among those of the function; no event
 
 
 class OpFlag(IntFlag):
@@ -45,6 +46,7 @@ class OpFlag(IntFlag):
     DYNAMIC_SIZE = 4  # the size in bytes is a recorded word, after the address; 0: no access (a lane masked out)
     VALUE = 8  # the bits loaded or stored are recorded, ceil(size / 8) words, after address and size
     LIBRARY = 16  # a library function that the pass knows (strlen, ...), not an instruction
+    WITNESS = 32  # the address is recorded in place too, as the operation's last word; a reader compares the two
 
 
 class Base(IntEnum):
@@ -67,6 +69,13 @@ class TypeClass(IntEnum):
     POINTER = 3
     VECTOR = 4
     AGGREGATE = 5
+
+
+class PathFlag(IntFlag):
+    """Flags of a path."""
+
+    RUN = 1  # one iteration of a loop: the record's only word says how many of them ran, one after another
+    WITNESS = 2  # of a RUN: those iterations have records of their own; a reader compares their number
 
 
 class BlockFlag(IntFlag):
@@ -158,7 +167,7 @@ TABLES: dict[str, list[tuple[str, str]]] = {
                   ("blocks", "u4"), ("first_op", "u4"), ("ops", "u4"), ("first_loop", "u4"),
                   ("loops", "u4"), ("first_edge", "u4"), ("edges", "u4"), ("registers", "u4")],
     # words: how many words follow the id. first: row of path_blocks
-    "paths": [("first", "u4"), ("blocks", "u4"), ("words", "u4")],
+    "paths": [("first", "u4"), ("blocks", "u4"), ("words", "u4"), ("flags", "u4")],
     "path_blocks": [("block", "u4")],
     # loop: innermost, or NONE. call: the row of ops of the call that ends the block, or NONE.
     # continues: the row of ops of the call that this block follows, or NONE.

@@ -15,8 +15,8 @@ from tracekit.formats import events, image
 SPEC = Path(__file__).resolve().parent / "SPEC.md"
 
 ENUMS: tuple[type[IntEnum | IntFlag], ...] = (
-    image.OpKind, image.OpFlag, image.Base, image.TypeClass, image.BlockFlag, image.FunctionFlag, image.CallFlag,
-    image.LoopFlag, image.PhiKind, image.EdgeKind, image.NodeKind, image.GlobalFlag,
+    image.OpKind, image.OpFlag, image.Base, image.TypeClass, image.PathFlag, image.BlockFlag, image.FunctionFlag,
+    image.CallFlag, image.LoopFlag, image.PhiKind, image.EdgeKind, image.NodeKind, image.GlobalFlag,
 )
 
 _SECTION = "<!-- {0}: python -m tracekit.formats.spec -->\n{1}<!-- end of {0} -->"

@@ -83,7 +83,7 @@ FunctionRows describe(const SegmentedFunction &S, Unit &U, SourceMap &Sources, C
         Rows.OpsOf.try_emplace(Op.Origin, OpIndex, 0).first->second.second += 1;
     }
     Row CallOp = Seg.EndsWithCall ? Row(U.Ops.size() - 1) : TK_NONE;
-    U.Paths.push_back({Row(U.PathBlocks.size()), 1, Seg.Words});
+    U.Paths.push_back({Row(U.PathBlocks.size()), 1, Seg.Words, 0});
     U.PathBlocks.push_back({Block});
     U.Blocks.push_back({Rows.Function, TK_NONE, FirstOp, Seg.Ops, Seg.Flags, CallOp, TK_NONE,
                         segmentLocation(Seg, Sources)});

@@ -95,6 +95,7 @@ struct __attribute__((packed)) tk_row_paths {
     uint32_t first;
     uint32_t blocks;
     uint32_t words;
+    uint32_t flags;
 };
 
 struct __attribute__((packed)) tk_row_path_blocks {
@@ -219,6 +220,7 @@ enum {
     TK_OP_BASE = 11,
     TK_OP_FRAME = 12,
     TK_OP_LANDING = 13,
+    TK_OP_WITNESS = 14,
 };
 
 /* Flags of an operation. */
@@ -228,6 +230,13 @@ enum {
     TK_OPFLAG_DYNAMIC_SIZE = 4,
     TK_OPFLAG_VALUE = 8,
     TK_OPFLAG_LIBRARY = 16,
+    TK_OPFLAG_WITNESS = 32,
+};
+
+/* Flags of a path. */
+enum {
+    TK_PATH_RUN = 1,
+    TK_PATH_WITNESS = 2,
 };
 
 /* How an operation's address is known: base + offset + sum(stride * iteration) over `terms`. */

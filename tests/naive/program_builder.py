@@ -232,7 +232,8 @@ class Layout:
         for handle in self.path_order:
             members = b.paths[handle]["members"]
             words = sum(recorded_words(op) for block in members for op in b.ops if op["block"] == block)
-            rows["paths"].append({"first": len(rows["path_blocks"]), "blocks": len(members), "words": words})
+            rows["paths"].append({"first": len(rows["path_blocks"]), "blocks": len(members), "words": words,
+                                  "flags": 0})
             rows["path_blocks"] += [{"block": self.block[block]} for block in members]
 
     def _functions(self, rows: dict[str, list[dict[str, Any]]]) -> None:

@@ -38,7 +38,7 @@ TABLES = [
     ("locations", "source line column function inlined_at"),
     ("functions", ("name source_name signature location flags first_path paths first_block blocks first_op ops "
                    "first_loop loops first_edge edges registers")),
-    ("paths", "first blocks words"),
+    ("paths", "first blocks words flags"),
     ("path_blocks", "block"),
     ("blocks", "function loop first_op ops flags call continues location"),
     ("ops", ("size:8 offset:-8 location base first_term defines terms:2 kind:1 flags:1 type_class:1 base_kind:1 "
