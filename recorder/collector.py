@@ -161,7 +161,7 @@ class Collector:
         image = self._pool.image(number)
         units = [Unit.parse(unit) for unit in image.units]
         facts = path_facts(image, units)
-        first_path = self._encoder.add_image(image.low, facts.words, image.loaded)
+        first_path = self._encoder.add_image(image.low, facts.words, image.loaded, facts.run)
         self._facts.append(facts)
         if number == 0:
             self._complete_meta(units)
@@ -239,17 +239,18 @@ class Collector:
     def _totals(self) -> dict[str, int]:
         counts = self._encoder.counts().astype(np.int64)
         paths = counts[FIRST_PATH:]
-        words, blocks, loads, stores = (
+        words, run, blocks, loads, stores = (
             np.concatenate([np.zeros(0, np.int64), *(getattr(facts, name).astype(np.int64) for facts in self._facts)])
-            for name in ("words", "blocks", "loads", "stores")
+            for name in ("words", "run", "blocks", "loads", "stores")
         )
+        repeats = np.where(run, self._encoder.iterations().astype(np.int64)[FIRST_PATH:], paths)
         event_words = sum(int(counts[code]) * len(BY_CODE[code].words) for code in RECORDED)
         total = {
             "path_records": int(paths.sum()),
-            "blocks": int(paths @ blocks),
+            "blocks": int(repeats @ blocks),
             "words": int(paths @ words) + event_words,
-            "loads": int(paths @ loads) + int(counts[CODE["library_load"]]),
-            "stores": int(paths @ stores) + int(counts[CODE["library_store"]]),
+            "loads": int(repeats @ loads) + int(counts[CODE["library_load"]]),
+            "stores": int(repeats @ stores) + int(counts[CODE["library_store"]]),
             "events": int(counts[:FIRST_PATH].sum()),
         }
         total["accesses"] = total["loads"] + total["stores"]

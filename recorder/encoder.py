@@ -42,13 +42,17 @@ class Encoder:
         library().tk_encoder_free(self._handle)
         self._handle = None
 
-    def add_image(self, low: int, arities: NDArray[np.uint16], loaded: int) -> int:
+    def add_image(self, low: int, arities: NDArray[np.uint16], loaded: int,
+                  runs: NDArray[np.bool_] | None = None) -> int:
         """Make known the ids ``low .. low + len(arities) - 1``, loaded in epoch ``loaded``.
 
-        ``arities``: u2, words of each path, :data:`UNUSED` where there is none. Returns the number of the first.
+        ``arities``: u2, words of each path, :data:`UNUSED` where there is none. ``runs``: which of them are runs of
+        iterations (``PathFlag.RUN``). Returns the number of the first.
         """
+        flags = np.zeros(len(arities), np.uint8) if runs is None else runs.astype(np.uint8)
         arities = np.ascontiguousarray(arities, np.uint16)
-        first = int(library().tk_encoder_add(self._handle, low, len(arities), arities.ctypes.data, loaded))
+        first = int(library().tk_encoder_add(self._handle, low, len(arities), arities.ctypes.data,
+                                             flags.ctypes.data, loaded))
         if not first:
             raise MemoryError
         return first
@@ -88,6 +92,12 @@ class Encoder:
         counts = np.zeros(int(library().tk_encoder_ids(self._handle)), np.uint64)
         library().tk_encoder_counts(self._handle, counts.ctypes.data)
         return counts
+
+    def iterations(self) -> NDArray[np.uint64]:
+        """How many iterations the encoded runs of each number have, u8: as :meth:`counts`; 0 for what is no run."""
+        iterations = np.zeros(int(library().tk_encoder_ids(self._handle)), np.uint64)
+        library().tk_encoder_iterations(self._handle, iterations.ctypes.data)
+        return iterations
 
     def unknown(self) -> int:
         """Words dropped because no image explained their id."""

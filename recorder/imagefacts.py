@@ -1,4 +1,4 @@
-"""What the recorder needs of an image's tables: the arity of each path, and what a run of it counts for."""
+"""What the recorder needs of an image's tables: the arity of each path, and what a record of it counts for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.image import OpKind
+from tracekit.formats.image import OpKind, PathFlag
 from tracekit.formats.unit import Unit
 from tracekit.recorder.encoder import UNUSED
 from tracekit.recorder.pool import RegisteredImage
@@ -19,9 +19,14 @@ _STORES = [OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_TO, OpKind.SET]
 
 
 class PathFacts(NamedTuple):
-    """One row for each path number of an image, from its first: u2 words (UNUSED: no path), and counts in one run."""
+    """One row for each path number of an image, from its first.
+
+    ``words``: u2 (UNUSED: no path); ``run``: whether its word says how often its blocks ran; ``blocks``, ``loads``,
+    ``stores``: how many there are each time (none of a witness, beside which they were recorded).
+    """
 
     words: NDArray[np.uint16]
+    run: NDArray[np.bool_]
     blocks: NDArray[np.int64]
     loads: NDArray[np.int64]
     stores: NDArray[np.int64]
@@ -31,6 +36,7 @@ def path_facts(image: RegisteredImage, units: Sequence[Unit]) -> PathFacts:
     """The facts of an image's paths; ``units`` are its units, parsed, in order."""
     facts = PathFacts(
         np.full(image.span, UNUSED, np.uint16),
+        np.zeros(image.span, np.bool_),
         np.zeros(image.span, np.int64),
         np.zeros(image.span, np.int64),
         np.zeros(image.span, np.int64),
@@ -41,10 +47,13 @@ def path_facts(image: RegisteredImage, units: Sequence[Unit]) -> PathFacts:
         here = _ranges(first_path, rows["paths"])
         there = _ranges(rows["first"], rows["paths"])
         paths = unit.tables["paths"]
+        flags = paths["flags"]
         facts.words[there] = paths["words"][here]
-        facts.blocks[there] = paths["blocks"][here]
-        facts.loads[there] = _per_path(unit, _LOADS)[here]
-        facts.stores[there] = _per_path(unit, _STORES)[here]
+        facts.run[there] = (flags & PathFlag.RUN != 0)[here]
+        own = ~((flags & PathFlag.RUN != 0) & (flags & PathFlag.WITNESS != 0))
+        facts.blocks[there] = (own * paths["blocks"])[here]
+        facts.loads[there] = (own * _per_path(unit, _LOADS))[here]
+        facts.stores[there] = (own * _per_path(unit, _STORES))[here]
     return facts
 
 

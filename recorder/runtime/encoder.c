@@ -47,6 +47,7 @@ TK_EXPORT void tk_encoder_free(struct tk_encoder *encoder)
     free(encoder->streams);
     free(encoder->ranges);
     free(encoder->ids);
+    free(encoder->iterations);
     free(encoder);
 }
 
@@ -60,33 +61,41 @@ TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_word
     encoder->capacity = (limit + buffer_words + 7) & ~7u;
     encoder->id_count = TK_FIRST_PATH;
     encoder->ids = calloc(TK_FIRST_PATH, sizeof *encoder->ids);
-    if (!encoder->ids) {
+    encoder->iterations = calloc(TK_FIRST_PATH, sizeof *encoder->iterations);
+    if (!encoder->ids || !encoder->iterations) {
+        free(encoder->ids);
+        free(encoder->iterations);
         free(encoder);
         return NULL;
     }
     for (uint32_t code = 0; code < TK_FIRST_PATH; code++) {
         uint32_t words = TK_EVENT_WORDS[code];
-        encoder->ids[code] = (struct tk_id){encoder->slot_count, words == TK_EVENT_NEVER ? TK_NEVER : words, 0};
+        encoder->ids[code] = (struct tk_id){encoder->slot_count, words == TK_EVENT_NEVER ? TK_NEVER : words, 0, 0};
         encoder->slot_count += words == TK_EVENT_NEVER ? 0 : words;
     }
     return encoder;
 }
 
-/* Add an image: arities[k] is that of id low + k (TK_NEVER: unused). The number of its first path, 0 without memory. */
+/* Add an image: arities[k] is that of id low + k (TK_NEVER: unused), runs[k] whether it is a run, of one word. The
+ * number of its first path, 0 without memory. */
 TK_EXPORT uint32_t tk_encoder_add(struct tk_encoder *encoder, uint64_t low, uint32_t span, const uint16_t *arities,
-                                  uint32_t loaded)
+                                  const uint8_t *runs, uint32_t loaded)
 {
     uint32_t first = encoder->id_count;
     void *ids = realloc(encoder->ids, ((size_t)first + span) * sizeof *encoder->ids);
     if (ids)
         encoder->ids = ids;
+    void *iterations = realloc(encoder->iterations, ((size_t)first + span) * sizeof *encoder->iterations);
+    if (iterations)
+        encoder->iterations = iterations;
     void *ranges = realloc(encoder->ranges, (encoder->range_count + 1) * sizeof *encoder->ranges);
     if (ranges)
         encoder->ranges = ranges;
-    if (!ids || !ranges)
+    if (!ids || !iterations || !ranges)
         return 0;
+    memset(encoder->iterations + first, 0, span * sizeof *encoder->iterations);
     for (uint32_t k = 0; k < span; k++) {
-        encoder->ids[first + k] = (struct tk_id){encoder->slot_count, arities[k], 0};
+        encoder->ids[first + k] = (struct tk_id){encoder->slot_count, arities[k], arities[k] == 1 && runs[k], 0};
         encoder->slot_count += arities[k] == TK_NEVER ? 0 : arities[k];
     }
     encoder->id_count = first + span;
@@ -103,6 +112,12 @@ TK_EXPORT void tk_encoder_counts(const struct tk_encoder *encoder, uint64_t *cou
 {
     for (uint32_t id = 0; id < encoder->id_count; id++)
         counts[id] = encoder->ids[id].count;
+}
+
+/* Iterations that the runs of each number encoded so far have. */
+TK_EXPORT void tk_encoder_iterations(const struct tk_encoder *encoder, uint64_t *iterations)
+{
+    memcpy(iterations, encoder->iterations, encoder->id_count * sizeof *iterations);
 }
 
 TK_EXPORT uint32_t tk_encoder_ids(const struct tk_encoder *encoder)
@@ -297,6 +312,8 @@ TK_EXPORT size_t tk_encode(struct tk_encoder *encoder, struct tk_encoded *stream
             slot->offset = word - previous;
             previous = word;
         }
+        if (TK_UNLIKELY(known->run))
+            encoder->iterations[id] += previous;
         if (any)
             at.codes = codes;
         *at.symbols++ = symbol | (any ? 0 : 8);

@@ -23,7 +23,8 @@ struct tk_range {
 /* What is known of a record number (event code or path number). */
 struct tk_id {
     uint32_t first_slot;
-    uint32_t arity;
+    uint16_t arity;
+    uint16_t run;   /* 1: its word is a number of iterations, which are summed up */
     uint64_t count; /* records encoded */
 };
 
@@ -60,6 +61,7 @@ struct tk_encoder {
     struct tk_range *ranges;
     uint32_t range_count;
     struct tk_id *ids;
+    uint64_t *iterations; /* by id, of runs */
     uint32_t id_count, slot_count;
     struct tk_encoded **streams; /* by number; NULL if not seen */
     uint32_t stream_count;

@@ -19,7 +19,7 @@ from tests.naive.walker import Walk
 from tracekit.cli import main
 from tracekit.commands import check, dump, info
 from tracekit.formats.events import CODE
-from tracekit.formats.image import BlockFlag, OpKind
+from tracekit.formats.image import Base, BlockFlag, OpFlag, OpKind, PathFlag
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +116,56 @@ def test_dump_of_an_unknown_function_fails(walked: tuple[Path, Walk], capsys: py
 def test_check_is_content_with_a_walk(walked: tuple[Path, Walk]) -> None:
     result = run(check.command, walked[0])
     assert result.exit_code == 0 and "good" in result.output
+
+
+def test_check_says_how_many_witnesses_agree_and_fails_if_one_does_not(tmp_path: Path) -> None:
+    b = ProgramBuilder()
+    block = b.block(b.function("main"), BlockFlag.ENTRY | BlockFlag.RETURNS)
+    b.op(block, OpKind.WITNESS)
+    b.op(block, OpKind.LOAD, 4, flags=OpFlag.WITNESS)
+    b.op(block, OpKind.STORE, 4, Base.ABSOLUTE, offset=8, flags=OpFlag.WITNESS)
+    b.path(block)
+    path, number = tmp_path / "trace.zst", b.layout().path_number(0)
+    write_trace(path, b.layout(), {0: [(number, [0, 64, 64, 8])] * 1000, 1: [(number, [0, 9, 9, 8])]})
+    result = run(check.command, path)
+    assert result.exit_code == 0
+    assert "good; 2,002 addresses and 1,001 blocks equal what the program recorded in place" in result.output
+    write_trace(path, b.layout(), {0: [(number, [0, 64, 64, 8])] * 9 + [(number, [0, 64, 63, 8])]})
+    result = run(check.command, path)
+    assert result.exit_code == 1 and "equal" not in result.output
+    assert "an address is not the one that the program used: 1 times, first at record 9" in result.output
+
+
+def test_a_run_that_claims_too_much_takes_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    b = ProgramBuilder()
+    f = b.function("main")
+    b.path(b.block(f, BlockFlag.ENTRY))
+    loop = b.loop(f)
+    b.path(b.block(f, BlockFlag.LOOP_HEADER, loop), flags=PathFlag.RUN)
+    path, layout = tmp_path / "trace.zst", b.layout()
+    records = [(layout.path_number(0), []), (layout.path_number(1), [(1 << 64) - 1])]
+    write_trace(path, layout, {0: records}, totals={})
+    result = run(check.command, path)
+    assert result.exit_code == 1 and "a run has 18446744073709551615 iterations" in result.output
+    write_trace(path, layout, {0: records}, totals={}, done=False)
+    assert main(["info", str(path)]) == 1
+    assert "damaged: a run has" in capsys.readouterr().err
+
+
+def test_info_counts_every_iteration_of_a_run(tmp_path: Path) -> None:
+    b = ProgramBuilder()
+    f = b.function("main")
+    b.path(b.block(f, BlockFlag.ENTRY))
+    loop = b.loop(f)
+    head = b.block(f, BlockFlag.LOOP_HEADER, loop)
+    b.op(head, OpKind.LOAD, 4, Base.ABSOLUTE, offset=8, terms=((4, loop, 0xFFFFFFFF),))
+    b.path(head, flags=PathFlag.RUN)
+    path, layout = tmp_path / "trace.zst", b.layout()
+    records = [(layout.path_number(0), []), (layout.path_number(1), [10**12]), (layout.path_number(1), [1])]
+    for done in (True, False):
+        write_trace(path, layout, {0: records}, done=done)
+        facts = json.loads(run(info.command, "--json", path).output)
+        assert (facts["loads"], facts["blocks"], facts["path_records"]) == (10**12 + 1, 10**12 + 2, 3)
 
 
 def test_check_finds_totals_that_are_not_true(tmp_path: Path) -> None:

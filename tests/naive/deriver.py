@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.naive.recorded import Activation, Object, RecordedEvents
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
 NONE = 0xFFFFFFFF
 MASK = (1 << 64) - 1
 
-LOAD, STORE, ATOMIC, COPY_FROM, COPY_TO, SET, CALL, STACK_ALLOC, STACK_FREE, POINTER, BASE, FRAME, LANDING = (
-    range(1, 14)
-)
+(LOAD, STORE, ATOMIC, COPY_FROM, COPY_TO, SET, CALL, STACK_ALLOC, STACK_FREE, POINTER, BASE, FRAME, LANDING,
+ WITNESS) = range(1, 15)
+ONE_WORD = (BASE, FRAME, LANDING, WITNESS)
 ADDRESSED = (LOAD, STORE, ATOMIC, COPY_FROM, COPY_TO, SET, STACK_ALLOC, STACK_FREE, POINTER)
-DYNAMIC_SIZE, VALUE = 4, 8
+DYNAMIC_SIZE, VALUE, WITNESS_FLAG = 4, 8, 32
+RUN, WITNESS_RUN = 1, 2
+LONGEST_RUN = 1 << 40
 ON_RECORD, ON_REGISTER, ON_GLOBAL, ON_STACK = range(4)
 ENTRY, LOOP_HEADER, LANDS, RETURNS, TAIL_CALL = 1, 4, 8, 16, 32
 INDIRECT, MAY_CALL_BACK, PURE, ALLOCATES, RETURNS_TWICE = 1, 2, 4, 16, 32
@@ -24,11 +27,6 @@ TESTS_AT_HEADER = 8
 FUNCTION_LOCAL = 2
 
 Event = tuple[int, str, int, int, int]
-
-
-def derive(trace: Trace) -> list[Event]:
-    """All events in the order of delivery."""
-    return Process(trace).run()
 
 
 class Process:
@@ -42,6 +40,8 @@ class Process:
         self.heap: dict[int, int] = {}
         self.created: set[int] = set()
         self.events: list[Event] = []
+        self.equal = Counter[str]()
+        self.unequal = Counter[str]()
         tables = trace.tables
         self.block_of_call = {row["call"]: k for k, row in enumerate(tables["blocks"]) if row["call"] != NONE}
         self.functions = {
@@ -49,7 +49,8 @@ class Process:
             for row, unit in zip(tables["functions"], trace.unit_of["functions"])
         }
 
-    def run(self) -> list[Event]:
+    def run(self) -> None:
+        """Deliver all events, in order."""
         streams = [Stream(self, number, records) for number, records in sorted(self.trace.streams.items())]
         for stream in streams:
             stream.go_on()
@@ -58,7 +59,10 @@ class Process:
             first = min(ready or waiting, key=Stream.ticket)
             first.deliver()
             first.go_on()
-        return self.events
+
+    def compare(self, what: str, derived: int, recorded: int) -> None:
+        """A witness: what was derived, and what the program recorded in place."""
+        (self.equal if derived == recorded else self.unequal)[what] += 1
 
     def may_have_effects(self, op: int) -> bool:
         call = self.trace.tables["calls"][self.trace.tables["ops"][op]["base"]]
@@ -130,10 +134,33 @@ class Stream(RecordedEvents):
     def path(self, number: int, words: list[int]) -> None:
         row = self.tables["paths"][self.process.trace.path_row[number]]
         members = [self.tables["path_blocks"][row["first"] + k]["block"] for k in range(row["blocks"])]
-        rest = list(words)
-        if self.find_frame(self.tables["blocks"][members[0]], rest):
+        first = self.tables["blocks"][members[0]]
+        if row["flags"] & RUN and row["flags"] & WITNESS_RUN:
+            self.process.compare("runs", self.visits(first), words[0])
+        elif row["flags"] & RUN:
+            self.run(first, members, words[0])
+        else:
+            rest = list(words)
+            if self.find_frame(first, rest):
+                for block in members:
+                    self.visit(block, rest)
+
+    def run(self, first: Row, members: list[int], iterations: int) -> None:
+        """So many iterations of a loop, as if each had a record."""
+        if iterations > LONGEST_RUN:
+            self.broken += 1
+            return
+        for _ in range(iterations):
+            if not self.find_frame(first, []):
+                break
             for block in members:
-                self.visit(block, rest)
+                self.visit(block, [])
+
+    def visits(self, block: Row) -> int:
+        """How many iterations the block's loop has had in the top frame; -1 if that is another function's."""
+        if not self.frames or self.frames[-1].function != block["function"]:
+            return -1
+        return sum(iteration + 1 for loop, iteration in self.frames[-1].loops if loop == block["loop"])
 
     def find_frame(self, block: Row, words: list[int]) -> bool:
         if block["flags"] & ENTRY:
@@ -240,7 +267,7 @@ class Stream(RecordedEvents):
         self.loops(frame, number)
         size = 0
         for k in range(block["ops"]):
-            size = self.operation(frame, block, block["first_op"] + k, words, size)
+            size = self.operation(frame, number, block["first_op"] + k, words, size)
         frame.block, frame.call, frame.entered = number, block["call"], False
         if block["flags"] & RETURNS:
             self.pop(0)
@@ -268,21 +295,24 @@ class Stream(RecordedEvents):
             self.emit("loop_invocation", loop)
 
     # -- operations ---------------------------------------------------------------------------------
-    def operation(self, frame: Activation, block: Row, number: int, words: list[int], size_before: int) -> int:
-        """Run one operation; returns its size, which a COPY_TO in the next row may share."""
-        op = self.tables["ops"][number]
+    def operation(self, frame: Activation, row: int, number: int, words: list[int], size_before: int) -> int:
+        """Run one operation of a block; returns its size, which a COPY_TO in the next row may share."""
+        op, block = self.tables["ops"][number], self.tables["blocks"][row]
+        block_number = row - self.tables["functions"][block["function"]]["first_block"]
         kind, addressed = op["kind"], op["kind"] in ADDRESSED
         if kind == CALL:
             if block["call"] != number and self.process.may_have_effects(number):
                 self.emit("external_call", number)
             return 0
         address, size = 0, op["size"]
-        if kind in (BASE, FRAME, LANDING) or (addressed and op["base_kind"] == ON_RECORD):
+        if kind in ONE_WORD or (addressed and op["base_kind"] == ON_RECORD):
             address = words.pop(0)
             if op["defines"] != NONE:
                 frame.registers[op["defines"]] = address
         if kind == FRAME:
             frame.address = address
+        if kind == WITNESS:
+            self.process.compare("blocks", block_number, address)
         if not addressed:
             return 0
         address = (address + self.base(frame, op) + op["offset"] + self.affine(frame, op)) & MASK
@@ -292,6 +322,10 @@ class Stream(RecordedEvents):
             size = size_before
         if op["flags"] & VALUE:
             del words[: (op["size"] + 7) // 8]
+        if op["flags"] & WITNESS_FLAG:
+            recorded = words.pop(0)
+            if size or kind in (STACK_ALLOC, STACK_FREE, POINTER):
+                self.process.compare("addresses", address, recorded)
         self.access(frame, op, number, address, size)
         return size
 
@@ -357,9 +391,9 @@ class Stream(RecordedEvents):
 
 def words_of(op: Row) -> int:
     """How many words an operation records."""
-    if op["kind"] in (BASE, FRAME, LANDING):
+    if op["kind"] in ONE_WORD:
         return 1
     if op["kind"] not in ADDRESSED:
         return 0
-    words = int(op["base_kind"] == ON_RECORD) + int(bool(op["flags"] & DYNAMIC_SIZE))
+    words = sum((op["base_kind"] == ON_RECORD, bool(op["flags"] & DYNAMIC_SIZE), bool(op["flags"] & WITNESS_FLAG)))
     return words + ((op["size"] + 7) // 8 if op["flags"] & VALUE else 0)

@@ -22,7 +22,17 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.events import FIRST_PATH, NONE
-from tracekit.formats.image import DTYPES, Base, BlockFlag, CallFlag, GlobalFlag, LoopFlag, OpFlag, OpKind
+from tracekit.formats.image import (
+    DTYPES,
+    Base,
+    BlockFlag,
+    CallFlag,
+    GlobalFlag,
+    LoopFlag,
+    OpFlag,
+    OpKind,
+    PathFlag,
+)
 from tracekit.replay.program import Program
 
 ADDRESSED = frozenset((OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.SET,
@@ -127,9 +137,9 @@ class ProgramBuilder:
                              "flags": flags, "address": address, "location": NONE})
         return len(self.globals) - 1
 
-    def path(self, *blocks: int) -> int:
+    def path(self, *blocks: int, flags: int = 0) -> int:
         """A path through blocks of one function; returns its handle."""
-        self.paths.append({"function": self.blocks[blocks[0]]["function"], "members": blocks})
+        self.paths.append({"function": self.blocks[blocks[0]]["function"], "members": blocks, "flags": flags})
         return len(self.paths) - 1
 
     def layout(self) -> Layout:
@@ -153,6 +163,11 @@ class Layout:
         self.loop = {handle: row for row, handle in enumerate(self.loop_order)}
         self.path_order = sorted(range(len(b.paths)), key=lambda k: b.paths[k]["function"])
         self.path = {handle: row for row, handle in enumerate(self.path_order)}
+
+    def block_number(self, block: int) -> int:
+        """The number of a block among those of its function."""
+        function = self.builder.blocks[block]["function"]
+        return self.block[block] - sum(1 for other in self.builder.blocks if other["function"] < function)
 
     def path_number(self, path: int, first_path: int = FIRST_PATH) -> int:
         """The record id of a path handle."""
@@ -232,8 +247,9 @@ class Layout:
         for handle in self.path_order:
             members = b.paths[handle]["members"]
             words = sum(recorded_words(op) for block in members for op in b.ops if op["block"] == block)
-            rows["paths"].append({"first": len(rows["path_blocks"]), "blocks": len(members), "words": words,
-                                  "flags": 0})
+            flags = b.paths[handle]["flags"]
+            rows["paths"].append({"first": len(rows["path_blocks"]), "blocks": len(members), "flags": flags,
+                                  "words": 1 if flags & PathFlag.RUN else words})
             rows["path_blocks"] += [{"block": self.block[block]} for block in members]
 
     def _functions(self, rows: dict[str, list[dict[str, Any]]]) -> None:
@@ -255,10 +271,11 @@ class Layout:
 def recorded_words(op: dict[str, Any]) -> int:
     """How many words an operation records (formats/image.py, in words)."""
     kind = op["kind"]
-    if kind in (OpKind.BASE, OpKind.FRAME, OpKind.LANDING):
+    if kind in (OpKind.BASE, OpKind.FRAME, OpKind.LANDING, OpKind.WITNESS):
         return 1
     if kind not in ADDRESSED:
         return 0
     words = 1 if op["base_kind"] == Base.RECORDED else 0
     words += 1 if op["flags"] & OpFlag.DYNAMIC_SIZE else 0
+    words += 1 if op["flags"] & OpFlag.WITNESS else 0
     return words + ((op["size"] + 7) // 8 if op["flags"] & OpFlag.VALUE else 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.naive.program_builder import Layout, ProgramBuilder
 from tracekit.formats.events import NONE
-from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind
+from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind, PathFlag
 
 
 @dataclass
@@ -33,12 +33,17 @@ class Call:
 
 @dataclass
 class Loop:
-    """A loop: `head` is its header (a Block or a Call); a while form tests there, a do form at its end."""
+    """A loop: `head` is its header (a Block or a Call); a while form tests there, a do form at its end.
+
+    `run`, `witness`: paths of a whole iteration, if the loop records nothing on its way; else NONE.
+    """
 
     handle: int
     head: Any
     body: list[Any]
     while_form: bool
+    run: int = NONE
+    witness: int = NONE
 
 
 @dataclass
@@ -57,6 +62,7 @@ class RandomProgram:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.b = ProgramBuilder()
+        self.witnesses = rng.random() < 0.5
         self.functions: list[Function] = []
         self.variables = [self.b.variable(f"v{k}", 64, 0x1000 * (k + 1)) for k in range(3)]
         count = rng.randint(1, 4)
@@ -103,12 +109,44 @@ class RandomProgram:
             return self._call(function, count, loop, 0)
         while_form = self.rng.random() < 0.6
         inner = self.b.loop(function, loop, LoopFlag.TESTS_AT_HEADER if while_form else 0)
+        if self.rng.random() < 0.4:
+            return self._silent_loop(function, inner, while_form)
         if self.rng.random() < 0.3:
             head: Any = self._call(function, count, inner, BlockFlag.LOOP_HEADER)
         else:
             head = Block(self.b.block(function, BlockFlag.LOOP_HEADER, inner))
             self._ops(head.handle, inner)
         return Loop(inner, head, self._statements(function, count, inner, depth + 1), while_form)
+
+    def _silent_loop(self, function: int, loop: int, while_form: bool) -> Loop:
+        """A loop of blocks that record nothing: each of its iterations may be part of a run."""
+        b, rng = self.b, self.rng
+        blocks = [b.block(function, BlockFlag.LOOP_HEADER, loop)]
+        blocks += [b.block(function, 0, loop) for _ in range(rng.randint(0, 2))]
+        for block in blocks:
+            for _ in range(rng.randint(0, 3)):
+                self._silent_op(block, loop)
+        run = b.path(*blocks, flags=PathFlag.RUN)
+        witness = b.path(*blocks, flags=PathFlag.RUN | PathFlag.WITNESS)
+        return Loop(loop, Block(blocks[0]), [Block(block) for block in blocks[1:]], while_form, run, witness)
+
+    def _silent_op(self, block: int, loop: int) -> None:
+        rng, b = self.rng, self.b
+        kind = rng.choice((OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.SET, OpKind.COPY_FROM, OpKind.POINTER,
+                           OpKind.CALL))
+        if kind == OpKind.CALL:
+            b.call(block, "asm", CallFlag.INLINE_ASM, ends=False)
+            return
+        if rng.random() < 0.1:
+            op = b.op(block, OpKind.STACK_ALLOC, 8, Base.REGISTER, rng.randrange(3), terms=self._terms(loop))
+            b.op(block, OpKind.STACK_FREE, base=Base.STACK, of=op)
+        size = rng.choice((0, 1, 4, 8))
+        for part in (kind, OpKind.COPY_TO) if kind == OpKind.COPY_FROM else (kind,):
+            base = rng.choice((Base.REGISTER, Base.REGISTER, Base.GLOBAL, Base.ABSOLUTE, Base.STACK))
+            base = Base.ABSOLUTE if base == Base.STACK and not self.objects else base
+            of = rng.choice(self.objects) if base == Base.STACK else 0 if base == Base.ABSOLUTE else rng.randrange(3)
+            terms = () if base in (Base.GLOBAL, Base.STACK) else self._terms(loop)
+            b.op(block, part, size, base, of, rng.randint(0, 40), terms)
 
     def _call(self, function: int, count: int, loop: int, flags: int) -> Call:
         rng = self.rng
@@ -128,8 +166,13 @@ class RandomProgram:
         return Call(before, after, op, targets, external, silent, catch)
 
     def _ops(self, block: int, loop: int) -> None:
+        if self._witness():
+            self.b.op(block, OpKind.WITNESS)
         for _ in range(self.rng.randint(0, 3)):
             self._op(block, loop)
+
+    def _witness(self) -> int:
+        return OpFlag.WITNESS if self.witnesses and self.rng.random() < 0.4 else 0
 
     def _op(self, block: int, loop: int) -> None:
         b, rng = self.b, self.rng
@@ -142,35 +185,41 @@ class RandomProgram:
             self._stack_object(block, size)
         elif kind == OpKind.COPY_FROM:
             dynamic = rng.choice((0, OpFlag.DYNAMIC_SIZE))
-            b.op(block, kind, size, flags=dynamic)
-            b.op(block, OpKind.COPY_TO, size)
+            b.op(block, kind, size, flags=dynamic | self._witness())
+            b.op(block, OpKind.COPY_TO, size, flags=self._witness())
         else:
             self._access(block, kind, size, loop)
 
     def _stack_object(self, block: int, size: int) -> None:
         """An object that begins here and, sometimes, ends here too."""
         b, rng = self.b, self.rng
-        op = b.op(block, OpKind.STACK_ALLOC, size=size, flags=rng.choice((0, OpFlag.DYNAMIC_SIZE)))
+        op = b.op(block, OpKind.STACK_ALLOC, size=size, flags=rng.choice((0, OpFlag.DYNAMIC_SIZE)) | self._witness())
         if rng.random() < 0.5:
             self._op(block, NONE)
-            b.op(block, OpKind.STACK_FREE, base=Base.STACK, of=op)
+            b.op(block, OpKind.STACK_FREE, base=Base.STACK, of=op, flags=self._witness())
+
+    def _terms(self, loop: int) -> tuple[tuple[int, int, int], ...]:
+        """Terms that count some of the loops around."""
+        terms = []
+        while loop != NONE and self.rng.random() < 0.5:
+            terms.append((self.rng.randint(-8, 8), loop, self.rng.choice((NONE, self.rng.randrange(3)))))
+            loop = self.b.loops[loop]["parent"]
+        return tuple(terms)
 
     def _access(self, block: int, kind: OpKind, size: int, loop: int) -> None:
         b, rng = self.b, self.rng
-        terms = []
-        while loop != NONE and rng.random() < 0.5:
-            terms.append((rng.randint(-8, 8), loop, rng.choice((NONE, rng.randrange(3)))))
-            loop = b.loops[loop]["parent"]
+        terms = self._terms(loop)
         flags = rng.choice((0, 0, OpFlag.VALUE)) if kind in (OpKind.LOAD, OpKind.STORE) else 0
         base = rng.choice((Base.RECORDED, Base.RECORDED, Base.REGISTER, Base.GLOBAL, Base.ABSOLUTE, Base.STACK))
         if base == Base.STACK and not self.objects:
             base = Base.RECORDED
         defines = rng.choice((NONE, NONE, rng.randrange(3))) if base == Base.RECORDED else NONE
         if base in (Base.GLOBAL, Base.STACK):
-            terms = []  # stay inside the object
+            terms = ()  # stay inside the object
         of = rng.choice(self.objects) if base == Base.STACK else rng.randrange(3)
         of = of if base in (Base.REGISTER, Base.GLOBAL, Base.STACK) else 0
-        b.op(block, kind, size, base, of, rng.randint(0, 40), tuple(terms), defines, flags)
+        b.op(block, kind, size, base, of, rng.randint(0, 40), terms, defines,
+             flags | self._witness())
 
     def _longer_paths(self) -> None:
         """Paths of two and three blocks, wherever instrumented code could have them."""

@@ -14,9 +14,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zstandard
+
+if TYPE_CHECKING:
+    from tests.naive.deriver import Process
 
 NONE = 0xFFFFFFFF
 MASK = (1 << 64) - 1
@@ -121,9 +124,15 @@ class Trace:
 
     def events(self) -> list[tuple[int, str, int, int, int]]:
         """All events in the order of delivery: (stream, name, subject, address, size)."""
-        from tests.naive.deriver import derive
+        return self.process().events
 
-        return derive(self)
+    def process(self) -> Process:
+        """The streams' process after all of them ran: its events, and how its witnesses compared."""
+        from tests.naive.deriver import Process
+
+        process = Process(self)
+        process.run()
+        return process
 
 
 # -- container ---------------------------------------------------------------------------------------
@@ -261,7 +270,7 @@ def _row(blob: bytes, at: int, layout: str) -> Row:
 REFERENCES = {
     "path_blocks": {"block": "blocks"},
     "blocks": {"function": "functions", "loop": "loops", "first_op": "ops", "call": "ops", "continues": "ops"},
-    "functions": {"first_path": "paths"},
+    "functions": {"first_path": "paths", "first_block": "blocks"},
     "paths": {"first": "path_blocks"},
     "ops": {"first_term": "terms"},
     "terms": {"loop": "loops"},

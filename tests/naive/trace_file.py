@@ -21,11 +21,12 @@ Record = tuple[int, list[int]]
 def write_trace(path: Path, layout: Layout, streams: Mapping[int, Sequence[Record]],
                 totals: Mapping[str, Any] | None = None, done: bool = True, chunk: int = 50) -> None:
     """A trace of one image; its end record has these totals, or the true ones."""
+    from tracekit.replay.totals import Counter
     from tracekit.replay.totals import totals as true_totals
 
     image = layout.image()
     program = Program.from_images([image])
-    counts = np.zeros(len(program.arity), np.int64)
+    counter = Counter(program)
     with TraceWriter(path) as writer:
         writer.meta({"command": ["./app"]})
         unit = Unit.build(image.units[0].tables)
@@ -36,7 +37,8 @@ def write_trace(path: Path, layout: Layout, streams: Mapping[int, Sequence[Recor
                 part = records[first : first + chunk]
                 ids = np.array([identity for identity, _ in part], np.uint32)
                 words = np.array([word for _, given in part for word in given], np.uint64)
-                counts += np.bincount(ids, minlength=len(counts))
+                if totals is None:
+                    counter.add(ids, words)
                 writer.chunk(stream, len(part), encode(ids, words, program.arity).build())
         if done:
-            writer.done({"status": 0, "totals": true_totals(program, counts) if totals is None else totals})
+            writer.done({"status": 0, "totals": true_totals(program, counter) if totals is None else totals})

@@ -41,6 +41,13 @@ class Frame:
     loops: list[list[int]] = field(default_factory=list)  # [handle, iteration]
 
 
+@dataclass(frozen=True)
+class Run:
+    """Stands among the visited blocks for a record of a RUN path (a handle)."""
+
+    path: int
+
+
 class Thrown(Exception):  # noqa: N818 - it is no error
     """An exception of the program on its way to the frame `target`."""
 
@@ -77,6 +84,8 @@ class Walk:
             what, words = self.visits[k]
             if isinstance(what, str):
                 merged.append((CODE[what], words))
+            elif isinstance(what, Run):
+                merged.append((self.made.layout.path_number(what.path), words))
             else:
                 pair = (what, self.visits[k + 1][0]) if k + 1 < len(self.visits) else None
                 if pair in self.made.paths:
@@ -143,22 +152,28 @@ class Walk:
     def loop(self, loop: Loop) -> None:
         frame = self.frames[-1]
         row = self.made.layout.loop[loop.handle]
+        runs = Runs(self, loop)
         frame.loops.append([loop.handle, 0])
         self.event("loop_invocation", row)
         partial = 0
         while True:
+            runs.begin()
             if isinstance(loop.head, Block):
                 self.visit(loop.head.handle)
             else:
                 self.call_site(loop.head)
-            more = self.budget > 0 and self.rng.random() < 0.6
+            more = runs.more() if loop.run != NONE else self.budget > 0 and self.rng.random() < 0.6
             if loop.while_form and not more:
                 partial = 1
                 break
-            if self.statements(loop.body) or not more:
+            if self.statements(loop.body):
+                break
+            runs.end()
+            if not more:
                 break
             frame.loops[-1][1] += 1
             self.event("loop_iteration", row)
+        runs.close()
         frame.loops.pop()
         self.event("loop_exit", row, 0, partial)
 
@@ -257,6 +272,8 @@ class Walk:
         kind = row["kind"]
         if kind in (OpKind.FRAME, OpKind.LANDING):
             words.append((1 << 32) + frame.identity * 16)
+        elif kind == OpKind.WITNESS:
+            words.append(self.made.layout.block_number(row["block"]))
         elif kind == OpKind.BASE:
             frame.registers[row["defines"]] = self.word(words)
         elif kind == OpKind.CALL:
@@ -271,6 +288,8 @@ class Walk:
                 words.append(size)
             if row["flags"] & OpFlag.VALUE:
                 words.extend(self.rng.getrandbits(64) for _ in range((size + 7) // 8))
+            if row["flags"] & OpFlag.WITNESS:
+                words.append(address)
             self.access(frame, op, kind, address, size)
         return size
 
@@ -281,7 +300,7 @@ class Walk:
 
     def address(self, frame: Frame, row: dict[str, Any], words: list[int]) -> int:
         base, address = row["base_kind"], row["offset"]
-        if row["kind"] == OpKind.STACK_ALLOC:
+        if row["kind"] == OpKind.STACK_ALLOC and base == Base.RECORDED:
             # Half of the objects of one operation share their place, as those of a loop's body do.
             address = self.rng.choice((1 << 44, (1 << 44) + self.fresh()))
             words.append(address)
@@ -333,3 +352,56 @@ class Walk:
         item = frame.newest[self.b.ops[op]["base"]]
         frame.stack.remove(item)
         self.event("stack_free", self.row(op), item.address, item.size)
+
+
+class Runs:
+    """How a loop that may be recorded as runs is: whole iterations as RUN records, or in full with a WITNESS."""
+
+    def __init__(self, walk: Walk, loop: Loop) -> None:
+        self.walk, self.loop, self.rng = walk, loop, walk.rng
+        self.as_runs = loop.run != NONE and self.rng.random() < 0.7
+        self.witnessed = loop.run != NONE and self.rng.random() < 0.7
+        self.left = self.rng.choice((0, 0, 1, 2, 5, self.rng.randrange(100)))
+        self.whole = self.waiting = self.at = 0
+        if loop.run != NONE and self.rng.random() < 0.2:
+            self.put(self.rng.choice((loop.run, loop.witness)), 0)
+
+    def put(self, path: int, iterations: int) -> None:
+        self.walk.visits.append((Run(path), [iterations]))
+
+    def more(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+    def begin(self) -> None:
+        """An iteration begins: until it has ended nobody knows whether it is part of a run."""
+        self.at = len(self.walk.visits)
+
+    def end(self) -> None:
+        """It was a whole one."""
+        self.whole += 1
+        if not self.as_runs:
+            self.witness()
+        elif self.rng.random() < 0.98:
+            del self.walk.visits[self.at :]
+            self.waiting += 1
+            if self.rng.random() < 0.02:
+                self.flush(self.at)
+        else:
+            self.flush(self.at)
+
+    def close(self) -> None:
+        """The loop has ended; what its last iteration was in part was recorded after the run."""
+        self.flush(self.at)
+
+    def flush(self, at: int) -> None:
+        """Put the iterations that wait where they happened, before the visits from `at` on."""
+        if self.waiting:
+            self.walk.visits.insert(at, (Run(self.loop.run), [self.waiting]))
+            self.waiting = 0
+            if len(self.walk.visits) == at + 1:
+                self.witness()
+
+    def witness(self) -> None:
+        if self.witnessed and self.rng.random() < 0.5:
+            self.put(self.loop.witness, self.whole)

@@ -94,6 +94,21 @@ def test_counts_are_of_all_chunks_and_streams() -> None:
     assert counts[FIRST_PATH + 1] == 3 and counts[35] == 1 and counts.sum() == 4
 
 
+def test_iterations_of_runs_are_summed_up() -> None:
+    made = Encoder(limit=1 << 12, buffer_words=1 << 12)
+    runs = np.array([k in (1, 2, 4) for k in range(len(ARITIES))])  # only the first of these is a path of one word
+    assert made.add_image(LOW, ARITIES, 1, runs) == FIRST_PATH
+    records: list[Record] = [(FIRST_PATH + 1, [1 << 35]), (FIRST_PATH + 2, [5, 6]), (FIRST_PATH + 1, [0]), (30, [3])]
+    made.encode(raw(records))
+    made.unfinished()
+    made.add_image(LOW + 0x1000, ARITIES, 2, runs)
+    made.encode(raw([(FIRST_PATH + 1, [7])]), stream=9)
+    made.encode(raw([(FIRST_PATH + 1, [9])], LOW + 0x1000), epoch=2)
+    iterations = made.iterations()
+    assert iterations[FIRST_PATH + 1] == (1 << 35) + 7 and iterations[FIRST_PATH + len(ARITIES) + 1] == 9
+    assert iterations.sum() == (1 << 35) + 16 and made.counts()[FIRST_PATH + 1] == 3
+
+
 @pytest.mark.parametrize("stop", [0, 99, LOW + 4, LOW + len(ARITIES), LOW - 1], ids=str)
 def test_stops_at_what_is_no_record(stop: int) -> None:
     made = encoder()

@@ -81,7 +81,7 @@ class StreamReplay:
         self.state = state.Stream(
             frames=np.zeros(256, state.FRAME_ROW), open_loops=np.zeros(256, np.uint32),
             iterations=np.zeros(256, np.uint64), registers=np.zeros(1024, np.uint64),
-            objects=np.zeros(256, state.OBJECT), scalars=np.array([-1, 0, 0, 0, 0], np.int64),
+            objects=np.zeros(256, state.OBJECT), scalars=np.array([-1] + [0] * (state.SCALARS - 1), np.int64),
             violations=np.zeros((len(state.VIOLATIONS), 2), np.int64),
         )
 
@@ -190,6 +190,12 @@ class Replay:
                                        used=np.zeros(1, np.int64))
         heap.rehash(self.process, larger)
         self.process = larger
+
+    def compared(self) -> tuple[int, int, int]:
+        """How many addresses, blocks and runs so far were equal to what the program recorded in place."""
+        addresses, blocks, runs = sum(stream.state.scalars[[state.ADDRESSES, state.BLOCKS, state.RUNS]]
+                                      for stream in self.streams) + np.zeros(3, np.int64)
+        return int(addresses), int(blocks), int(runs)
 
     def violations(self) -> list[Violation]:
         """Every rule that the records broke so far, stream by stream."""

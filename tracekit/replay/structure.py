@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.image import Base, BlockFlag, OpFlag, OpKind
+from tracekit.formats.image import Base, BlockFlag, OpFlag, OpKind, PathFlag
 
 Rows = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -22,7 +22,7 @@ ADDRESSED = [OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.
              OpKind.STACK_ALLOC, OpKind.STACK_FREE, OpKind.POINTER]
 """Operations that have an address."""
 
-RECORDS_ONE_WORD = [OpKind.BASE, OpKind.FRAME, OpKind.LANDING]
+RECORDS_ONE_WORD = [OpKind.BASE, OpKind.FRAME, OpKind.LANDING, OpKind.WITNESS]
 
 
 def runs(first: NDArray[Any], count: NDArray[Any]) -> NDArray[np.int64]:
@@ -48,6 +48,7 @@ def op_words(ops: Rows) -> NDArray[np.int64]:
     words += addressed & (ops["flags"] & OpFlag.DYNAMIC_SIZE != 0)
     with_value = addressed & (ops["flags"] & OpFlag.VALUE != 0)
     words += np.where(with_value, (np.minimum(ops["size"], 1 << 20) + 7) // 8, 0).astype(np.int64)
+    words += addressed & (ops["flags"] & OpFlag.WITNESS != 0)
     words += np.isin(ops["kind"], RECORDS_ONE_WORD)
     return words
 
@@ -114,7 +115,29 @@ def _check_paths(tables: Mapping[str, Rows], owner: Mapping[str, NDArray[np.uint
     block_words = before[first + blocks["ops"]] - before[first]
     after = np.concatenate([[0], np.cumsum(block_words[members])])
     words = after[ends] - after[ends - paths["blocks"]]
-    _require(bool(np.all(words == paths["words"])), "a path's words are not those of its operations")
+    run = paths["flags"] & PathFlag.RUN != 0
+    _require(bool(np.all(np.where(run, 1, words) == paths["words"])), "a path's words are not those of its operations")
+    _require(not bool(np.any(words[run])), "an operation of a run records words")
+    _check_runs(tables, members, np.repeat(run, paths["blocks"]), ends - paths["blocks"])
+
+
+def _check_runs(tables: Mapping[str, Rows], members: Rows, in_run: Bools, starts: NDArray[np.int64]) -> None:
+    """A run is one whole iteration of a loop, from its header on; `members`: the blocks of all paths."""
+    blocks, loops = tables["blocks"], tables["loops"]
+    first = np.zeros(len(members), np.bool_)
+    first[starts] = True
+    loop = blocks["loop"][members]
+    of_first = np.repeat(loop[starts], tables["paths"]["blocks"])
+    _require(not bool(np.any(in_run & ((loop == NONE) | (loop != of_first)))), "a run leaves its loop")
+    heads = blocks["flags"][members] & BlockFlag.LOOP_HEADER != 0
+    _require(not bool(np.any(in_run & (heads != first))), "a run is not one iteration of its loop")
+    chosen = in_run & first
+    headed = loops["header"][loop[chosen]] == members[chosen]
+    _require(bool(np.all(headed)), "a run does not begin at its loop's header")
+    apart = int(BlockFlag.ENTRY | BlockFlag.LANDING | BlockFlag.RETURNS | BlockFlag.TAIL_CALL)
+    calls = (blocks["call"][members] != NONE) | (blocks["continues"][members] != NONE)
+    calls |= blocks["flags"][members] & apart != 0
+    _require(not bool(np.any(in_run & calls)), "a run enters or leaves its function")
 
 
 def _check_ops(tables: Mapping[str, Rows], owner: Mapping[str, NDArray[np.uint32]]) -> None:

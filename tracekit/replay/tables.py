@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
-from tracekit.formats.image import Base, BlockFlag, CallFlag, GlobalFlag, LoopFlag, OpFlag, OpKind
-from tracekit.replay import structure
+from tracekit.formats.image import Base, BlockFlag, CallFlag, GlobalFlag, LoopFlag, OpFlag, OpKind, PathFlag
+from tracekit.replay import run_paths, structure
 from tracekit.replay.kernels import state
 from tracekit.replay.program import Program
 
@@ -21,6 +21,7 @@ CODES = {
     OpKind.COPY_TO: state.ACCESS, OpKind.SET: state.ACCESS, OpKind.CALL: state.EXTERNAL,
     OpKind.STACK_ALLOC: state.ALLOC, OpKind.STACK_FREE: state.FREE, OpKind.POINTER: state.POINTER,
     OpKind.BASE: state.REGISTER, OpKind.FRAME: state.FRAME, OpKind.LANDING: state.SKIP,
+    OpKind.WITNESS: state.NUMBER,
 }
 LOADS = (OpKind.LOAD, OpKind.COPY_FROM)
 SILENT = CallFlag.PURE | CallFlag.ALLOCATES | CallFlag.RETURNS_TWICE
@@ -41,9 +42,9 @@ def build(program: Program) -> state.Tables:
     loops["depth"][: len(program.loops)] = program.loops["depth"]
     first, image_globals = _globals_by_image(program)
     return state.Tables(
-        paths=_paths(program, blocks, functions), members=_contiguous(program.path_blocks["block"]), blocks=blocks,
-        steps=steps, terms=terms, functions=functions, loops=loops, event_words=_event_words(), image_first=first,
-        image_globals=image_globals, global_address=program.global_address,
+        paths=_paths(program, blocks, steps, functions), members=_contiguous(program.path_blocks["block"]),
+        blocks=blocks, steps=steps, terms=terms, functions=functions, loops=loops, event_words=_event_words(),
+        image_first=first, image_globals=image_globals, global_address=program.global_address,
         global_size=_contiguous(program.globals["size"]),
     )
 
@@ -100,11 +101,11 @@ def _steps(program: Program, alloc_slot: U4) -> tuple[Rows, NDArray[np.int64]]:
     steps["base"] = np.where(base == Base.REGISTER, chosen["base"], 0)
     stack = addressed & (base == Base.STACK)
     steps["base"][stack] = alloc_slot[chosen["base"][stack]]
-    alloc = kind == OpKind.STACK_ALLOC
-    steps["base"][alloc] = alloc_slot[kept][alloc]
     in_global = addressed & (base == Base.GLOBAL)
     steps["object"][in_global] = chosen["base"][in_global]
     steps["offset"][in_global] += program.global_address[chosen["base"][in_global]]
+    alloc = kind == OpKind.STACK_ALLOC
+    steps["object"][alloc] = alloc_slot[kept][alloc]
     plain = (steps["code"] == state.ACCESS) & np.isin(kind, [OpKind.LOAD, OpKind.STORE, OpKind.SET])
     plain &= (steps["flags"] == state.STEP_WORD) & (steps["terms"] == 0) & (steps["values"] == 0)
     plain &= (steps["defines"] == NONE) & (steps["size"] != 0) & (steps["offset"] == 0)
@@ -126,6 +127,7 @@ def _step_flags(ops: Rows, addressed: NDArray[np.bool_]) -> NDArray[np.uint8]:
         (state.STEP_SAME_SIZE, follows & ~dynamic),
         (state.STEP_GLOBAL, addressed & (base == Base.GLOBAL)),
         (state.STEP_STACK, addressed & (base == Base.STACK)),
+        (state.STEP_WITNESS, addressed & (ops["flags"] & OpFlag.WITNESS != 0)),
     )
     flags = np.zeros(len(ops), np.uint8)
     for flag, where in pairs:
@@ -144,6 +146,7 @@ def _blocks(program: Program, steps: Rows, before: NDArray[np.int64]) -> Rows:
     words = np.concatenate([[0], np.cumsum(structure.op_words(program.ops))])
     first = source["first_op"].astype(np.int64)
     rows["words"] = words[first + source["ops"]] - words[first]
+    rows["number"] = np.arange(len(source)) - program.functions["first_block"][source["function"]].astype(np.int64)
     flags = source["flags"] & 0xFFFF
     flags = np.where(source["loop"] == NONE, flags & ~np.uint32(BlockFlag.LOOP_HEADER), flags).astype(np.uint32)
     special = np.concatenate([[0], np.cumsum(steps["code"] != state.RECORDED)])
@@ -221,14 +224,14 @@ def _landing_words(program: Program, words: NDArray[np.int64]) -> U4:
     return found
 
 
-def _paths(program: Program, blocks: Rows, functions: Rows) -> Rows:
+def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows) -> Rows:
     paths = np.zeros(max(len(program.path_row), FIRST_PATH), state.PATH)
     paths["block"] = NONE
     numbers = np.flatnonzero(program.path_row != NONE)
     source = program.paths[program.path_row[numbers]]
     members = program.path_blocks["block"]
-    steps = (blocks["last_step"] - blocks["first_step"]).astype(np.int64)
-    room = 2 * steps + 3 * functions["depth"][blocks["function"]].astype(np.int64) + 8
+    count = (blocks["last_step"] - blocks["first_step"]).astype(np.int64)
+    room = 2 * count + 3 * functions["depth"][blocks["function"]].astype(np.int64) + 8
     is_alloc = np.concatenate([[0], np.cumsum(program.ops["kind"] == OpKind.STACK_ALLOC)])
     first_op = program.blocks["first_op"].astype(np.int64)
     allocs = is_alloc[first_op + program.blocks["ops"]] - is_alloc[first_op]
@@ -243,8 +246,11 @@ def _paths(program: Program, blocks: Rows, functions: Rows) -> Rows:
     last = members[source["first"] + source["blocks"] - 1]
     flags = blocks["flags"][paths["block"][numbers]]
     apart = int(BlockFlag.ENTRY | BlockFlag.LANDING | BlockFlag.RETURNS | BlockFlag.TAIL_CALL)
-    paths["plain"][numbers] = (source["blocks"] == 1) & (flags & state.BLOCK_PLAIN != 0) & (flags & apart == 0)
+    ordinary = source["flags"] & PathFlag.RUN == 0
+    plain = (flags & state.BLOCK_PLAIN != 0) & (flags & apart == 0)
+    paths["plain"][numbers] = plain & ordinary & (source["blocks"] == 1)
     paths["leaves"][numbers] = blocks["flags"][last] & int(BlockFlag.RETURNS | BlockFlag.TAIL_CALL) != 0
+    run_paths.describe(program, paths, numbers[~ordinary], blocks, steps)
     return paths
 
 

@@ -1,4 +1,4 @@
-"""What a trace holds, counted without deriving an event: records by id, times what each path does.
+"""What a trace holds, counted without deriving an event: records by id (runs: iterations), times what each path does.
 
 The collector counts the same way while it records; `check` compares.
 """
@@ -8,46 +8,85 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
-from tracekit.formats.image import OpKind
+from tracekit.formats.image import OpKind, PathFlag
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
+from tracekit.replay.kernels.state import LONGEST_RUN
 from tracekit.replay.program import Program
 from tracekit.replay.structure import runs
 
 LOADS = (OpKind.LOAD, OpKind.ATOMIC, OpKind.COPY_FROM)
 STORES = (OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_TO, OpKind.SET)
 
+MOST = 1 << 62
+"""Iterations of a path at most, over all streams."""
 
-def count_records(reader: TraceReader, program: Program) -> NDArray[np.int64]:
-    """How many records each id has, over all streams (int64, by id)."""
-    counts = np.zeros(len(program.arity), np.int64)
+
+class Counter:
+    """Counts records. ``records`` and ``repeats``, both int64 by id: how many, and how often they run their blocks."""
+
+    def __init__(self, program: Program) -> None:
+        self._arity = program.arity.astype(np.int64)
+        flags = np.zeros(len(program.arity), np.uint32)
+        used = program.path_row != NONE
+        flags[used] = program.paths["flags"][program.path_row[used]]
+        self._run = flags & PathFlag.RUN != 0
+        self._witness = self._run & (flags & PathFlag.WITNESS != 0)
+        self._any = bool(self._run.any())
+        self.records = np.zeros(len(program.arity), np.int64)
+        self.repeats = np.zeros(len(program.arity), np.int64)
+
+    def add(self, ids: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
+        """Count whole records. Raises TracekitError for runs that no program makes."""
+        counts = np.bincount(ids, minlength=len(self.records))
+        self.records += counts
+        self.repeats += np.where(self._run, 0, counts)
+        if not self._any:
+            return
+        chosen = np.flatnonzero(self._run[ids] & ~self._witness[ids])
+        if len(chosen):
+            after = np.cumsum(self._arity[ids])
+            iterations = words[after[chosen] - 1]
+            longest = int(iterations.max())
+            if longest > LONGEST_RUN:
+                raise TracekitError(f"The trace is damaged: a run has {longest} iterations.")
+            np.add.at(self.repeats, ids[chosen], iterations.astype(np.int64))
+            if int(self.repeats.max()) > MOST:
+                raise TracekitError("The trace is damaged: its runs have more iterations than any program makes.")
+
+
+def count_records(reader: TraceReader, program: Program) -> Counter:
+    """How many records each id has, over all streams."""
+    counter = Counter(program)
     source = RecordSource(reader, program.arity)
     for stream in source.streams():
-        for ids, _ in source.records(stream):
-            counts += np.bincount(ids, minlength=len(counts))
-    return counts
+        for ids, words in source.records(stream):
+            counter.add(ids, words)
+    return counter
 
 
-def totals(program: Program, counts: NDArray[np.int64]) -> dict[str, int]:
-    """The totals of a trace with `counts` records of each id; the names are those of the DONE frame."""
+def totals(program: Program, counter: Counter) -> dict[str, int]:
+    """The totals of a trace with the records of `counter`; the names are those of the DONE frame."""
+    counts = counter.records
     per_block = {
         "loads": np.isin(program.ops["kind"], LOADS),
         "stores": np.isin(program.ops["kind"], STORES),
     }
     used = np.flatnonzero(program.path_row != NONE)
-    paths = counts[used]
+    paths, repeats = counts[used], counter.repeats[used].astype(object)
     row = program.path_row[used]
     words = int(paths @ program.paths["words"][row].astype(np.int64))
     event_words = sum(int(counts[code]) * len(BY_CODE[code].words) for code in RECORDED)
     result = {
         "path_records": int(paths.sum()),
-        "blocks": int(paths @ program.paths["blocks"][row].astype(np.int64)),
+        "blocks": int(repeats @ program.paths["blocks"][row].astype(np.int64)),
         "words": words + event_words,
     }
     for name, chosen in per_block.items():
         library = int(counts[CODE["library_" + name.rstrip("s")]])
-        result[name] = int(paths @ _per_path(program, chosen)[row]) + library
+        result[name] = int(repeats @ _per_path(program, chosen)[row]) + library
     result["events"] = int(counts[:FIRST_PATH].sum())
     result["accesses"] = result["loads"] + result["stores"]
     result["raw_bytes"] = 8 * (result["path_records"] + result["events"] + result["words"])

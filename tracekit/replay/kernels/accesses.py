@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.frames import EXTERNAL_CALL, NO, STACK_FREE, emit, violate
+from tracekit.replay.kernels.frames import EXTERNAL_CALL, NO, STACK_FREE, compare, emit, violate
 from tracekit.replay.kernels.state import (
     ACCESS,
+    ADDRESSES,
     ALLOC,
     BAD_FREE,
+    BLOCKS,
     EXTERNAL,
     FRAME,
     FREE,
     LOOP_NOT_OPEN,
+    NUMBER,
     OBJECTS,
     OUTSIDE,
     POINTER,
@@ -26,8 +29,11 @@ from tracekit.replay.kernels.state import (
     STEP_REGISTER,
     STEP_SAME_SIZE,
     STEP_STACK,
+    STEP_WITNESS,
     STEP_WORD,
     U8,
+    WRONG_ADDRESS,
+    WRONG_BLOCK,
     Columns,
     Int,
     Stream,
@@ -39,6 +45,10 @@ LOAD, POINTER_CREATION, STACK_ALLOC = 1, 3, 6
 
 COMPACT_AT = 64
 """Ended stack objects in a frame from which on it pays to sweep them out."""
+
+
+NOWHERE, BOUNDED, ANYWHERE = range(3)
+"""What is known of the object that an address is based on: there is none, its bounds, nothing (a global variable)."""
 
 
 @inlined
@@ -62,13 +72,17 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
         elif step.flags & STEP_REGISTER:
             address += stream.registers[registers + np.int64(step.base)]
         if step.terms:
-            address += _affine(tables, stream, frame, step)
+            address += affine(tables, stream, frame, step)
         if step.flags & STEP_DYNAMIC:
             size = words[word]
             word += 1
         elif not step.flags & STEP_SAME_SIZE:
             size = step.size
         word += np.int64(step.values)
+        if step.flags & STEP_WITNESS:
+            if size != 0 or step.code > ACCESS:
+                compare(stream, ADDRESSES, WRONG_ADDRESS, address, words[word])
+            word += 1
         if step.code <= ACCESS:
             if step.flags & (STEP_GLOBAL | STEP_STACK):
                 _check_object(tables, stream, registers, step, address, size)
@@ -86,13 +100,15 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
             n = emit(out, n, POINTER_CREATION, step.subject, address, step.size)
         elif step.code == EXTERNAL:
             n = emit(out, n, EXTERNAL_CALL, step.subject, 0, 0)
+        elif step.code == NUMBER:
+            compare(stream, BLOCKS, WRONG_BLOCK, np.uint64(block.number), address)
         elif step.code == REGISTER:
             pass  # its word has set the register
     return n
 
 
 @inlined
-def _affine(tables: Tables, stream: Stream, frame: Any, step: Any) -> Int:
+def affine(tables: Tables, stream: Stream, frame: Any, step: Any) -> Int:
     """The sum of stride * iteration over the step's terms, modulo 2^64."""
     total = np.uint64(0)
     for k in range(np.int64(step.first_term), np.int64(step.first_term) + np.int64(step.terms)):
@@ -112,25 +128,28 @@ def _affine(tables: Tables, stream: Stream, frame: Any, step: Any) -> Int:
 @inlined
 def _check_object(tables: Tables, stream: Stream, registers: Int, step: Any, address: Int, size: Int) -> None:
     """Count an access that does not lie inside the object that its address is based on."""
-    if step.flags & STEP_GLOBAL:
-        start, length = tables.global_address[step.object], tables.global_size[step.object]
-        if start == 0:
-            return
-    else:
-        position = stream.registers[registers + np.int64(step.base) + 1]
-        if position == 0 or position > np.uint64(stream.scalars[OBJECTS]):
-            violate(stream, OUTSIDE)
-            return
-        item = stream.objects[position - np.uint64(1)]
-        start, length = item.address, item.size
-    if address - start > length or size > length - (address - start):
+    start, length, known = object_bounds(tables, stream, registers, step)
+    if known == NOWHERE or (known == BOUNDED and (address - start > length or size > length - (address - start))):
         violate(stream, OUTSIDE)
+
+
+@inlined
+def object_bounds(tables: Tables, stream: Stream, registers: Int, step: Any) -> Int:
+    """First byte and length of the object that a step's address is based on, and whether it is known where it is."""
+    if step.flags & STEP_GLOBAL:
+        start = tables.global_address[step.object]
+        return start, tables.global_size[step.object], ANYWHERE if start == 0 else BOUNDED
+    position = stream.registers[registers + np.int64(step.base) + 1]
+    if position == 0 or position > np.uint64(stream.scalars[OBJECTS]):
+        return np.uint64(0), np.uint64(0), NOWHERE
+    item = stream.objects[position - np.uint64(1)]
+    return item.address, item.size, BOUNDED
 
 
 @inlined
 def _begin(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address: Int, size: Int) -> Int:
     """A stack object begins. One that begins again in the same place had ended without a word."""
-    slot = np.int64(frame.register_base) + np.int64(step.base)
+    slot = np.int64(frame.register_base) + np.int64(step.object)
     position = np.int64(stream.registers[slot + 1]) - 1
     if position >= 0 and stream.objects[position].live and stream.objects[position].address == address:
         item = stream.objects[position]

@@ -35,6 +35,7 @@ from tracekit.replay.kernels.frames import (
     unwind,
     violate,
 )
+from tracekit.replay.kernels.iterations import is_done
 from tracekit.replay.kernels.recorded import THREAD_START, deliver, room_to_unwind
 from tracekit.replay.kernels.state import (
     BLOCK_EFFECTS,
@@ -60,6 +61,7 @@ from tracekit.replay.kernels.state import (
     RECORD,
     RECORDS,
     REGISTERS,
+    RUN_DONE,
     SEARCHES,
     STACK,
     TICKET,
@@ -68,6 +70,7 @@ from tracekit.replay.kernels.state import (
     U8,
     UNKNOWN_LANDING,
     WORD,
+    WRONG_ADDRESS,
     Columns,
     Int,
     Process,
@@ -160,6 +163,10 @@ def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids:
     path = tables.paths[identity]
     if word + np.int64(path.words) > len(words):
         return _give_up(stream, cursor, len(ids))
+    if path.run and is_done(tables, stream, path, out, cursor, words[word]):
+        scalars[RUN_DONE] = 0
+        _advance(cursor, 1)
+        return INPUT
     need = np.int64(path.room)
     if path.leaves and scalars[TOP] >= 0:
         need += scalars[OBJECTS] - np.int64(stream.frames[scalars[TOP]].object_base)
@@ -169,9 +176,17 @@ def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids:
     if path.allocs and scalars[OBJECTS] + np.int64(path.allocs) > len(stream.objects):
         return STACK
     status = _follow(tables, stream, out, path, words, cursor)
-    if status == INPUT:
+    if status == INPUT and path.run and _is_function(stream, tables.blocks[path.block].function):
+        scalars[RUN_DONE] += 1  # one iteration; the next ones when the kernel comes back to this record
+    elif status == INPUT:
         _advance(cursor, np.int64(path.words))
     return status
+
+
+@inlined
+def _is_function(stream: Stream, function: Int) -> Int:
+    """Whether the top frame is one of the function: not, after a path that found none."""
+    return stream.scalars[TOP] >= 0 and stream.frames[stream.scalars[TOP]].function == function
 
 
 @inlined
@@ -340,7 +355,7 @@ def _arrive(tables: Tables, stream: Stream, block: Any, words: U8, word: Int, ou
 
 @inlined
 def _damaged(stream: Stream) -> Int:
-    return stream.violations[:, 0].sum() > SEARCHES
+    return stream.violations[:WRONG_ADDRESS, 0].sum() > SEARCHES
 
 
 @kernel

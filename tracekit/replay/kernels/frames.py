@@ -55,6 +55,15 @@ def violate(stream: Stream, violation: Int) -> None:
 
 
 @inlined
+def compare(stream: Stream, counter: Int, violation: Int, derived: Int, recorded: Int) -> None:
+    """Compare what was derived with what the program recorded in place."""
+    if derived != recorded:
+        violate(stream, violation)
+    elif not stream.scalars[LOST]:
+        stream.scalars[counter] += 1
+
+
+@inlined
 def close_loops(stream: Stream, frame: Any, out: Columns, n: Int, tested: Int) -> Int:
     """End all open loops of a frame, innermost first; that of `tested` ends by its header's own test."""
     while frame.loops > 0:

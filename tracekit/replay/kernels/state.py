@@ -15,18 +15,19 @@ Int = Any
 """A number or a truth value inside a kernel; Numba infers its width."""
 
 # -- steps: what a block's operations come to ------------------------------------------------------
-RECORDED, ACCESS, REGISTER, ALLOC, FREE, FRAME, SKIP, POINTER, EXTERNAL = range(9)
-"""Codes of a step. RECORDED: a load or store at the next word, nothing more. ACCESS: any other access."""
+RECORDED, ACCESS, REGISTER, ALLOC, FREE, FRAME, SKIP, POINTER, EXTERNAL, NUMBER = range(10)
+"""Codes of a step. RECORDED: a load or store at the next word, nothing more. ACCESS: any other access.
+NUMBER: a word that says which block this is."""
 
 STEP = np.dtype(
     [
         ("size", "u8"),
         ("offset", "u8"),  # two's complement
         ("subject", "u4"),  # the instruction
-        ("base", "u4"),  # register slot for STEP_REGISTER; for ALLOC its slot
+        ("base", "u4"),  # register slot for STEP_REGISTER
         ("first_term", "u4"),
         ("defines", "u4"),  # register slot or NONE
-        ("object", "u4"),  # the global that the address must lie in (STEP_GLOBAL), else NONE
+        ("object", "u4"),  # the global that the address must lie in (STEP_GLOBAL), or the register slot of ALLOC
         ("terms", "u2"),
         ("values", "u4"),  # words of recorded values to pass over
         ("code", "u1"),
@@ -36,9 +37,10 @@ STEP = np.dtype(
     align=True,
 )
 STEP_WORD, STEP_REGISTER, STEP_DYNAMIC, STEP_LOADS_TOO = 1, 2, 4, 8
-STEP_SAME_SIZE, STEP_GLOBAL, STEP_STACK = 16, 32, 64
+STEP_SAME_SIZE, STEP_GLOBAL, STEP_STACK, STEP_WITNESS = 16, 32, 64, 128
 """Step flags: the address begins with the next word; with a register; the size is a word; a load stands before
-the store; the size is that of the step before; the address lies in a known global; in a known stack object."""
+the store; the size is that of the step before; the address lies in a known global; in a known stack object;
+its last word is the address as the program computed it."""
 
 BLOCK = np.dtype(
     [
@@ -52,6 +54,7 @@ BLOCK = np.dtype(
         ("test_of", "u4"),  # the loop whose header's test this block makes, or NONE
         ("landing_word", "u4"),  # which of its words is the frame address of a landing, or NONE
         ("words", "u4"),
+        ("number", "u4"),  # among those of its function
     ],
     align=True,
 )
@@ -70,13 +73,21 @@ PATH = np.dtype(
         ("blocks", "u4"),
         ("first", "u4"),  # row of members
         ("words", "u4"),
-        ("room", "u4"),  # events that it can cause at most, without ends of stack objects and unwinding
+        ("room", "u4"),  # events that it (of a run: one iteration) can cause at most, without ends of stack objects
+        # and unwinding
         ("allocs", "u4"),  # stack objects that it can begin
         ("leaves", "u4"),  # 1 if its last block ends the activation
         ("plain", "u4"),  # 1 if it is one block of plain accesses that neither begins, ends nor lands
+        ("run", "u4"),  # 0, or one of the below
+        ("events", "u4"),  # of a STEADY run: those of each iteration but the first
+        ("checked", "u4"),  # of a STEADY run: 1 if an address has to lie in a known object
     ],
     align=True,
 )
+ANY_RUN, STEADY, WITNESS_RUN = 1, 2, 3
+"""A run of iterations; one whose iterations all cause the same events, at addresses that move by the same distance
+each time; one that was recorded in full beside it and only says how many they were."""
+
 
 TERM = np.dtype([("stride", "u8"), ("loop", "u4"), ("register", "u4")], align=True)
 FUNCTION = np.dtype([("slots", "u4"), ("depth", "u4")], align=True)
@@ -123,9 +134,11 @@ FRAME_ROW = np.dtype(
 
 OBJECT = np.dtype([("address", "u8"), ("size", "u8"), ("op", "u4"), ("slot", "u4"), ("live", "u4")], align=True)
 
-TOP, OBJECTS, RECORDS, LOST, MAY_START = range(5)
+TOP, OBJECTS, RECORDS, LOST, MAY_START, RUN_DONE, ADDRESSES, BLOCKS, RUNS = range(9)
+SCALARS = 9
 """Scalars of a stream: index of the top frame (-1: none), stack objects, records so far, records were dropped, the
-engine lets it pass a thread_start."""
+engine lets it pass a thread_start, iterations of the next record that were replayed already, and how many addresses,
+blocks and runs were compared with what the program recorded in place, and were equal."""
 
 VIOLATIONS = (
     "a block has no activation to belong to",
@@ -139,12 +152,20 @@ VIOLATIONS = (
     "a record id names no path",
     "a signal handler's run does not begin or end properly",
     "stack memory is freed that was not allocated",
+    "a run has more iterations than any program makes",
+    "an address is not the one that the program used",
+    "a path does not run the blocks that it says",
+    "a run does not have the iterations that it says",
 )
 (NO_FRAME, NOT_OPEN, NOT_CONTINUED, NO_CALL, UNKNOWN_LANDING, BESIDE_HEADER, LOOP_NOT_OPEN, OUTSIDE, NO_PATH,
- BAD_SIGNAL, BAD_FREE) = range(len(VIOLATIONS))
+ BAD_SIGNAL, BAD_FREE, TOO_LONG, WRONG_ADDRESS, WRONG_BLOCK, WRONG_RUN) = range(len(VIOLATIONS))
+
+LONGEST_RUN = 1 << 40
+"""Iterations of one run at most (formats/SPEC.md, "Limits")."""
 
 SEARCHES = 1000
-"""After so many violations in a stream activations are no longer searched for: damage must not cost hours."""
+"""After so many violations in a stream, those of witnesses left out, activations are no longer searched for: damage
+must not cost hours."""
 
 
 class Stream(NamedTuple):
