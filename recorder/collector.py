@@ -14,13 +14,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
@@ -230,32 +231,11 @@ class Collector:
 
     def _outcome(self) -> Outcome:
         status = self._pool.status()
-        totals = self._totals()
+        made = totals(self._facts, self._encoder.counts(), self._encoder.iterations())
         return Outcome(
-            attached=bool(self._facts), accesses=totals["accesses"], unknown=self._encoder.unknown(),
-            unrecorded=status.unrecorded, images_lost=status.images_lost, waited=status.waited / 1e9, totals=totals,
+            attached=bool(self._facts), accesses=made["accesses"], unknown=self._encoder.unknown(),
+            unrecorded=status.unrecorded, images_lost=status.images_lost, waited=status.waited / 1e9, totals=made,
         )
-
-    def _totals(self) -> dict[str, int]:
-        counts = self._encoder.counts().astype(np.int64)
-        paths = counts[FIRST_PATH:]
-        words, run, blocks, loads, stores = (
-            np.concatenate([np.zeros(0, np.int64), *(getattr(facts, name).astype(np.int64) for facts in self._facts)])
-            for name in ("words", "run", "blocks", "loads", "stores")
-        )
-        repeats = np.where(run, self._encoder.iterations().astype(np.int64)[FIRST_PATH:], paths)
-        event_words = sum(int(counts[code]) * len(BY_CODE[code].words) for code in RECORDED)
-        total = {
-            "path_records": int(paths.sum()),
-            "blocks": int(repeats @ blocks),
-            "words": int(paths @ words) + event_words,
-            "loads": int(repeats @ loads) + int(counts[CODE["library_load"]]),
-            "stores": int(repeats @ stores) + int(counts[CODE["library_store"]]),
-            "events": int(counts[:FIRST_PATH].sum()),
-        }
-        total["accesses"] = total["loads"] + total["stores"]
-        total["raw_bytes"] = 8 * (total["path_records"] + total["events"] + total["words"])
-        return total
 
     def _close(self, ending: Ending, outcome: Outcome) -> None:
         """DONE and the seek table; also on a full disk, if the room that the cut made suffices."""
@@ -275,6 +255,29 @@ class Collector:
             self._failure = self._failure or error.strerror or str(error)
             self._file.cut(self._writer.bytes_written)
         self._file.close()
+
+
+def totals(images: Sequence[PathFacts], counts: NDArray[np.uint64], iterations: NDArray[np.uint64]) -> dict[str, int]:
+    """The totals of the end record, from the counts and iterations of an Encoder to which `images` were added."""
+    counts = counts.astype(np.int64)
+    paths = counts[FIRST_PATH:]
+    words, run, blocks, loads, stores = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(facts, name).astype(np.int64) for facts in images)])
+        for name in ("words", "run", "blocks", "loads", "stores")
+    )
+    repeats = np.where(run, iterations[FIRST_PATH:].astype(np.int64), paths)
+    event_words = sum(int(counts[code]) * len(BY_CODE[code].words) for code in RECORDED)
+    total = {
+        "path_records": int(paths.sum()),
+        "blocks": int(repeats @ blocks),
+        "words": int(paths @ words) + event_words,
+        "loads": int(repeats @ loads) + int(counts[CODE["library_load"]]),
+        "stores": int(repeats @ stores) + int(counts[CODE["library_store"]]),
+        "events": int(counts[:FIRST_PATH].sum()),
+    }
+    total["accesses"] = total["loads"] + total["stores"]
+    total["raw_bytes"] = 8 * (total["path_records"] + total["events"] + total["words"])
+    return total
 
 
 def collect(pool: Pool, descriptor: int, meta: Mapping[str, Any], control: int, result: int, with_sources: bool = False,
