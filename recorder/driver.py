@@ -16,7 +16,7 @@ from tracekit.recorder import commandline, toolchain, versionscript
 from tracekit.recorder.commandline import CommandLine
 
 AT = ("source", "machine")
-RECORD = ("blocks",)
+RECORD = ("paths", "blocks", "both")
 
 # The pass runs where loops and calls are still those of the source (design: "Where the pass runs").
 # What the optimiser does to them before that point is switched off: unrolling and peeling, loops
@@ -25,8 +25,8 @@ _SOURCE_OPTIONS = ("-fno-unroll-loops",)
 _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0")
 
 _HELP = """\
-Usage: tracekit cc  [--at=source|machine] [--record=blocks] <clang's options and files>
-       tracekit c++ [--at=source|machine] [--record=blocks] <clang's options and files>
+Usage: tracekit cc  [--at=source|machine] [--record=paths|blocks|both] <clang's options and files>
+       tracekit c++ [--at=source|machine] [--record=paths|blocks|both] <clang's options and files>
 
 Compiles and links with clang, instrumented for `tracekit record`. Takes the compiler's
 place in a build:  CC="tracekit cc" CXX="tracekit c++" make
@@ -34,7 +34,9 @@ place in a build:  CC="tracekit cc" CXX="tracekit c++" make
 
   --at=source      record loops and calls as the source has them (default)
   --at=machine     record what is left after all optimisation
-  --record=blocks  one record for each basic block (the only recorder so far)
+  --record=paths   one record for each path, addresses where they cannot be derived (default)
+  --record=blocks  one record for each basic block, every address in place
+  --record=both    as paths, and beside it what blocks would record: `tracekit check` compares
 
 Everything else goes to {clang}; see `{clang} --help`.
 TRACEKIT_CLANG names another clang to use.

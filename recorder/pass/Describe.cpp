@@ -42,11 +42,14 @@ static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
   bool Dynamic = Op.Flags & TK_OPFLAG_DYNAMIC_SIZE;
   R.size = Dynamic ? 0 : Op.Size;
   R.location = Op.Origin ? Sources.location(Op.Origin->getDebugLoc()) : TK_NONE;
-  R.base = R.first_term = R.defines = TK_NONE;
+  R.offset = Op.Offset;
+  R.base = Op.BaseRow;
+  R.defines = Op.Defines;
+  R.first_term = TK_NONE;
   R.kind = Op.Kind;
   R.flags = Op.Flags;
   R.type_class = Op.TypeClass;
-  R.base_kind = Op.Address ? TK_BASE_RECORDED : TK_BASE_NO_ADDRESS;
+  R.base_kind = Op.BaseKind;
   if (Op.Kind == TK_OP_STACK_ALLOC && Op.Address) {
     StringRef Variable = variableName(Op.Address);
     R.name = U.string(Variable.empty() ? Op.Address->getName() : Variable);
@@ -54,7 +57,32 @@ static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
   return R;
 }
 
-FunctionRows describe(const SegmentedFunction &S, Unit &U, SourceMap &Sources, CallSites &Calls,
+static void describePaths(const SegmentedFunction &S, const Regions &Paths, Row FirstBlock, Unit &U) {
+  for (size_t Number = 0; Number < Paths.Paths.size(); ++Number) {
+    const auto &Path = Paths.Paths[Number];
+    bool Run = Number >= Paths.firstRun();
+    uint32_t Words = Run ? 1 : 0;
+    Row First = U.PathBlocks.size();
+    for (unsigned K : Path) {
+      Words += Run ? 0 : S.Segments[K].Words;
+      U.PathBlocks.push_back({FirstBlock + K});
+    }
+    uint32_t Flags = Run ? TK_PATH_RUN | (Paths.Witnessed ? TK_PATH_WITNESS : 0) : 0;
+    U.Paths.push_back({First, uint32_t(Path.size()), Words, Flags});
+  }
+}
+
+void describeTerms(const SegmentedFunction &S, const FunctionRows &Rows, Unit &U) {
+  for (size_t K = 0; K < S.Ops.size(); ++K) {
+    tk_row_ops &R = U.Ops[Rows.FirstOp + K];
+    R.terms = S.Ops[K].Terms.size();
+    R.first_term = R.terms ? Row(U.Terms.size()) : TK_NONE;
+    for (const Term &T : S.Ops[K].Terms)
+      U.Terms.push_back({T.Stride, Rows.LoopOf.lookup(T.L), T.StrideRegister});
+  }
+}
+
+FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U, SourceMap &Sources, CallSites &Calls,
                       const TargetLibraryInfo &TLI) {
   FunctionRows Rows;
   Rows.Function = U.Functions.size();
@@ -64,9 +92,12 @@ FunctionRows describe(const SegmentedFunction &S, Unit &U, SourceMap &Sources, C
   Self.first_path = U.Paths.size();
   Self.first_block = Rows.FirstBlock;
   Self.first_op = Rows.FirstOp;
-  Self.paths = Self.blocks = S.Segments.size();
+  Self.paths = Paths.Paths.size();
+  Self.blocks = S.Segments.size();
   Self.ops = S.Ops.size();
+  Self.registers = S.Registers;
   U.Functions.push_back(Self);
+  describePaths(S, Paths, Rows.FirstBlock, U);
 
   DenseMap<const Instruction *, Row> CallOps; // a call's operation, for the block that continues it
   for (const Segment &Seg : S.Segments) {
@@ -83,8 +114,6 @@ FunctionRows describe(const SegmentedFunction &S, Unit &U, SourceMap &Sources, C
         Rows.OpsOf.try_emplace(Op.Origin, OpIndex, 0).first->second.second += 1;
     }
     Row CallOp = Seg.EndsWithCall ? Row(U.Ops.size() - 1) : TK_NONE;
-    U.Paths.push_back({Row(U.PathBlocks.size()), 1, Seg.Words, 0});
-    U.PathBlocks.push_back({Block});
     U.Blocks.push_back({Rows.Function, TK_NONE, FirstOp, Seg.Ops, Seg.Flags, CallOp, TK_NONE,
                         segmentLocation(Seg, Sources)});
   }

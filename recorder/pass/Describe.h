@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Calls.h"
-#include "Segments.h"
+#include "Regions.h"
 #include "SourceMap.h"
 
 namespace tracekit {
@@ -10,16 +10,19 @@ namespace tracekit {
 /// Where the parts of one function stand in the unit's tables.
 struct FunctionRows {
   Row Function;
-  Row FirstBlock; // segment k is block FirstBlock + k, path number k of the function
+  Row FirstBlock; // segment k is block FirstBlock + k
   Row FirstOp;
   llvm::DenseMap<const llvm::Instruction *, std::pair<Row, unsigned>> OpsOf; // first row and count
   llvm::DenseMap<const llvm::PHINode *, Row> PhiOf;                          // phis of loop headers
   llvm::DenseMap<const llvm::Loop *, Row> LoopOf;
 };
 
-/// Appends all rows of `S` but those of loops and edges, whose first rows and counts are left for later.
-FunctionRows describe(const SegmentedFunction &S, Unit &U, SourceMap &Sources, CallSites &Calls,
+/// Appends all rows of `S` but those of terms, loops and edges, whose first rows and counts are left for later.
+FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U, SourceMap &Sources, CallSites &Calls,
                       const llvm::TargetLibraryInfo &TLI);
+
+/// Appends the terms of the operations' addresses, now that the loops have rows.
+void describeTerms(const SegmentedFunction &S, const FunctionRows &Rows, Unit &U);
 
 /// The block with which a basic block begins or ends, or TK_NONE if it cannot run.
 Row firstBlock(const SegmentedFunction &S, const FunctionRows &Rows, const llvm::BasicBlock *BB);

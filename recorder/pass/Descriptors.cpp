@@ -63,6 +63,8 @@ void Descriptors::addGlobal(GlobalVariable &G) {
   U.Globals.push_back(R);
   if (G.isThreadLocal())
     return; // its address is a thread's, not the image's
+  if (G.isStrongDefinitionForLinker() && !G.hasComdat())
+    GlobalRows[&G] = Index;
   IntegerType *Int32 = Type::getInt32Ty(C);
   place(ConstantStruct::getAnon({&G, UnitPlaceholder, ConstantInt::get(Int32, Index), ConstantInt::get(Int32, 0)}),
         "tk_globals", G);

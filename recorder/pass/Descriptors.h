@@ -17,6 +17,9 @@ public:
   /// Describes every defined global variable that has a name of its own.
   void addGlobals();
 
+  /// Rows of the variables of which the image is sure to hold this definition, and to tell the address.
+  llvm::DenseMap<const llvm::Value *, Row> GlobalRows;
+
   /// Puts the finished unit into the module. Nothing can be added afterwards.
   void finish();
 

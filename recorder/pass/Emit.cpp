@@ -1,6 +1,8 @@
 // Emit.cpp: see Emit.h.
 #include "Emit.h"
 
+#include "llvm/ADT/SetVector.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
@@ -33,11 +35,16 @@ Runtime::Runtime(Module &M) {
 namespace {
 
 /// Writes one function's instrumentation.
+///
+/// What a region needs lives in registers: where its record begins, the number of the path so far, where the next
+/// word goes. Where basic blocks meet they are phis. The position is also stored whenever a record is finished, for
+/// calls and signal handlers.
 class Emitter {
 public:
-  Emitter(const SegmentedFunction &S, const Runtime &R, GlobalVariable *Ids)
-      : S(S), R(R), Ids(Ids), C(S.F->getContext()), NoSanitize(MDNode::get(C, {})),
-        Unlikely(MDBuilder(C).createBranchWeights(1, 1u << 20)), Unoptimised(S.F->hasOptNone()) {
+  Emitter(const SegmentedFunction &S, const Regions &Paths, const Runtime &R, GlobalVariable *Ids)
+      : S(S), Paths(Paths), R(R), Ids(Ids), C(S.F->getContext()), NoSanitize(MDNode::get(C, {})),
+        Unlikely(MDBuilder(C).createBranchWeights(1, 1u << 20)), Unoptimised(S.F->hasOptNone()),
+        Merges(S.Segments.size()) {
     if (DISubprogram *Function = S.F->getSubprogram())
       NoLine = DILocation::get(C, 0, 0, Function);
   }
@@ -47,17 +54,53 @@ public:
       BasicBlock &Entry = S.F->getEntryBlock();
       IRBuilder<> B(&Entry, Entry.getFirstNonPHIOrDbgOrAlloca());
       B.SetCurrentDebugLocation(DebugLoc());
-      State = B.CreateThreadLocalAddress(R.State);
+      EntryState = B.CreateThreadLocalAddress(R.State);
     }
-    for (size_t K = 0; K < S.Segments.size(); ++K)
-      segment(S.Segments[K], K);
+    std::vector<BasicBlock *> Blocks = blocksInOrder();
+    for (BasicBlock *BB : Blocks)
+      makeMerge(BB, S.OfBlock.lookup(BB).first);
+    for (BasicBlock *BB : Blocks) {
+      auto [First, Last] = S.OfBlock.lookup(BB);
+      for (unsigned K = First; K <= Last; ++K)
+        segment(K);
+    }
+    if (!Paths.Witnessed)
+      for (unsigned Number = 0; Number < Paths.Runs.size(); ++Number)
+        leaveRun(Number);
+    for (unsigned K = 0; K < Merges.size(); ++K)
+      completeMerge(K);
   }
 
 private:
-  void segment(const Segment &Seg, uint64_t Number);
-  void checkForRoom(Instruction *Begin);
+  /// Where a region stands.
+  struct Place {
+    Value *Record = nullptr; // where its id will go
+    Value *Number = nullptr; // of the path so far
+    Value *From = nullptr;   // the next word goes so many words behind
+    uint64_t Words = 0;
+  };
+  struct Merge {
+    PHINode *Record = nullptr, *Number = nullptr, *Next = nullptr;
+  };
+
+  std::vector<BasicBlock *> blocksInOrder() const;
+  void makeMerge(BasicBlock *BB, unsigned First);
+  void completeMerge(unsigned K);
+  void segment(unsigned K);
+  void begin(unsigned K);
   void write(const Operation &Op, Instruction *Begin);
-  void publish(Instruction *End, uint64_t Number);
+  void publish(IRBuilder<> &B, Value *Next);
+  void leave(unsigned K);
+  unsigned witnessedRunLeft(const BasicBlock *From, const BasicBlock *To) const;
+  void arrive(unsigned First, BasicBlock *From, Value *Position, Value *Number);
+  Value *numberAt(unsigned K, unsigned First, IRBuilder<> &B);
+  void leaveRun(unsigned Number);
+  Value *writeRun(unsigned Number, Instruction *Position, Value *Known);
+  BasicBlock *splitEdges(Instruction *Terminator, BasicBlock *Next);
+  void checkForRoom(Instruction *Begin, Value *Known);
+
+  /// The position is kept in memory only: in unoptimised code, and where control comes from outside.
+  bool isReloaded(unsigned K) const { return Unoptimised || Paths.isEntered(K); }
 
   /// Inserts before `Position`, without a source line.
   struct Builder : IRBuilder<> {
@@ -77,8 +120,11 @@ private:
   Value *slot(IRBuilder<> &B, Value *From, uint64_t Words) {
     return Words ? B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), From, Words) : From;
   }
+  Value *next(IRBuilder<> &B) { return slot(B, Here.From, Here.Words); }
+  Value *state(IRBuilder<> &B) { return Unoptimised ? EntryState : B.CreateThreadLocalAddress(R.State); }
 
   const SegmentedFunction &S;
+  const Regions &Paths;
   const Runtime &R;
   GlobalVariable *Ids;
   LLVMContext &C;
@@ -88,14 +134,50 @@ private:
   // At -O0 each value that lives across basic blocks takes a stack slot of its own: two for each segment would
   // make frames several times larger, and recursive programs overflow the stack.
   const bool Unoptimised;
-  // Of the segment at work:
-  Value *State = nullptr;
-  Value *Position = nullptr;
-  uint64_t Written = 0;
+  Value *EntryState = nullptr;
+  DenseMap<const BasicBlock *, Value *> BeforeRun; // by header: the position where it is entered
+  std::vector<Merge> Merges; // by segment: the phis with which a basic block begins
+  Place Here;                // of the segment at work
 };
 
-/// pos = state.pos; if (pos >= state.limit) { __tk_flip(); pos = state.pos; }
-void Emitter::checkForRoom(Instruction *Begin) {
+std::vector<BasicBlock *> Emitter::blocksInOrder() const {
+  std::vector<BasicBlock *> Blocks;
+  for (BasicBlock &BB : *S.F)
+    if (S.OfBlock.count(&BB))
+      Blocks.push_back(&BB);
+  return Blocks;
+}
+
+/// A basic block that control reaches inside a region goes on with what its predecessors have; one that begins a
+/// region needs the position only.
+void Emitter::makeMerge(BasicBlock *BB, unsigned First) {
+  if (isReloaded(First) || Paths.isInRun(First))
+    return;
+  IRBuilder<> B(BB, BB->begin());
+  B.SetCurrentDebugLocation(DebugLoc());
+  unsigned Edges = pred_size(BB);
+  Merge &M = Merges[First];
+  M.Next = B.CreatePHI(B.getPtrTy(), Edges, "tk.pos");
+  if (Paths.starts(First))
+    return;
+  M.Record = B.CreatePHI(B.getPtrTy(), Edges, "tk.record");
+  M.Number = B.CreatePHI(B.getInt64Ty(), Edges, "tk.path");
+}
+
+/// Nothing comes from blocks that cannot run, but a phi must name them.
+void Emitter::completeMerge(unsigned K) {
+  for (PHINode *Phi : {Merges[K].Next, Merges[K].Record, Merges[K].Number}) {
+    if (!Phi)
+      continue;
+    SmallPtrSet<BasicBlock *, 4> Named(Phi->block_begin(), Phi->block_end());
+    for (BasicBlock *Before : predecessors(Phi->getParent()))
+      if (!Named.count(Before))
+        Phi->addIncoming(PoisonValue::get(Phi->getType()), Before);
+  }
+}
+
+/// if (pos >= state.limit) { __tk_flip(); pos = state.pos; }, with the position that is `Known`, or state.pos
+void Emitter::checkForRoom(Instruction *Begin, Value *Known) {
   BasicBlock *Head = Begin->getParent();
   BasicBlock *Tail = Head->splitBasicBlock(Begin->getIterator());
   BasicBlock *Full = BasicBlock::Create(C, "tk.full", S.F);
@@ -104,9 +186,8 @@ void Emitter::checkForRoom(Instruction *Begin) {
   IRBuilder<> B(Head);
   B.SetCurrentDebugLocation(DebugLoc());
   Type *Pointer = B.getPtrTy();
-  if (!Unoptimised)
-    State = B.CreateThreadLocalAddress(R.State);
-  Value *First = ours(B.CreateLoad(Pointer, State, "tk.pos"));
+  Value *State = state(B);
+  Value *First = Known ? Known : ours(B.CreateLoad(Pointer, State, "tk.pos"));
   Value *Limit = ours(B.CreateLoad(Pointer, B.CreateStructGEP(R.StateType, State, 1), "tk.limit"));
   B.CreateCondBr(B.CreateICmpUGE(First, Limit), Full, Tail, Unlikely);
 
@@ -115,7 +196,7 @@ void Emitter::checkForRoom(Instruction *Begin) {
   if (Unoptimised) {
     B.CreateBr(Tail);
     B.SetInsertPoint(Tail, Tail->begin());
-    Position = ours(B.CreateLoad(Pointer, State, "tk.pos"));
+    Here.Record = ours(B.CreateLoad(Pointer, State, "tk.pos"));
   } else {
     Value *Second = ours(B.CreateLoad(Pointer, State, "tk.pos"));
     B.CreateBr(Tail);
@@ -123,40 +204,192 @@ void Emitter::checkForRoom(Instruction *Begin) {
     PHINode *Merged = B.CreatePHI(Pointer, 2, "tk.pos");
     Merged->addIncoming(First, Head);
     Merged->addIncoming(Second, Full);
-    Position = Merged;
+    Here.Record = Merged;
   }
-  Written = 0;
+  Here.From = Here.Record;
+  Here.Words = 1;
 }
 
 void Emitter::write(const Operation &Op, Instruction *Begin) {
   Instruction *At = !Op.At ? Begin : Op.After ? Op.At->getNextNode() : Op.At;
   Builder B(At);
-  for (Value *Word : recordedWords(Op, B))
-    ours(B.CreateAlignedStore(Word, slot(B, Position, ++Written), Align(8)));
+  for (Value *Word : recordedWords(Op, B)) {
+    ours(B.CreateAlignedStore(Word, next(B), Align(8)));
+    Here.Words += 1;
+  }
 }
 
-/// *(atomic release) pos = id; state.pos = pos + 1 + words
-void Emitter::publish(Instruction *End, uint64_t Number) {
-  Builder B(End);
-  Constant *Id = ConstantExpr::getGetElementPtr(B.getInt8Ty(), Ids, ArrayRef<Constant *>{B.getInt64(Number)});
-  StoreInst *Publish = ours(B.CreateAlignedStore(Id, Position, Align(8)));
+/// *(atomic release) record = id; state.pos = next
+void Emitter::publish(IRBuilder<> &B, Value *Next) {
+  Value *Id = B.CreateInBoundsGEP(B.getInt8Ty(), Ids, {Here.Number});
+  StoreInst *Publish = ours(B.CreateAlignedStore(Id, Here.Record, Align(8)));
   Publish->setAtomic(AtomicOrdering::Release);
-  ours(B.CreateStore(slot(B, Position, 1 + Written), State));
+  ours(B.CreateStore(Next, state(B)));
 }
 
-void Emitter::segment(const Segment &Seg, uint64_t Number) {
+/// Begins a region with segment `K`.
+void Emitter::begin(unsigned K) {
+  const Segment &Seg = S.Segments[K];
   if (Seg.Flags & TK_BLOCK_LANDING) {
     Builder B(Seg.Begin);
     call(B, R.Landing, {S.Frame});
   }
-  checkForRoom(Seg.Begin);
+  Value *Known = nullptr;
+  if (!isReloaded(K)) {
+    Builder B(Seg.Begin);
+    Known = Merges[K].Next ? Merges[K].Next : next(B);
+  }
+  checkForRoom(Seg.Begin, Known);
+  Here.Number = ConstantInt::get(Type::getInt64Ty(C), Paths.base(K));
+}
+
+void Emitter::segment(unsigned K) {
+  const Segment &Seg = S.Segments[K];
+  if (Paths.isInRun(K))
+    return;
+  if (Paths.starts(K))
+    begin(K);
+  else if (const Merge &M = Merges[K]; M.Next)
+    Here = {M.Record, M.Number, M.Next, 0};
   for (const Operation &Op : ArrayRef(S.Ops).slice(Seg.FirstOp, Seg.Ops))
     write(Op, Seg.Begin);
-  publish(Seg.End, Number);
+  bool Last = S.OfBlock.lookup(Seg.Parent).second == K;
+  if (Seg.EndsWithCall || (!Last && Paths.starts(K + 1))) {
+    Builder B(Seg.End);
+    Here.From = next(B);
+    Here.Words = 0;
+    publish(B, Here.From);
+  } else if (Last) {
+    leave(K);
+  } else if (uint64_t Increment = Paths.steps(K).front().Increment) {
+    Builder B(Seg.End);
+    Here.Number = B.CreateAdd(Here.Number, B.getInt64(Increment));
+  }
+}
+
+/// Control leaves a basic block: the record is finished where another region follows.
+void Emitter::leave(unsigned K) {
+  Instruction *End = S.Segments[K].End;
+  Builder B(End);
+  Value *Position = next(B);
+  bool Finished = Paths.steps(K).empty();
+  if (Finished)
+    publish(B, Position);
+  SmallSetVector<BasicBlock *, 4> Targets(succ_begin(End->getParent()), succ_end(End->getParent()));
+  for (BasicBlock *Next : Targets) {
+    auto Known = S.OfBlock.find(Next);
+    if (Known == S.OfBlock.end())
+      continue;
+    unsigned First = Known->second.first;
+    BasicBlock *From = End->getParent();
+    Value *At = Position;
+    if (Paths.isInRun(First))
+      BeforeRun[Next] = Position;
+    unsigned Run = witnessedRunLeft(S.Segments[K].Parent, Next);
+    if ((!Finished && Paths.starts(First)) || Run != ~0u) {
+      From = splitEdges(End, Next);
+      Instruction *Last = From->getTerminator();
+      if (!Finished) {
+        Builder OnEdge(Last);
+        publish(OnEdge, Position);
+      }
+      if (Run != ~0u) {
+        Place Before = Here;
+        At = writeRun(Run, Last, Position);
+        Here = Before;
+        From = Last->getParent();
+      }
+    }
+    arrive(First, From, At, numberAt(K, First, B));
+  }
+}
+
+/// The number of the path when it goes on from segment `K` to segment `First`.
+Value *Emitter::numberAt(unsigned K, unsigned First, IRBuilder<> &B) {
+  for (const Regions::Step &To : Paths.steps(K))
+    if (To.To == First && To.Increment)
+      return B.CreateAdd(Here.Number, B.getInt64(To.Increment));
+  return Here.Number;
+}
+
+/// Control comes to segment `First`, with which a basic block begins, from the block `From`.
+void Emitter::arrive(unsigned First, BasicBlock *From, Value *Position, Value *Number) {
+  Merge &M = Merges[First];
+  if (!M.Next)
+    return;
+  for (BasicBlock *Before : predecessors(M.Next->getParent())) {
+    if (Before != From)
+      continue;
+    M.Next->addIncoming(Position, From);
+    if (M.Record) {
+      M.Record->addIncoming(Here.Record, From);
+      M.Number->addIncoming(Number, From);
+    }
+  }
+}
+
+/// The run loop that control leaves on this edge, if its iterations have records of their own; else ~0u.
+unsigned Emitter::witnessedRunLeft(const BasicBlock *From, const BasicBlock *To) const {
+  if (Paths.Witnessed)
+    for (unsigned Number = 0; Number < Paths.Runs.size(); ++Number)
+      if (Paths.Runs[Number].Exiting == From && Paths.Runs[Number].Exit == To)
+        return Number;
+  return ~0u;
+}
+
+/// Writes the record of a run before `Position`, at the position that is `Known`; returns where the next one goes.
+Value *Emitter::writeRun(unsigned Number, Instruction *Position, Value *Known) {
+  checkForRoom(Position, Known);
+  Builder B(Position);
+  const RunLoop &Run = Paths.Runs[Number];
+  Value *Iterations = Run.Trips;
+  if (Paths.Witnessed && Run.TestsAtHeader) // all visits of the header are to be compared
+    Iterations = B.CreateAdd(Iterations, B.getInt64(1));
+  ours(B.CreateAlignedStore(Iterations, next(B), Align(8)));
+  Here.Words += 1;
+  Here.Number = B.getInt64(Paths.firstRun() + Number);
+  Value *Next = next(B);
+  publish(B, Next);
+  return Next;
+}
+
+/// Control leaves a run loop: its record is written, and where its header was visited once more a region begins.
+void Emitter::leaveRun(unsigned Number) {
+  const RunLoop &Run = Paths.Runs[Number];
+  unsigned Header = Run.Segments.front(), After = S.OfBlock.lookup(Run.Exit).first;
+  Instruction *Last = splitEdges(S.Segments[S.OfBlock.lookup(Run.Exiting).first].End, Run.Exit)->getTerminator();
+  Value *Position = writeRun(Number, Last, BeforeRun.lookup(Run.Header));
+  Builder B(Last);
+  if (Run.TestsAtHeader) {
+    Here = {Position, B.getInt64(Paths.base(Header)), Position, 1};
+    Position = next(B);
+    if (Paths.starts(After))
+      publish(B, Position);
+  }
+  arrive(After, Last->getParent(), Position, Run.TestsAtHeader ? numberAt(Header, After, B) : Here.Number);
+}
+
+/// One new block on all edges from a branch or switch to `Next`.
+BasicBlock *Emitter::splitEdges(Instruction *Terminator, BasicBlock *Next) {
+  BasicBlock *From = Terminator->getParent();
+  BasicBlock *Edge = BasicBlock::Create(C, "tk.edge", S.F, Next);
+  BranchInst::Create(Next, Edge)->setDebugLoc(Terminator->getDebugLoc());
+  Terminator->replaceSuccessorWith(Next, Edge);
+  for (PHINode &Phi : Next->phis()) {
+    int Index = Phi.getBasicBlockIndex(From);
+    if (Index < 0)
+      continue; // one of ours
+    Phi.setIncomingBlock(Index, Edge);
+    while ((Index = Phi.getBasicBlockIndex(From)) >= 0)
+      Phi.removeIncomingValue(Index, /*DeletePHIIfEmpty=*/false);
+  }
+  return Edge;
 }
 
 } // namespace
 
-void emit(const SegmentedFunction &S, const Runtime &R, GlobalVariable *Ids) { Emitter(S, R, Ids).run(); }
+void emit(const SegmentedFunction &S, const Regions &Paths, const Runtime &R, GlobalVariable *Ids) {
+  Emitter(S, Paths, R, Ids).run();
+}
 
 } // namespace tracekit

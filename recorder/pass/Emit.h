@@ -1,7 +1,7 @@
 // Emit.h: the code that writes a function's records (docs/internals.md, "Pass -> program").
 #pragma once
 
-#include "Segments.h"
+#include "Regions.h"
 
 namespace tracekit {
 
@@ -16,7 +16,7 @@ public:
   llvm::StructType *StateType;    // its first fields: pos, limit
 };
 
-/// Makes `S.F` write a record for each segment it runs; byte k of `Ids` is the id of segment k.
-void emit(const SegmentedFunction &S, const Runtime &R, llvm::GlobalVariable *Ids);
+/// Makes `S.F` write a record for each path it runs; byte k of `Ids` is the id of path k.
+void emit(const SegmentedFunction &S, const Regions &Paths, const Runtime &R, llvm::GlobalVariable *Ids);
 
 } // namespace tracekit

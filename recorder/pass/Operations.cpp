@@ -44,7 +44,7 @@ void Classifier::access(uint8_t Kind, Instruction &I, Value *Address, Type *T, u
   Op.TypeClass = typeClass(T);
   Op.Size = Size.getKnownMinValue();
   Op.Scalable = Size.isScalable();
-  Op.Address = Address;
+  Op.recordInPlace(Address);
   Op.Origin = Op.At = &I;
   Out.push_back(Op);
 }
@@ -59,7 +59,7 @@ void Classifier::bulk(uint8_t Kind, Instruction &I, Value *Address, Value *Lengt
   Op.TypeClass = TK_TYPE_AGGREGATE;
   Op.Size = Constant ? Constant->getLimitedValue() : 0;
   Op.Bytes = Constant ? nullptr : Length;
-  Op.Address = Address;
+  Op.recordInPlace(Address);
   Op.Origin = Op.At = &I;
   Out.push_back(Op);
 }
@@ -83,7 +83,7 @@ void Classifier::lanes(IntrinsicInst &I, uint8_t Kind, LaneLayout Layout, Value 
     Op.Layout = Layout;
     Op.Lane = Lane;
     Op.Size = DL.getTypeStoreSize(Vector->getElementType());
-    Op.Address = Address;
+    Op.recordInPlace(Address);
     Op.Mask = Mask;
     Op.Origin = Op.At = &I;
     Out.push_back(Op);
@@ -134,7 +134,7 @@ Operation Classifier::stackAlloc(AllocaInst &A, Instruction *At, bool After) con
   Op.Bytes = Count ? nullptr : A.getArraySize();
   Op.Flags = !Count || Element.isScalable() ? TK_OPFLAG_DYNAMIC_SIZE : 0;
   Op.TypeClass = typeClass(A.getAllocatedType());
-  Op.Address = &A;
+  Op.recordInPlace(&A);
   Op.Origin = &A;
   Op.At = At;
   Op.After = After;
@@ -155,7 +155,7 @@ void Classifier::entry(Operations &Out) const {
     Operation Op{TK_OP_STACK_ALLOC};
     Op.Size = DL.getTypeAllocSize(Parameter.getParamByValType());
     Op.TypeClass = TK_TYPE_AGGREGATE;
-    Op.Address = &Parameter;
+    Op.recordInPlace(&Parameter);
     Out.push_back(Op);
   }
 }

@@ -4,6 +4,7 @@
 #include "Unit.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -19,7 +20,16 @@ enum class LaneLayout {
   Packed,    // the enabled lanes one after another (expandload, compressstore)
 };
 
-/// One operation. It records `Address`, then its size if that is dynamic.
+/// A part of an address that grows by `Stride` (plus a register, if that is not TK_NONE) with each iteration of `L`.
+struct Term {
+  const llvm::Loop *L;
+  int64_t Stride;
+  Row StrideRegister;
+};
+
+/// One operation. It records its base if `BaseKind` is TK_BASE_RECORDED, then its size if that is dynamic.
+///
+/// Its address is base + Offset + the sum of Terms (formats/SPEC.md, "Operations").
 ///
 /// A masked access becomes one operation per lane; the size of a lane that the mask disables is recorded
 /// as 0, and readers skip accesses of no bytes.
@@ -32,13 +42,25 @@ struct Operation {
   bool Scalable = false;                // `Size` is to be multiplied by vscale
   bool After = false;                   // record after `At`, not before it
   uint64_t Size = 0;                    // bytes
-  llvm::Value *Address = nullptr;       // null: the operation records nothing
+  llvm::Value *Address = nullptr;       // null: the operation has none
+  llvm::Value *Base = nullptr;          // the word of TK_BASE_RECORDED
+  uint8_t BaseKind = TK_BASE_NO_ADDRESS;
+  Row BaseRow = TK_NONE;                // register or row of globals
+  Row Defines = TK_NONE;                // the register that keeps the word
+  int64_t Offset = 0;
+  llvm::SmallVector<Term, 1> Terms;
   llvm::Value *Bytes = nullptr;         // the dynamic size; null: `Size`
   llvm::Value *Mask = nullptr;          // of a lane
   llvm::Instruction *Origin = nullptr;  // the instruction it describes; null at a function's start
   llvm::Instruction *At = nullptr;      // where to record; null: where the block begins
 
-  unsigned words() const { return !Address ? 0 : (Flags & TK_OPFLAG_DYNAMIC_SIZE) ? 2 : 1; }
+  void recordInPlace(llvm::Value *Word) {
+    Address = Base = Word;
+    BaseKind = TK_BASE_RECORDED;
+  }
+  unsigned words() const {
+    return (BaseKind == TK_BASE_RECORDED) + ((Flags & TK_OPFLAG_DYNAMIC_SIZE) != 0) + ((Flags & TK_OPFLAG_WITNESS) != 0);
+  }
 };
 
 using Operations = llvm::SmallVector<Operation, 4>;
@@ -89,7 +111,7 @@ bool returnsTwice(const llvm::Instruction &I);
 /// Whether memory may be touched by this inline assembly or intrinsic in ways that no other operation shows.
 bool touchesUnseenMemory(const llvm::CallBase &Call);
 
-/// Words of an operation, computed at the builder's position: the address, then the dynamic size if any.
-llvm::SmallVector<llvm::Value *, 2> recordedWords(const Operation &Op, llvm::IRBuilder<> &B);
+/// Words of an operation, computed at the builder's position: base, dynamic size, witness, as far as it has them.
+llvm::SmallVector<llvm::Value *, 3> recordedWords(const Operation &Op, llvm::IRBuilder<> &B);
 
 } // namespace tracekit

@@ -3,7 +3,10 @@
 // The environment variable TRACEKIT_PASS holds options, "key=value" separated by commas:
 //   at=source   instrument where the optimisation pipeline begins, after simplification and inlining (default)
 //   at=machine  instrument at its end
-//   record=blocks  one record per block, every address in place (default)
+//   record=paths   one record per path, addresses only where they cannot be derived (default)
+//   record=blocks  one record per block, every address in place
+//   record=both    as paths, and beside it what record=blocks would record, for a reader to compare
+#include "Addresses.h"
 #include "Attributes.h"
 #include "Compat.h"
 #include "Dependences.h"
@@ -28,8 +31,11 @@ using namespace llvm;
 namespace tracekit {
 namespace {
 
+enum class Record { Paths, Blocks, Both };
+
 struct Options {
   bool AtMachine = false;
+  Record What = Record::Paths;
 };
 
 [[noreturn]] void refuse(const Twine &Message) { report_fatal_error("TRACEKIT_PASS: " + Message, false); }
@@ -43,7 +49,9 @@ Options readOptions() {
     auto [Key, Value] = Setting.split('=');
     if (Key == "at" && (Value == "source" || Value == "machine"))
       O.AtMachine = Value == "machine";
-    else if (!(Key == "record" && Value == "blocks"))
+    else if (Key == "record" && (Value == "paths" || Value == "blocks" || Value == "both"))
+      O.What = Value == "paths" ? Record::Paths : Value == "blocks" ? Record::Blocks : Record::Both;
+    else
       refuse("no such option: " + Setting);
   }
   return O;
@@ -62,14 +70,14 @@ private:
 /// One function after the other: prepared, described, instrumented.
 class Instrumenter {
 public:
-  Instrumenter(Module &M) : M(M), Sources(U), Calls(U), Out(M, U, Sources), R(M) {}
+  Instrumenter(Module &M, Options O) : M(M), O(O), Sources(U), Calls(U), Out(M, U, Sources), R(M) {}
 
-  void describeUnit(bool AtMachine) {
+  void describeUnit() {
     StringRef Producer = "LLVM " LLVM_VERSION_STRING;
     const DICompileUnit *Debug = M.debug_compile_units().empty() ? nullptr : *M.debug_compile_units_begin();
     Row Source = Debug ? Sources.source(Debug->getFile()) : Sources.source(M.getSourceFileName());
     U.Self.push_back({Source, U.string(Debug ? Debug->getProducer() : Producer), U.string(targetTriple(M)),
-                      U.string(AtMachine ? "machine" : "source")});
+                      U.string(O.AtMachine ? "machine" : "source")});
     Out.addGlobals();
     // An indirect call may reach a function through a table that stands in another file.
     for (const Function &F : M)
@@ -81,19 +89,32 @@ public:
     AllocaInst *Frame = prepare(F);
     DominatorTree DT(F);
     LoopInfo LI(DT);
+    if (!F.hasOptNone())
+      givePreheaders(DT, LI);
     Classifier Classify(F, TLI, DT);
-    SegmentedFunction S = segments(F, Frame, Classify, DT, LI);
-    FunctionRows Rows = describe(S, U, Sources, Calls, TLI);
+    SegmentedFunction S = segments(F, Frame, Classify, DT, LI, O.What == Record::Both);
+    AssumptionCache AC(F);
+    ScalarEvolution SE(F, const_cast<TargetLibraryInfo &>(TLI), AC, DT, LI);
+    std::vector<RunLoop> Runs;
+    if (O.What != Record::Blocks) {
+      deriveAddresses(S, DT, LI, SE, Out.GlobalRows);
+      if (!F.hasOptNone())
+        Runs = findRuns(S, LI, SE);
+    }
+    if (O.What == Record::Both)
+      addWitnesses(S);
+    countWords(S);
+    Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
+    FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI);
     if (!LI.empty()) {
-      AssumptionCache AC(F);
-      ScalarEvolution SE(F, const_cast<TargetLibraryInfo &>(TLI), AC, DT, LI);
       describeLoops(S, Rows, LI, SE, U, Sources);
       describeUpdates(S, Rows, LI, SE, U);
       describeDependences(S, Rows, LI, PostDominatorTree(F), U);
     } else {
       noLoops(Rows);
     }
-    emit(S, R, Out.addFunction(F, Rows.Function, S.Segments.size()));
+    describeTerms(S, Rows, U);
+    emit(S, Paths, R, Out.addFunction(F, Rows.Function, Paths.Paths.size()));
   }
 
   void finish() { Out.finish(); }
@@ -105,6 +126,7 @@ private:
   }
 
   Module &M;
+  Options O;
   Unit U;
   SourceMap Sources;
   CallSites Calls;
@@ -127,8 +149,8 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
     else if (F.isDeclaration() && !F.isIntrinsic()) // at -O0 nobody has looked at the library's functions
       inferNonMandatoryLibFuncAttrs(F, Library(F));
   }
-  Instrumenter I(M);
-  I.describeUnit(O.AtMachine);
+  Instrumenter I(M, O);
+  I.describeUnit();
   for (Function *F : Chosen)
     I.instrument(*F, Library(*F));
   I.finish();

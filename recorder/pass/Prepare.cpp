@@ -3,6 +3,7 @@
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
 
 using namespace llvm;
@@ -55,6 +56,12 @@ static void hoistStaticAllocas(Function &F) {
       Late.push_back(A);
   for (AllocaInst *A : Late)
     A->moveBefore(&*Top);
+}
+
+void givePreheaders(DominatorTree &DT, LoopInfo &LI) {
+  for (Loop *L : LI.getLoopsInPreorder())
+    if (!L->getLoopPreheader())
+      InsertPreheaderForLoop(L, &DT, &LI, /*MSSAU=*/nullptr, /*PreserveLCSSA=*/false);
 }
 
 static bool controlMayLand(const Function &F) {

@@ -7,15 +7,13 @@ using namespace llvm;
 
 namespace tracekit {
 
-/// A longer segment is cut, so that the check at its start can promise room (TK_SLACK) for its record.
-static constexpr unsigned MaxWords = 500;
-
 namespace {
 
 class Cutter {
 public:
-  Cutter(SegmentedFunction &Out, const Classifier &Classify, const DominatorTree &DT, const LoopInfo &LI)
-      : Out(Out), Classify(Classify), DT(DT), LI(LI) {}
+  Cutter(SegmentedFunction &Out, const Classifier &Classify, const DominatorTree &DT, const LoopInfo &LI,
+         bool Witnessed)
+      : Out(Out), Classify(Classify), DT(DT), LI(LI), Limit(Witnessed ? MaxWords / 2 - 1 : MaxWords) {}
 
   void run() {
     for (BasicBlock &BB : *Out.F)
@@ -35,6 +33,7 @@ private:
   const Classifier &Classify;
   const DominatorTree &DT;
   const LoopInfo &LI;
+  const unsigned Limit; // words of a segment; a witness is at most one more for each
 };
 
 void Cutter::add(const Operation &Op) {
@@ -51,7 +50,7 @@ void Cutter::open(Instruction &Begin, Instruction *Continues, uint32_t Flags) {
   Out.Segments.push_back(S);
   if (Flags & TK_BLOCK_LANDING) {
     Operation Landing{TK_OP_LANDING};
-    Landing.Address = Out.Frame;
+    Landing.recordInPlace(Out.Frame);
     Landing.Origin = &Begin;
     add(Landing);
   }
@@ -81,7 +80,7 @@ void Cutter::openFirst(BasicBlock &BB, Instruction &Begin) {
     return;
   if (Out.Frame) {
     Operation Frame{TK_OP_FRAME};
-    Frame.Address = Out.Frame;
+    Frame.recordInPlace(Out.Frame);
     add(Frame);
   }
   Operations Objects;
@@ -90,7 +89,7 @@ void Cutter::openFirst(BasicBlock &BB, Instruction &Begin) {
     if (auto *A = dyn_cast<AllocaInst>(&I); A && A->isStaticAlloca() && A != Out.Frame)
       Objects.push_back(Classify.stackAlloc(*A, nullptr, false));
   for (const Operation &Op : Objects) {
-    if (Out.Segments.back().Words + Op.words() > MaxWords) { // what follows is recorded where the block begins, too
+    if (Out.Segments.back().Words + Op.words() > Limit) { // what follows is recorded where the block begins, too
       close(Begin, false);
       open(Begin, nullptr, 0);
     }
@@ -127,7 +126,7 @@ void Cutter::cut(BasicBlock &BB) {
     Ops.clear();
     Classify.classify(I, Ops);
     for (const Operation &Op : Ops) {
-      if (Out.Segments.back().Words + Op.words() > MaxWords) {
+      if (Out.Segments.back().Words + Op.words() > Limit) {
         Instruction &Here = Op.After ? *I.getNextNode() : I;
         close(Here, false);
         open(Here, nullptr, 0);
@@ -155,11 +154,11 @@ void Cutter::cut(BasicBlock &BB) {
 } // namespace
 
 SegmentedFunction segments(Function &F, AllocaInst *Frame, const Classifier &Operations, const DominatorTree &DT,
-                           const LoopInfo &LI) {
+                           const LoopInfo &LI, bool Witnessed) {
   SegmentedFunction Out;
   Out.F = &F;
   Out.Frame = Frame;
-  Cutter(Out, Operations, DT, LI).run();
+  Cutter(Out, Operations, DT, LI, Witnessed).run();
   return Out;
 }
 

@@ -10,6 +10,9 @@
 
 namespace tracekit {
 
+/// What would record more words is cut, so that the check at its start can promise room (TK_SLACK) for its record.
+constexpr unsigned MaxWords = 500;
+
 /// A block as the image knows it: the instructions from Begin on, published just before End.
 struct Segment {
   llvm::BasicBlock *Parent;
@@ -28,6 +31,7 @@ struct SegmentedFunction {
   llvm::AllocaInst *Frame = nullptr; // names the activation, where control may land in it; else null
   std::vector<Segment> Segments;
   std::vector<Operation> Ops;
+  unsigned Registers = 0; // that an activation has
   /// First and last segment of a basic block; basic blocks that cannot run have none.
   llvm::DenseMap<const llvm::BasicBlock *, std::pair<unsigned, unsigned>> OfBlock;
 };
@@ -37,8 +41,17 @@ struct SegmentedFunction {
 /// of a function in which control may land, and returns it (else null).
 llvm::AllocaInst *prepare(llvm::Function &F);
 
-/// `Frame` is what prepare() returned.
+/// Gives each loop, where it can be, a block through which alone it is entered: for what is recorded once before it.
+void givePreheaders(llvm::DominatorTree &DT, llvm::LoopInfo &LI);
+
+/// `Frame` is what prepare() returned. With `Witnessed` there is room for witnesses in each segment.
 SegmentedFunction segments(llvm::Function &F, llvm::AllocaInst *Frame, const Classifier &Operations,
-                           const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
+                           const llvm::DominatorTree &DT, const llvm::LoopInfo &LI, bool Witnessed);
+
+/// Makes each block record its number, and each operation its address in place, whatever else they record.
+void addWitnesses(SegmentedFunction &S);
+
+/// Fills in how many words each segment records.
+void countWords(SegmentedFunction &S);
 
 } // namespace tracekit

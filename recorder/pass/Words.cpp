@@ -34,13 +34,17 @@ static Value *dynamicSize(const Operation &Op, IRBuilder<> &B) {
   return Op.Scalable ? B.CreateMul(B.CreateIntrinsic(Intrinsic::vscale, {Word}, {}), Size) : Size;
 }
 
-SmallVector<Value *, 2> recordedWords(const Operation &Op, IRBuilder<> &B) {
-  SmallVector<Value *, 2> Words;
-  if (!Op.Address)
-    return Words;
-  Words.push_back(Op.Mask ? laneAddress(Op, B) : B.CreatePtrToInt(Op.Address, B.getInt64Ty()));
+SmallVector<Value *, 3> recordedWords(const Operation &Op, IRBuilder<> &B) {
+  SmallVector<Value *, 3> Words;
+  auto AsWord = [&](Value *V) {
+    return V->getType()->isPointerTy() ? B.CreatePtrToInt(V, B.getInt64Ty()) : B.CreateSExtOrTrunc(V, B.getInt64Ty());
+  };
+  if (Op.BaseKind == TK_BASE_RECORDED)
+    Words.push_back(Op.Mask ? laneAddress(Op, B) : AsWord(Op.Base));
   if (Op.Flags & TK_OPFLAG_DYNAMIC_SIZE)
     Words.push_back(dynamicSize(Op, B));
+  if (Op.Flags & TK_OPFLAG_WITNESS)
+    Words.push_back(Op.Mask ? laneAddress(Op, B) : AsWord(Op.Address));
   return Words;
 }
 

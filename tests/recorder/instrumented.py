@@ -27,7 +27,8 @@ def toolchain() -> tuple[str, str]:
     return clang.path, pass_plugin(clang)
 
 
-def clang(arguments: Sequence[object], *, instrument: bool = True, cxx: bool = False, options: str = "") -> None:
+def clang(arguments: Sequence[object], *, instrument: bool = True, cxx: bool = False,
+          options: str = "record=blocks") -> None:
     """Run the compiler, with the pass loaded unless told otherwise."""
     path, plugin = toolchain()
     command = [path, *(["--driver-mode=g++"] if cxx else []), "-w", *map(str, arguments)]
@@ -93,7 +94,7 @@ class Tables:
         return 0 if location == NO_ROW else self["locations"][location]["line"]
 
 
-def compile_unit(tmp_path: Path, source: str, *flags: str, suffix: str = ".c", options: str = "") -> Tables:
+def compile_unit(tmp_path: Path, source: str, *flags: str, suffix: str = ".c", options: str = "record=blocks") -> Tables:
     """The unit of a snippet; the snippet's first line is line 1."""
     file = tmp_path / ("snippet" + suffix)
     file.write_text(source)
@@ -192,7 +193,7 @@ def _read(dump: _Dump) -> tuple[list[Record], dict[str, int]]:
     return records, addresses
 
 
-def build(tmp_path: Path, sources: Sequence[Path], *flags: str, options: str = "") -> Path:
+def build(tmp_path: Path, sources: Sequence[Path], *flags: str, options: str = "record=blocks") -> Path:
     """An instrumented program, with the harness for a runtime."""
     cxx = any(source.suffix == ".cpp" for source in sources)
     harness = tmp_path / "harness.o"
@@ -211,7 +212,7 @@ def run(program: Path, *arguments: str) -> Run:
     return Run(done.stdout, done.returncode, records, addresses)
 
 
-def build_and_run(tmp_path: Path, source: str, *flags: str, suffix: str = ".c", options: str = "") -> Run:
+def build_and_run(tmp_path: Path, source: str, *flags: str, suffix: str = ".c", options: str = "record=blocks") -> Run:
     file = tmp_path / ("program" + suffix)
     file.write_text(source)
     return run(build(tmp_path, [file], *flags, options=options))

@@ -78,7 +78,7 @@ def test_at_machine_the_optimiser_is_left_alone() -> None:
         *("-O2", "-g", "-c", "a.c", "--start-no-unused-arguments", "-fpass-plugin=/cache/pass.so"),
         "--end-no-unused-arguments",
     ]
-    assert settings == "at=machine,record=blocks"
+    assert settings == "at=machine,record=paths"
 
 
 @pytestmark_built
@@ -117,7 +117,7 @@ def test_recursion_may_become_a_loop_where_that_is_asked_for() -> None:
 
 
 @pytestmark_built
-@pytest.mark.parametrize("word", ["--at=nowhere", "--at", "--record=paths"])
+@pytest.mark.parametrize("word", ["--at=nowhere", "--at", "--record=regions"])
 def test_wrong_values_of_our_options(word: str) -> None:
     with pytest.raises(TracekitError, match="takes one of"):
         driver.command("cc", [word, "-c", "a.c"])

@@ -285,7 +285,7 @@ void g(double x, void *y, v4 z, int n) { d = x; p = y; v = z; bits.b = n; flag =
 
 
 def test_the_unit_row(tmp_path: Path) -> None:
-    (unit,) = compile_unit(tmp_path, "int x;", options="at=machine")["unit"]
+    (unit,) = compile_unit(tmp_path, "int x;", options="record=blocks,at=machine")["unit"]
     assert unit["at"] == "machine" and "clang" in unit["producer"] and unit["target"]
     (unit,) = compile_unit(tmp_path, "int x;")["unit"]
     assert unit["at"] == "source"
@@ -293,7 +293,7 @@ def test_the_unit_row(tmp_path: Path) -> None:
 
 def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="TRACEKIT_PASS: no such option: at=dusk"):
-        compile_unit(tmp_path, "int x;", options="at=dusk")
+        compile_unit(tmp_path, "int x;", options="record=blocks,at=dusk")
 
 
 @LEVELS

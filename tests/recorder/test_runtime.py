@@ -129,7 +129,7 @@ def test_threads_have_streams_of_their_own_and_tell_of_each_other(tmp_path: Path
             for (long i = 0; i < 4; i++) pthread_create(&threads[i], 0, run, (void *)(1000 + i));
             for (long i = 0; i < 4; i++) pthread_join(threads[i], 0);
             return 0;
-        }""", "-pthread")
+        }""", "-pthread", "--record=blocks")
     assert record(tmp_path, app).returncode == 0
     trace = tmp_path / "trace.zst"
     created = [found.words[1] for found in events(trace, "thread_create")]

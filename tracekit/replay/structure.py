@@ -117,7 +117,8 @@ def _check_paths(tables: Mapping[str, Rows], owner: Mapping[str, NDArray[np.uint
     words = after[ends] - after[ends - paths["blocks"]]
     run = paths["flags"] & PathFlag.RUN != 0
     _require(bool(np.all(np.where(run, 1, words) == paths["words"])), "a path's words are not those of its operations")
-    _require(not bool(np.any(words[run])), "an operation of a run records words")
+    alone = run & (paths["flags"] & PathFlag.WITNESS == 0)
+    _require(not bool(np.any(words[alone])), "an operation of a run records words")
     _check_runs(tables, members, np.repeat(run, paths["blocks"]), ends - paths["blocks"])
 
 

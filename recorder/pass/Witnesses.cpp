@@ -1,0 +1,41 @@
+// Witnesses.cpp: what --record=both records beside: each block its number, each operation its address in place.
+#include "Segments.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+static bool isWitnessed(const Operation &Op) {
+  return Op.Address && (Op.Kind <= TK_OP_SET || Op.Kind == TK_OP_STACK_ALLOC || Op.Kind == TK_OP_STACK_FREE);
+}
+
+void addWitnesses(SegmentedFunction &S) {
+  std::vector<Operation> All;
+  for (unsigned Number = 0; Number < S.Segments.size(); ++Number) {
+    Segment &Seg = S.Segments[Number];
+    unsigned First = All.size();
+    Operation Block{TK_OP_WITNESS};
+    Block.recordInPlace(ConstantInt::get(Type::getInt64Ty(S.F->getContext()), Number));
+    auto Begin = S.Ops.begin() + Seg.FirstOp, End = Begin + Seg.Ops;
+    auto Rest = Begin != End && Begin->Kind == TK_OP_LANDING ? Begin + 1 : Begin; // landings stand first
+    All.insert(All.end(), Begin, Rest);
+    All.push_back(Block);
+    All.insert(All.end(), Rest, End);
+    for (unsigned K = First; K < All.size(); ++K)
+      if (isWitnessed(All[K]))
+        All[K].Flags |= TK_OPFLAG_WITNESS;
+    Seg.FirstOp = First;
+    Seg.Ops = All.size() - First;
+  }
+  S.Ops = std::move(All);
+}
+
+void countWords(SegmentedFunction &S) {
+  for (Segment &Seg : S.Segments) {
+    Seg.Words = 0;
+    for (unsigned K = Seg.FirstOp; K < Seg.FirstOp + Seg.Ops; ++K)
+      Seg.Words += S.Ops[K].words();
+  }
+}
+
+} // namespace tracekit
