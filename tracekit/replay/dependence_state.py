@@ -18,7 +18,7 @@ from tracekit.replay.kernels.contexts import Contexts, Stream
 from tracekit.replay.kernels.engine import Engine
 from tracekit.replay.kernels.hashmap import grown, hash_map
 from tracekit.replay.kernels.objects import Objects
-from tracekit.replay.kernels.shadow import CACHED_PAGES
+from tracekit.replay.kernels.shadow import CACHED_PAGES, NOT_CACHED
 from tracekit.replay.program import Program
 from tracekit.replay.shadow import empty_shadow, grow_shadow, lengthened
 
@@ -93,7 +93,7 @@ def empty_stream(number: int, capacity: int) -> Stream:
         levels=np.zeros(capacity, ctx.LEVEL),
         runs=np.zeros(capacity, ctx.RUN),
         open=np.zeros(capacity, np.int32),
-        pages=np.full(2 * CACHED_PAGES, -1, np.int64),
+        pages=np.full(2 * CACHED_PAGES, NOT_CACHED, np.int64),
     )
 
 

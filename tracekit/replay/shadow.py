@@ -22,13 +22,12 @@ def lengthened(rows: NDArray[Any]) -> NDArray[Any]:
 def empty_shadow(pages: int = 1024) -> Shadow:
     """A shadow without history, with room for `pages` pages before it first grows."""
     control = np.zeros(kernel.CONTROL, np.int64)
-    control[kernel.SLOTS] = 8  # block 0 and entry 0 stand for "none"
+    control[kernel.SLOTS] = 8  # slot 0 and entry 0 stand for "none"
     control[kernel.READERS] = 1
     return Shadow(
         page_index=hash_map(pages),
         pages=np.zeros(pages, kernel.PAGE),
-        lines=np.zeros(pages * kernel.LINES, np.int32),
-        slots=np.zeros(max(pages * 64, 128), kernel.SLOT),
+        slots=np.zeros(8 + pages * (kernel.WORDS + 64), kernel.SLOT),
         readers=np.zeros(max(pages * 16, 8), kernel.READER),
         control=control,
     )
@@ -37,8 +36,7 @@ def empty_shadow(pages: int = 1024) -> Shadow:
 def grow_shadow(shadow: Shadow, status: int) -> Shadow:
     """The same shadow with twice the room of what a kernel's `status` says is used up."""
     if status == kernel.NO_PAGES:
-        return shadow._replace(page_index=grown(shadow.page_index), pages=lengthened(shadow.pages),
-                               lines=lengthened(shadow.lines))
+        return shadow._replace(page_index=grown(shadow.page_index), pages=lengthened(shadow.pages))
     if status == kernel.NO_SLOTS:
         return shadow._replace(slots=lengthened(shadow.slots))
     if status == kernel.NO_READERS:
@@ -48,10 +46,9 @@ def grow_shadow(shadow: Shadow, status: int) -> Shadow:
 
 def shadow_bytes(shadow: Shadow) -> int:
     """Bytes that pages, slots and reader entries take, the recycled ones included."""
-    page = kernel.PAGE.itemsize + kernel.LINES * shadow.lines.itemsize
     return int(
         shadow.page_index.cells.nbytes
-        + page * shadow.control[kernel.PAGES]
+        + kernel.PAGE.itemsize * shadow.control[kernel.PAGES]
         + kernel.SLOT.itemsize * shadow.control[kernel.SLOTS]
         + kernel.READER.itemsize * shadow.control[kernel.READERS]
     )

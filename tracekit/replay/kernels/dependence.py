@@ -119,25 +119,27 @@ def _access(engine: Any, stream: Any, is_store: Any, instruction: Any, address: 
         control[ctx.ACCESSES] += 1
     end = address + size
     while place < end:
-        row = shd.page_row(shadow, stream.pages, control[ctx.STREAM], place >> shd.PAGE_BITS)
-        if row < 0:
-            return _pause(control, place, SHADOW + shd.NO_PAGES)
-        first = place & 63
-        last = min(np.int64(64), first + (end - place))
-        entry = shd.line_for(shadow, row * shd.LINES + ((place >> 6) & (shd.LINES - 1)), first, last)
-        if entry < 0:
-            return _pause(control, place, SHADOW - entry)
-        shift = entry & 3
-        block = entry >> 2 << 3
-        line = place - first
+        page = shd.page_slots(shadow, stream.pages, control[ctx.STREAM], place >> shd.PAGE_BITS)
+        if page < 0:
+            return _pause(control, place, SHADOW - page)
+        word = page + ((place >> 3) & (shd.WORDS - 1))
+        first = place & 7
+        last = min(np.int64(8), first + (end - place))
+        parts = shd.granules(shadow, word, first, last)
+        if parts < 0:
+            return _pause(control, place, SHADOW - parts)
+        shift = parts & 3
+        block = parts >> 2
         for slot in range(block + (first >> shift), block + (last >> shift)):
             status = _granule(engine, stream, is_store, slot, access, address)
             if status == OK and not is_store and known.updates == 0:
                 if not add_reader(shadow, stream, engine.accesses, slot, access):
                     status = SHADOW + shd.NO_READERS
             if status != OK:
-                return _pause(control, line + ((slot - block) << shift), status)
-        place = line + last
+                return _pause(control, place - first + ((slot - block) << shift), status)
+        if is_store and shift < 3 and last - first == 8:
+            shd.join(shadow.slots, shadow.control, word)
+        place += last - first
     if known.updates != 0 and size > 0:
         if is_store:
             cut_pending(engine.pending, engine.control, False, control[ctx.STREAM], address, end)

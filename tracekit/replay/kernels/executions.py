@@ -72,16 +72,16 @@ def end_execution(engine: Engine, stream: Stream) -> int:
         pending = engine.pending[row]
         while pending.start < pending.end:
             place = pending.start
-            page = shd.page_row(shadow, stream.pages, control[ctx.STREAM], place >> shd.PAGE_BITS)
+            page = shd.page_slots(shadow, stream.pages, control[ctx.STREAM], place >> shd.PAGE_BITS)
             if page < 0:
-                return SHADOW + shd.NO_PAGES
-            first = place & 63
-            last = min(np.int64(64), first + (pending.end - place))
-            entry = shd.line_for(shadow, page * shd.LINES + ((place >> 6) & (shd.LINES - 1)), first, last)
-            if entry < 0:
-                return int(SHADOW - entry)
-            shift = entry & 3
-            block = entry >> 2 << 3
+                return int(SHADOW - page)
+            first = place & 7
+            last = min(np.int64(8), first + (pending.end - place))
+            parts = shd.granules(shadow, page + ((place >> 3) & (shd.WORDS - 1)), first, last)
+            if parts < 0:
+                return int(SHADOW - parts)
+            shift = parts & 3
+            block = parts >> 2
             for slot in range(block + (first >> shift), block + (last >> shift)):
                 if not add_reader(shadow, stream, engine.accesses, slot, pending.access):
                     return SHADOW + shd.NO_READERS
@@ -135,7 +135,7 @@ def change_objects(engine: Engine, kind: Int, subject: Int, start: Int, size: In
     if 2 * engine.control[PENDINGS] + 1 > engine.pending.size:
         return NO_PENDING
     shadow = engine.shadow
-    status = shd.clear_range(shadow.page_index.cells, shadow.page_index.used, shadow.pages, shadow.lines, shadow.slots,
+    status = shd.clear_range(shadow.page_index.cells, shadow.page_index.used, shadow.pages, shadow.slots,
                              shadow.readers, shadow.control, start, start + size)
     if status != OK:
         return int(SHADOW + status)

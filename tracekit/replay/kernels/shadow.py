@@ -1,9 +1,10 @@
 """Shadow memory: for each byte of each stream, its last store and the loads since, word by word while it can.
 
-A *line* is 64 aligned bytes. It is divided into *granules* of 8, 4, 2 or 1 bytes; all bytes of a granule
-share one *slot*. A line begins with the coarsest granules that the first access allows and is refined
-when a later one splits a granule; it is empty again when all of it is freed. A page is 4096 bytes of one
-stream; pages are found through a hash map and a direct-mapped cache, and stay.
+A page is 4096 bytes of one stream: one *slot* for each of its 512 aligned words. Pages are found through a hash
+map and a direct-mapped cache, and stay. A word that an access splits is divided into *granules* of 4, 2 or 1
+bytes, each with a slot in a block elsewhere; all bytes of a granule share one history. The word is whole again
+when a store covers it or all of it is freed. Words are divided one by one, for in the records of a program a
+byte-sized tag stands beside words that are never read but whole (in lua and sqlite3 every line of 64 bytes).
 """
 
 from __future__ import annotations
@@ -17,18 +18,25 @@ from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.kernels.hashmap import HashMap, Int, find, is_full, put
 
 PAGE_BITS = 12
-LINES = 64  # lines of a page
+WORDS = 512  # of a page
 CACHED_PAGES = 256
+NOT_CACHED = 1 << 62  # in the cache: the number of no page
 
-PAGE = np.dtype([("number", "<i8"), ("stream", "<i4"), ("next", "<i4")])  # next: the same page in another stream, or -1
-SLOT = np.dtype([
-    ("store", "<i4"),  # access id of the last store plus 1; 0: none
-    ("readers", "<i4"),  # first reader entry, 0: none; entry 0 is not used
-    ("stamp", "<i8"),  # clock of the last store; in a free block, the next free block
+PAGE = np.dtype([
+    ("number", "<i8"), ("stream", "<i4"),
+    ("next", "<i4"),  # the same page in another stream, or -1
+    ("slots", "<i8"),  # first of its slots
 ])
+# Row numbers are unsigned, so that Numba does not look for negative indices where they are used as such.
+SLOT = np.dtype([
+    ("store", "<u4"),  # access id of the last store plus 1; 0: none; of a divided word: SPLIT + log2 of its granules
+    ("readers", "<u4"),  # first reader entry, 0: none; entry 0 is not used
+    ("stamp", "<i8"),  # clock of the last store; of a divided word, its block; in a free block, the next free block
+])
+SPLIT = 1 << 31
 READER = np.dtype([
-    ("access", "<i4"),  # access id of the load
-    ("next", "<i4"),
+    ("access", "<u4"),  # access id of the load
+    ("next", "<u4"),
     ("earliest", "<i8"),  # clocks of its first and last execution in one present interval
     ("latest", "<i8"),
     ("length", "<i4"),  # in the first entry of a list: entries in the list
@@ -38,16 +46,15 @@ FIRST_LIMIT = 8
 
 # Elements of Shadow.control
 PAGES, SLOTS, READERS, FREE_READERS, FIRST_FREE_READER, FIRST_FREE_BLOCK = range(6)
-CONTROL = FIRST_FREE_BLOCK + 4  # one list of free blocks for each granularity
+CONTROL = FIRST_FREE_BLOCK + 3  # one list of free blocks for each size of granules
 
 
 class Shadow(NamedTuple):
-    """The shadow of all streams. ``lines`` holds, per page and line, (first slot / 8) * 4 + shift, or 0."""
+    """The shadow of all streams."""
 
     page_index: HashMap  # page number -> first row of pages
     pages: NDArray[Any]  # PAGE
-    lines: NDArray[np.int32]
-    slots: NDArray[Any]  # SLOT; the first eight are not used
+    slots: NDArray[Any]  # SLOT, of words and of granules; the first eight are not used
     readers: NDArray[Any]  # READER
     control: NDArray[np.int64]
 
@@ -57,46 +64,51 @@ OK, NO_PAGES, NO_SLOTS, NO_READERS = range(4)
 
 
 @inlined
-def page_row(shadow: Any, cache: Any, stream: Any, number: Any) -> Any:
-    """The row of page `number` of `stream`, made if it is new; -1 if there is no room for it."""
+def page_slots(shadow: Any, cache: Any, stream: Any, number: Any) -> Any:
+    """The first slot of page `number` of `stream`, made if it is new; minus the status if there is no room for it."""
     way = (number & (CACHED_PAGES - 1)) * 2
-    if cache[way] == number and cache[way + 1] >= 0:
+    if cache[way] == number:
         return cache[way + 1]
-    row = find_page(shadow.page_index.cells, shadow.page_index.used, shadow.pages, shadow.control, stream, number)
-    if row >= 0:
+    first = find_page(shadow.page_index.cells, shadow.page_index.used, shadow.pages, shadow.slots, shadow.control,
+                      stream, number)
+    if first >= 0:
         cache[way] = number
-        cache[way + 1] = row
-    return row
+        cache[way + 1] = first
+    return first
 
 
 @kernel
-def find_page(cells: Any, used: Any, pages: Any, control: Any, stream: Int, number: Int) -> int:
-    """Find or make a page; -1 if there is no room."""
+def find_page(cells: Any, used: Any, pages: Any, slots: Any, control: Any, stream: Int, number: Int) -> int:
+    """Find or make a page: its first slot, or minus the status if there is no room."""
     index = HashMap(cells, used)
     first = find(index, number)
     row = first
     while row >= 0:
         if pages[row].stream == stream:
-            return int(row)
+            return int(pages[row].slots)
         row = pages[row].next
     if control[PAGES] == pages.size or (first < 0 and is_full(index)):
-        return -1
+        return -NO_PAGES
+    if control[SLOTS] + WORDS > slots.size:
+        return -NO_SLOTS
     row = control[PAGES]
     control[PAGES] += 1
     pages[row].number = number
     pages[row].stream = stream
+    pages[row].slots = control[SLOTS]
+    control[SLOTS] += WORDS
     if first < 0:
         pages[row].next = -1
         put(index, number, row)
     else:
         pages[row].next = pages[first].next
         pages[first].next = row
-    return int(row)
+    return int(pages[row].slots)
 
 
 @inlined
 def shift_for(first: Any, last: Any) -> Any:
-    """log2 of the coarsest granule that does not straddle the offsets `first` and `last` of a line."""
+    """log2 of the coarsest granule that does not straddle the offsets `first` and `last` of a word."""
     either = first | last
     if either & 7 == 0:
         return 3
@@ -109,8 +121,8 @@ def shift_for(first: Any, last: Any) -> Any:
 
 @inlined
 def take_block(slots: Any, control: Any, shift: Any) -> Any:
-    """The first slot of an empty block for one line, or -1 if there is no room."""
-    size = 64 >> shift
+    """The first slot of an empty block for the granules of one word, or -1 if there is no room."""
+    size = 8 >> shift
     block = control[FIRST_FREE_BLOCK + shift]
     if block != 0:
         control[FIRST_FREE_BLOCK + shift] = slots[block].stamp
@@ -147,43 +159,38 @@ def give_reader(readers: Any, control: Any, entry: Any) -> None:
 
 
 @inlined
-def line_for(shadow: Any, position: Any, first: Any, last: Any) -> Any:
-    """Prepare the line at ``lines[position]`` for an access to its bytes `first` .. `last` - 1.
+def granules(shadow: Any, word: Any, first: Any, last: Any) -> Any:
+    """Prepare the word in slot `word` for an access to its bytes `first` .. `last` - 1.
 
-    Returns its entry, as in ``lines``, or minus the status if there was no room.
+    Returns (first slot of its granules) * 4 + log2 of their size, or minus the status if there was no room.
     """
-    wanted = shift_for(first, last)
-    entry = np.int64(shadow.lines[position])
-    if entry == 0:
-        block = take_block(shadow.slots, shadow.control, wanted)
-        if block < 0:
-            return np.int64(-NO_SLOTS)
-        entry = (block >> 3 << 2) | wanted
-        shadow.lines[position] = entry
-    elif entry & 3 > wanted:
-        status = refine(shadow.lines, shadow.slots, shadow.readers, shadow.control, position, wanted)
-        if status != OK:
-            return np.int64(-status)
-        entry = np.int64(shadow.lines[position])
-    return entry
+    store = np.int64(shadow.slots[word].store)
+    whole = last - first == 8
+    if store < SPLIT:
+        if whole:
+            return word * 4 + 3
+    elif whole or (store & 3) <= shift_for(first, last):
+        return shadow.slots[word].stamp * 4 + (store & 3)
+    return np.int64(split(shadow.slots, shadow.readers, shadow.control, word, shift_for(first, last)))
 
 
 @kernel
-def refine(lines: Any, slots: Any, readers: Any, control: Any, position: Int, shift: Int) -> int:
-    """Divide a line into finer granules, each with a copy of the history that it shared; returns a status."""
-    old_shift = lines[position] & 3
-    old = np.int64(lines[position]) >> 2 << 3
+def split(slots: Any, readers: Any, control: Any, word: Int, shift: Int) -> int:
+    """Divide a word into (finer) granules, each with a copy of the history that it shared; returns as `granules`."""
+    old, old_shift = np.int64(word), np.int64(3)
+    if slots[word].store >= SPLIT:
+        old, old_shift = slots[word].stamp, np.int64(slots[word].store) & 3
     parts = 1 << (old_shift - shift)
     entries = 0
-    for slot in range(old, old + (64 >> old_shift)):
+    for slot in range(old, old + (8 >> old_shift)):
         if slots[slot].readers != 0:
             entries += readers[slots[slot].readers].length
     if entries * (parts - 1) > readers.size - control[READERS] + control[FREE_READERS]:
-        return NO_READERS
+        return -NO_READERS
     new = take_block(slots, control, shift)
     if new < 0:
-        return NO_SLOTS
-    for slot in range(old, old + (64 >> old_shift)):
+        return -NO_SLOTS
+    for slot in range(old, old + (8 >> old_shift)):
         for part in range(parts):
             copy = new + (slot - old) * parts + part
             slots[copy].store = slots[slot].store
@@ -193,9 +200,11 @@ def refine(lines: Any, slots: Any, readers: Any, control: Any, position: Int, sh
                 slots[copy].readers = _copy_readers(readers, control, slots[slot].readers)
         slots[slot].store = 0
         slots[slot].readers = 0
-    _give_block(slots, control, old, old_shift)
-    lines[position] = (new >> 3 << 2) | shift
-    return OK
+    if old != word:
+        _give_block(slots, control, old, old_shift)
+    slots[word].store = SPLIT + shift
+    slots[word].stamp = new
+    return int(new * 4 + shift)
 
 
 @kernel
@@ -216,6 +225,17 @@ def _copy_readers(readers: Any, control: Any, first: Int) -> int:
 
 
 @inlined
+def join(slots: Any, control: Any, word: Any) -> None:
+    """Make a divided word whole whose granules were all stored by one access, and not read since."""
+    block, shift = slots[word].stamp, np.int64(slots[word].store) & 3
+    slots[word].store = slots[block].store
+    slots[word].stamp = slots[block].stamp
+    for slot in range(block, block + (8 >> shift)):
+        slots[slot].store = 0
+    _give_block(slots, control, block, shift)
+
+
+@inlined
 def _give_block(slots: Any, control: Any, block: Any, shift: Any) -> None:
     slots[block].stamp = control[FIRST_FREE_BLOCK + shift]
     control[FIRST_FREE_BLOCK + shift] = block
@@ -223,7 +243,7 @@ def _give_block(slots: Any, control: Any, block: Any, shift: Any) -> None:
 
 @inlined
 def _forget(slots: Any, readers: Any, control: Any, slot: Any) -> None:
-    """Empty a slot."""
+    """Empty the slot of a granule or of a whole word."""
     entry = np.int64(slots[slot].readers)
     while entry != 0:
         following = np.int64(readers[entry].next)
@@ -234,8 +254,7 @@ def _forget(slots: Any, readers: Any, control: Any, slot: Any) -> None:
 
 
 @kernel
-def clear_range(cells: Any, used: Any, pages: Any, lines: Any, slots: Any, readers: Any, control: Any,
-                start: Int, end: Int) -> int:
+def clear_range(cells: Any, used: Any, pages: Any, slots: Any, readers: Any, control: Any, start: Int, end: Int) -> int:
     """Forget the history of the bytes start .. end - 1 in every stream; returns a status (then call again)."""
     index = HashMap(cells, used)
     first, last = start >> PAGE_BITS, (end - 1) >> PAGE_BITS
@@ -243,38 +262,38 @@ def clear_range(cells: Any, used: Any, pages: Any, lines: Any, slots: Any, reade
         for number in range(first, last + 1):
             row = find(index, number)
             while row >= 0:
-                status = _clear_page(lines, slots, readers, control, row, number, start, end)
+                status = _clear_page(slots, readers, control, pages[row].slots, number, start, end)
                 if status != OK:
                     return int(status)
                 row = np.int64(pages[row].next)
     else:  # fewer pages exist than the range has
         for row in range(control[PAGES]):
             if first <= pages[row].number <= last:
-                status = _clear_page(lines, slots, readers, control, row, pages[row].number, start, end)
+                status = _clear_page(slots, readers, control, pages[row].slots, pages[row].number, start, end)
                 if status != OK:
                     return int(status)
     return OK
 
 
 @kernel
-def _clear_page(lines: Any, slots: Any, readers: Any, control: Any, row: Int, number: Int, start: Int, end: Int) -> int:
+def _clear_page(slots: Any, readers: Any, control: Any, page: Int, number: Int, start: Int, end: Int) -> int:
     base = number << PAGE_BITS
     low, high = max(start - base, 0), min(end - base, 1 << PAGE_BITS)
-    for line in range(low >> 6, (high + 63) >> 6):
-        position = row * LINES + line
-        if lines[position] == 0:
+    for place in range(low >> 3, (high + 7) >> 3):
+        word = page + place
+        if slots[word].store == 0 and slots[word].readers == 0:
             continue
-        first, last = max(low - line * 64, 0), min(high - line * 64, 64)
-        wanted = shift_for(first, last)
-        if lines[position] & 3 > wanted:
-            status = refine(lines, slots, readers, control, position, wanted)
-            if status != OK:
-                return int(status)
-        shift = lines[position] & 3
-        block = np.int64(lines[position]) >> 2 << 3
+        first, last = max(low - place * 8, 0), min(high - place * 8, 8)
+        block, shift = np.int64(word), np.int64(3)
+        if last - first < 8 and (slots[word].store < SPLIT or (slots[word].store & 3) > shift_for(first, last)):
+            status = split(slots, readers, control, word, shift_for(first, last))
+            if status < 0:
+                return int(-status)
+        if slots[word].store >= SPLIT:
+            block, shift = slots[word].stamp, np.int64(slots[word].store) & 3
         for slot in range(block + (first >> shift), block + (last >> shift)):
             _forget(slots, readers, control, slot)
-        if last - first == 64:
+        if last - first == 8 and block != word:
             _give_block(slots, control, block, shift)
-            lines[position] = 0
+            slots[word].store = 0
     return OK
