@@ -299,6 +299,25 @@ def test_memory_does_not_grow_with_the_length_of_the_run(bench: Bench) -> None:
     assert sizes[0] == sizes[1]
 
 
+def test_a_loop_open_twice_keeps_its_iterations_apart(bench: Bench) -> None:
+    """LAMP has one row for both: what is known of the inner invocation's iterations says nothing of the outer's."""
+    log = EventLog()
+    for trip in range(12):
+        log.loop(bench.outer, trip)
+        if trip == 0:
+            log.store(bench.store, SOMEWHERE)
+        elif trip in (1, 4, 11):
+            log.load(bench.load, SOMEWHERE)  # 1, 4 and, after the sixth iteration's stores, 6 iterations later
+        elif trip == 5:
+            for inner in range(11):
+                log.loop(bench.outer, inner)
+                (log.load if inner == 10 else log.store)((bench.load if inner == 10 else bench.store), SOMEWHERE)
+            log.exit(bench.outer)
+    profile = bench.run(log)
+    (row,) = [row for row in profile.levels if profile.dependences[row["dependence"]]["kind"] == RAW]
+    assert (row["min_distance"], row["max_distance"]) == (1, 6)
+
+
 def test_an_impossible_size_is_refused(bench: Bench) -> None:
     for name in ("store", "heap_free"):
         log = EventLog()

@@ -44,7 +44,7 @@ def empty_engine(program: Program, context: bool, capacity: int) -> Engine:
         instructions=instructions,
         accesses=np.zeros(capacity + 4, dep.ACCESS),
         access_index=hash_map(capacity),
-        recent=np.zeros(8 * (capacity + 4), np.int32),
+        recent=np.zeros(2 * dep.RECENT * (capacity + 4), np.uint32),
         dependences=np.zeros(capacity, dep.DEPENDENCE),
         dependence_index=hash_map(capacity),
         level_rows=np.zeros(capacity, dep.LEVEL_ROW),

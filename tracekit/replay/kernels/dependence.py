@@ -42,6 +42,7 @@ from tracekit.replay.kernels.executions import add_pending, begin_execution, cha
 from tracekit.replay.kernels.hashmap import Int
 from tracekit.replay.kernels.history import add_reader
 from tracekit.replay.kernels.levels import shared_levels
+from tracekit.replay.kernels.prefetch import prefetch
 from tracekit.replay.kernels.relations import access_of, expose, relate
 
 
@@ -53,6 +54,9 @@ def consume(engine: Engine, stream: Stream, kinds: Any, subjects: Any, addresses
     After a status other than OK the caller grows what the status names and calls again from there.
     """
     for event in range(start, kinds.size):
+        if event + shd.FAR < kinds.size:
+            shd.look_ahead(engine.shadow, stream.pages, addresses[event + shd.FAR], addresses[event + shd.MIDDLE],
+                           addresses[event + shd.NEAR])
         kind = kinds[event]
         status = OK
         if kind == LOAD or kind == STORE:
@@ -130,13 +134,14 @@ def _access(engine: Any, stream: Any, is_store: Any, instruction: Any, address: 
             return _pause(control, place, SHADOW - parts)
         shift = parts & 3
         block = parts >> 2
-        for slot in range(block + (first >> shift), block + (last >> shift)):
+        for number in range(block + (first >> shift), block + (last >> shift)):
+            slot = np.uint32(number)
             status = _granule(engine, stream, is_store, slot, access, address)
             if status == OK and not is_store and known.updates == 0:
                 if not add_reader(shadow, stream, engine.accesses, slot, access):
                     status = SHADOW + shd.NO_READERS
             if status != OK:
-                return _pause(control, place - first + ((slot - block) << shift), status)
+                return _pause(control, place - first + ((number - block) << shift), status)
         if is_store and shift < 3 and last - first == 8:
             shd.join(shadow.slots, shadow.control, word)
         place += last - first
@@ -164,27 +169,35 @@ def _granule(engine: Any, stream: Any, is_store: Any, slot: Any, access: Any, ad
     source = np.int64(slots[slot].store) - 1
     stamp = slots[slot].stamp
     entry = np.int64(0)
+    before = np.int64(0)
+    done = np.int64(0)
     shared = np.int64(0)
     while True:
         if source >= 0:
             shared = np.int64(shared_levels(stream, stamp, engine.accesses[source].depth))
             status = relate(engine, stream, kind, source, access, stamp, shared, address)
             if status != OK:
+                _drop_readers(slots, readers, engine.shadow.control, slot, before, done)
                 return status
-        if entry != 0:
-            if stamp != readers[entry].earliest:
-                stamp = readers[entry].earliest
-                continue
-            _pop_reader(slots, readers, engine.shadow.control, slot)
         if not is_store:
             break
-        entry = np.int64(slots[slot].readers)
+        if entry == 0:
+            kind = WAR
+            entry = np.int64(slots[slot].readers)
+        elif stamp != readers[entry].earliest:
+            stamp = readers[entry].earliest
+            continue
+        else:
+            done += 1
+            before = entry
+            entry = np.int64(readers[entry].next)
         if entry == 0:
             break
-        kind = WAR
+        prefetch(readers, readers[entry].next)
         source = np.int64(readers[entry].access)
         stamp = readers[entry].latest
     if is_store:
+        _drop_readers(slots, readers, engine.shadow.control, slot, before, done)
         slots[slot].store = access + 1
         slots[slot].stamp = stream.control[ctx.CLOCK]
         return OK
@@ -192,10 +205,13 @@ def _granule(engine: Any, stream: Any, is_store: Any, slot: Any, access: Any, ad
 
 
 @inlined
-def _pop_reader(slots: Any, readers: Any, control: Any, slot: Any) -> None:
-    entry = np.int64(slots[slot].readers)
-    following = np.int64(readers[entry].next)
-    readers[following].length = readers[entry].length - 1
-    readers[following].limit = readers[entry].limit
-    slots[slot].readers = following
-    shd.give_reader(readers, control, entry)
+def _drop_readers(slots: Any, readers: Any, control: Any, slot: Any, last: Any, count: Any) -> None:
+    """Take the first `count` readers, up to the entry `last`, off a granule's list and give them back together."""
+    if count > 0:
+        first = np.int64(slots[slot].readers)
+        rest = np.int64(readers[last].next)
+        slots[slot].readers = rest
+        if rest != 0:
+            readers[rest].length = readers[first].length - count
+            readers[rest].limit = readers[first].limit
+        shd.give_readers(readers, control, first, last, count)

@@ -16,7 +16,7 @@ from tracekit.replay.kernels.shadow import Shadow
 RAW, WAR, WAW = 0, 1, 2
 
 INSTRUCTION = np.dtype([
-    ("context", "<i4"), ("access", "<i4"),  # the context of its latest access, and that access
+    ("context", "<i4"), ("access", "<u4"),  # the context of its latest access, and that access
     ("updates", "<i4"),  # 1 if one execution may both load and store: atomic, copy, library call
     ("reserved", "<i4"),
 ])
@@ -24,12 +24,12 @@ ACCESS = np.dtype([
     ("count", "<i8"),
     ("instruction", "<i4"),
     ("context", "<i4"),
-    ("printed", "<i4"),  # the access of this instruction in the node that a profile shows
+    ("printed", "<u4"),  # the access of this instruction in the node that a profile shows
     ("depth", "<i4"),  # of the recursion
     ("exposed_from", "<i8"),  # its loads are known to be exposed at all levels that are still open
     ("exposed_to", "<i8"),  # and whose invocation began in exposed_from .. exposed_to
     ("seen_tag", "<i8"),  # scratch of history.py
-    ("seen_entry", "<i4"),
+    ("seen_entry", "<u4"),
     ("reserved", "<i4"),
 ])
 """An instruction in a context. Row 0 is not used."""
@@ -40,19 +40,23 @@ DEPENDENCE = np.dtype([
     ("mark", "<i8"),  # intra is known at all levels that are still open and whose invocation began until then
     ("identity", "<i8"),  # of the object of the last execution, or -1
     ("kind", "<i4"),
-    ("source", "<i4"),  # printed accesses
-    ("destination", "<i4"),
+    ("source", "<u4"),  # printed accesses
+    ("destination", "<u4"),
     ("inter_node", "<i4"),  # the last level that carried it, and its row
-    ("inter_row", "<i4"),
+    ("inter_row", "<u4"),
     ("objects", "<i4"),
     ("object_0", "<i4"), ("object_1", "<i4"), ("object_2", "<i4"), ("object_3", "<i4"),
 ])
 LEVEL_ROW = np.dtype([
     ("dependence", "<i4"), ("node", "<i4"), ("intra", "<i4"), ("inter", "<i4"),
     ("least", "<i8"), ("greatest", "<i8"),
+    ("known", "<i8"), ("known_iteration", "<i8"),  # a clock of the past, and the level's iteration at it
+    ("known_invocation", "<i8"),  # and the level's invocation, for its node may be open more than once
 ])
 PENDING = np.dtype([("stream", "<i4"), ("access", "<i4"), ("start", "<i8"), ("end", "<i8")])
 """Bytes loaded by the execution that is under way, not in the history yet: it does not depend on itself."""
+
+RECENT = 8
 
 # Elements of Engine.control
 ACCESSES, DEPENDENCES, LEVEL_ROWS, EXECUTIONS, PENDINGS = range(5)
@@ -68,7 +72,7 @@ class Engine(NamedTuple):
     instructions: NDArray[Any]  # INSTRUCTION; the last row stands for the instruction NONE
     accesses: NDArray[Any]  # ACCESS
     access_index: HashMap  # instruction << 32 | context -> row of accesses
-    recent: NDArray[np.int32]  # 8 per access: per kind, the last source and its dependence
+    recent: NDArray[np.uint32]  # RECENT pairs per access: a source and their dependence, see relations.py
     dependences: NDArray[Any]  # DEPENDENCE
     dependence_index: HashMap  # kind << 62 | source << 31 | destination -> row
     level_rows: NDArray[Any]  # LEVEL_ROW

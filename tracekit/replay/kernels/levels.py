@@ -14,13 +14,16 @@ from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, RUNS
 def iteration_at(stream: Any, level: Any, stamp: Any) -> Any:
     """The iteration of the open level number `level` that was under way at `stamp`, in its present invocation."""
     runs = stream.runs
-    low = np.int64(stream.levels[level].first_run)
+    first = np.int64(stream.levels[level].first_run)
     end = np.int64(stream.control[RUNS])
     if level + 1 < stream.control[LEVELS]:
         end = np.int64(stream.levels[level + 1].first_run)
-    high = end - 1
-    if runs[high].start <= stamp:
-        low = high
+    low = high = end - 1
+    step = np.int64(1)
+    while runs[low].start > stamp:  # most dependences are short: look near the end first
+        high = low - 1
+        low = max(first, low - step)
+        step *= 2
     while low < high:  # the last run that starts at or before the stamp
         middle = (low + high + 1) >> 1
         if runs[middle].start <= stamp:

@@ -22,8 +22,8 @@ CACHED = 64
 EXTENT = np.dtype([("start", "<i8"), ("end", "<i8"), ("identity", "<i8")])
 
 # Elements of Objects.control
-PAGES, BYTES, BIGS, FREE_BYTES = range(4)
-CONTROL = 4
+PAGES, BYTES, BIGS, FREE_BYTES, LAST_BIG = range(5)
+CONTROL = 5
 
 OK, NO_PAGES, NO_BYTES, NO_BIGS = range(4)
 
@@ -35,7 +35,7 @@ class Objects(NamedTuple):
     words: NDArray[np.int32]  # WORDS per page
     bytes: NDArray[np.int32]  # eight per shared word: identity plus 1; in a free row, the next free row first
     bigs: NDArray[Any]  # EXTENT, ascending, disjoint
-    cache: NDArray[np.int64]  # direct-mapped: page number, row of words plus 1
+    cache: NDArray[np.int64]  # direct-mapped: page number, row of words plus 1, or 0 if there is none
     control: NDArray[np.int64]
 
 
@@ -44,7 +44,7 @@ def identity_at(objects: Any, address: Any) -> Any:
     """The identity of the object that holds `address`, or 0, which stands for unknown memory."""
     number = address >> 12
     way = (number & (CACHED - 1)) * 2
-    if objects.cache[way] == number and objects.cache[way + 1] > 0:
+    if objects.cache[way] == number:
         row = objects.cache[way + 1] - 1
     else:
         row = find(objects.page_index, number)
@@ -56,8 +56,12 @@ def identity_at(objects: Any, address: Any) -> Any:
             word = np.int64(objects.bytes[(word ^ SHARED) * 8 + (address & 7)])
         if word > 0:
             return word - 1
+    last = objects.control[LAST_BIG]
+    if last < objects.control[BIGS] and objects.bigs[last].start <= address < objects.bigs[last].end:
+        return objects.bigs[last].identity
     place = _big_after(objects.bigs, objects.control[BIGS], address)
     if place > 0 and address < objects.bigs[place - 1].end:
+        objects.control[LAST_BIG] = place - 1
         return objects.bigs[place - 1].identity
     return np.int64(0)
 
@@ -95,6 +99,9 @@ def place(objects: Objects, start: Int, end: Int, identity: Int) -> int:
                 row = objects.control[PAGES]
                 objects.control[PAGES] += 1
                 put(objects.page_index, number, row)
+                way = (number & (CACHED - 1)) * 2
+                objects.cache[way] = number
+                objects.cache[way + 1] = row + 1
             if row >= 0 and not _fill(objects, row, number, start, end, identity + 1 if small else 0):
                 return NO_BYTES
     else:  # fewer pages exist than the range has

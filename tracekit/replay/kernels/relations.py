@@ -18,6 +18,8 @@ from tracekit.replay.kernels.engine import (
     NO_EXPOSED,
     NO_LEVEL_ROWS,
     OK,
+    RECENT,
+    WAR,
 )
 from tracekit.replay.kernels.hashmap import HashMap, Int, find, is_full, put
 from tracekit.replay.kernels.levels import iteration_at
@@ -28,15 +30,17 @@ def relate(engine: Any, stream: Any, kind: Any, source: Any, access: Any, stamp:
             address: Any) -> Any:
     """Enter one dependence on the access `source` made at `stamp`, as shared_levels says; returns a status."""
     destination = np.int64(engine.accesses[access].printed)
-    printed = engine.accesses[source].printed
-    recent = destination * 8 + kind * 2
+    printed = np.int64(engine.accesses[source].printed)
+    # A small cache of each destination's dependences: four with readers, as a store meets several at once, else two.
+    way = 4 + (printed & 3) if kind == WAR else kind + (printed & 1)
+    recent = np.uint32((destination * RECENT + way) * 2)
     if engine.recent[recent] != printed:
         row = _dependence_of(engine.dependences, engine.dependence_index, engine.control, kind, printed, destination)
         if row < 0:
             return NO_DEPENDENCES
         engine.recent[recent] = printed
-        engine.recent[recent + 1] = row
-    number = np.int64(engine.recent[recent + 1])
+        engine.recent[recent | 1] = row
+    number = np.int64(engine.recent[recent | 1])
     dependence = engine.dependences[number]
     if dependence.execution != stream.control[ctx.EXECUTION]:
         identity = obj.identity_at(engine.objects, address)
@@ -60,19 +64,29 @@ def relate(engine: Any, stream: Any, kind: Any, source: Any, access: Any, stamp:
                 return NO_LEVEL_ROWS
             dependence.inter_node = level.node
             dependence.inter_row = row
-        if intra == stream.control[ctx.LEAF_LEVEL]:
-            distance = abs(stream.control[ctx.DEPTH] - engine.accesses[source].depth)
-        else:
-            distance = level.iteration - iteration_at(stream, intra, stamp)
         carried = engine.level_rows[dependence.inter_row]
-        if carried.inter == 0:
-            carried.inter = 1
-            carried.least = distance
-            carried.greatest = distance
-        else:
-            carried.least = min(carried.least, distance)
-            carried.greatest = max(carried.greatest, distance)
+        if intra == stream.control[ctx.LEAF_LEVEL]:
+            _note_distance(carried, abs(stream.control[ctx.DEPTH] - engine.accesses[source].depth))
+        # Looking up the iteration at `stamp` takes a search. It can be left out if it was not before an iteration
+        # that is known and near enough: then the distance is between the least, 1, and the greatest so far.
+        elif (carried.least != 1 or carried.known > stamp or carried.known_invocation != level.invocation
+                or level.iteration - carried.known_iteration > carried.greatest):
+            carried.known = stamp
+            carried.known_invocation = level.invocation
+            carried.known_iteration = iteration_at(stream, intra, stamp)
+            _note_distance(carried, level.iteration - carried.known_iteration)
     return OK
+
+
+@inlined
+def _note_distance(carried: Any, distance: Any) -> None:
+    if carried.inter == 0:
+        carried.inter = 1
+        carried.least = distance
+        carried.greatest = distance
+    else:
+        carried.least = min(carried.least, distance)
+        carried.greatest = max(carried.greatest, distance)
 
 
 @kernel
