@@ -33,7 +33,16 @@ def add_reader(shadow: Any, stream: Any, accesses: Any, slot: Any, access: Any) 
     if levels > 0:
         present = stream.levels[levels - 1].iteration_start
     head = np.int64(shadow.slots[slot].readers)
-    if head != 0 and readers[head].access == access:
+    if head == 0:
+        entry = np.int64(take_reader(readers, shadow.control))
+        if entry < 0:
+            return False
+        _fill(readers, entry, access, now, 0)
+        readers[entry].length = 1
+        readers[entry].limit = FIRST_LIMIT
+        shadow.slots[slot].readers = entry
+        return True
+    if readers[head].access == access:
         latest = readers[head].latest
         if latest >= present:
             readers[head].latest = now
@@ -52,16 +61,8 @@ def add_reader(shadow: Any, stream: Any, accesses: Any, slot: Any, access: Any) 
 @kernel
 def _add(slots: Any, readers: Any, control: Any, levels: Any, open_levels: Int, accesses: Any,
          slot: Int, access: Int, now: Int, present: Int) -> bool:
+    """The rest of add_reader, for a list that is not empty."""
     head = np.int64(slots[slot].readers)
-    if head == 0:
-        entry = take_reader(readers, control)
-        if entry < 0:
-            return False
-        _fill(readers, entry, access, now, 0)
-        readers[entry].length = 1
-        readers[entry].limit = FIRST_LIMIT
-        slots[slot].readers = entry
-        return True
     before = head
     entry = np.int64(readers[head].next)
     farthest = FARTHEST

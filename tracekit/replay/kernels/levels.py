@@ -15,9 +15,7 @@ def iteration_at(stream: Any, level: Any, stamp: Any) -> Any:
     """The iteration of the open level number `level` that was under way at `stamp`, in its present invocation."""
     runs = stream.runs
     first = np.int64(stream.levels[level].first_run)
-    end = np.int64(stream.control[RUNS])
-    if level + 1 < stream.control[LEVELS]:
-        end = np.int64(stream.levels[level + 1].first_run)
+    end = np.int64(_end_of_runs(stream, level))
     low = high = end - 1
     step = np.int64(1)
     while runs[low].start > stamp:  # most dependences are short: look near the end first
@@ -39,6 +37,26 @@ def iteration_at(stream: Any, level: Any, stamp: Any) -> Any:
         else:
             iteration = min(iteration, stream.levels[level].iteration)
     return iteration
+
+
+@inlined
+def is_apart(stream: Any, level: Any, stamp: Any, distance: Any) -> Any:
+    """Whether `stamp` lies surely `distance` (at least 1) or more iterations before the level's present one.
+
+    The last `distance` runs hold at least as many iterations. False says nothing.
+    """
+    if distance == 1:
+        return True
+    run = _end_of_runs(stream, level) - distance
+    return run >= stream.levels[level].first_run and stream.runs[run].start > stamp
+
+
+@inlined
+def _end_of_runs(stream: Any, level: Any) -> Any:
+    """The row behind the runs of a level."""
+    if level + 1 < stream.control[LEVELS]:
+        return np.int64(stream.levels[level + 1].first_run)
+    return np.int64(stream.control[RUNS])
 
 
 @inlined

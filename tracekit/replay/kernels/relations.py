@@ -22,7 +22,7 @@ from tracekit.replay.kernels.engine import (
     WAR,
 )
 from tracekit.replay.kernels.hashmap import HashMap, Int, find, is_full, put
-from tracekit.replay.kernels.levels import iteration_at
+from tracekit.replay.kernels.levels import is_apart, iteration_at
 
 
 @inlined
@@ -67,10 +67,11 @@ def relate(engine: Any, stream: Any, kind: Any, source: Any, access: Any, stamp:
         carried = engine.level_rows[dependence.inter_row]
         if intra == stream.control[ctx.LEAF_LEVEL]:
             _note_distance(carried, abs(stream.control[ctx.DEPTH] - engine.accesses[source].depth))
-        # Looking up the iteration at `stamp` takes a search. It can be left out if it was not before an iteration
-        # that is known and near enough: then the distance is between the least, 1, and the greatest so far.
-        elif (carried.least != 1 or carried.known > stamp or carried.known_invocation != level.invocation
-                or level.iteration - carried.known_iteration > carried.greatest):
+        # Looking up the iteration at `stamp` takes a search. In most cases it is clear without that the distance lies
+        # between the least and the greatest so far: `stamp` is not before a clock whose iteration is near enough.
+        elif (carried.known > stamp or carried.known_invocation != level.invocation
+                or level.iteration - carried.known_iteration > carried.greatest
+                or not is_apart(stream, intra, stamp, carried.least)):
             carried.known = stamp
             carried.known_invocation = level.invocation
             carried.known_iteration = iteration_at(stream, intra, stamp)
