@@ -31,15 +31,17 @@ def _report_json(report: Json) -> str:
 
 
 def _row_json(row: Any, known: dict[int, str]) -> str:
-    """A row's JSON. Rows share instructions and contexts, so the text of an object is kept by its identity."""
+    """A row's JSON. Rows share instructions, contexts, levels: the text of each object is kept by its identity."""
     if not isinstance(row, dict):
         return _dump(row)
     parts = []
     for key, value in row.items():
-        if isinstance(value, dict):
+        if isinstance(value, (dict, list)):
             text = known.get(id(value))
             if text is None:
                 text = known[id(value)] = _dump(value)
+        elif type(value) is int:
+            text = str(value)
         else:
             text = _dump(value)
         parts.append(f'"{key}": {text}')

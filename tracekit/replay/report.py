@@ -7,6 +7,7 @@ in which replay found them; rows that show the same thing are one row.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tracekit.replay.dependence_profile import LEVEL, ContextKind, DependenceKin
 from tracekit.replay.grouping import Indices, grouped
 from tracekit.replay.naming import Json, Names
 from tracekit.replay.projection import unite_levels
-from tracekit.replay.verdicts import PARALLEL, Judgement, Reason, Verdict
+from tracekit.replay.verdicts import PARALLEL, Blocker, Judgement, Reason, Verdict
 
 if TYPE_CHECKING:
     from tracekit.replay.program import Program
@@ -35,6 +36,7 @@ class Report:
         self.judgements = judgements
         self.contexts = contexts
         self.names = Names(program, profile)
+        self._keyed = lru_cache(maxsize=None)(self._keyed_blocker)  # contexts of a loop share most obstacles
         self.context_keys, self.context_of = self._contexts()
         keys, self.group_of = grouped(
             self.profile.dependences["kind"],
@@ -69,10 +71,12 @@ class Report:
         np.add.at(counts, self.group_of, self.profile.dependences["count"])
         levels = self._levels()
         places = self._context_nodes()
+        kind_names = {kind.value: kind.name for kind in DependenceKind}
         rows = []
-        for number in self._order():
-            kind, source, source_context, destination, destination_context = (int(x) for x in self.groups[:, number])
-            name = DependenceKind(kind).name
+        order = self._order()
+        columns = (order.tolist(), *self.groups[:, order].tolist(), counts[order].tolist())
+        for number, kind, source, source_context, destination, destination_context, count in zip(*columns):
+            name = kind_names[kind]
             if name not in kinds or (carried_by and not _carried(levels.get(number, []), carried_by)):
                 continue
             rows.append({
@@ -82,7 +86,7 @@ class Report:
                 "source_context": self.names.context(places[source_context]) if self.contexts else None,
                 "destination_context": self.names.context(places[destination_context]) if self.contexts else None,
                 "levels": levels.get(number, []),
-                "count": int(counts[number]),
+                "count": count,
             })
         return rows
 
@@ -92,12 +96,11 @@ class Report:
         first[self.context_of[::-1]] = np.arange(self.context_of.size)[::-1]
         return [int(node) for node in first]
 
-    def _order(self) -> list[int]:
+    def _order(self) -> Indices:
         """The groups as rows stand in the profile: by kind, then source, destination, contexts."""
         kind, source, source_context, destination, destination_context = self.groups
         ranks = self._instruction_ranks(np.concatenate([source, destination]))
-        order = np.lexsort((destination_context, source_context, ranks[source.size :], ranks[: source.size], kind))
-        return [int(number) for number in order]
+        return np.lexsort((destination_context, source_context, ranks[source.size :], ranks[: source.size], kind))
 
     def _instruction_ranks(self, instructions: Indices) -> Indices:
         """The position of each instruction in the order of source locations."""
@@ -128,17 +131,21 @@ class Report:
         united = np.zeros(keys.shape[1], LEVEL)
         unite_levels(levels, at, united)
         by_rank = {int(rank[number]): loop for number, loop in enumerate(loops)}
-        result: dict[int, list[Json]] = {}
-        for group, position, row in zip(keys[0].tolist(), keys[1].tolist(), united):
-            inter = bool(row["inter"])
-            result.setdefault(group, []).append({
-                "loop": by_rank[position],
-                "intra": bool(row["intra"]),
-                "inter": inter,
-                "min_distance": int(row["min_distance"]) if inter else None,
-                "max_distance": int(row["max_distance"]) if inter else None,
-            })
-        return result
+        columns = (united[name].tolist() for name in ("intra", "inter", "min_distance", "max_distance"))
+        known: dict[tuple[Any, ...], int] = {}
+        numbers: dict[int, list[int]] = {}
+        for group, *level in zip(*keys.tolist(), *columns):
+            numbers.setdefault(group, []).append(known.setdefault(tuple(level), len(known)))
+        made = [{
+            "loop": by_rank[position],
+            "intra": intra,
+            "inter": inter,
+            "min_distance": least if inter else None,
+            "max_distance": greatest if inter else None,
+        } for position, intra, inter, least, greatest in known]
+        # Most dependences share their list with others: it is made once, and render.py writes it once.
+        lists = {key: [made[number] for number in key] for key in {tuple(each) for each in numbers.values()}}
+        return {group: lists[tuple(each)] for group, each in numbers.items()}
 
     def _depths(self) -> npt.NDArray[np.int64]:
         """How deep each node lies: in the tree, or without contexts its loop in its function."""
@@ -166,7 +173,7 @@ class Report:
         verdict = max((judgement.verdict for judgement in judgements), key=lambda each: each.rank)
         raw, war, waw = (sum(judgement.carried[kind] for judgement in judgements) for kind in range(3))
         recipe = [self.names.recipe(step) for judgement in judgements for step in judgement.recipe]
-        blockers = [self.names.blocker(blocker) for judgement in judgements for blocker in judgement.blocked_by]
+        blockers = dict(self._keyed(blocker) for judgement in judgements for blocker in judgement.blocked_by)
         return {
             "loop": self.names.loop(int(nodes["loop"][0])),
             "context": self._loop_context(judgements) if self.contexts else None,
@@ -176,8 +183,13 @@ class Report:
             "carried": {"raw": raw, "war": war, "waw": waw},
             "verdict": verdict.value,
             "recipe": _different(recipe) if verdict is Verdict.DOALL_WITH else [],
-            "blocked_by": _sorted_blockers(blockers),
+            "blocked_by": [blockers[key] for key in sorted(blockers)],
         }
+
+    def _keyed_blocker(self, blocker: Blocker) -> tuple[tuple[Any, ...], Json]:
+        """An obstacle, and the key that orders and tells apart those of a row."""
+        shown = self.names.blocker(blocker)
+        return _blocker_key(shown), shown
 
     def _loop_context(self, judgements: list[Judgement]) -> Json:
         """The context of copies of one loop: they share root and path, and the least of their ids stands for all."""
@@ -243,14 +255,11 @@ def _carried(levels: list[Json], place: tuple[str, int]) -> bool:
     )
 
 
-def _sorted_blockers(blockers: list[Json]) -> list[Json]:
-    found = {_blocker_key(blocker): blocker for blocker in blockers}
-    return [found[key] for key in sorted(found)]
+_REASON_RANK = {reason.value: rank for rank, reason in enumerate(Reason)}
 
 
 def _blocker_key(blocker: Json) -> tuple[Any, ...]:
-    order = [reason.value for reason in Reason].index(blocker["reason"])
-    return (order, *(_place_key(blocker[end]) for end in ("source", "destination")))
+    return (_REASON_RANK[blocker["reason"]], *(_place_key(blocker[end]) for end in ("source", "destination")))
 
 
 def _place_key(place: Json | None) -> tuple[Any, ...]:

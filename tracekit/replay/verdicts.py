@@ -17,6 +17,7 @@ from tracekit.formats.events import NONE
 from tracekit.formats.image import PhiKind
 from tracekit.replay.dependence_profile import ContextKind, DependenceProfile
 from tracekit.replay.graph import components
+from tracekit.replay.grouping import grouped
 from tracekit.replay.loopgraph import Indices, LoopGraph, LoopGraphs, Rows
 from tracekit.replay.recipes import LevelView, Privates, Recipe, Updates
 
@@ -91,6 +92,9 @@ class _Judge:
         self._order = np.argsort(profile.levels["node"], kind="stable")
         self._first = np.searchsorted(profile.levels["node"][self._order], np.arange(len(profile.nodes) + 1))
         self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
+        nodes = profile.nodes
+        self._parent, self._call = nodes["parent"].astype(np.int64), nodes["call"].astype(np.int64)
+        self._is_call = np.isin(nodes["kind"], (ContextKind.CALL, ContextKind.RECURSION))
 
     def view(self, node: int) -> LevelView:
         """The dependences valid at `node`."""
@@ -144,8 +148,8 @@ class _Judge:
 
     def _dependence_blockers(self, rows: Indices) -> list[Blocker]:
         dependences = self.profile.dependences[rows]
-        pairs = np.unique(np.stack([dependences["source"], dependences["destination"]]), axis=1)
-        return [Blocker(Reason.DEPENDENCE, int(source), int(destination)) for source, destination in pairs.T]
+        pairs, _ = grouped(dependences["source"], dependences["destination"])
+        return [Blocker(Reason.DEPENDENCE, source, destination) for source, destination in zip(*pairs.tolist())]
 
     # -- pipelines ---------------------------------------------------------------------------------
 
@@ -155,12 +159,9 @@ class _Judge:
         loop = int(row["loop"])
         graph = self.graphs[loop]
         dependences = self.profile.dependences[view.dependences]
-        edges = np.unique(
-            np.stack([
-                self._graph_node(dependences["source"], dependences["source_node"], view.node),
-                self._graph_node(dependences["destination"], dependences["destination_node"], view.node),
-            ]),
-            axis=1,
+        edges, _ = grouped(
+            self._graph_node(dependences["source"], dependences["source_node"], view.node),
+            self._graph_node(dependences["destination"], dependences["destination_node"], view.node),
         )
         tied = graph.unseen_calls if row["external"] != NONE else np.zeros(0, np.int64)
         key = (loop, edges.tobytes(), tied.tobytes())
@@ -174,7 +175,6 @@ class _Judge:
         That is the outermost call site between the loop and the access, or the instruction itself; ANY_CALL
         if the profile does not know the context below the loop and the instruction stands elsewhere.
         """
-        nodes = self.profile.nodes
         result = instructions.astype(np.int64)
         at = contexts.astype(np.int64)
         below = np.ones(at.size, np.bool_)  # still on the way up to the level
@@ -182,14 +182,13 @@ class _Judge:
         while below.any():
             found |= below & (at == level)
             below &= at != level
-            calls = nodes["call"][at]
-            through = below & np.isin(nodes["kind"][at], (ContextKind.CALL, ContextKind.RECURSION))
-            result[through] = calls[through]
-            parents = nodes["parent"].astype(np.int64)[at]
+            through = below & self._is_call[at]
+            result[through] = self._call[at[through]]
+            parents = self._parent[at]
             below &= parents != NONE
             at = np.where(below, parents, at)
         result[~found] = instructions[~found]
-        inside = self.graphs.op_inside(result, np.full(result.size, nodes["loop"][level], np.int64))
+        inside = self.graphs.op_inside(result, np.full(result.size, self.profile.nodes["loop"][level], np.int64))
         return np.where(inside, result, ANY_CALL)
 
 
@@ -233,5 +232,8 @@ def _both_ways(hub: int, spokes: Indices) -> list[tuple[Indices, Indices]]:
     return [(centre, spokes), (spokes, centre)]
 
 
+_REASON_RANK = {reason: rank for rank, reason in enumerate(Reason)}
+
+
 def _blocker_key(blocker: Blocker) -> tuple[int, int, int]:
-    return (list(Reason).index(blocker.reason), blocker.source, blocker.destination)
+    return (_REASON_RANK[blocker.reason], blocker.source, blocker.destination)
