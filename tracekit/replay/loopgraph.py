@@ -93,7 +93,7 @@ class LoopGraphs:
     def op_inside(self, ops: Indices, loops: Indices) -> npt.NDArray[np.bool_]:
         """Elementwise: does operation ``ops[i]`` (or NONE) stand in loop ``loops[i]``, in its function's own text?"""
         block = self.op_block[np.minimum(ops, len(self.program.ops))]
-        inner = np.where(block >= 0, self.program.blocks["loop"].astype(np.int64)[block], -1)
+        inner = np.where(block >= 0, self.program.blocks["loop"][block].astype(np.int64), -1)
         return self.loop_contains(loops, inner)
 
     def __getitem__(self, loop: int) -> LoopGraph:

@@ -54,9 +54,6 @@ def consume(engine: Engine, stream: Stream, kinds: Any, subjects: Any, addresses
     After a status other than OK the caller grows what the status names and calls again from there.
     """
     for event in range(start, kinds.size):
-        if event + shd.FAR < kinds.size:
-            shd.look_ahead(engine.shadow, stream.pages, addresses[event + shd.FAR], addresses[event + shd.MIDDLE],
-                           addresses[event + shd.NEAR])
         kind = kinds[event]
         status = OK
         if kind == LOAD or kind == STORE:

@@ -56,7 +56,7 @@ LEVEL_ROW = np.dtype([
 PENDING = np.dtype([("stream", "<i4"), ("access", "<i4"), ("start", "<i8"), ("end", "<i8")])
 """Bytes loaded by the execution that is under way, not in the history yet: it does not depend on itself."""
 
-RECENT = 8
+RECENT = 8  # pairs per access: one cache line
 
 # Elements of Engine.control
 ACCESSES, DEPENDENCES, LEVEL_ROWS, EXECUTIONS, PENDINGS = range(5)

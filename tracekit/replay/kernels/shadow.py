@@ -21,7 +21,6 @@ from tracekit.replay.kernels.prefetch import prefetch
 PAGE_BITS = 12
 WORDS = 512  # of a page
 CACHED_PAGES = 256
-FAR, MIDDLE, NEAR = 24, 16, 8  # events ahead, for look_ahead
 NOT_CACHED = 1 << 62  # in the cache: the number of no page
 
 PAGE = np.dtype([
@@ -77,35 +76,6 @@ def page_slots(shadow: Any, cache: Any, stream: Any, number: Any) -> Any:
         cache[way] = number
         cache[way + 1] = first
     return first
-
-
-@inlined
-def look_ahead(shadow: Any, cache: Any, far: Any, middle: Any, near: Any) -> None:
-    """Bring into the processor's caches, step by step, the word, the granule and the first reader of an address."""
-    word = _cached_word(cache, far)
-    if word != 0:
-        prefetch(shadow.slots, word)
-    word = _cached_word(cache, middle)
-    if word != 0:
-        slot = shadow.slots[word]
-        if slot.store < SPLIT:
-            prefetch(shadow.readers, slot.readers)
-        else:
-            prefetch(shadow.slots, slot.stamp + ((middle & 7) >> (slot.store & 3)))
-    word = _cached_word(cache, near)
-    if word != 0:
-        slot = shadow.slots[word]
-        if slot.store >= SPLIT:
-            prefetch(shadow.readers, shadow.slots[slot.stamp + ((near & 7) >> (slot.store & 3))].readers)
-
-
-@inlined
-def _cached_word(cache: Any, address: Any) -> Any:
-    """The slot of the word at `address` if its page is in the cache, else 0."""
-    way = ((address >> PAGE_BITS) & (CACHED_PAGES - 1)) * 2
-    if cache[way] == address >> PAGE_BITS:
-        return cache[way + 1] + ((address >> 3) & (WORDS - 1))
-    return np.int64(0)
 
 
 @kernel
