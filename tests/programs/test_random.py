@@ -1,5 +1,7 @@
 """Random C programs, end to end: recorded, then read and analysed by tracekit and by the naive references.
 
+The recorders are compared on them too: half of the programs record witnesses, all have the block recorder's events.
+
 A handful for each run of the suite; TRACEKIT_LONG=N runs N of them, from seed TRACEKIT_SEED (by default 0) on.
 """
 
@@ -18,6 +20,7 @@ from tests.naive.dependence import Event, NaiveDependence
 from tests.naive.dependence_rows import from_naive, from_profile
 from tests.naive.reader import read
 from tests.programs.running import compile_program, dependence_profile, record, replayed, run, tracekit
+from tests.programs.test_recorders import shape
 from tracekit.formats.events import BY_CODE, CODE
 
 FIRST = int(os.environ.get("TRACEKIT_SEED", "0"))
@@ -40,7 +43,9 @@ def _build(folder: Path, seed: int) -> Path:
     source.write_text(program(seed))
     level = f"-O{seed % 4}"
     compile_program([source], folder / f"seed{seed}-native", [level], instrumented=False)
-    return compile_program([source], folder / f"seed{seed}", [level], instrumented=True)
+    compile_program([source], folder / f"seed{seed}-blocks", [level, "--record=blocks"], instrumented=True)
+    recorder = "--record=both" if seed // 4 % 2 else "--record=paths"
+    return compile_program([source], folder / f"seed{seed}", [level, recorder], instrumented=True)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
@@ -51,6 +56,7 @@ def test_random_program(seed: int, programs: dict[int, Path]) -> None:
     assert (recording.outcome.stdout, recording.outcome.status) == (native.stdout, native.status)
     tracekit("check", recording.trace)
     events = replayed(recording.trace).events
+    assert shape(recording.trace) == shape(record(app.with_name(app.name + "-blocks")).trace)
     naive = read(recording.trace.read_bytes())
     assert _named(events) == naive.events()
     if sum(kind in (CODE["load"], CODE["store"]) for _, kind, *_ in events) <= NAIVE_ACCESSES:

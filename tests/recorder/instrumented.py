@@ -94,7 +94,8 @@ class Tables:
         return 0 if location == NO_ROW else self["locations"][location]["line"]
 
 
-def compile_unit(tmp_path: Path, source: str, *flags: str, suffix: str = ".c", options: str = "record=blocks") -> Tables:
+def compile_unit(tmp_path: Path, source: str, *flags: str, suffix: str = ".c",
+                 options: str = "record=blocks") -> Tables:
     """The unit of a snippet; the snippet's first line is line 1."""
     file = tmp_path / ("snippet" + suffix)
     file.write_text(source)

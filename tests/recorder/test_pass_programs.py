@@ -47,4 +47,5 @@ def test_other_levels(flags: tuple[str, ...], tmp_path: Path) -> None:
 
 def test_at_the_end_of_the_pipeline(tmp_path: Path) -> None:
     for name in ("bulk.c", "vectors.c", "virtual_calls.cpp"):
-        check_stream(run(build(tmp_path, [FIXTURES / name], "-O3", "-mavx2", options="record=blocks,at=machine")).records)
+        program = build(tmp_path, [FIXTURES / name], "-O3", "-mavx2", options="record=blocks,at=machine")
+        check_stream(run(program).records)
