@@ -169,7 +169,7 @@ def test_a_killed_collector_does_not_disturb_the_program(tmp_path: Path, endless
 
 
 def test_a_full_disk_cuts_the_trace_and_leaves_the_program_alone(tmp_path: Path, endless: Path) -> None:
-    limit = 3000  # KiB: files grow no further, as on a full disk
+    limit = 12_000  # KiB: files grow no further, as on a full disk
     run = subprocess.run(["bash", "-c", f'ulimit -S -f {limit}; exec "$0" "$@"', *TRACEKIT, "record", str(endless),
                           "30000000"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and run.stdout == "ready\n"
