@@ -44,19 +44,25 @@ def run(command: list[str], stdin: Path | None = None, keep_output: bool = True)
     return Run(seconds, process.returncode, stdout, usage.ru_maxrss * 1024)
 
 
+RECORDER = ["paths"]
+"""How tracekit cc instruments: what --record names."""
+
+
 def build(program: Program, *, instrumented: bool) -> Path:
     """The program's executable, natively -O2 by tracekit's clang or by tracekit cc; built once."""
     sys.path.insert(0, str(ROOT))
     from tracekit.recorder import toolchain
 
     clang = toolchain.find_clang()
-    tag = f"{toolchain.pass_folder_name(clang)}-{toolchain.runtime_folder_name()}" if instrumented else "native"
+    tag = "native"
+    if instrumented:
+        tag = f"{RECORDER[0]}-{toolchain.pass_folder_name(clang)}-{toolchain.runtime_folder_name()}"
     path = fetch.cache() / "bin" / f"{program.name}-{tag}"
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     plus = program.language == "c++"
-    compiler = [*TRACEKIT, "c++" if plus else "cc"] if instrumented else \
+    compiler = [*TRACEKIT, "c++" if plus else "cc", f"--record={RECORDER[0]}"] if instrumented else \
         [clang.path, *(["--driver-mode=g++"] if plus else [])]
     command = [*compiler, "-O2", "-w", *program.flags(), *map(str, program.sources()), *program.libraries]
     partial = path.with_suffix(".partial")
@@ -76,6 +82,12 @@ def native(program: Program, size: int) -> Run:
     """One native run."""
     arguments, stdin = program.arguments(size)
     return run([str(build(program, instrumented=False)), *arguments], stdin)
+
+
+def unrecorded(program: Program, size: int) -> Run:
+    """One run of the instrumented program by itself: its buffers go round, nothing is encoded."""
+    arguments, stdin = program.arguments(size)
+    return run([str(build(program, instrumented=True)), *arguments], stdin)
 
 
 def recorded(program: Program, size: int) -> Run:

@@ -5,6 +5,7 @@
     python benchmarks/run.py analyze                    # decode and camp on small inputs
     python benchmarks/run.py memory                     # analyze's memory on a trace and on one ten times longer
     python benchmarks/run.py start                      # tracekit --help, warm start of analyze
+    python benchmarks/run.py record --recorder blocks   # the same with one record for each basic block
     python benchmarks/run.py record --group kernels --only gemm,lu --repeat 3 --size 100
 
 Medians of --repeat interleaved runs. Groups are never averaged together.
@@ -34,7 +35,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--size", type=int, help="input size; default: full for record, small for the others")
+    parser.add_argument("--recorder", choices=["paths", "blocks"], default="paths")
     options = parser.parse_args()
+    measure.RECORDER[0] = options.recorder
     if options.what == "start":
         start(options.repeat)
         return 0
@@ -57,7 +60,8 @@ def main() -> int:
 
 
 HEADERS = {
-    "record": "program         native s  recorded s   ratio   accesses M  bits/access   file MB  waited s  check  same",
+    "record": ("program         native s  alone  recorded   accesses M  bits/access  paths/block  values/access   "
+               "file MB  waited s  check  same"),
     "analyze": "program         accesses M  decode M/s  events M/s   camp M/s   lamp M/s  analyze s  peak MB",
     "memory": "program         accesses M   peak MB   accesses M   peak MB   (ten times longer)",
 }
@@ -65,22 +69,29 @@ GEOMEANS: dict[str, list[float]] = {}
 
 
 def record(program: Program, size: int, repeat: int) -> bool:
-    """Native and recorded runs in turns."""
-    natives, recordings = [], []
+    """Native, instrumented but not recorded, and recorded runs in turns; the latter two as ratios to the first."""
+    natives, alone, recordings = [], [], []
     for _ in range(repeat):
         natives.append(measure.native(program, size))
+        alone.append(measure.unrecorded(program, size))
         recordings.append(measure.recorded(program, size))
-    trace = measure.trace_path(program, size)
-    found = measure.info(trace)
+    found = measure.info(measure.trace_path(program, size))
     small = measure.trace_path(program, program.small)
     if program.small != size:
         measure.recorded(program, program.small)
     checked = measure.passes_check(small)
-    same = all((run.stdout, run.status) == (natives[0].stdout, natives[0].status) for run in (*natives, *recordings))
-    one, other = median(run.seconds for run in natives), median(run.seconds for run in recordings)
-    remember(ratio=other / one, bits_per_access=found["bits_per_access"])
-    print(f"{program.name:14} {one:9.2f} {other:11.2f} {other / one:7.1f} {found['accesses'] / 1e6:12.1f} "
-          f"{found['bits_per_access']:12.2f} {found['file_bytes'] / 1e6:9.1f} "
+    runs = (*natives, *alone, *recordings)
+    same = all((run.stdout, run.status) == (natives[0].stdout, natives[0].status) for run in runs)
+    native, instrumented, whole = (median(run.seconds for run in each) for each in (natives, alone, recordings))
+    figures = {
+        "alone": instrumented / native, "recorded": whole / native, "bits_per_access": found["bits_per_access"],
+        "paths_per_block": found["path_records"] / found["blocks"],
+        "values_per_access": found["values_recorded"] / found["accesses"],
+    }
+    remember(**figures)
+    print(f"{program.name:14} {native:9.2f} {figures['alone']:6.2f} {figures['recorded']:9.2f} "
+          f"{found['accesses'] / 1e6:12.1f} {found['bits_per_access']:12.3f} {figures['paths_per_block']:12.4f} "
+          f"{figures['values_per_access']:14.5f} {found['file_bytes'] / 1e6:9.2f} "
           f"{found['metadata'].get('seconds_waited', 0):9.2f} {'ok' if checked else 'BAD':>6} "
           f"{'yes' if same else 'NO':>5}", flush=True)
     return checked and same
