@@ -1,4 +1,4 @@
-"""CHNK payloads: the header and the seven columns of a piece of a stream (SPEC.md, "CHNK")."""
+"""CHNK payloads: the header and the four columns of a piece of a stream (SPEC.md, "CHNK")."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ _HEADER = struct.Struct("<16I")
 _VERSION = 1
 
 
+PADDING = 8
+"""Zero bytes at the end of the residuals, so that eight bytes may be read wherever one of them begins."""
+
+
 class Columns(NamedTuple):
     """The columns of a chunk in the order of the payload."""
 
-    d8: NDArray[np.uint64]
-    d4: NDArray[np.int32]
     literals: NDArray[np.uint32]
-    d2: NDArray[np.int16]
     symbols: NDArray[np.uint8]
     codes: NDArray[np.uint8]
-    d1: NDArray[np.int8]
+    residuals: NDArray[np.uint8]
 
 
-COLUMN_TYPES: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("<u8", "<i4", "<u4", "<i2", "u1", "u1", "i1")))
+COLUMN_TYPES: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("<u4", "u1", "u1", "u1")))
 """The dtype of each of the Columns."""
 
 
@@ -55,7 +56,7 @@ class Chunk:
         """Read a CHNK payload. Raises TracekitError unless its counts agree with each other and with its length."""
         if len(payload) < _HEADER.size:
             raise _damaged("its header is cut short")
-        version, thread, kind, records, words, *counts = _HEADER.unpack_from(payload)[:12]
+        version, thread, kind, records, words, *counts = _HEADER.unpack_from(payload)[:9]
         if version != _VERSION:
             raise TracekitError(f"the chunk has version {version}; this tracekit reads version {_VERSION}")
         if records > MAX_RECORDS or words > MAX_RECORDS:
@@ -67,15 +68,15 @@ class Chunk:
             columns.append(np.frombuffer(payload, dtype, count, at))
             at += count * dtype.itemsize
         chunk = cls(thread, kind, records, words, Columns(*columns))
-        d8, d4, literals, d2, symbols, codes, d1 = counts
-        if symbols != records or literals > records or codes > words or d1 + d2 + d4 + d8 > codes:
+        literals, symbols, codes, residuals = counts
+        if symbols != records or literals > records or codes > words or not PADDING <= residuals <= 8 * words + PADDING:
             raise _damaged("its counts contradict each other")
         return chunk
 
     def build(self) -> bytes:
         """The payload."""
         counts = [len(column) for column in self.columns]
-        header = _HEADER.pack(_VERSION, self.thread, self.kind, self.records, self.words, *counts, 0, 0, 0, 0)
+        header = _HEADER.pack(_VERSION, self.thread, self.kind, self.records, self.words, *counts, *[0] * 7)
         columns = cast(tuple[NDArray[Any], ...], self.columns)
         return header + b"".join(column.astype(dtype).tobytes() for column, dtype in zip(columns, COLUMN_TYPES))
 

@@ -10,50 +10,64 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.chunk import MAX_ARITY, MAX_RECORDS, THREAD, Chunk, Columns
+from tracekit.formats.chunk import MAX_ARITY, MAX_RECORDS, PADDING, THREAD, Chunk, Columns
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.jit import kernel
+from tracekit.formats.jit import inlined, kernel
 
 U4 = NDArray[np.uint32]
 U8 = NDArray[np.uint64]
 
-PREDICTED = 8
-"""The bit of a symbol that says that every word of the record has code 0."""
+LITERAL = 3
+"""The rank of a record whose id is none of the three successors."""
 
-LITERAL = 4
-"""The symbol of a record whose id is none of the four successors."""
+STRIDED, MOVED = range(2)
+"""The codes of words without a residual; the others, up to 7, have residuals of 1, 2, 3, 4, 6 and 8 bytes."""
+
+RESIDUAL_BYTES = 0x86432100
+"""A hexadecimal digit for each code, from the lowest: the bytes of its residual."""
 
 # Why the decoder stopped.
-END, ROOM, SLOTS, BAD_SYMBOL, UNKNOWN_ID, BAD_CODE, OVERRUN, LEFTOVER = range(8)
+END, ROOM, SLOTS, UNKNOWN_ID, BAD_CODE, OVERRUN, LEFTOVER = range(7)
 
 _REASONS = {
-    BAD_SYMBOL: "has an impossible symbol",
     UNKNOWN_ID: "has an id that no image explains",
-    BAD_CODE: "has an impossible code",
+    BAD_CODE: "has codes for more words than it has",
     OVERRUN: "needs more than its columns hold",
     LEFTOVER: "is the last, and its columns hold more than it needs",
 }
 
 # Positions in State.at.
-RECORD, WORD, LITERAL_AT, CODE, D1, D2, D4, D8, PREVIOUS_ID, SLOTS_USED, NEED = range(11)
+RECORD, WORD, LITERAL_AT, CODE, RESIDUAL, PREVIOUS_ID, SLOTS_USED, NEED = range(8)
 
-LAST, STRIDE, OFFSET, FAVOURITE = range(4)
+LAST, STRIDE, OFFSET = range(3)
 
 
 class State(NamedTuple):
     """What a decoder keeps between batches of one chunk."""
 
     successors: U4
-    """(ids, 4): for each id, the ids that followed it last, latest first."""
+    """(4 * ids): for each id, the three ids that followed it last, latest first, and 0."""
     first_slot: NDArray[np.int64]
-    """(ids): the id's first row of slots, -1 before its first record in the chunk."""
+    """(ids): the id's first slot, -1 before its first record in the chunk."""
     slots: U8
-    """(rows, 4): last, stride, offset, favourite of each slot."""
+    """(3 * slots): last, stride, offset of each slot."""
     at: NDArray[np.int64]
-    """(11): positions in the chunk and its columns, and scalars."""
+    """(8): positions in the chunk and its columns, and scalars."""
     previous_word: U8
     """(1): the word decoded last."""
+
+
+@inlined
+def _signed(data: NDArray[np.uint8], at: np.uint64, size: np.uint64) -> np.uint64:
+    """The little-endian number with a sign in the `size` bytes from `at` on; eight can be read there."""
+    low = (np.uint64(data[at]) | np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
+           | np.uint64(data[at + np.uint64(2)]) << np.uint64(16) | np.uint64(data[at + np.uint64(3)]) << np.uint64(24))
+    high = (np.uint64(data[at + np.uint64(4)]) | np.uint64(data[at + np.uint64(5)]) << np.uint64(8)
+            | np.uint64(data[at + np.uint64(6)]) << np.uint64(16)
+            | np.uint64(data[at + np.uint64(7)]) << np.uint64(24))
+    shift = np.uint64(64) - np.uint64(8) * size & np.uint64(63)
+    return np.uint64(np.int64((low | high << np.uint64(32)) << shift) >> np.int64(shift))
 
 
 @kernel
@@ -65,10 +79,10 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
     chunk's header claims. Returns (status, records, words) of this batch; the state is that before the record
     that did not fit. ``state.at[NEED]`` is the room in words, or in slots, that this record needs.
     """
-    d8, d4, literals, d2, symbols, codes, d1 = columns
+    literals, symbols, codes, residuals = columns
     successors, first_slot, slots, at = state.successors, state.first_slot, state.slots, state.at
     record, literal, code_at = at[RECORD], at[LITERAL_AT], at[CODE]
-    i1, i2, i4, i8 = at[D1], at[D2], at[D4], at[D8]
+    residual, residuals_end = np.uint64(at[RESIDUAL]), np.uint64(len(residuals) - PADDING)
     previous_id = np.uint32(at[PREVIOUS_ID])
     previous = state.previous_word[0]
     used = at[SLOTS_USED]
@@ -79,13 +93,12 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
         if filled == len(ids):
             status = ROOM
             break
-        symbol = symbols[record]
-        rank = symbol & 7
-        if symbol > 15 or rank > LITERAL:
-            status = BAD_SYMBOL
-            break
+        bits = symbols[record]
+        rank = bits >> 6
+        bits &= 63
+        followed = np.uint64(4) * np.uint64(previous_id)
         if rank < LITERAL:
-            number = successors[previous_id, rank]
+            number = successors[followed + np.uint64(rank)]
         elif literal < len(literals):
             number = literals[literal]
         else:
@@ -95,8 +108,7 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             status = UNKNOWN_ID
             break
         count = int(arity[number])
-        coded = symbol & PREDICTED == 0
-        if word_at + count > claimed or (coded and code_at + count > len(codes)):
+        if word_at + count > claimed or code_at + (count - 1) // 2 > len(codes):
             status = OVERRUN
             break
         if word_at + count > len(words):
@@ -105,7 +117,7 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             break
         slot = first_slot[number]
         if slot < 0:
-            if used + count > len(slots):
+            if 3 * (used + count) > len(slots):
                 at[NEED] = used + count
                 status = SLOTS
                 break
@@ -113,79 +125,49 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             first_slot[number] = slot
             used += count
         if rank > 0:
-            if rank >= 3:
-                successors[previous_id, 3] = successors[previous_id, 2]
             if rank >= 2:
-                successors[previous_id, 2] = successors[previous_id, 1]
-            successors[previous_id, 1] = successors[previous_id, 0]
-            successors[previous_id, 0] = number
+                successors[followed + np.uint64(2)] = successors[followed + np.uint64(1)]
+            successors[followed + np.uint64(1)] = successors[followed]
+            successors[followed] = number
             literal += rank == LITERAL
-        if not coded:
-            for k in range(count):
-                row = slots[slot + k]
-                last = row[LAST]
-                word = previous + row[OFFSET] if row[FAVOURITE] else last + row[STRIDE]
-                words[word_at + k] = word
-                row[LAST], row[STRIDE], row[OFFSET] = word, word - last, word - previous
-                previous = word
-        else:
-            for k in range(count):
-                row = slots[slot + k]
-                last = row[LAST]
-                code = codes[code_at + k]
-                if code == 0:
-                    word = previous + row[OFFSET] if row[FAVOURITE] else last + row[STRIDE]
-                elif code == 1:
-                    row[FAVOURITE] ^= np.uint64(1)
-                    word = previous + row[OFFSET] if row[FAVOURITE] else last + row[STRIDE]
-                elif code == 8:
-                    if i8 == len(d8):
-                        status = OVERRUN
-                        break
-                    word = d8[i8]
-                    i8 += 1
-                else:
-                    base = last if code <= 4 else previous
-                    if code == 2 or code == 5:
-                        if i1 == len(d1):
-                            status = OVERRUN
-                            break
-                        word = base + np.uint64(np.int64(d1[i1]))
-                        i1 += 1
-                    elif code == 3 or code == 6:
-                        if i2 == len(d2):
-                            status = OVERRUN
-                            break
-                        word = base + np.uint64(np.int64(d2[i2]))
-                        i2 += 1
-                    elif code == 4 or code == 7:
-                        if i4 == len(d4):
-                            status = OVERRUN
-                            break
-                        word = base + np.uint64(np.int64(d4[i4]))
-                        i4 += 1
-                    else:
-                        status = BAD_CODE
-                        break
-                words[word_at + k] = word
-                row[LAST], row[STRIDE], row[OFFSET] = word, word - last, word - previous
-                previous = word
-            if status != END:
+        row = np.uint64(3 * slot)
+        unused = np.uint8(0)
+        for k in range(count):
+            if k >= 2 and k & 1 == 0:
+                unused |= bits
+                bits = codes[code_at]
+                code_at += 1
+            code = bits & 7
+            bits >>= 3
+            size = np.uint64(RESIDUAL_BYTES >> 4 * code & 15)
+            last, stride, offset = slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(OFFSET)]
+            word, moved = last + _signed(residuals, residual, size), previous + offset
+            word = moved if code == MOVED else word
+            word = last + stride if code == STRIDED else word
+            residual += size
+            if residual > residuals_end:
+                status = OVERRUN
                 break
-            code_at += count
+            words[word_at + k] = word
+            slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(OFFSET)] = \
+                word, word - last, word - previous
+            row += np.uint64(3)
+            previous = word
+        if status == END and unused | bits:
+            status = BAD_CODE
+        if status != END:
+            break
         ids[filled] = number
         filled += 1
         word_at += count
         previous_id = number
         record += 1
-    at[RECORD], at[LITERAL_AT], at[CODE] = record, literal, code_at
-    at[D1], at[D2], at[D4], at[D8] = i1, i2, i4, i8
+    at[RECORD], at[LITERAL_AT], at[CODE], at[RESIDUAL] = record, literal, code_at, residual
     at[PREVIOUS_ID], at[SLOTS_USED] = previous_id, used
     at[WORD] += word_at
     state.previous_word[0] = previous
     if status == END and (
-        literal < len(literals) or code_at < len(codes) or at[WORD] < chunk_words
-        or i1 < len(d1) or i2 < len(d2) or i4 < len(d4) or i8 < len(d8)
+        literal < len(literals) or code_at < len(codes) or at[WORD] < chunk_words or residual < residuals_end
     ):
         status = LEFTOVER
     return status, filled, word_at
@@ -204,8 +186,8 @@ class Decoder:
         self._arity = np.ascontiguousarray(arity, np.uint32)
         self._ids = np.empty(records, np.uint32)
         self._words = np.empty(words, np.uint64)
-        self._state = State(np.zeros((len(arity), 4), np.uint32), np.full(len(arity), -1, np.int64),
-                            np.zeros((1024, 4), np.uint64), np.zeros(11, np.int64), np.zeros(1, np.uint64))
+        self._state = State(np.zeros(4 * len(arity), np.uint32), np.full(len(arity), -1, np.int64),
+                            np.zeros(3 * 1024, np.uint64), np.zeros(8, np.int64), np.zeros(1, np.uint64))
         self._chunk: Chunk | None = None
 
     def start(self, chunk: Chunk) -> None:
@@ -213,7 +195,7 @@ class Decoder:
         state = self._state
         state.successors.fill(0)
         state.first_slot.fill(-1)
-        state.slots[: state.at[SLOTS_USED]] = 0
+        state.slots[: 3 * state.at[SLOTS_USED]] = 0
         state.at.fill(0)
         state.previous_word.fill(0)
         self._chunk = chunk
@@ -239,9 +221,9 @@ class Decoder:
         return None
 
     def _grow_slots(self) -> None:
-        """Rows are bounded by the words of the chunk: each slot belongs to an id that the chunk holds."""
+        """Slots are bounded by the words of the chunk: each belongs to an id that the chunk holds."""
         old = self._state.slots
-        slots = np.zeros((max(int(self._state.at[NEED]), 2 * len(old)), 4), np.uint64)
+        slots = np.zeros(max(3 * int(self._state.at[NEED]), 2 * len(old)), np.uint64)
         slots[: len(old)] = old
         self._state = self._state._replace(slots=slots)
 
@@ -249,13 +231,13 @@ class Decoder:
 @kernel
 def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], successors: U4, slots: U8,
                   columns: Columns, counts: NDArray[np.int64]) -> int:
-    """Fill `columns` (room for every record and word) from records; the counts of elements go to `counts` (7).
+    """Fill `columns` (room for every record and word) from records; the counts of elements go to `counts` (4).
 
-    first_slot: (ids) each id's first row of `slots`; successors: (ids, 4) and slots: (rows, 4) are zero.
+    first_slot: (ids) each id's first row of `slots`; successors: (ids, 3) and slots: (rows, 3) are zero.
     Returns how many words the records have, or -1 - k if record k has an unknown id or too few words.
     """
-    d8, d4, literals, d2, symbols, codes, d1 = columns
-    i8 = i4 = literal = i2 = code_at = i1 = at = 0
+    literals, symbols, codes, residuals = columns
+    literal = code_at = residual = at = 0
     previous_id = np.uint32(0)
     previous = np.uint64(0)
     for record in range(len(ids)):
@@ -272,43 +254,36 @@ def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], 
         if rank == LITERAL:
             literals[literal] = number
             literal += 1
-        count = int(arity[number])
-        predicted = True
-        for k in range(count):
+        symbols[record] = rank << 6
+        for k in range(int(arity[number])):
             row = slots[first_slot[number] + k]
-            word, last = words[at + k], row[LAST]
-            strided, moved = word == last + row[STRIDE], word == previous + row[OFFSET]
-            own, near = np.int64(word - last), np.int64(word - previous)  # modulo 2^64, then with a sign
-            if moved if row[FAVOURITE] else strided:
-                code = 0
-            elif moved or strided:
-                code = 1
-                row[FAVOURITE] ^= np.uint64(1)
-            elif own == np.int8(own) or near == np.int8(near):
-                code = 2 if own == np.int8(own) else 5
-                d1[i1] = own if code == 2 else near
-                i1 += 1
-            elif own == np.int16(own) or near == np.int16(near):
-                code = 3 if own == np.int16(own) else 6
-                d2[i2] = own if code == 3 else near
-                i2 += 1
-            elif own == np.int32(own) or near == np.int32(near):
-                code = 4 if own == np.int32(own) else 7
-                d4[i4] = own if code == 4 else near
-                i4 += 1
+            word = words[at + k]
+            stride, offset = word - row[LAST], word - previous
+            if stride == row[STRIDE]:
+                code = STRIDED
+            elif offset == row[OFFSET]:
+                code = MOVED
             else:
-                code = 8
-                d8[i8] = word
-                i8 += 1
-            codes[code_at + k] = code
-            predicted = predicted and code == 0
-            row[LAST], row[STRIDE], row[OFFSET] = word, word - last, word - previous
+                signed = np.int64(stride)
+                code = 2
+                while code < 7 and signed >> 8 * (RESIDUAL_BYTES >> 4 * code & 15) - 1 not in (0, -1):
+                    code += 1
+                for _ in range(RESIDUAL_BYTES >> 4 * code & 15):
+                    residuals[residual] = signed & 255
+                    signed >>= 8
+                    residual += 1
+            if k < 2:
+                symbols[record] |= code << 3 * k
+            elif k & 1 == 0:
+                codes[code_at] = code
+                code_at += 1
+            else:
+                codes[code_at - 1] |= code << 3
+            row[LAST], row[STRIDE], row[OFFSET] = word, stride, offset
             previous = word
-        at += count
-        code_at += 0 if predicted else count
-        symbols[record] = rank | (PREDICTED if predicted else 0)
-    counts[0], counts[1], counts[2], counts[3] = i8, i4, literal, i2
-    counts[4], counts[5], counts[6] = len(ids), code_at, i1
+        at += int(arity[number])
+    residuals[residual : residual + PADDING] = 0
+    counts[0], counts[1], counts[2], counts[3] = literal, len(ids), code_at, residual + PADDING
     return at
 
 
@@ -323,14 +298,13 @@ def encode(ids: U4, words: U8, arity: U4, thread: int = 0, kind: int = THREAD) -
     counted = np.where(arity == NONE, 0, arity).astype(np.int64)
     first_slot = np.cumsum(counted) - counted
     room = len(words)
-    columns = Columns(np.empty(room, np.uint64), np.empty(room, np.int32), np.empty(len(ids), np.uint32),
-                      np.empty(room, np.int16), np.empty(len(ids), np.uint8), np.empty(room, np.uint8),
-                      np.empty(room, np.int8))
-    counts = np.zeros(7, np.int64)
+    columns = Columns(np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint8), np.empty(room, np.uint8),
+                      np.empty(8 * room + PADDING, np.uint8))
+    counts = np.zeros(4, np.int64)
     taken = encode_kernel(
         np.ascontiguousarray(ids, np.uint32), np.ascontiguousarray(words, np.uint64),
-        np.ascontiguousarray(arity, np.uint32), first_slot, np.zeros((len(arity), 4), np.uint32),
-        np.zeros((int(counted.sum()), 4), np.uint64), columns, counts,
+        np.ascontiguousarray(arity, np.uint32), first_slot, np.zeros((len(arity), LITERAL), np.uint32),
+        np.zeros((int(counted.sum()), 3), np.uint64), columns, counts,
     )
     if taken < 0:
         raise ValueError(f"record {-1 - taken} has an unknown id, or its words are missing")

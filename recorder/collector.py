@@ -209,9 +209,11 @@ class Collector:
     # -- writing ---------------------------------------------------------------------------------
 
     def _compress(self) -> None:
-        """The second thread: compress and write chunks until None comes."""
+        """The second thread: compress and write chunks until None comes; in a hurry while the program waits."""
+        waits = 0
         while chunk := self._chunks.get():
-            self._write(partial(self._writer.chunk, *chunk))
+            before, waits = waits, self._pool.status().waits
+            self._write(partial(self._writer.chunk, *chunk, hurried=waits > before))
 
     def _write(self, action: Callable[[], None]) -> None:
         """Write frames; the first failure cuts the trace to its last whole frame and ends the recording."""

@@ -24,7 +24,7 @@ class Chunk(NamedTuple):
 
     stream: int
     records: int
-    payload: bytearray
+    payload: memoryview
 
 
 class Encoder:
@@ -104,7 +104,7 @@ class Encoder:
         return int(library().tk_encoder_unknown(self._handle))
 
     def _take(self, handle: int) -> Chunk:
-        payload = bytearray(library().tk_chunk_bytes(handle))
-        chunk = Chunk(int(library().tk_chunk_stream(handle)), int(library().tk_chunk_records(handle)), payload)
-        library().tk_chunk_take(handle, (ctypes.c_char * len(payload)).from_buffer(payload))
+        payload = np.empty(library().tk_chunk_bytes(handle), np.uint8)  # not zeroed: all of it is written
+        chunk = Chunk(int(library().tk_chunk_stream(handle)), int(library().tk_chunk_records(handle)), payload.data)
+        library().tk_chunk_take(handle, payload.ctypes.data)
         return chunk

@@ -31,13 +31,19 @@ static void clear(void *memory, size_t bytes)
         memset(memory, 0, bytes);
 }
 
+/* Bytes of the columns of `capacity` records and words. */
+static size_t column_bytes(size_t capacity)
+{
+    return capacity * 14 + TK_PADDING;
+}
+
 TK_EXPORT void tk_encoder_free(struct tk_encoder *encoder)
 {
     for (uint32_t number = 0; number < encoder->stream_count; number++) {
         struct tk_encoded *stream = encoder->streams[number];
         if (!stream)
             continue;
-        munmap(stream->base.d8, (size_t)encoder->capacity * 21);
+        munmap(stream->base.literals, column_bytes(encoder->capacity));
         if (stream->ids)
             munmap(stream->successors, stream->ids * sizeof *stream->successors);
         if (stream->slot_count)
@@ -130,19 +136,16 @@ TK_EXPORT uint64_t tk_encoder_unknown(const struct tk_encoder *encoder)
     return encoder->unknown;
 }
 
-/* One reservation holds all columns, widest first, so that each is aligned. */
+/* One reservation holds all columns, the widest first, so that each is aligned. */
 static int allot_columns(struct tk_columns *columns, size_t capacity)
 {
-    char *memory = reserve(capacity * 21);
+    char *memory = reserve(column_bytes(capacity));
     if (!memory)
         return 0;
-    columns->d8 = (uint64_t *)memory;
-    columns->d4 = (int32_t *)(memory + 8 * capacity);
-    columns->literals = (uint32_t *)(memory + 12 * capacity);
-    columns->d2 = (int16_t *)(memory + 16 * capacity);
-    columns->symbols = (uint8_t *)(memory + 18 * capacity);
-    columns->codes = (uint8_t *)(memory + 19 * capacity);
-    columns->d1 = (int8_t *)(memory + 20 * capacity);
+    columns->literals = (uint32_t *)memory;
+    columns->symbols = (uint8_t *)(memory + 4 * capacity);
+    columns->codes = columns->symbols + capacity;
+    columns->residuals = columns->codes + capacity;
     return 1;
 }
 
@@ -208,62 +211,84 @@ static const struct tk_range *find_range(const struct tk_encoder *encoder, uint6
     return later ? later : earlier;
 }
 
-static inline __attribute__((always_inline)) uint8_t find_successor(uint32_t *next, uint32_t id)
+/* The rank of `id` among the three ids that followed the last one, 3 and a literal if it is none of them; it moves to the
+ * front. If it is not the first, nobody can foresee which it is: there nothing branches. */
+static inline __attribute__((always_inline)) uint32_t put_id(uint32_t **literals, uint32_t *next, uint32_t id)
 {
-    if (TK_LIKELY(next[0] == id))
+    const uint32_t a = next[0], b = next[1], c = next[2];
+    if (TK_LIKELY(a == id))
         return 0;
-    uint32_t a = next[0], b = next[1], c = next[2];
+    const uint32_t rank = b == id ? 1 : c == id ? 2 : 3;
     next[0] = id;
     next[1] = a;
-    if (b == id)
-        return 1;
-    next[2] = b;
-    if (c == id)
-        return 2;
-    uint32_t d = next[3];
-    next[3] = c;
-    return d == id ? 3 : 4;
+    next[2] = rank > 1 ? b : c;
+    **literals = id;
+    *literals += rank == 3;
+    return rank;
 }
 
-/* The differences of a word that neither prediction gave: the narrowest that holds it. Returns its code. */
-static inline __attribute__((always_inline)) uint8_t put_word(struct tk_columns *at, uint64_t word, uint64_t last,
-                                                              uint64_t previous)
-{
-    int64_t own = (int64_t)(word - last), near = (int64_t)(word - previous);
-    if (own == (int8_t)own)
-        return *at->d1++ = (int8_t)own, 2;
-    if (near == (int8_t)near)
-        return *at->d1++ = (int8_t)near, 5;
-    if (own == (int16_t)own)
-        return *at->d2++ = (int16_t)own, 3;
-    if (near == (int16_t)near)
-        return *at->d2++ = (int16_t)near, 6;
-    if (own == (int32_t)own)
-        return *at->d4++ = (int32_t)own, 4;
-    if (near == (int32_t)near)
-        return *at->d4++ = (int32_t)near, 7;
-    *at->d8++ = word;
-    return 8;
-}
+/* code: of the narrowest residual that holds a difference, by the highest bit that is not its sign, plus 1.
+ * bytes: of the residual of a code. */
+static struct {
+    uint8_t code[64], bytes[8];
+} residual = {.bytes = {0, 0, 1, 2, 3, 4, 6, 8}};
 
-/* Encode whole records from `words`; returns how many words that took. It stops early at a zero, at a record that is
- * cut short, and at an id that no image explains. */
-TK_EXPORT size_t tk_encode(struct tk_encoder *encoder, struct tk_encoded *stream, const uint64_t *words, size_t count,
-                           uint32_t epoch)
+static __attribute__((constructor)) void fill_codes(void)
 {
-    if (!ensure_tables(encoder, stream)) {
-        encoder->failed = 1;
-        return count;
+    for (uint32_t bits = 0; bits < 64; bits++) { /* and one for the sign */
+        uint8_t code = 2;
+        while (bits + 1 > 8u * residual.bytes[code])
+            code++;
+        residual.code[bits] = code;
     }
+}
+
+struct tk_writing {
+    uint64_t previous;  /* word */
+    uint8_t *residuals; /* the next one */
+};
+
+/* The code of a word. `calm`: most words go on with their stride, so it pays to look first; else nothing branches, and a
+ * residual is written in any case and passed only if the code has one. */
+static inline __attribute__((always_inline)) uint32_t put_word(struct tk_writing *to, struct tk_slot *slot,
+                                                               uint64_t word, int calm)
+{
+    const struct tk_slot old = *slot;
+    const uint64_t stride = word - old.last, offset = word - to->previous;
+    to->previous = word;
+    *slot = (struct tk_slot){word, stride, offset};
+    if (calm && stride == old.stride)
+        return 0;
+    const uint64_t bits = stride ^ (uint64_t)((int64_t)stride >> 63);
+    uint32_t code = residual.code[63 ^ __builtin_clzll(bits << 1 | 1)];
+    code = offset == old.offset ? 1 : code;
+    code = stride == old.stride ? 0 : code;
+    memcpy(to->residuals, &stride, sizeof stride);
+    to->residuals += residual.bytes[code];
+    return code;
+}
+
+/* The next word; the compiler is not to add up several steps. */
+static inline __attribute__((always_inline)) const uint64_t *after(const uint64_t *word)
+{
+    word++;
+    __asm__("" : "+r"(word));
+    return word;
+}
+
+static inline __attribute__((always_inline)) size_t encode(const struct tk_encoder *encoder, struct tk_encoded *stream,
+                                                           const uint64_t *words, size_t count, uint32_t epoch,
+                                                           int calm)
+{
     static const struct tk_range nothing;
     const struct tk_range *range = &nothing; /* the image of the last record */
     struct tk_columns at = stream->at;
+    struct tk_writing to = {stream->previous_word, at.residuals};
     struct tk_id *const ids = encoder->ids;
     uint32_t(*const successors)[4] = stream->successors;
     struct tk_slot *const slots = stream->slots;
     const uint64_t *here = words, *const end = words + count;
-    uint32_t previous_id = stream->previous_id, records = 0;
-    uint64_t previous = stream->previous_word;
+    uint32_t *next = successors[stream->previous_id]; /* the ids that followed the last one */
 
     while (here < end) {
         uint64_t raw = *here, index = raw - range->low;
@@ -281,74 +306,79 @@ TK_EXPORT size_t tk_encode(struct tk_encoder *encoder, struct tk_encoded *stream
         }
         struct tk_id *const known = &ids[id];
         const uint32_t arity = known->arity;
-        if (TK_UNLIKELY(arity == TK_NEVER || (size_t)(end - here) <= arity))
+        if (TK_UNLIKELY(arity == TK_NEVER || end - here <= (ptrdiff_t)arity))
             break;
         known->count++;
-        uint8_t symbol = find_successor(successors[previous_id], id);
-        if (symbol == 4)
-            *at.literals++ = id;
-        previous_id = id;
+        uint32_t codes = put_id(&at.literals, next, id) << 6;
+        next = successors[id];
 
+        /* `here` moves on with the branches, which are foreseen, and not by `arity`, which has to be waited for. */
         struct tk_slot *slot = slots + known->first_slot;
-        uint8_t any = 0;
-        const uint64_t *const next = here + 1 + arity;
-        uint8_t *codes = at.codes;
-        for (here++; here < next; here++, slot++) {
-            const uint64_t word = *here, last = slot->last;
-            const int strided = word == last + slot->stride, moved = word == previous + slot->offset;
-            uint8_t code = 0;
-            if (TK_UNLIKELY(!(slot->favourite ? moved : strided))) {
-                if (strided | moved) {
-                    slot->favourite ^= 1;
-                    code = 1;
-                } else {
-                    code = put_word(&at, word, last, previous);
-                }
-            }
-            any |= code;
-            *codes++ = code;
-            slot->stride = word - last;
-            slot->last = word;
-            slot->offset = word - previous;
-            previous = word;
+        here = after(here);
+        if (arity > 0) {
+            codes |= put_word(&to, slot, *here, calm);
+            here = after(here);
         }
-        if (TK_UNLIKELY(known->run))
-            encoder->iterations[id] += previous;
-        if (any)
-            at.codes = codes;
-        *at.symbols++ = symbol | (any ? 0 : 8);
-        records++;
+        if (arity > 1) {
+            codes |= put_word(&to, slot + 1, *here, calm) << 3;
+            here = after(here);
+        } else if (TK_UNLIKELY(known->run)) {
+            encoder->iterations[id] += to.previous;
+        }
+        *at.symbols++ = (uint8_t)codes;
+        for (uint32_t k = 2; k < arity; k++) {
+            codes = put_word(&to, slot + k, *here, calm);
+            here = after(here);
+            if (++k < arity) {
+                codes |= put_word(&to, slot + k, *here, calm) << 3;
+                here = after(here);
+            }
+            *at.codes++ = (uint8_t)codes;
+        }
     }
+    at.residuals = to.residuals;
+    const uint32_t records = (uint32_t)(at.symbols - stream->at.symbols);
     stream->words += (uint32_t)(here - words) - records;
     stream->records += records;
-    stream->previous_id = previous_id;
-    stream->previous_word = previous;
+    stream->previous_id = (uint32_t)((next - successors[0]) / 4);
+    stream->previous_word = to.previous;
     stream->at = at;
     return (size_t)(here - words);
 }
 
-/* The columns' element counts, in the order of the payload. */
-static void count_columns(const struct tk_encoded *stream, uint32_t counts[7])
+/* Encode whole records from `words`; returns how many words that took. It stops early at a zero, at a record that is
+ * cut short, and at an id that no image explains. */
+TK_EXPORT size_t tk_encode(struct tk_encoder *encoder, struct tk_encoded *stream, const uint64_t *words, size_t count,
+                           uint32_t epoch)
 {
-    counts[0] = (uint32_t)(stream->at.d8 - stream->base.d8);
-    counts[1] = (uint32_t)(stream->at.d4 - stream->base.d4);
-    counts[2] = (uint32_t)(stream->at.literals - stream->base.literals);
-    counts[3] = (uint32_t)(stream->at.d2 - stream->base.d2);
-    counts[4] = (uint32_t)(stream->at.symbols - stream->base.symbols);
-    counts[5] = (uint32_t)(stream->at.codes - stream->base.codes);
-    counts[6] = (uint32_t)(stream->at.d1 - stream->base.d1);
+    if (!ensure_tables(encoder, stream)) {
+        encoder->failed = 1;
+        return count;
+    }
+    const uint8_t *residuals = stream->at.residuals;
+    const uint32_t before = stream->words;
+    size_t taken = stream->calm ? encode(encoder, stream, words, count, epoch, 1)
+                                : encode(encoder, stream, words, count, epoch, 0);
+    size_t bytes = (size_t)(stream->at.residuals - residuals);
+    stream->calm = bytes * 5 < (size_t)(stream->words - before) * 4; /* from 0.8 bytes a word on */
+    return taken;
+}
+
+/* The columns' element counts, in the order of the payload. */
+static void count_columns(const struct tk_encoded *stream, uint32_t counts[4])
+{
+    counts[0] = (uint32_t)(stream->at.literals - stream->base.literals);
+    counts[1] = (uint32_t)(stream->at.symbols - stream->base.symbols);
+    counts[2] = (uint32_t)(stream->at.codes - stream->base.codes);
+    counts[3] = (uint32_t)(stream->at.residuals - stream->base.residuals) + TK_PADDING;
 }
 
 /* Bytes of the payload of the stream's chunk. */
 TK_EXPORT size_t tk_chunk_bytes(const struct tk_encoded *stream)
 {
-    static const uint8_t width[7] = {8, 4, 4, 2, 1, 1, 1};
-    uint32_t counts[7];
-    size_t bytes = 64;
+    uint32_t counts[4];
     count_columns(stream, counts);
-    for (int column = 0; column < 7; column++)
-        bytes += (size_t)counts[column] * width[column];
-    return bytes;
+    return 64 + (size_t)counts[0] * 4 + counts[1] + counts[2] + counts[3];
 }
 
 TK_EXPORT uint32_t tk_chunk_records(const struct tk_encoded *stream)
@@ -360,23 +390,18 @@ TK_EXPORT uint32_t tk_chunk_records(const struct tk_encoded *stream)
 TK_EXPORT void tk_chunk_take(struct tk_encoded *stream, char *out)
 {
     uint32_t header[16] = {1, stream->thread, stream->kind, stream->records, stream->words};
-    count_columns(stream, header + 5);
+    uint32_t *const counts = header + 5;
+    count_columns(stream, counts);
+    memset(stream->at.residuals, 0, TK_PADDING);
     memcpy(out, header, sizeof header);
     out += sizeof header;
-#define PUT(column) \
-    { \
-        size_t bytes = (size_t)((char *)stream->at.column - (char *)stream->base.column); \
-        memcpy(out, stream->base.column, bytes); \
-        out += bytes; \
-    }
-    PUT(d8)
-    PUT(d4)
-    PUT(literals)
-    PUT(d2)
-    PUT(symbols)
-    PUT(codes)
-    PUT(d1)
-#undef PUT
+    memcpy(out, stream->base.literals, (size_t)counts[0] * 4);
+    out += (size_t)counts[0] * 4;
+    memcpy(out, stream->base.symbols, counts[1]);
+    out += counts[1];
+    memcpy(out, stream->base.codes, counts[2]);
+    out += counts[2];
+    memcpy(out, stream->base.residuals, counts[3]);
     stream->at = stream->base;
     stream->records = stream->words = 0;
     stream->previous_id = 0;

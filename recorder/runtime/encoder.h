@@ -12,6 +12,7 @@
 #define TK_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TK_NEVER 0xffffu /* arity of a number that is no record */
+#define TK_PADDING 8u    /* zero bytes at the end of the residuals */
 
 /* The ids of one image while it is loaded; unloaded 0: still. */
 struct tk_range {
@@ -29,17 +30,13 @@ struct tk_id {
 };
 
 struct tk_slot {
-    uint64_t last, stride, offset, favourite;
+    uint64_t last, stride, offset;
 };
 
 /* The columns of the chunk that a stream fills; capacity for `capacity` records and words each. */
 struct tk_columns {
-    uint64_t *d8;
-    int32_t *d4;
     uint32_t *literals;
-    int16_t *d2;
-    uint8_t *symbols, *codes;
-    int8_t *d1;
+    uint8_t *symbols, *codes, *residuals;
 };
 
 struct tk_encoded {
@@ -52,7 +49,8 @@ struct tk_encoded {
     uint32_t records, words;
     uint32_t previous_id;
     uint64_t previous_word;
-    uint32_t (*successors)[4]; /* by id */
+    uint32_t calm; /* most words can be predicted */
+    uint32_t (*successors)[4]; /* by id: three, and one that is not used */
     struct tk_slot *slots;
     size_t ids, slot_count; /* rows that the two have room for */
 };

@@ -124,10 +124,11 @@ def test_a_chunk_that_claims_other_records_than_its_frame_is_refused() -> None:
 
 def test_damage_in_a_chunk_names_frame_offset_and_record() -> None:
     image, (stream, records, chunk) = parts(3)
-    counts = struct.unpack_from("<16I", chunk)[5:12]
-    symbols = 64 + 8 * counts[0] + 4 * counts[1] + 4 * counts[2] + 2 * counts[3]
-    forged = chunk[: symbols + 2] + b"\xff" + chunk[symbols + 3 :]
-    with pytest.raises(TracekitError, match=r"frame 2 \(CHNK, offset \d+\): record 2 has an impossible symbol"):
+    literals, count = struct.unpack_from("<2I", chunk, 20)
+    symbols = 64 + 4 * literals
+    last = max(k for k in range(count) if chunk[symbols + k] >> 6 == 3)  # the record of the last literal
+    forged = chunk[: symbols - 4] + b"\xff\xff\xff\x7f" + chunk[symbols:]
+    with pytest.raises(TracekitError, match=rf"frame 2 \(CHNK, offset \d+\): record {last} has an id that no image"):
         replay_all(wrap([image], [(stream, records, forged)]))
 
 
@@ -135,7 +136,7 @@ def test_claims_of_a_small_file_cost_nothing() -> None:
     image, chunk = parts(3)
     for at in range(0, 28, 4):  # the counts in the header of an image
         bounded(wrap([image[:at] + b"\xff\xff\xff\x7f" + image[at + 4 :]], [chunk]))
-    for at in range(12, 48, 4):  # those of a chunk
+    for at in range(12, 36, 4):  # those of a chunk
         bounded(wrap([image], [(*chunk[:2], chunk[2][:at] + b"\xff\xff\x7f\0" + chunk[2][at + 4 :])]))
 
 

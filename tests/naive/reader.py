@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import struct
 import sys
@@ -324,54 +325,59 @@ def _arities(trace: Trace) -> dict[int, int]:
 
 
 # -- chunks ------------------------------------------------------------------------------------------
-COLUMNS = (("d8", "Q"), ("d4", "i"), ("literals", "I"), ("d2", "h"), ("symbols", "B"), ("codes", "B"), ("d1", "b"))
-TAKES = {2: "d1", 3: "d2", 4: "d4", 5: "d1", 6: "d2", 7: "d4", 8: "d8"}
+RESIDUAL_BYTES = {2: 1, 3: 2, 4: 3, 5: 4, 6: 6, 7: 8}
+"""Bytes of the residual of a code."""
 
 
 def _chunk(frame: Frame, arity: dict[int, int]) -> list[Record]:
-    version, _, _, records, words, *counts = struct.unpack_from("<12I", frame.payload)
-    if version != 1 or records != frame.items or records != counts[4]:
+    version, _, _, records, words, literals, symbols, codes, residuals = struct.unpack_from("<9I", frame.payload)
+    size = 64 + 4 * literals + symbols + codes + residuals
+    if version != 1 or not records == frame.items == symbols or size != len(frame.payload):
         raise DamagedTraceError("damaged chunk")
-    columns: dict[str, Iterator[int]] = {}
-    at = 64
-    for (name, kind), count in zip(COLUMNS, counts):
-        columns[name] = iter(struct.unpack_from(f"<{count}{kind}", frame.payload, at))
-        at += count * struct.calcsize(kind)
-    if at != len(frame.payload):
-        raise DamagedTraceError("damaged chunk")
+    rows = io.BytesIO(frame.payload[64:])
+    parts = [io.BytesIO(rows.read(length)) for length in (4 * literals, symbols, codes, residuals)]
     try:
-        decoded = list(_records(columns, arity))
-    except (StopIteration, KeyError, RuntimeError) as error:
+        decoded = list(_records(*parts, arity))
+    except (IndexError, KeyError, struct.error) as error:
         raise DamagedTraceError("damaged chunk") from error
-    if sum(len(values) for _, values in decoded) != words or any(list(rest) for rest in columns.values()):
+    rest = [part.read() for part in parts]
+    if sum(len(values) for _, values in decoded) != words or rest != [b"", b"", b"", bytes(8)]:
         raise DamagedTraceError("damaged chunk")
     return decoded
 
 
-def _records(columns: dict[str, Iterator[int]], arity: dict[int, int]) -> Iterator[Record]:
+def _records(literals: io.BytesIO, symbols: io.BytesIO, codes: io.BytesIO, residuals: io.BytesIO,
+             arity: dict[int, int]) -> Iterator[Record]:
     successors: dict[int, list[int]] = {}
-    slots: dict[tuple[int, int], list[int]] = {}  # (id, word) -> last, stride, offset, favourite
+    slots: dict[tuple[int, int], tuple[int, int, int]] = {}  # (id, word) -> last, stride, offset
     previous_id = previous = 0
-    for symbol in columns["symbols"]:
-        followed = successors.setdefault(previous_id, [0, 0, 0, 0])
-        if symbol & 7 > 4 or symbol > 15:
-            raise DamagedTraceError("impossible symbol")
-        number = next(columns["literals"]) if symbol & 7 == 4 else followed.pop(symbol & 7)
+    for symbol in symbols.read():
+        followed = successors.setdefault(previous_id, [0, 0, 0])
+        rank = symbol >> 6
+        number = struct.unpack("<I", literals.read(4))[0] if rank == 3 else followed.pop(rank)
         followed.insert(0, number)
-        del followed[4:]
+        del followed[3:]
+        pairs = [symbol & 63, *codes.read(max(0, arity[number] - 1) // 2)]
         words = []
         for k in range(arity[number]):
-            slot = slots.setdefault((number, k), [0, 0, 0, 0])
-            code = 0 if symbol & 8 else next(columns["codes"])
-            if code <= 1:
-                slot[3] ^= code
-                word = previous + slot[2] if slot[3] else slot[0] + slot[1]
+            last, stride, offset = slots.get((number, k), (0, 0, 0))
+            code = pairs[k // 2] & 7
+            pairs[k // 2] >>= 3
+            if code == 0:
+                word = last + stride
+            elif code == 1:
+                word = previous + offset
             else:
-                word = next(columns[TAKES[code]]) + (0 if code == 8 else slot[0] if code <= 4 else previous)
+                residual = residuals.read(RESIDUAL_BYTES[code])
+                if len(residual) < RESIDUAL_BYTES[code]:
+                    raise DamagedTraceError("too few residuals")
+                word = last + int.from_bytes(residual, "little", signed=True)
             word &= MASK
-            slot[:3] = word, (word - slot[0]) & MASK, (word - previous) & MASK
+            slots[number, k] = word, (word - last) & MASK, (word - previous) & MASK
             previous = word
             words.append(word)
+        if any(pairs):
+            raise DamagedTraceError("more codes than words")
         yield number, words
         previous_id = number
 

@@ -19,7 +19,8 @@ EVENTS = sorted(RECORDED)
 WORDS = st.one_of(
     st.integers(0, 64).map(lambda k: 0x7FFF_0000_0000 + 8 * k), st.integers(0, (1 << 64) - 1), st.integers(0, 300),
     st.integers(-(1 << 33), 1 << 33).map(lambda k: k % (1 << 64)),
-    st.sampled_from([0, 127, 128, 32767, 32768, (1 << 31) - 1, 1 << 31, (1 << 64) - 128, (1 << 64) - 129, 1 << 63]),
+    st.sampled_from([0, 127, 128, 32767, 32768, (1 << 31) - 1, 1 << 31, (1 << 64) - 128, (1 << 64) - 129, 1 << 63,
+                     (1 << 23) - 1, 1 << 23, (1 << 47) - 1, 1 << 47, (1 << 64) - (1 << 47), (1 << 64) - (1 << 47) - 1]),
 )
 
 Record = tuple[int, list[int]]
