@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive import verdicts as naive
@@ -126,6 +126,39 @@ def _levels(s: Scenario, first: int, second: int) -> list[int]:
     return sorted(number for number in around(first) & around(second) if s.contexts[number].kind == "loop")
 
 
+A_SUM_OF_PRIVATE_MEMORY = Scenario(
+    ops=[Op("load", 0), Op("store", 0)],
+    blocks=[Block(0, 0), Block(0)],
+    loops=[Loop(0, 0)],
+    updates=[(0, 1, "+")],
+    contexts=[Context("root"), Context("loop", 0, 0)],
+    dependences=[Dependence("WAR", 0, 0, 1, 0, (0,), [(1, False, True)])],
+    objects=["global"],
+)
+"""The reduction removes the only carried dependence: that its object could be private too is no part of the recipe."""
+
+A_SUM_FORBIDS_A_PRIVATE_OBJECT = Scenario(
+    ops=[Op("load", 0), Op("store", 0), Op("store", 0)],
+    blocks=[Block(0, 0), Block(0)],
+    loops=[Loop(0, 0)],
+    updates=[(0, 1, "+")],
+    contexts=[Context("root"), Context("loop", 0, 0)],
+    dependences=[Dependence("RAW", 1, 0, 0, 0, (0,), [(1, False, True)]),
+                 Dependence("WAW", 2, 0, 2, 0, (0,), [(1, False, True)])],
+    objects=["global"],
+)
+"""A flow that a reduction removes still keeps its object from being private for other dependences."""
+
+
+def test_what_a_reduction_removes_makes_no_object_private() -> None:
+    scenario = A_SUM_OF_PRIVATE_MEMORY
+    (answer,) = judge(scenario_tables.program(scenario), scenario_tables.profile(scenario))
+    assert answer.verdict.value == "doall-with"
+    assert scenario_tables.as_answer(answer).recipe == {("reduction", "memory", 0, "+")}
+
+
+@example(A_SUM_OF_PRIVATE_MEMORY)
+@example(A_SUM_FORBIDS_A_PRIVATE_OBJECT)
 @settings(max_examples=200, deadline=None)
 @given(st.booleans().flatmap(lambda contexts: scenarios(contexts)))
 def test_verdicts_are_those_of_the_naive_reference(scenario: Scenario) -> None:

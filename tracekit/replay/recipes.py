@@ -128,10 +128,13 @@ class Privates:
         known: list[int] = listed[listed != NONE].tolist()
         return known if known and not self.wide[dependence] else [NONE]
 
-    def find(self, view: LevelView) -> tuple[Bools, Indices]:
-        """Which of ``view.dependences`` privatization removes, and the objects (rows) to be made private."""
+    def find(self, view: LevelView, reduced: Bools) -> tuple[Bools, Indices]:
+        """Which of ``view.dependences`` privatization removes, and the objects (rows) to be made private.
+
+        Those that reductions remove (`reduced`) need no private object; as flows they still forbid one.
+        """
         dependences = self.profile.dependences[view.dependences]
-        false = view.carried & (dependences["kind"] != DependenceKind.RAW)
+        false = view.carried & ~reduced & (dependences["kind"] != DependenceKind.RAW)
         lists = dependences["object_list"].astype(np.int64)
         flows = view.carried & (dependences["kind"] == DependenceKind.RAW)
         if self.wide[view.dependences[flows]].any():  # may be on any object

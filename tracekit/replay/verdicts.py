@@ -132,7 +132,7 @@ class _Judge:
             operator = self.updates.operator_of(sources[row])
             objects = self.privates.objects(int(view.dependences[row]))
             recipe |= {Recipe("reduction", NONE, each, operator) for each in objects}
-        removed, private = self.privates.find(view)
+        removed, private = self.privates.find(view, reduced)
         recipe |= {Recipe("private", NONE, int(each), 0) for each in private}
         return tuple(sorted(recipe)), view.carried & ~reduced & ~removed
 
