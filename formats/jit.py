@@ -7,7 +7,8 @@ operation per array at each call, a quarter of a microsecond for the state of a 
 a kernel cannot make an array (Numba then says that NRT is required). The few that must are ``allocating_kernel``.
 
 Numba finds a cached kernel by the age of its own file and does not see that a kernel it calls, from another file, has
-changed. So compiled code is kept in a folder named after the contents of all files with kernels.
+changed. So compiled code is kept in a folder named after the contents of all files with kernels. Nor does it see a
+decorator's options: a function takes one decorator of these, always the same.
 """
 
 from __future__ import annotations
