@@ -15,9 +15,10 @@ from tests.naive.random_program import RandomProgram
 from tests.naive.walker import Event, Walk
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind
-from tracekit.replay.engine import Replay, Violation
+from tracekit.replay.engine import Replay, Violation, count_events
 from tracekit.replay.kernels.state import OBJECTS
 from tracekit.replay.program import Program
+from tracekit.replay.wanted import GROUPS
 
 Record = tuple[int, list[int]]
 
@@ -52,6 +53,41 @@ def replay(program: Program, streams: dict[int, Sequence[Record]], chunk: int = 
     return events, engine.violations()
 
 
+def specialised(program: Program, streams: dict[int, Sequence[Record]], wanted: tuple[Sequence[str], Sequence[str]],
+                chunk: int = 7, batch: int = 64) -> list[tuple[int, Event]]:
+    """As :func:`replay`, asked for some events and columns; the columns that are not there are 0."""
+    names, columns = wanted
+    engine = Replay(Records(streams, chunk), program, batch, events=names, columns=columns)
+    found: list[tuple[int, Event]] = []
+    for part in engine.batches():
+        held = [getattr(part, name).tolist() if name in columns else [0] * len(part)
+                for name in ("subject", "address", "size")]
+        found += [(part.stream, (BY_CODE[kind].name, *row)) for kind, *row in zip(part.kind.tolist(), *held)]
+    assert engine.delivered == len(found)
+    return found
+
+
+def selected(events: list[tuple[int, Event]], wanted: tuple[Sequence[str], Sequence[str]]) -> list[tuple[int, Event]]:
+    """What `events` of a full replay leave of themselves in a specialised one."""
+    names, columns = wanted
+    shown = [column in columns for column in ("subject", "address", "size")]
+    return [(stream, (event[0], *(value if show else 0 for value, show in zip(event[1:], shown))))
+            for stream, event in events if event[0] in names]
+
+
+def some_wanted(rng: random.Random) -> tuple[Sequence[str], Sequence[str]]:
+    """Events and columns to ask for. Each combination of groups and columns is a kernel to compile: these are four."""
+    if rng.random() < 0.3:
+        return rng.choice((("load", "store"), ("store",), (), ("load", "heap_free"))), ("address",)
+    if rng.random() < 0.2:
+        return ("load", "function_exit", "loop_iteration", "loop_exit"), ("subject", "size")
+    if rng.random() < 0.2:
+        return ("load", "store", "stack_free", "heap_alloc", "external_call"), ("subject", "address", "size")
+    names = [name for name in CODE if rng.random() < 0.5]
+    names += [rng.choice(group) for group in GROUPS.values()]
+    return names, ("subject", "address", "size")
+
+
 def events_of(b: ProgramBuilder, *records: Record) -> list[Event]:
     """The events of one stream of records that break no rule."""
     events, violations = replay(b.program(), {0: records})
@@ -69,6 +105,8 @@ def test_a_random_walk_yields_its_own_events(seed: int, chunk: int, batch: int) 
     events, violations = replay(made.program, {0: walk.records()}, chunk, batch)
     assert [event for _, event in events] == walk.events
     assert violations == []
+    wanted = some_wanted(rng)
+    assert specialised(made.program, {0: walk.records()}, wanted, chunk, batch) == selected(events, wanted)
 
 
 @settings(max_examples=50, deadline=None)
@@ -88,6 +126,8 @@ def test_streams_keep_their_events_and_the_order_of_tickets(seed: int, count: in
     heap = [stream for stream, event in events if event[0].startswith("heap_")]
     assert runs_of(heap) == runs_of([stream for stream, name in order if name != "thread"])
     assert violations == []
+    wanted = some_wanted(rng)
+    assert specialised(made.program, streams, wanted) == selected(events, wanted)
 
 
 def retick(streams: dict[int, list[Record]], rng: random.Random) -> list[tuple[int, str]]:
@@ -134,6 +174,31 @@ def test_records_in_any_order_neither_crash_nor_hang(seed: int) -> None:
     records[rng.randrange(len(records))] = (rng.randrange(2**32), [])
     events, _ = replay(made.program, {0: records})
     assert all(name in CODE for _, (name, *_) in events)
+    wanted = some_wanted(rng)
+    assert specialised(made.program, {0: records}, wanted) == selected(events, wanted)
+
+
+@pytest.mark.parametrize("asked", [{"events": ("loads",)}, {"columns": ("kind",)}])
+def test_only_what_there_is_can_be_asked_for(asked: dict[str, Sequence[str]]) -> None:
+    b, _ = main_with()
+    with pytest.raises(ValueError, match="there is no event or column"):
+        Replay(Records({}), b.program(), **asked)  # type: ignore[arg-type]
+
+
+def test_a_column_that_was_not_asked_for_is_not_there() -> None:
+    b, entry = main_with()
+    engine = Replay(Records({0: [(single_paths(b)[entry], [])]}), b.program(), columns=("subject",))
+    (batch,) = engine.batches()
+    assert batch.subject.tolist() == [0] and batch.columns.size is None
+    with pytest.raises(AttributeError, match="size was not asked for"):
+        _ = batch.size
+
+
+def test_events_are_counted_by_name() -> None:
+    b, entry = main_with()
+    entered = (single_paths(b)[entry], [])
+    assert count_events(Records({0: [(CODE["lock"], [1, 8]), entered]}), b.program()) == {
+        "lock": 1, "function_entry": 1}
 
 
 def main_with(flags: int = BlockFlag.ENTRY) -> tuple[ProgramBuilder, int]:

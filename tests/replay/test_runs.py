@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.program_builder import ProgramBuilder
-from tests.replay.test_derive import Record, Records, replay
+from tests.replay.test_derive import Record, Records, replay, selected, some_wanted, specialised
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, CallFlag, OpFlag, OpKind, PathFlag
@@ -95,6 +95,8 @@ def test_a_run_is_so_many_records_of_one_iteration(seed: int, chunk: int, batch:
         records = nest.records(whole)
         events, violations = replay(nest.program, {0: records}, chunk, batch)
         found.append((events, [(violation.text, violation.count) for violation in violations]))
+        wanted = some_wanted(random.Random(seed))
+        assert specialised(nest.program, {0: records}, wanted, chunk, batch) == selected(events, wanted)
     assert found[0] == found[1]
 
 

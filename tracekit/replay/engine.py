@@ -6,12 +6,11 @@ agree on); such records are replayed in the order of their tickets. A thread's s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
@@ -21,9 +20,10 @@ from tracekit.replay import tables as derive_tables
 from tracekit.replay.kernels import heap, state
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.program import Program
+from tracekit.replay.wanted import Batch, Wanted, by_name, filled
 
 BATCH = 32_768
-"""Events in a batch: 21 bytes each, so that a batch stays in L2 beside the kernels' own tables."""
+"""Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
 
 NO_LIMIT = (1 << 62) + 1
 
@@ -43,20 +43,6 @@ class Source(Protocol):
 
     def records(self, stream: int) -> Iterator[Records]:
         """Batches of whole records: ids, and the words of all of them; the next batch may overwrite them."""
-
-
-@dataclass
-class Batch:
-    """Consecutive events of one stream; the columns are views that the next batch overwrites."""
-
-    stream: int
-    kind: NDArray[np.uint8]
-    subject: NDArray[np.uint32]
-    address: NDArray[np.uint64]
-    size: NDArray[np.uint64]
-
-    def __len__(self) -> int:
-        return len(self.kind)
 
 
 @dataclass(frozen=True)
@@ -127,17 +113,26 @@ def _doubled(array: Any) -> Any:
 
 
 class Replay:
-    """A replay of all streams of a trace; iterate over :meth:`batches` once."""
+    """A replay of all streams of a trace; iterate over :meth:`batches` once.
 
-    def __init__(self, trace: Source | TraceReader, program: Program, batch: int = BATCH) -> None:
+    Batches hold the events named by `events` and, beside ``kind``, the `columns` named; None stands for all. What is
+    not asked for is neither computed nor stored. The events are those of a full replay without the others.
+    Raises ValueError for a name that is none.
+    """
+
+    def __init__(self, trace: Source | TraceReader, program: Program, batch: int = BATCH,
+                 events: Collection[str] | None = None, columns: Collection[str] | None = None) -> None:
         source = RecordSource(trace, program.arity) if isinstance(trace, TraceReader) else trace
-        self.tables = derive_tables.build(program)
+        self.wanted = Wanted.of(events, columns)
+        self.tables = derive_tables.build(program, self.wanted.keep)
         self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
         self.process = state.Process(
             addresses=np.zeros(4096, np.uint64), sizes=np.zeros(4096, np.uint64), used=np.zeros(1, np.int64),
             created=np.zeros(max((stream.number for stream in self.streams), default=0) + 1, np.uint8),
         )
-        self.columns = _columns(batch)
+        self.columns = self.wanted.room(batch)
+        self.delivered = 0
+        """Events delivered so far."""
 
     def batches(self) -> Iterator[Batch]:
         """All events of the trace; see :class:`Batch`."""
@@ -162,17 +157,17 @@ class Replay:
         while True:
             status = derive(self.tables, stream.state, self.process, self.columns, stream.ids, stream.words,
                             stream.cursor, limit)
-            filled = int(stream.cursor[state.FILLED])
+            events = int(stream.cursor[state.FILLED])
             stopping = status == state.TICKET
             if status == state.CREATED:
                 limit = -1  # the new thread's tickets count from now on
             if status == state.INPUT:
                 stopping = not stream.next_records()
-            if filled and (stopping or status == state.FULL):
+            if events and (stopping or status == state.FULL):
                 stream.cursor[state.FILLED] = 0
-                yield self._batch(stream.number, filled)
+                yield self._batch(stream.number, events)
             elif status == state.FULL:
-                self.columns = _columns(max(2 * len(self.columns.kind), int(stream.cursor[state.NEED])))
+                self.columns = self.wanted.room(max(2 * len(self.columns.kind), int(stream.cursor[state.NEED])))
             elif status == state.HEAP:
                 self._grow_heap()
             elif state.FRAMES <= status <= state.STACK:
@@ -180,9 +175,9 @@ class Replay:
             if stopping:
                 return
 
-    def _batch(self, stream: int, filled: int) -> Batch:
-        out = self.columns
-        return Batch(stream, out.kind[:filled], out.subject[:filled], out.address[:filled], out.size[:filled])
+    def _batch(self, stream: int, events: int) -> Batch:
+        self.delivered += events
+        return Batch(stream, filled(self.columns, events))
 
     def _grow_heap(self) -> None:
         size = 2 * len(self.process.addresses)
@@ -202,11 +197,17 @@ class Replay:
         return [violation for stream in self.streams for violation in stream.violations()]
 
 
-def _columns(room: int) -> state.Columns:
-    return state.Columns(np.empty(room, np.uint8), np.empty(room, np.uint32), np.empty(room, np.uint64),
-                         np.empty(room, np.uint64))
-
-
 def batches(trace: Source | TraceReader, program: Program, batch: int = BATCH) -> Iterable[Batch]:
     """All events of a trace as batches of columns; one pass feeds any number of consumers."""
     return Replay(trace, program, batch).batches()
+
+
+def count_events(trace: Source | TraceReader, program: Program) -> dict[str, int]:
+    """How many events of each name a full replay of the trace delivers, and a specialised one of those it delivers.
+
+    A pass of its own over the trace: what a specialised replay leaves out it does not count either. (PROMPT, Table 8)
+    """
+    counts = np.zeros(256, np.int64)
+    for batch in Replay(trace, program, columns=()).batches():
+        counts += np.bincount(batch.kind, minlength=256)
+    return by_name(counts)

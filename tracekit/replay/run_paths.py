@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats.events import CODE
 from tracekit.formats.image import PathFlag
 from tracekit.replay.kernels import state
 from tracekit.replay.structure import runs
@@ -18,7 +19,7 @@ Rows = NDArray[Any]
 I8 = NDArray[np.int64]
 
 
-def describe(program: Program, paths: Rows, numbers: I8, blocks: Rows, steps: Rows) -> None:
+def describe(program: Program, paths: Rows, numbers: I8, blocks: Rows, steps: Rows, keep: NDArray[np.uint8]) -> None:
     """Fill in the columns ``run``, ``events`` and ``checked`` of `paths` (state.PATH) for the runs, `numbers`.
 
     A run is STEADY if it begins and ends no stack object and every term of its addresses counts a loop that is open
@@ -30,7 +31,10 @@ def describe(program: Program, paths: Rows, numbers: I8, blocks: Rows, steps: Ro
     owner = np.repeat(np.repeat(np.arange(len(source)), source["blocks"]), counts)  # the run of each step
     own = steps[runs(blocks["first_step"][members], counts)]
     access = own["code"] == state.ACCESS
-    events = np.where(access, (own["size"] != 0) * (1 + (own["flags"] & state.STEP_LOADS_TOO != 0)), 1)
+    events = np.where(access, (own["size"] != 0) * keep[own["kind"]].astype(np.int64), 0)
+    events += access & (own["size"] != 0) & (own["flags"] & state.STEP_LOADS_TOO != 0) & bool(keep[CODE["load"]])
+    for code, name in ((state.POINTER, "pointer_creation"), (state.EXTERNAL, "external_call")):
+        events += (own["code"] == code) & bool(keep[CODE[name]])
     steady = np.isin(own["code"], [state.ACCESS, state.POINTER, state.EXTERNAL])
     steady &= own["flags"] & state.STEP_SAME_SIZE == 0
     loop = program.blocks["loop"][program.path_blocks["block"][source["first"]]]
@@ -38,7 +42,8 @@ def describe(program: Program, paths: Rows, numbers: I8, blocks: Rows, steps: Ro
     unsteady = np.bincount(owner, ~steady, len(source)) != 0
     kind = np.where(unsteady, state.ANY_RUN, state.STEADY)
     paths["run"][numbers] = np.where(source["flags"] & PathFlag.WITNESS != 0, state.WITNESS_RUN, kind)
-    paths["events"][numbers] = 1 + np.bincount(owner, events, len(source)).astype(np.int64)
+    each = int(keep[CODE["loop_iteration"]])
+    paths["events"][numbers] = each + np.bincount(owner, events, len(source)).astype(np.int64)
     checked = own["flags"] & (state.STEP_GLOBAL | state.STEP_STACK) != 0
     paths["checked"][numbers] = np.bincount(owner, checked & access, len(source)) != 0
 

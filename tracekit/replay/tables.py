@@ -28,8 +28,8 @@ SILENT = CallFlag.PURE | CallFlag.ALLOCATES | CallFlag.RETURNS_TWICE
 """Calls with one of these flags have no unknown effects: nothing, allocation events, or only setjmp's."""
 
 
-def build(program: Program) -> state.Tables:
-    """The kernel's read-only tables for a program."""
+def build(program: Program, keep: NDArray[np.uint8]) -> state.Tables:
+    """The kernel's read-only tables for a program; `keep` (256) u1 is 1 for the code of an event that is wanted."""
     alloc_slot, functions = _slots(program)
     steps, before = _steps(program, alloc_slot)
     blocks = _blocks(program, steps, before)
@@ -42,7 +42,7 @@ def build(program: Program) -> state.Tables:
     loops["depth"][: len(program.loops)] = program.loops["depth"]
     first, image_globals = _globals_by_image(program)
     return state.Tables(
-        paths=_paths(program, blocks, steps, functions), members=_contiguous(program.path_blocks["block"]),
+        paths=_paths(program, blocks, steps, functions, keep), members=_contiguous(program.path_blocks["block"]),
         blocks=blocks, steps=steps, terms=terms, functions=functions, loops=loops, event_words=_event_words(),
         image_first=first, image_globals=image_globals, global_address=program.global_address,
         global_size=_contiguous(program.globals["size"]),
@@ -224,7 +224,7 @@ def _landing_words(program: Program, words: NDArray[np.int64]) -> U4:
     return found
 
 
-def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows) -> Rows:
+def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows, keep: NDArray[np.uint8]) -> Rows:
     paths = np.zeros(max(len(program.path_row), FIRST_PATH), state.PATH)
     paths["block"] = NONE
     numbers = np.flatnonzero(program.path_row != NONE)
@@ -250,7 +250,7 @@ def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows) -> Rows
     plain = (flags & state.BLOCK_PLAIN != 0) & (flags & apart == 0)
     paths["plain"][numbers] = plain & ordinary & (source["blocks"] == 1)
     paths["leaves"][numbers] = blocks["flags"][last] & int(BlockFlag.RETURNS | BlockFlag.TAIL_CALL) != 0
-    run_paths.describe(program, paths, numbers[~ordinary], blocks, steps)
+    run_paths.describe(program, paths, numbers[~ordinary], blocks, steps, keep)
     return paths
 
 

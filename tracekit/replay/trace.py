@@ -13,9 +13,9 @@ from tracekit.formats.imageframe import Image
 from tracekit.formats.reader import TraceReader
 
 if TYPE_CHECKING:
-    from tracekit.replay.engine import Batch
     from tracekit.replay.flatten import Rows
     from tracekit.replay.program import Program
+    from tracekit.replay.wanted import Batch
 
 
 class Trace:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.frames import EXTERNAL_CALL, NO, STACK_FREE, compare, emit, violate
+from tracekit.replay.kernels.frames import EXTERNAL_CALL, NO, STACK_FREE, compare, emit, emit_if, violate
 from tracekit.replay.kernels.state import (
     ACCESS,
     ADDRESSES,
@@ -153,7 +153,7 @@ def _begin(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address:
     position = np.int64(stream.registers[slot + 1]) - 1
     if position >= 0 and stream.objects[position].live and stream.objects[position].address == address:
         item = stream.objects[position]
-        n = emit(out, n, STACK_FREE, item.op, item.address, item.size)
+        n = emit_if(out.objects, out, n, STACK_FREE, item.op, item.address, item.size)
         item.size = size
     else:
         position = stream.scalars[OBJECTS]
@@ -162,7 +162,7 @@ def _begin(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address:
         item.address, item.size, item.op, item.slot, item.live = address, size, step.subject, np.uint32(slot), 1
         stream.registers[slot] = address
         stream.registers[slot + 1] = np.uint64(position + 1)
-    return emit(out, n, STACK_ALLOC, step.subject, address, size)
+    return emit_if(out.objects, out, n, STACK_ALLOC, step.subject, address, size)
 
 
 @inlined
@@ -173,7 +173,7 @@ def _finish(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address
         violate(stream, BAD_FREE)
         return n
     item = stream.objects[position]
-    n = emit(out, n, STACK_FREE, step.subject, item.address, item.size)
+    n = emit_if(out.objects, out, n, STACK_FREE, step.subject, item.address, item.size)
     item.live = 0
     frame.dead += 1
     bottom = np.int64(frame.object_base)

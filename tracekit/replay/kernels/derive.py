@@ -26,6 +26,7 @@ from tracekit.replay.kernels.frames import (
     NO,
     close_loops,
     emit,
+    emit_if,
     end_tail,
     free_objects,
     leave,
@@ -125,7 +126,7 @@ def _plain_records(tables: Tables, stream: Stream, out: Columns, ids: U4, words:
             n = emit(out, n, EXTERNAL_CALL, block.continues, 0, 0)
         if block.flags & HEADER:
             stream.iterations[np.int64(frame.loop_base) + np.int64(frame.loops) - 1] += np.uint64(1)
-            n = emit(out, n, LOOP_ITERATION, block.loop, 0, 0)
+            n = emit_if(out.loops, out, n, LOOP_ITERATION, block.loop, 0, 0)
         for k in range(np.int64(block.first_step), np.int64(block.last_step)):
             step = tables.steps[k]
             n = emit(out, n, step.kind, step.subject, words[word], step.size)
@@ -243,7 +244,7 @@ def _visit(tables: Tables, stream: Stream, row: Int, out: Columns, n: Int, words
         n = move(tables, stream, frame, block, out, n)
     elif block.flags & HEADER:
         stream.iterations[np.int64(frame.loop_base) + np.int64(frame.loops) - 1] += np.uint64(1)
-        n = emit(out, n, LOOP_ITERATION, block.loop, 0, 0)
+        n = emit_if(out.loops, out, n, LOOP_ITERATION, block.loop, 0, 0)
     if block.flags & PLAIN:
         for k in range(np.int64(block.first_step), np.int64(block.last_step)):
             step = tables.steps[k]
@@ -308,7 +309,7 @@ def _enter(tables: Tables, stream: Stream, block: Any, out: Columns, n: Int) -> 
         if frame.tail and scalars[TOP] >= 1 and stream.frames[scalars[TOP] - 1].tail:
             n = pop(stream, out, n, 0)
     push(tables, stream, block.function)
-    return emit(out, n, FUNCTION_ENTRY, block.function, 0, call)
+    return emit_if(out.functions, out, n, FUNCTION_ENTRY, block.function, 0, call)
 
 
 @kernel

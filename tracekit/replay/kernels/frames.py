@@ -35,13 +35,29 @@ LOOP_INVOCATION, LOOP_ITERATION, LOOP_EXIT = 12, 13, 14
 
 
 @inlined
+def store(column: Any, n: Int, value: Int) -> None:
+    """Fill in one column of an event, if it was asked for: Numba leaves the branch out where `column` is None."""
+    if column is not None:
+        column[n] = value
+
+
+@inlined
 def emit(out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int) -> Int:
-    """Append one event."""
+    """Append one event; the next one takes its place if it is not wanted."""
     out.kind[n] = kind
-    out.subject[n] = subject
-    out.address[n] = address
-    out.size[n] = size
-    return n + 1
+    store(out.subject, n, subject)
+    store(out.address, n, address)
+    store(out.size, n, size)
+    store(out.value, n, 0)
+    return n + np.int64(out.keep[kind])
+
+
+@inlined
+def emit_if(group: Any, out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int) -> Int:
+    """Append one event of a group of `out`; nothing is compiled where the group is None."""
+    if group is not None:
+        n = emit(out, n, kind, subject, address, size)
+    return n
 
 
 @inlined
@@ -68,7 +84,7 @@ def close_loops(stream: Stream, frame: Any, out: Columns, n: Int, tested: Int) -
     """End all open loops of a frame, innermost first; that of `tested` ends by its header's own test."""
     while frame.loops > 0:
         loop = stream.open_loops[np.int64(frame.loop_base) + np.int64(frame.loops) - 1]
-        n = emit(out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
+        n = emit_if(out.loops, out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
         frame.loops -= 1
     frame.loop = NO
     return n
@@ -82,7 +98,7 @@ def free_objects(stream: Stream, frame: Any, out: Columns, n: Int) -> Int:
         stream.scalars[OBJECTS] -= 1
         item = stream.objects[stream.scalars[OBJECTS]]
         if item.live:
-            n = emit(out, n, STACK_FREE, item.op, item.address, item.size)
+            n = emit_if(out.objects, out, n, STACK_FREE, item.op, item.address, item.size)
     frame.dead = 0
     return n
 
@@ -94,7 +110,7 @@ def pop(stream: Stream, out: Columns, n: Int, unwound: Int) -> Int:
     n = close_loops(stream, frame, out, n, NO)
     n = free_objects(stream, frame, out, n)
     stream.scalars[TOP] -= 1
-    return emit(out, n, FUNCTION_EXIT, frame.function, 0, unwound)
+    return emit_if(out.functions, out, n, FUNCTION_EXIT, frame.function, 0, unwound)
 
 
 @kernel
@@ -184,7 +200,7 @@ def move(tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n
         around = tables.loops[around].parent
     while count > 0 and (count > depth or stream.open_loops[base + count - 1] != around):
         loop = stream.open_loops[base + count - 1]
-        n = emit(out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
+        n = emit_if(out.loops, out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
         if count <= depth:
             around = tables.loops[around].parent
         count -= 1
@@ -192,7 +208,7 @@ def move(tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n
     if count == depth:
         if header:
             stream.iterations[base + depth - 1] += np.uint64(1)
-            n = emit(out, n, LOOP_ITERATION, wanted, 0, 0)
+            n = emit_if(out.loops, out, n, LOOP_ITERATION, wanted, 0, 0)
     else:
         if not header and not (block.flags & LANDING):
             violate(stream, BESIDE_HEADER)
@@ -202,7 +218,7 @@ def move(tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n
             stream.iterations[base + level] = 0
             inner = tables.loops[inner].parent
         for level in range(count, depth):
-            n = emit(out, n, LOOP_INVOCATION, stream.open_loops[base + level], 0, 0)
+            n = emit_if(out.loops, out, n, LOOP_INVOCATION, stream.open_loops[base + level], 0, 0)
     frame.loops = depth
     frame.loop = wanted
     return n

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.kernels.accesses import ANYWHERE, NOWHERE, affine, object_bounds
-from tracekit.replay.kernels.frames import NO, compare, violate
+from tracekit.replay.kernels.frames import LOOP_INVOCATION, LOOP_ITERATION, NO, compare, violate
 from tracekit.replay.kernels.state import (
     FILLED,
     I8,
@@ -50,15 +50,18 @@ def is_done(tables: Tables, stream: Stream, path: Any, out: Columns, cursor: I8,
         return True
     left = np.int64(iterations) - scalars[RUN_DONE]
     n, period = cursor[FILLED], np.int64(path.events)
-    # The first iteration may be the loop's invocation, which has the same place in it as a loop_iteration.
-    if path.run == STEADY and left > 0 and scalars[RUN_DONE] > 1 and n >= 2 * period:
-        count = min(left, (len(out.kind) - n) // period)
+    # The first iteration may be the loop's invocation, which has the same place in it as a loop_iteration, if both or
+    # none are wanted; else it is no pattern for the others.
+    needed = 2 if out.keep[LOOP_INVOCATION] == out.keep[LOOP_ITERATION] else 3
+    if path.run == STEADY and left > 0 and scalars[RUN_DONE] >= needed and n >= 2 * period:
+        count = min(left, (len(out.kind) - n) // period) if period > 0 else left
         frame = stream.frames[scalars[TOP]]
         if path.checked:
             while count > 0 and not _stays_inside(tables, stream, frame, path, count):
                 count >>= 1  # the one that leaves its object is replayed, and counted, by itself
         if count > 0:
-            _fill(out, n, period, count * period)
+            if period > 0:
+                _fill(out, n, period, count * period)
             stream.iterations[np.int64(frame.loop_base) + np.int64(frame.loops) - 1] += np.uint64(count)
             scalars[RUN_DONE] += count
             cursor[FILLED] = n + count * period
@@ -93,20 +96,28 @@ def _fill(out: Columns, n: Int, period: Int, count: Int) -> None:
         while period < PERIOD and n - begun >= 4 * period:
             period *= 2
         size = min(period, end - n)
-        _repeat(out.kind[n : n + size], out.kind[n - period : n - period + size])
-        _repeat(out.subject[n : n + size], out.subject[n - period : n - period + size])
-        _repeat(out.size[n : n + size], out.size[n - period : n - period + size])
-        into, last = out.address[n : n + size], out.address[n - period : n - period + size]
-        before = out.address[n - 2 * period : n - 2 * period + size]
-        for k in range(len(into)):
-            into[k] = last[k] + (last[k] - before[k])
+        _repeat(out.kind, n, period, size)
+        _repeat(out.subject, n, period, size)
+        _repeat(out.size, n, period, size)
+        _go_on(out.address, n, period, size)
         n += size
 
 
 @inlined
-def _repeat(into: Any, last: Any) -> None:
-    for k in range(len(into)):
-        into[k] = last[k]
+def _repeat(column: Any, n: Int, period: Int, size: Int) -> None:
+    if column is not None:
+        into, last = column[n : n + size], column[n - period : n - period + size]
+        for k in range(len(into)):
+            into[k] = last[k]
+
+
+@inlined
+def _go_on(column: Any, n: Int, period: Int, size: Int) -> None:
+    if column is not None:
+        into, last = column[n : n + size], column[n - period : n - period + size]
+        before = column[n - 2 * period : n - 2 * period + size]
+        for k in range(len(into)):
+            into[k] = last[k] + (last[k] - before[k])
 
 
 @kernel

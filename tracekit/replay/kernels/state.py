@@ -190,12 +190,25 @@ class Process(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Events, one row each (formats/events.py)."""
+    """Events, one row each (formats/events.py), and which of them are wanted.
+
+    A column or a group that nobody asked for is None: Numba then compiles a kernel without it. So each combination
+    is a kernel of its own, and groups are few.
+    """
 
     kind: U1
-    subject: U4
-    address: U8
-    size: U8
+    subject: U4 | None
+    address: U8 | None
+    size: U8 | None
+    value: U8 | None
+    keep: U1
+    """[256]: 1 for the events that are wanted. Of a group that is not None some may be unwanted."""
+    functions: U1 | None
+    """`keep` if function_entry or function_exit is wanted."""
+    loops: U1 | None
+    """... loop_invocation, loop_iteration or loop_exit."""
+    objects: U1 | None
+    """... stack_alloc or stack_free."""
 
 
 RECORD, WORD, FILLED, NEED = range(4)
