@@ -285,7 +285,13 @@ bool mayReenter(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call || Call->isInlineAsm())
     return false;
-  return Call->getIntrinsicID() == Intrinsic::not_intrinsic || returnsTwice(I);
+  switch (Call->getIntrinsicID()) {
+  case Intrinsic::not_intrinsic:
+  case Intrinsic::eh_sjlj_longjmp: // control goes on in another activation: the record must be finished before
+    return true;
+  default:
+    return returnsTwice(I);
+  }
 }
 
 static bool asmTouchesMemory(const CallBase &Call) {

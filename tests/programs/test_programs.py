@@ -34,6 +34,7 @@ CASES = (
     Case("camp_fig1.c"), Case("camp_fig7.c", accesses=12),
     Case("recursion.c", accesses=150_000), Case("function_pointers.c", accesses=5_000),
     Case("virtual_calls.cpp"), Case("exceptions.cpp", accesses=1_000), Case("longjmp.c", accesses=500),
+    Case("builtin_longjmp.c", accesses=500),
     Case("vla.c", accesses=1_500), Case("bit_fields.c", accesses=2_000), Case("unions_packed.c", accesses=200),
     Case("vectors.c", accesses=500), Case("atomics.c", accesses=15_000), Case("bulk.c", accesses=4_000),
     Case("threads.c", accesses=25_000), Case("signals.c", accesses=20_000), Case("siglongjmp.c"),

@@ -47,6 +47,18 @@ def test_two_recorders_two_runs(case: Case, level: int, tmp_path: Path) -> None:
     assert shapes[0] == shapes[1]
 
 
+@pytest.mark.parametrize("how", ["paths", "blocks"])
+@pytest.mark.parametrize("level", [0, 2])
+def test_nothing_is_lost_before_a_builtin_longjmp(how: str, level: int, tmp_path: Path) -> None:
+    """It is an intrinsic that does not return: a record finished only after it would never be."""
+    case = next(case for case in CASES if case.source == "builtin_longjmp.c")
+    recording = record(_built(case, level, how, tmp_path))
+    found = replayed(recording.trace)
+    entered = sum(BY_CODE[kind].name == "function_entry" and found.program.function_name(subject) == "leap"
+                  for _, kind, subject, _, _ in found.events)
+    assert entered == 30  # three in each of ten rounds
+
+
 def shape(trace: Path) -> list[tuple[Any, ...]]:
     """The events without what differs from run to run and recorder to recorder: addresses, and rows of operations."""
     found = replayed(trace)
