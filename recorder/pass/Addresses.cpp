@@ -43,7 +43,7 @@ public:
   Planner(SegmentedFunction &S, const DominatorTree &DT, const LoopInfo &LI, ScalarEvolution &SE,
           const GlobalRows &Globals)
       : S(S), DT(DT), LI(LI), SE(SE), Globals(Globals), DL(S.F->getParent()->getDataLayout()),
-        Expander(SE, DL, "tk.base"), WithinBlocks(S.F->callsFunctionThatReturnsTwice()) {}
+        Expander(SE, DL, "tk.base"), WithinBlocks(callsReturnTwice(*S.F)) {}
 
   void run() {
     References.resize(S.Ops.size());

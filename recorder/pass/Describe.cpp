@@ -26,7 +26,7 @@ static tk_row_functions functionRow(const Function &F, Unit &U, SourceMap &Sourc
   R.location = Source ? Sources.declaration(Source->getFile(), Source->getLine(), Source->getName()) : TK_NONE;
   R.flags = (F.hasAddressTaken() ? TK_FUNCTION_ADDRESS_TAKEN : 0) | (F.hasLocalLinkage() ? TK_FUNCTION_LOCAL : 0) |
             (F.isVarArg() ? TK_FUNCTION_VARARGS : 0) |
-            (F.callsFunctionThatReturnsTwice() ? TK_FUNCTION_RETURNS_TWICE : 0);
+            (callsReturnTwice(F) ? TK_FUNCTION_RETURNS_TWICE : 0);
   return R;
 }
 

@@ -4,6 +4,7 @@
 #include "Compat.h"
 
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
@@ -280,6 +281,8 @@ bool returnsTwice(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   return Call && (Call->hasFnAttr(Attribute::ReturnsTwice) || Call->getIntrinsicID() == Intrinsic::eh_sjlj_setjmp);
 }
+
+bool callsReturnTwice(const Function &F) { return any_of(instructions(F), returnsTwice); }
 
 bool mayReenter(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);

@@ -13,7 +13,7 @@ namespace tracekit {
 /// At -O0 every local lives in memory, and every i++ would be a dependence carried by memory. Called directly, because
 /// passes skip optnone functions. Not where setjmp is called: unoptimised code may rely on locals in memory.
 static void promoteScalars(Function &F) {
-  if (F.callsFunctionThatReturnsTwice())
+  if (callsReturnTwice(F))
     return;
   SmallVector<AllocaInst *, 16> Scalars;
   for (;;) {
