@@ -8,13 +8,15 @@ Two kinds of rows stand in one table, because most of them are both:
   (PROMPT, Table 2: loads, stores, function and loop events).
 
 Replay delivers every event as one row of the columns ``kind`` (u1, the code), ``subject`` (u4),
-``address`` (u8) and ``size`` (u8); ``fields`` says what each column means for that event, an empty
-string that it is unused (zero). ``since`` is the format version that introduced the event.
+``address`` (u8), ``size`` (u8) and, if the program was compiled with ``--values``, ``value`` (u8). What an event calls
+a column is its *field*: modules declare fields, ``tracekit modules --events`` prints them; an empty string says that
+the column is unused (zero). ``since`` is the format version that introduced the event.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 FIRST_PATH = 256
 """Record ids below are event codes, ids from here on are path numbers (image.first_path + offset)."""
@@ -23,26 +25,45 @@ NONE = 0xFFFF_FFFF
 """The "no such row" value in every u4 column that holds an index."""
 
 
+COLUMNS: dict[str, str] = {"subject": "u4", "address": "u8", "size": "u8", "value": "u8"}
+"""The columns of a batch that a field may stand in, and their dtypes; ``kind`` is always there."""
+
+
+class Field(NamedTuple):
+    """What one column means for one event."""
+
+    name: str
+    column: str
+    dtype: str
+
+
 @dataclass(frozen=True)
 class Event:
-    """One row of the event table; the column names ``subject``, ``address``, ``size`` are replay's."""
+    """One row of the event table; the column names ``subject``, ``address``, ``size``, ``value`` are replay's."""
 
     code: int
     name: str
     subject: str = ""
     address: str = ""
     size: str = ""
+    value: str = ""
     words: tuple[str, ...] = ()
     since: int = 1
     doc: str = ""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Its fields in the order of the columns."""
+        return tuple(Field(getattr(self, column), column, dtype)
+                     for column, dtype in COLUMNS.items() if getattr(self, column))
 
 
 # Tickets order events of all streams: one counter for the process, taken when the event happens
 # (after an allocation returns, before a deallocation begins).
 EVENTS: tuple[Event, ...] = (
     # -- memory accesses (derived from paths) -------------------------------------------------
-    Event(1, "load", "instruction", "address", "size"),
-    Event(2, "store", "instruction", "address", "size"),
+    Event(1, "load", "instruction", "address", "size", "value"),
+    Event(2, "store", "instruction", "address", "size", "value"),
     Event(3, "pointer_creation", "instruction", "address", "type"),
     # -- objects ------------------------------------------------------------------------------
     Event(4, "heap_alloc", "instruction", "address", "size", words=("ticket", "address", "size"),
@@ -104,3 +125,6 @@ CODE: dict[str, int] = {event.name: event.code for event in EVENTS}
 
 RECORDED: frozenset[int] = frozenset(event.code for event in EVENTS if event.words or event.name == "dropped")
 """Codes of the events that may stand in a stream; the others are only derived."""
+
+DELIVERED: tuple[Event, ...] = tuple(event for event in EVENTS if not event.doc.startswith("recorded only"))
+"""The events that replay delivers; the others become several of these."""

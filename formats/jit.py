@@ -1,6 +1,7 @@
 """The one way to compile a kernel: a typed decorator around Numba, cached on disk and without the GIL.
 
-Importing this module imports Numba (about half a second), so only modules that hold kernels do.
+Numba takes half a second to import, so nothing here imports it before a kernel is called: what the decorators return
+only remembers the function. A kernel that calls another finds it through :func:`_teach_numba`.
 
 Kernels borrow their arrays: they run without Numba's reference counting. With it, a tuple of arrays costs an atomic
 operation per array at each call, a quarter of a microsecond for the state of a replay; without it, nothing. The price:
@@ -19,11 +20,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
-
-import numba
-from numba.core import config
+from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,22 +35,88 @@ KEPT_DAYS = 30
 """Compiled kernels of another version that nobody used for so long are removed."""
 
 
+class Kernel(Generic[P, R]):
+    """A function that Numba compiles when it is first called, from Python or from another kernel."""
+
+    def __init__(self, function: Callable[P, R], options: dict[str, Any]) -> None:
+        self.function = function
+        self._options = options
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher for it."""
+        return _numba().njit(**self._options)(self.function)
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+        """Run it, compiled for the types of the arguments."""
+        result: R = self.dispatcher(*arguments, **named)
+        return result
+
+
+class Instruction:
+    """A machine instruction as a function for kernels (numba.extending.intrinsic); `build` gives its code."""
+
+    def __init__(self, build: Callable[..., Any]) -> None:
+        self._build = build
+
+    @cached_property
+    def intrinsic(self) -> Any:
+        """Numba's object for it."""
+        from numba.extending import intrinsic
+
+        return intrinsic(self._build)
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a global function of arrays and scalars; the compiled code is cached between processes."""
-    compiled: Callable[P, R] = numba.njit(**_BORROWING)(function)
-    return compiled
+    return Kernel(function, _BORROWING)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a helper that LLVM is asked to inline into the kernels that call it."""
-    compiled: Callable[P, R] = numba.njit(**_INLINED)(function)
-    return compiled
+    return Kernel(function, _INLINED)
 
 
 def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a kernel that makes arrays of its own; not for inner loops."""
-    compiled: Callable[P, R] = numba.njit(**_COUNTING)(function)
-    return compiled
+    return Kernel(function, _COUNTING)
+
+
+def uncached(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a helper whose code is kept only as a part of the cached kernel that it is inlined into."""
+    return Kernel(function, {**_INLINED, "cache": False})
+
+
+@cache
+def _numba() -> Any:
+    """Numba, told where to keep compiled kernels and what the objects of this module are."""
+    import numba
+    from numba.core import config
+
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        vars(config)["CACHE_DIR"] = str(cache_folder())
+    _teach_numba()
+    return numba
+
+
+def _teach_numba() -> None:
+    """A global Kernel in a kernel's code means its dispatcher, a global Instruction its intrinsic."""
+    from numba.core import registry, types
+    from numba.extending import typeof_impl
+
+    def type_of_kernel(value: Kernel[Any, Any], context: Any) -> Any:
+        return types.Dispatcher(value.dispatcher)
+
+    def type_of_instruction(value: Instruction, context: Any) -> Any:
+        typing = registry.cpu_target.typing_context
+        intrinsic = value.intrinsic
+        typing.refresh()  # it may just have been made
+        return typing.resolve_value_type(intrinsic)
+
+    typeof_impl.register(Kernel)(type_of_kernel)
+    typeof_impl.register(Instruction)(type_of_instruction)
 
 
 def kernels_digest(package: Path) -> str:
@@ -65,7 +130,8 @@ def kernels_digest(package: Path) -> str:
     return digest.hexdigest()
 
 
-def _cache_folder() -> Path:
+@cache
+def cache_folder() -> Path:
     """Where this version's compiled kernels are kept; those of versions long unused are removed."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tracekit" / "kernels"
     folder = home / kernels_digest(Path(str(sys.modules[__name__.partition(".")[0]].__file__)).parent)
@@ -81,6 +147,3 @@ def _cache_folder() -> Path:
         pass  # Numba looks for another place, or compiles anew
     return folder
 
-
-if "NUMBA_CACHE_DIR" not in os.environ:
-    vars(config)["CACHE_DIR"] = str(_cache_folder())

@@ -39,11 +39,11 @@ def render_enums() -> str:
 
 def render_events() -> str:
     """The event table."""
-    lines = ["| code | event | since | recorded words | subject | address | size | |", "|" + "---|" * 8]
+    lines = ["| code | event | since | recorded words | subject | address | size | value | |", "|" + "---|" * 9]
     for event in events.EVENTS:
         words = ", ".join(event.words) or "none"
         cells = (str(event.code), event.name, str(event.since), words if event.code in events.RECORDED else "",
-                 event.subject, event.address, event.size, event.doc)
+                 event.subject, event.address, event.size, event.value, event.doc)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tracekit.api import Profile
     from tracekit.replay.trace import Trace
 
 __version__ = "0.1.0"
@@ -20,3 +21,10 @@ def open(path: str | Path) -> Trace:
     from tracekit.replay.trace import Trace
 
     return Trace(path)
+
+
+def analyze(path: str | Path, module: str, jobs: int | None = None, **options: Any) -> Profile:
+    """Replay the trace at `path` through an analysis module; see :func:`tracekit.api.analyze`."""
+    from tracekit import api
+
+    return api.analyze(path, module, jobs, **options)

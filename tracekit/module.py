@@ -1,40 +1,65 @@
-"""The contract of an analysis module, and how modules are found.
+"""The contract of an analysis module.
 
-A module is one file in ``analyzers/`` (or one that a package names in the entry-point group
-``tracekit.modules``) with a subclass of :class:`Module` under the name ``MODULE``. It declares the events and
-the fields that it wants, its options as a frozen dataclass, takes batches of events, and gives one JSON object.
+A module is one file, in ``analyzers/`` or in a package that names it in the entry-point group ``tracekit.modules``,
+with a subclass of :class:`Module` under the name ``MODULE``. A static method named for an event is a *callback*: it is
+called for each such event, and the names of its parameters say which fields of the event it wants. That is the whole
+declaration (PROMPT, Listing 1); what no callback asks for is not computed. The first parameter is the module's state.
+
+    class Loads(Module):
+        def state(self) -> State:
+            return State(count=np.zeros(len(self.program.ops), np.int64))
+
+        @staticmethod
+        def load(state: State, instruction: int) -> None:
+            state.count[instruction] += 1
+
+        def result(self, state: State) -> dict[str, Any]:
+            return {"loads": int(state.count.sum())}
+
+    MODULE = Loads
+
+Callbacks are compiled: they take and keep integers and arrays, and make no object. Every field reaches them as an
+int64. Besides the fields of its event (``tracekit modules --events``) a callback may ask for :data:`SERVICES`.
 """
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import importlib
-import importlib.util
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from tracekit.formats.errors import TracekitError
-from tracekit.formats.events import BY_NAME
+from tracekit.formats.events import BY_NAME, Event
+from tracekit.formats.jit import inlined, kernel
+from tracekit.options import NoOptions, option
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from tracekit.replay.contexttable import ContextTable
     from tracekit.replay.program import Program
 
-ENTRY_POINTS = "tracekit.modules"
-"""The entry-point group for modules of other packages: name -> module file or ``file:Class``."""
+__all__ = ["SERVICES", "Analysis", "BatchModule", "EventBatch", "Module", "NoOptions", "declared", "inlined", "kernel",
+           "option"]
 
-FIELDS = ("subject", "address", "size")
+SERVICES: dict[str, str] = {
+    "options": "the module's numbers and truth values of its Options, as constants: an `if` of one costs nothing",
+    "stream": "number of the thread's or signal handler's stream",
+    "time": "loads and stores of all streams before this event",
+    "context": "row of the present calling and loop context (self.contexts names it)",
+    "levels": "the stream's open loops with their clocks, for the functions of tracekit.replay.kernels.levels",
+    "first": "1 in one of the callbacks for this event, 0 in the others: count where it is 1",
+    "whole": "1 if this is the only callback for this event; 0 if other workers have it or parts of it, too",
+}
+"""Parameters that a callback may have besides the fields of its event, and what they are."""
 
 
 class EventBatch(Protocol):
-    """Consecutive events of one stream as columns of one length; the next batch may overwrite them."""
+    """Consecutive events of one stream as columns of one length; the next batch may overwrite them.
+
+    A column that no module asked for is None.
+    """
 
     @property
     def stream(self) -> int:
@@ -53,21 +78,61 @@ class EventBatch(Protocol):
         """Its size, or what the event table says."""
 
 
-class Module(ABC):
-    """One analysis of one trace: made, fed every batch in order, then asked for its result."""
+class Analysis:
+    """What :class:`Module` and :class:`BatchModule` have in common: options and text.
 
-    events: ClassVar[Mapping[str, tuple[str, ...]]]
-    """Name of an event -> the columns of it that the module reads (formats/events.py); no other event is fed."""
-
-    Options: ClassVar[type[Any]]
-    """A frozen dataclass: each field has a default, and ``metadata["help"]`` for the command line.
-
-    Its ``__post_init__`` raises ValueError, with a sentence, for a value that makes no sense.
+    Options: a frozen dataclass whose fields are made by :func:`option`; its ``__post_init__`` raises ValueError, with a
+    sentence, for a value that makes no sense.
     """
 
-    @abstractmethod
+    Options: ClassVar[type[Any]] = NoOptions
+
     def __init__(self, program: Program, options: Any) -> None:
-        """Begin; `options` is an instance of :attr:`Options`."""
+        self.program = program
+        self.options = options
+
+
+class Module(Analysis, ABC):
+    """One analysis, as callbacks on a state."""
+
+    decoupled: ClassVar[str] = ""
+    """How several workers may share the loads and stores: by ``address``, by ``instruction``, or not at all.
+
+    Each worker has a state of its own and is given every other event; :meth:`merge` joins the states. By address, a
+    worker has every n-th page of 4096 bytes; an access across their borders reaches each worker in parts.
+    """
+
+    contexts: ContextTable
+    """What the numbers in ``context`` mean; set before :meth:`result` is called."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """The state before the first event: a NamedTuple of arrays, maps and shadow memories."""
+
+    def merge(self, states: Sequence[Any]) -> Any:
+        """The state that one worker would have had; by default for one worker alone."""
+        assert len(states) == 1, f"{type(self).__name__} is decoupled by {self.decoupled} and has no merge"
+        return states[0]
+
+    @abstractmethod
+    def result(self, state: Any) -> dict[str, Any]:
+        """The profile: JSON values, keys and rows in an order that depends on the trace alone."""
+
+    def facts(self, state: Any) -> dict[str, int]:
+        """Numbers that the text may show beside the result; they are not part of the profile."""
+        return {}
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Event -> the function called for it; override to leave out what the options make superfluous."""
+        return {name: method.__func__ for parent in reversed(type(self).__mro__)
+                for name, method in vars(parent).items() if isinstance(method, staticmethod) and name in BY_NAME}
+
+
+class BatchModule(Analysis, ABC):
+    """One analysis that takes whole batches of events, for those that bring kernels of their own."""
+
+    events: ClassVar[Mapping[str, tuple[str, ...]]]
+    """Name of an event -> the fields of it that the module reads; no other event is fed."""
 
     @abstractmethod
     def feed(self, batch: EventBatch) -> None:
@@ -75,141 +140,30 @@ class Module(ABC):
 
     @abstractmethod
     def result(self) -> dict[str, Any]:
-        """The profile: JSON values, keys and rows in an order that depends on the trace alone."""
+        """The profile, as :meth:`Module.result` gives it."""
 
     def facts(self) -> dict[str, int]:
         """Numbers that the text may show beside the result; they are not part of the profile."""
         return {}
 
 
-# -- options ---------------------------------------------------------------------------------------
-
-
-def make_options(module: type[Module], values: Mapping[str, Any]) -> Any:
-    """Make the options of `module` from `values`; strings are converted to the type of the field.
-
-    Raises TracekitError for an unknown name or a bad value.
-    """
-    fields = {field.name: field for field in dataclasses.fields(module.Options)}
-    converted = {}
-    for name, value in values.items():
-        field = fields.get(name.replace("-", "_"))
-        if field is None:
-            known = ", ".join(fields) or "none"
-            raise TracekitError(f"there is no option {name!r}; the module's options are: {known}.")
-        converted[field.name] = _converted(field, value)
-    try:
-        return module.Options(**converted)
-    except ValueError as error:
-        raise TracekitError(str(error)) from None
-
-
-def _converted(field: dataclasses.Field[Any], value: Any) -> Any:
-    if not isinstance(value, str) or isinstance(field.default, str):
-        return value
-    if isinstance(field.default, bool):
-        if value.lower() not in ("true", "false", "1", "0", "yes", "no"):
-            raise TracekitError(f"{field.name} is true or false, not {value!r}.")
-        return value.lower() in ("true", "1", "yes")
-    type_of: type[Any] = type(field.default)
-    try:
-        return type_of(value)
-    except ValueError:
-        raise TracekitError(f"{field.name} is a number, not {value!r}.") from None
-
-
-# -- feeding ---------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class _Selected:
-    """The rows of a batch that a module declared."""
-
-    stream: int
-    kind: npt.NDArray[np.uint8]
-    subject: npt.NDArray[np.uint32]
-    address: npt.NDArray[np.uint64]
-    size: npt.NDArray[np.uint64]
-
-
-class Feeder:
-    """Hands a module the events that it declared, and no others."""
-
-    def __init__(self, module: Module) -> None:
-        import numpy as np
-
-        self.module = module
-        self._declared = np.zeros(256, np.bool_)
-        for name, fields in module.events.items():
-            event = BY_NAME[name]
-            used = [field for field in FIELDS if getattr(event, field)]
-            assert set(fields) <= set(used), f"event {name} has the columns {used}, not {fields}"
-            self._declared[event.code] = True
-
-    def feed(self, batch: EventBatch) -> None:
-        """Pass `batch` on, without the rows that the module did not declare."""
-        wanted = self._declared[batch.kind]
-        if wanted.all():
-            self.module.feed(batch)
-        elif wanted.any():
-            self.module.feed(_Selected(batch.stream, batch.kind[wanted], batch.subject[wanted],
-                                       batch.address[wanted], batch.size[wanted]))
-
-
-# -- finding ---------------------------------------------------------------------------------------
-
-
-@cache
-def _found() -> dict[str, Path | EntryPoint]:
-    """Name -> where its module is; nothing is imported."""
-    found: dict[str, Path | EntryPoint] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        found[entry.name] = entry
-    specification = importlib.util.find_spec("tracekit.analyzers")
-    assert specification is not None
-    for folder in specification.submodule_search_locations or ():
-        for path in Path(folder).glob("[a-z]*.py"):
-            found[path.stem] = path  # a package cannot replace a module of ours
-    return found
-
-
-def names() -> list[str]:
-    """The names of all modules, sorted."""
-    return sorted(_found())
-
-
-def describe(name: str) -> str:
-    """The first sentence of the module's docstring, read without importing it."""
-    where = _found()[name]
-    path = where if isinstance(where, Path) else _source(where)
-    try:
-        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path else None
-    except (OSError, SyntaxError, ValueError):
-        text = None
-    return text.strip().splitlines()[0] if text else ""
-
-
-def _source(entry: EntryPoint) -> Path | None:
-    try:
-        specification = importlib.util.find_spec(entry.module)
-    except (ImportError, ValueError):
-        return None
-    return Path(specification.origin) if specification and specification.origin else None
-
-
-def load(name: str) -> type[Module]:
-    """Import a module. Raises TracekitError, with the names there are, if it does not exist or does not load."""
-    where = _found().get(name)
-    if where is None:
-        raise TracekitError(f"There is no module {name!r}; the modules are: {', '.join(names())}.")
-    if isinstance(where, Path):
-        loaded = importlib.import_module(f"tracekit.analyzers.{name}")
+def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
+    """Event -> the fields that the module wants, services left out. Raises TypeError for a name that there is not."""
+    if isinstance(module, BatchModule):
+        wanted = {name: tuple(fields) for name, fields in module.events.items()}
     else:
-        try:
-            loaded = where.load()
-        except Exception as error:  # whatever a third party's file does on import
-            raise TracekitError(f"Module {name!r} of {where.value} does not load: {error}.") from error
-    module = getattr(loaded, "MODULE", loaded)
-    if not (isinstance(module, type) and issubclass(module, Module)):
-        raise TracekitError(f"Module {name!r} defines no subclass of tracekit.module.Module as MODULE.")
-    return module
+        assert isinstance(module, Module)
+        wanted = {name: tuple(parameter for parameter in list(inspect.signature(function).parameters)[1:]
+                              if parameter not in SERVICES)
+                  for name, function in module.callbacks().items()}
+    for name, fields in wanted.items():
+        _check_fields(type(module).__name__, BY_NAME[name], fields)
+    return wanted
+
+
+def _check_fields(module: str, event: Event, fields: Sequence[str]) -> None:
+    known = [field.name for field in event.fields]
+    wrong = [field for field in fields if field not in known]
+    if wrong:
+        raise TypeError(f"{module}.{event.name} asks for {wrong[0]!r}; the event {event.name} has the fields "
+                        f"{', '.join(known) or '(none)'}, and any event the services {', '.join(SERVICES)}")

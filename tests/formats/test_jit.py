@@ -27,14 +27,14 @@ def test_a_changed_kernel_anywhere_means_another_folder(tmp_path: Path) -> None:
 
 def test_kernels_are_cached_in_the_users_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = jit._cache_folder()
+    folder = jit.cache_folder.__wrapped__()
     assert folder.parent == tmp_path / "tracekit" / "kernels" and folder.is_dir()
 
 
 def test_a_cache_folder_that_cannot_be_made_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert not jit._cache_folder().exists()
+    assert not jit.cache_folder.__wrapped__().exists()
 
 
 def _refused(n: int) -> float:

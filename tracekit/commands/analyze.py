@@ -6,22 +6,13 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import click
 
-from tracekit import __version__, module
+from tracekit import registry
 from tracekit.formats.errors import TracekitError
-
-if TYPE_CHECKING:
-    from tracekit.formats.reader import TraceReader
-
-
-class Profile(NamedTuple):
-    """A report as modules.md describes it, and numbers that only the text shows."""
-
-    report: dict[str, Any]
-    facts: Mapping[str, int]
+from tracekit.options import make_options
 
 
 class Misused(click.UsageError):
@@ -45,7 +36,7 @@ class AnalyzeCommand(click.Command):
         """The parameters for parsing and for the help; ``ctx.obj`` are the modules named on the command line."""
         own = super().get_params(ctx)
         named = ctx.obj or []
-        if len(named) != 1 or named[0] not in module.names():
+        if len(named) != 1 or named[0] not in registry.names():
             return own
         return own[:-1] + module_options(named[0]) + own[-1:]  # the last is --help
 
@@ -69,7 +60,7 @@ def _named_modules(arguments: Sequence[str]) -> list[str]:
 def module_options(name: str) -> list[click.Parameter]:
     """The options of a module as options of the command."""
     options: list[click.Parameter] = []
-    for field in dataclasses.fields(module.load(name).Options):
+    for field in dataclasses.fields(registry.load(name).Options):
         flag = "--" + field.name.replace("_", "-")
         text = f"{name}: {field.metadata.get('help', '')}"
         if isinstance(field.default, bool):
@@ -90,18 +81,22 @@ def module_options(name: str) -> list[click.Parameter]:
 @click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
 @click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
               help="Rows of each table in text; 0 shows all.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
+              help="Threads; the profile is the same for any number.  [default: one for each core]")
 @click.argument("trace", type=click.Path())
 def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | None, settings: tuple[str, ...],
-            limit: int, trace: str, **own: Any) -> None:
+            limit: int, jobs: int | None, trace: str, **own: Any) -> None:
     """Replay TRACE through an analysis module and print the profile."""
-    from tracekit import render
+    from tracekit import api, render
 
     names = list(dict.fromkeys(modules))
-    unknown = [name for name in names if name not in module.names()]
+    unknown = [name for name in names if name not in registry.names()]
     if unknown:
-        raise Misused(f"There is no module {unknown[0]!r}; the modules are: {', '.join(module.names())}.")
+        raise Misused(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
     options = _options(names, settings, own)
-    profiles = analyze(trace, options)
+    profiles = api.analyze_all(trace, options, jobs)
+    if not profiles[0].complete:
+        click.echo("tracekit: the trace is cut off; this is the profile of what it holds.", err=True)
     reports = [profile.report for profile in profiles]
     if output is not None:
         _write(output, render.as_json(reports))
@@ -129,47 +124,10 @@ def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, An
     options = {}
     for name in names:
         try:
-            options[name] = module.make_options(module.load(name), values[name])
+            options[name] = make_options(registry.load(name).Options, values[name])
         except TracekitError as error:
             raise Misused(f"{name}: {error}") from None
     return options
-
-
-def analyze(path: str, options: Mapping[str, Any]) -> list[Profile]:
-    """Replay the trace at `path` once through the modules named by `options` (name -> options), in that order."""
-    from tracekit.formats.reader import TraceReader
-
-    with TraceReader(path) as trace:
-        # Only now the modules that import Numba: a file that is no trace is told so at once.
-        from tracekit.formats.records import RecordSource
-        from tracekit.replay.engine import Replay
-        from tracekit.replay.program import Program
-
-        _note_if_incomplete(trace)
-        program = Program.from_images(trace.images())
-        made = {name: module.load(name)(program, chosen) for name, chosen in options.items()}
-        feeders = [module.Feeder(each) for each in made.values()]
-        for batch in Replay(RecordSource(trace, program.arity), program).batches():
-            for feeder in feeders:
-                feeder.feed(batch)
-        return [
-            Profile(
-                {
-                    "tracekit": __version__,
-                    "module": name,
-                    "trace": trace.content_hash,
-                    "options": dataclasses.asdict(options[name]),
-                    "result": each.result(),
-                },
-                each.facts(),
-            )
-            for name, each in made.items()
-        ]
-
-
-def _note_if_incomplete(trace: TraceReader) -> None:
-    if not trace.complete:
-        click.echo("tracekit: the trace is cut off; this is the profile of what it holds.", err=True)
 
 
 def _write(path: str, text: str) -> None:

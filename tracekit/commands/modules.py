@@ -1,4 +1,4 @@
-"""`tracekit modules`: the analysis modules that there are, one line each."""
+"""`tracekit modules`: the analysis modules that there are, and the events that they may ask for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,30 @@ import click
 
 
 @click.command("modules")
-def command() -> None:
+@click.option("--events", is_flag=True, help="List the events and fields that a module may ask for.")
+def command(events: bool) -> None:
     """List the analysis modules."""
-    from tracekit import module
+    click.echo("\n".join(_events() if events else _modules()))
 
-    names = module.names()
+
+def _modules() -> list[str]:
+    from tracekit import registry
+
+    names = registry.names()
     width = max(map(len, names), default=0)
-    for name in names:
-        click.echo(f"{name:{width}}  {module.describe(name)}".rstrip())
+    return [f"{name:{width}}  {registry.describe(name)}".rstrip() for name in names]
+
+
+def _events() -> list[str]:
+    from tracekit.formats.events import DELIVERED
+    from tracekit.module import SERVICES
+
+    lines = [f"{'event':16}  {'since':5}  fields"]
+    for event in DELIVERED:
+        fields = ", ".join(f"{field.name} ({field.dtype})" for field in event.fields)
+        lines.append(f"{event.name:16}  {event.since:5}  {fields}".rstrip())
+        if event.doc:
+            lines.append(" " * 25 + event.doc)
+    lines += ["", "services, for every event"]
+    lines += [f"{name:16}  {text}" for name, text in SERVICES.items()]
+    return lines

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracekit.replay.contextstate import empty_stream
 from tracekit.replay.dependence_profile import (
     ACCESS,
     DEPENDENCE,
@@ -20,7 +21,7 @@ from tracekit.replay.dependence_profile import (
     ObjectKind,
 )
 from tracekit.replay.dependence_result import profile
-from tracekit.replay.dependence_state import empty_engine, empty_stream, grow
+from tracekit.replay.dependence_state import empty_engine, grow
 from tracekit.replay.kernels.contexts import Stream
 from tracekit.replay.kernels.dependence import consume
 from tracekit.replay.kernels.engine import OK

@@ -9,20 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import NONE
-from tracekit.formats.jit import allocating_kernel
+from tracekit.replay.contexttable import final_nodes
 from tracekit.replay.dependence_profile import (
     ACCESS,
     DEPENDENCE,
     EXPOSED,
     LEVEL,
     LISTED_OBJECTS,
-    NODE,
     OBJECT,
     DependenceProfile,
 )
-from tracekit.replay.kernels import contexts as ctx
 from tracekit.replay.kernels import engine as dep
-from tracekit.replay.kernels.contexts import Contexts, Stream
+from tracekit.replay.kernels.contexts import Stream
 from tracekit.replay.kernels.engine import Engine
 from tracekit.replay.kernels.hashmap import HashMap
 from tracekit.replay.shadow import shadow_bytes
@@ -34,7 +32,9 @@ Ints = NDArray[np.int64]
 def profile(engine: Engine, streams: Sequence[Stream], instructions: int) -> DependenceProfile:
     """The profile of all streams; `instructions` is the row that stands for the instruction NONE."""
     accesses = engine.accesses[: engine.control[dep.ACCESSES]]
-    nodes, new_node = _nodes(engine.contexts, streams, accesses)
+    used = np.zeros(engine.contexts.used[0], np.bool_)
+    used[accesses["context"][1:]] = True
+    nodes, new_node = final_nodes(engine.contexts, streams, used)
     instruction = accesses["instruction"].astype(np.uint32)
     instruction[accesses["instruction"] == instructions] = NONE
     node = new_node[engine.contexts.nodes["printed"][accesses["context"]]]
@@ -67,59 +67,6 @@ def _keys(table: HashMap) -> tuple[Ints, Ints]:
     """The upper and the lower 32 bits of the keys of a map."""
     keys = table.cells[0::2][table.cells[1::2] != 0]
     return keys >> 32, keys & 0xFFFF_FFFF
-
-
-def _nodes(contexts: Contexts, streams: Sequence[Stream], accesses: Rows) -> tuple[Rows, Ints]:
-    """The rows of ``nodes`` in pre-order, and the new row of each old one (-1: not shown)."""
-    old = contexts.nodes[: contexts.used[0]].copy()
-    for stream in streams:
-        _close_open_levels(old, stream)
-    shown = old["kind"] != ctx.PAIR
-    used = np.zeros(len(old), np.bool_)
-    used[accesses["context"][1:]] = True
-    shown[0] = not contexts.aware[0] or used[0] or bool(np.any(old["parent"][1:][shown[1:]] == 0))
-    kept = np.flatnonzero(shown)
-    row_of = np.full(len(old) + 1, -1, np.int64)  # the last element answers for parent -1
-    row_of[kept] = np.arange(len(kept))
-    old = old[kept]
-    parent = row_of[old["parent"]]
-    order = np.lexsort([old["function"], old["loop"], old["call"], old["kind"], parent])
-    place = np.empty(len(kept), np.int64)
-    _number_in_preorder(parent, order, place)
-    nodes = np.zeros(len(kept), NODE)
-    for field in NODE.names or ():
-        nodes[field][place] = old[field].astype(NODE[field])  # -1 becomes NONE
-    nodes["parent"][place] = np.where(parent >= 0, place[parent], NONE)
-    new_node = np.full(len(shown), -1, np.int64)
-    new_node[kept] = place
-    return nodes, new_node
-
-
-def _close_open_levels(nodes: Rows, stream: Stream) -> None:
-    """Count what the open levels of a stream have done so far."""
-    for level in stream.levels[: stream.control[ctx.LEVELS]]:
-        node = nodes[level["node"]]
-        node["iterations"] += level["iteration"]
-        node["most_iterations"] = max(node["most_iterations"], level["iteration"])
-        if level["outermost"]:
-            node["accesses"] += stream.control[ctx.ACCESSES] - level["accesses"]
-
-
-@allocating_kernel
-def _number_in_preorder(parent: Ints, order: Ints, place: Ints) -> None:
-    """Number the nodes of a forest; `order` sorts them by parent, then as siblings shall stand.
-
-    Parents have smaller rows than their children, and roots have parent -1.
-    """
-    size = np.ones(parent.size, np.int64)
-    for row in range(parent.size - 1, -1, -1):
-        if parent[row] >= 0:
-            size[parent[row]] += size[row]
-    following = np.zeros(parent.size + 1, np.int64)  # where the next child goes; the last is for roots
-    for row in order:
-        place[row] = following[parent[row]]
-        following[parent[row]] += size[row]
-        following[row] = place[row] + 1
 
 
 def _dependences(engine: Engine, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:

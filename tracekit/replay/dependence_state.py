@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import OpKind
-from tracekit.replay.contexts import static_tree
-from tracekit.replay.kernels import contexts as ctx
+from tracekit.replay.contextstate import empty_contexts, grow_contexts
 from tracekit.replay.kernels import engine as dep
 from tracekit.replay.kernels import objects as obj
-from tracekit.replay.kernels.contexts import Contexts, Stream
+from tracekit.replay.kernels.contexts import Stream
 from tracekit.replay.kernels.engine import Engine
 from tracekit.replay.kernels.hashmap import grown, hash_map
 from tracekit.replay.kernels.objects import Objects
-from tracekit.replay.kernels.shadow import CACHED_PAGES, NOT_CACHED
 from tracekit.replay.program import Program
 from tracekit.replay.shadow import empty_shadow, grow_shadow, lengthened
-
-SPILL_BYTES = 256 << 20
-"""Starts of iterations beyond this live in an unnamed file, so that the system may write them out."""
 
 UPDATES = [OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.CALL]
 """Operations of which one execution may both load and store."""
@@ -38,7 +29,7 @@ def empty_engine(program: Program, context: bool, capacity: int) -> Engine:
     control = np.zeros(dep.CONTROL, np.int64)
     control[dep.ACCESSES] = 1
     return Engine(
-        contexts=_empty_contexts(program, context, capacity),
+        contexts=empty_contexts(program, context, capacity),
         shadow=empty_shadow(capacity),
         objects=empty_objects(capacity),
         instructions=instructions,
@@ -57,16 +48,6 @@ def empty_engine(program: Program, context: bool, capacity: int) -> Engine:
     )
 
 
-def _empty_contexts(program: Program, context: bool, capacity: int) -> Contexts:
-    nodes = np.zeros(capacity + 1, ctx.NODE)
-    for field in ("parent", "function", "loop", "call", "external", "camp_id"):
-        nodes[field][0] = -1
-    return Contexts(
-        nodes, hash_map(capacity), hash_map(capacity), np.ones(1, np.int64), np.array([context], np.int64),
-        *static_tree(program),
-    )
-
-
 def empty_objects(capacity: int) -> Objects:
     """A map without objects."""
     return Objects(
@@ -79,24 +60,6 @@ def empty_objects(capacity: int) -> Objects:
     )
 
 
-def empty_stream(number: int, capacity: int) -> Stream:
-    """The state of stream `number` before its first event. Raises TracekitError if there are too many streams."""
-    if number >> (63 - ctx.STREAM_BITS):
-        raise TracekitError("The trace has more streams than one profile can tell apart (524,288).")
-    control = np.zeros(ctx.CONTROL, np.int64)
-    control[ctx.CLOCK] = number << ctx.STREAM_BITS
-    control[ctx.LEAF_LEVEL] = control[ctx.RUN_INSTRUCTION] = -1
-    control[ctx.STREAM] = number
-    return Stream(
-        control=control,
-        frames=np.zeros(capacity, ctx.FRAME),
-        levels=np.zeros(capacity, ctx.LEVEL),
-        runs=np.zeros(capacity, ctx.RUN),
-        open=np.zeros(capacity, np.int32),
-        pages=np.full(2 * CACHED_PAGES, NOT_CACHED, np.int64),
-    )
-
-
 def grow(engine: Engine, stream: Stream, status: int) -> tuple[Engine, Stream]:
     """Give room to what the kernel's `status` says is used up. Raises TracekitError for damaged events."""
     if status == dep.TOO_LARGE:
@@ -104,7 +67,8 @@ def grow(engine: Engine, stream: Stream, status: int) -> tuple[Engine, Stream]:
     if status >= dep.OBJECTS:
         return engine._replace(objects=grow_objects(engine.objects, status - dep.OBJECTS)), stream
     if status >= dep.CONTEXTS:
-        return _grow_contexts(engine, stream, status - dep.CONTEXTS)
+        contexts, stream = grow_contexts(engine.contexts, stream, status - dep.CONTEXTS)
+        return engine._replace(contexts=contexts), stream
     if status >= dep.SHADOW:
         return engine._replace(shadow=grow_shadow(engine.shadow, status - dep.SHADOW)), stream
     return _grow_tables(engine, status), stream
@@ -139,31 +103,3 @@ def grow_objects(objects: Objects, status: int) -> Objects:
     if status == obj.NO_BIGS:
         return objects._replace(bigs=lengthened(objects.bigs))
     raise AssertionError(f"status {status} is none of the objects'")
-
-
-def _grow_contexts(engine: Engine, stream: Stream, status: int) -> tuple[Engine, Stream]:
-    contexts = engine.contexts
-    if status == ctx.NO_NODES:
-        contexts = contexts._replace(nodes=lengthened(contexts.nodes), node_index=grown(contexts.node_index),
-                                     sites=grown(contexts.sites))
-        return engine._replace(contexts=contexts), stream
-    if status == ctx.NO_FRAMES:
-        return engine, stream._replace(frames=lengthened(stream.frames))
-    if status == ctx.NO_LEVELS:
-        return engine, stream._replace(levels=lengthened(stream.levels))
-    if status == ctx.NO_RUNS:
-        return engine, stream._replace(runs=_lengthened_runs(stream.runs))
-    if status == ctx.NO_OPEN:
-        opened = np.zeros(len(contexts.nodes), np.int32)
-        opened[: len(stream.open)] = stream.open
-        return engine, stream._replace(open=opened)
-    raise AssertionError(f"status {status} is none of the contexts'")
-
-
-def _lengthened_runs(runs: NDArray[Any]) -> NDArray[Any]:
-    if 2 * runs.nbytes <= SPILL_BYTES:
-        return lengthened(runs)
-    with tempfile.TemporaryFile() as file:  # lives on, without a name, as long as it is mapped
-        longer: NDArray[Any] = np.memmap(file, runs.dtype, "w+", shape=(2 * len(runs),))
-    longer[: len(runs)] = runs
-    return longer.view(np.ndarray)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tracekit.module import EventBatch, Module
+from tracekit.module import BatchModule, EventBatch, option
 
 if TYPE_CHECKING:
     from tracekit.replay.dependence_profile import DependenceProfile
@@ -21,10 +21,8 @@ KINDS = ("RAW", "WAR", "WAW")
 class DependenceOptions:
     """What to list; loops and summary always speak of all dependences."""
 
-    kinds: str = field(default="raw,war,waw", metadata={
-        "help": "Kinds of dependences to list, any of raw, war, waw.", "metavar": "KINDS"})
-    carried_by: str = field(default="", metadata={
-        "help": "List only the dependences that the loop at this place carries.", "metavar": "FILE:LINE"})
+    kinds: str = option("raw,war,waw", "Kinds of dependences to list, any of raw, war, waw.", "KINDS")
+    carried_by: str = option("", "List only the dependences that the loop at this place carries.", "FILE:LINE")
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds.split(",") if kind.upper() not in KINDS]
@@ -46,25 +44,21 @@ class DependenceOptions:
         return (file, int(line)) if file else None
 
 
-class DependenceModule(Module):
+class DependenceModule(BatchModule):
     """A module of the family; `context` says whether it tells contexts apart."""
 
     context: ClassVar[bool]
     Options = DependenceOptions
     events: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "load": ("subject", "address", "size"),
-        "store": ("subject", "address", "size"),
-        "heap_alloc": ("subject", "address", "size"),
-        "heap_free": ("subject", "address", "size"),
-        "stack_alloc": ("subject", "address", "size"),
-        "stack_free": ("subject", "address", "size"),
-        "global_init": ("subject", "address", "size"),
-        "function_entry": ("subject", "size"),
-        "function_exit": ("subject", "size"),
-        "loop_invocation": ("subject",),
-        "loop_iteration": ("subject",),
-        "loop_exit": ("subject", "size"),
-        "external_call": ("subject",),
+        **dict.fromkeys(("load", "store", "heap_alloc", "heap_free", "stack_alloc", "stack_free"),
+                        ("instruction", "address", "size")),
+        "global_init": ("object", "address", "size"),
+        "function_entry": ("function", "call"),
+        "function_exit": ("function",),
+        "loop_invocation": ("loop",),
+        "loop_iteration": ("loop",),
+        "loop_exit": ("loop", "partial"),
+        "external_call": ("instruction",),
     }
 
     def __init__(self, program: Program, options: DependenceOptions) -> None:

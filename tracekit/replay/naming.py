@@ -11,17 +11,22 @@ from tracekit.replay.recipes import Recipe
 from tracekit.replay.verdicts import Blocker, Reason
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tracekit.replay.program import Program
+
+    Rows = NDArray[np.void]
 
 Json = dict[str, Any]
 
 
-class Names:
-    """The names of one profile; every answer is made once and shared, so treat it as read-only."""
+class ContextNames:
+    """The names of a context tree (NODE); every answer is made once and shared, so treat it as read-only."""
 
-    def __init__(self, program: Program, profile: DependenceProfile) -> None:
+    def __init__(self, program: Program, nodes: Rows) -> None:
         self.program = program
-        self.profile = profile
+        self.nodes = nodes
         self.instruction = lru_cache(maxsize=None)(self._instruction)
         self.loop = lru_cache(maxsize=None)(program.loop)
         self.context = lru_cache(maxsize=None)(self._context)
@@ -44,22 +49,22 @@ class Names:
 
     def level(self, node: int) -> Json:
         """A level: a loop, or the recursion that is entered at a call site."""
-        row = self.profile.nodes[node]
+        row = self.nodes[node]
         if row["kind"] == ContextKind.RECURSION:
             return {"recursion": self.call_name(int(row["call"]))}
         return self.loop(int(row["loop"]))
 
     def _context(self, node: int) -> Json:
         root, path = self._root_and_path(node)
-        camp_id = int(self.profile.nodes["camp_id"][node])
+        camp_id = int(self.nodes["camp_id"][node])
         return {"id": camp_id if camp_id >= 0 else None, "root": root, "path": list(path)}
 
     def _find_path(self, node: int) -> tuple[str, tuple[str, ...]]:
         steps: list[str] = []
-        row = self.profile.nodes[node]
+        row = self.nodes[node]
         while row["parent"] != NONE:
             steps.append(self._step(row))
-            row = self.profile.nodes[row["parent"]]
+            row = self.nodes[row["parent"]]
         root = int(row["function"])
         return "" if root == NONE else self.program.function_name(root), tuple(reversed(steps))
 
@@ -70,7 +75,13 @@ class Names:
             return f"recursion {self.call_name(int(row['call']))}"
         return f"loop {self.loop_name(int(row['loop']))}"
 
-    # -- what recipes and obstacles name ------------------------------------------------------------
+
+class Names(ContextNames):
+    """The names of a dependence profile: also those that recipes and obstacles need."""
+
+    def __init__(self, program: Program, profile: DependenceProfile) -> None:
+        super().__init__(program, profile.nodes)
+        self.profile = profile
 
     def place(self, location: int) -> Json:
         """File, line and column of a row of ``locations``."""

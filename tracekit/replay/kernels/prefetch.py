@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
-from numba.np import arrayobj
-
-_code: Any = cgutils  # Numba's own functions have no types
-_arrays: Any = arrayobj
+from tracekit.formats.jit import Instruction
 
 
-@intrinsic
 def _prefetch(typing: Any, array: Any, row: Any) -> Any:
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.np import arrayobj
+
+    code: Any = cgutils  # Numba's own functions have no types
+    arrays: Any = arrayobj
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start = _arrays.make_array(signature.args[0])(context, builder, arguments[0]).data
+        start = arrays.make_array(signature.args[0])(context, builder, arguments[0]).data
         place = builder.gep(start, [context.cast(builder, arguments[1], signature.args[1], types.uintp)])
         byte = ir.IntType(8).as_pointer()
         flag = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        instruction = _code.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        instruction = code.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         read, keep, data = flag(0), flag(3), flag(1)
         builder.call(instruction, [builder.bitcast(place, byte), read, keep, data])
         return context.get_dummy_value()
@@ -38,4 +37,4 @@ if TYPE_CHECKING:
     def prefetch(array: Any, row: Any) -> None:
         """Begin to bring ``array[row]`` into the caches; `row` may be any non-negative integer."""
 else:
-    prefetch = _prefetch
+    prefetch = Instruction(_prefetch)

@@ -1,0 +1,222 @@
+"""Modules made of callbacks: what they are given, by one worker or several, and what a mistake looks like."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracekit
+from tests.naive.dependence import NaiveDependence
+from tests.naive.random_program import RandomProgram
+from tests.naive.trace_file import write_trace
+from tests.naive.walker import Walk
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import CODE
+from tracekit.module import Module, inlined, option
+from tracekit.options import NoOptions
+from tracekit.replay.kernels.contexts import LEVELS
+from tracekit.replay.parallel import run
+from tracekit.replay.runner import CallbackRunner
+
+BUCKETS = 1 << 12
+
+
+class Seen(NamedTuple):
+    """Sums that tell apart what reached a callback: by instruction, byte, context, level."""
+
+    executions: Any
+    bytes: Any
+    times: Any
+    contexts: Any
+    depths: Any
+    frames: Any
+
+
+@dataclass(frozen=True)
+class Options:
+    weight: int = option(3, "What an access counts.")
+    stores: bool = option(True, "Whether stores count.")
+
+
+@inlined
+def bucket(address: int) -> int:
+    return address & (BUCKETS - 1)
+
+
+class Everything(Module):
+    """Asks for every service."""
+
+    Options = Options
+    decoupled = "address"
+
+    def state(self) -> Seen:
+        return Seen(*(np.zeros(size, np.int64) for size in (len(self.program.ops) + 1, BUCKETS, 1, BUCKETS, 64, 3)))
+
+    @staticmethod
+    def load(state: Seen, instruction: int, address: int, size: int, time: int, context: int, first: int,
+             options: Options) -> None:
+        state.executions[min(instruction, state.executions.size - 1)] += first * options.weight
+        state.times[0] += first * time
+        state.contexts[context & (BUCKETS - 1)] += first
+        for byte in range(address, address + size):
+            state.bytes[bucket(byte)] += 1
+
+    @staticmethod
+    def store(state: Seen, instruction: int, address: int, size: int, stream: int, first: int, options: Options,
+              levels: Any) -> None:
+        if options.stores:
+            state.executions[min(instruction, state.executions.size - 1)] += first * options.weight
+            state.depths[min(levels.control[LEVELS], 63)] += first
+            for byte in range(address, address + size):
+                state.bytes[bucket(byte)] += 100 + stream
+
+    @staticmethod
+    def function_entry(state: Seen, function: int, first: int) -> None:
+        state.frames[0] += first * (function + 1)
+
+    @staticmethod
+    def function_exit(state: Seen, unwound: int, whole: int) -> None:
+        state.frames[1] += 1 + unwound
+
+    def merge(self, states: Sequence[Seen]) -> Seen:
+        merged = Seen(*(sum(columns[1:], columns[0]) for columns in zip(*states)))
+        merged.frames[1] //= len(states)
+        return merged
+
+    def result(self, state: Seen) -> dict[str, Any]:
+        rows = self.contexts.rows(np.arange(BUCKETS)[state.contexts > 0])
+        named = Counter()
+        for row, count in zip(rows.tolist(), state.contexts[state.contexts > 0].tolist()):
+            named[str(self.contexts.describe(row))] += count
+        return {name: column.tolist() for name, column in state._asdict().items() if name != "contexts"} | {
+            "contexts": dict(sorted(named.items()))}
+
+
+class ByInstruction(Module):
+    """A module that deals its instructions to workers."""
+
+    decoupled = "instruction"
+
+    def state(self) -> Any:
+        return (np.zeros(len(self.program.ops) + 1, np.int64),)
+
+    @staticmethod
+    def load(state: Any, instruction: int) -> None:
+        state[0][min(instruction, state[0].size - 1)] += 1
+
+    def merge(self, states: Sequence[Any]) -> Any:
+        return (sum(state[0] for state in states),)
+
+    def result(self, state: Any) -> dict[str, Any]:
+        return {"loads": state[0].tolist()}
+
+
+def recorded(path: Path, seed: int, streams: int) -> RandomProgram:
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    records = {}
+    for stream in range(streams):
+        walk = Walk(made, rng, [], budget=100)
+        walk.run()
+        records[stream] = walk.records()
+    write_trace(path, made.layout, records, totals={}, chunk=40)
+    return made
+
+
+def profile(path: Path, module: Callable[..., Module], options: Any, workers: int, jobs: int) -> dict[str, Any]:
+    with tracekit.open(path) as trace:
+        runner = CallbackRunner(module(trace.program, options), module.__name__, workers)
+        run(trace.batches(), [runner], jobs)
+        return runner.result()[0]
+
+
+def expected(path: Path, options: Options) -> dict[str, Any]:
+    """What Everything shall say, from the events one by one."""
+    with tracekit.open(path) as trace:
+        ops = len(trace.program.ops)
+        naive = NaiveDependence(trace.program, True)
+        executions, touched, depths = Counter[int](), Counter[int](), Counter[int]()
+        contexts, frames, time, times = Counter[Any](), [0, 0, 0], 0, 0
+        for batch in trace.batches():
+            columns = (batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())
+            for kind, subject, address, size in zip(*columns):
+                naive.feed([(batch.stream, kind, subject, address, size)])
+                stream = naive.streams[batch.stream]
+                if kind == CODE["load"]:
+                    executions[min(subject, ops)] += options.weight
+                    times += time
+                    contexts[stream.context] += 1
+                    touched.update(Counter(byte % BUCKETS for byte in range(address, address + size)))
+                elif kind == CODE["store"] and options.stores:
+                    executions[min(subject, ops)] += options.weight
+                    depths[min(len(stream.levels), 63)] += 1
+                    for byte in range(address, address + size):
+                        touched[byte % BUCKETS] += 100 + batch.stream
+                elif kind == CODE["function_entry"]:
+                    frames[0] += subject + 1
+                elif kind == CODE["function_exit"]:
+                    frames[1] += 1 + size
+                time += kind in (CODE["load"], CODE["store"])
+    return {"executions": [executions[op] for op in range(ops + 1)], "bytes": [touched[b] for b in range(BUCKETS)],
+            "times": [times], "depths": [depths[depth] for depth in range(64)], "frames": frames,
+            "contexts": sorted(contexts.values())}
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 3), stores=st.booleans())
+def test_callbacks_are_given_what_they_ask_for_by_any_number_of_workers(
+    tmp_path_factory: Any, seed: int, streams: int, stores: bool
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    recorded(path, seed, streams)
+    options = Options(stores=stores)
+    alone = profile(path, Everything, options, 1, 1)
+    wanted = expected(path, options)
+    assert {**alone, "contexts": sorted(alone["contexts"].values())} == wanted
+    for workers, jobs in ((2, 1), (3, 2), (1, 2)):
+        assert profile(path, Everything, options, workers, jobs) == alone
+    loads = profile(path, ByInstruction, NoOptions(), 1, 1)
+    assert profile(path, ByInstruction, NoOptions(), 3, 2) == loads
+
+
+class Wrong(Module):
+    """Makes a mistake that only the compiler finds."""
+
+    def state(self) -> Any:
+        return (np.zeros(1, np.int64),)
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        state[0][0] += address.nothing  # type: ignore[attr-defined]
+
+    def result(self, state: Any) -> dict[str, Any]:
+        return {}
+
+
+def test_a_callback_that_does_not_compile_names_the_authors_line(tmp_path: Path) -> None:
+    recorded(tmp_path / "trace.zst", 1, 1)
+    wanted = r"'Wrong' does not compile: .*nothing.*test_runner.py.*line \d+: .*address.nothing"
+    with pytest.raises(TracekitError, match=wanted):
+        profile(tmp_path / "trace.zst", Wrong, NoOptions(), 1, 1)
+
+
+class Unknown(Wrong):
+    """Asks for a field that a load does not have."""
+
+    @staticmethod
+    def load(state: Any, loop: int) -> None:  # type: ignore[override]
+        state[0][0] += loop
+
+
+def test_a_field_that_an_event_does_not_have_is_named() -> None:
+    with pytest.raises(TypeError, match=r"Unknown\.load asks for 'loop'; the event load has the fields instruction"):
+        CallbackRunner(Unknown(None, NoOptions()), "Unknown", 1)  # type: ignore[arg-type]

@@ -1,0 +1,129 @@
+"""Analyses as a program asks for them; the command line is one of its users.
+
+    import tracekit
+
+    profile = tracekit.analyze("trace.zst", "camp", kinds="raw")
+    profile.to_dataframe("loops")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracekit import registry
+from tracekit.formats.errors import TracekitError
+from tracekit.options import make_options
+
+if TYPE_CHECKING:
+    from tracekit.formats.reader import TraceReader
+    from tracekit.replay.runner import Runner
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """What one module found in one trace."""
+
+    report: dict[str, Any]
+    """The JSON object that modules.md describes: tracekit, module, trace, options, result."""
+    facts: Mapping[str, int]
+    """Numbers that only the text shows."""
+    complete: bool
+    """False if the trace is cut off: the profile is of what it holds."""
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The module's own part: tables (lists of rows) and single values by name."""
+        result: dict[str, Any] = self.report["result"]
+        return result
+
+    def to_json(self) -> str:
+        """The bytes that ``tracekit analyze --json`` prints."""
+        from tracekit import render
+
+        return render.as_json([self.report])
+
+    def to_dataframe(self, table: str | None = None) -> Any:
+        """One table of the result as a data frame of pandas or, without it, of polars.
+
+        `table` is the name of a list in the result; the only one need not be named. Nested values become columns
+        named with dots. Raises TracekitError if neither library is installed or there is no such table.
+        """
+        tables = [name for name, value in self.result.items() if isinstance(value, list)]
+        if table is None and len(tables) == 1:
+            table = tables[0]
+        if table not in tables:
+            raise TracekitError(f"The profile has the tables {', '.join(tables) or '(none)'}, not {table!r}.")
+        rows = [_flat(row) for row in self.result[table]]
+        if importlib.util.find_spec("pandas"):
+            import pandas
+
+            return pandas.DataFrame(rows)
+        if importlib.util.find_spec("polars"):
+            import polars
+
+            return polars.DataFrame(rows, infer_schema_length=None)
+        raise TracekitError("A data frame needs pandas or polars: pip install pandas.")
+
+
+def _flat(row: Any, prefix: str = "") -> dict[str, Any]:
+    """{"loop": {"line": 3}} -> {"loop.line": 3}."""
+    if not isinstance(row, dict):
+        return {prefix.rstrip(".") or "value": row}
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def analyze(path: str | Path, module: str, jobs: int | None = None, **options: Any) -> Profile:
+    """Replay the trace at `path` through one module; `options` are the module's.
+
+    `jobs` is the number of threads (None: one for each core); the profile does not depend on it.
+    Raises TracekitError for a bad file, module, option or value.
+    """
+    return analyze_all(path, {module: make_options(registry.load(module).Options, options)}, jobs)[0]
+
+
+def analyze_all(path: str | Path, options: Mapping[str, Any], jobs: int | None = None,
+                explain: list[str] | None = None) -> list[Profile]:
+    """Replay a trace once through several modules: name -> an instance of the module's Options.
+
+    Into `explain`, if given, go lines that say what was specialised.
+    """
+    from tracekit.formats.reader import TraceReader
+
+    with TraceReader(str(path)) as trace:
+        # Only now the modules that import Numba: a file that is no trace is told so at once.
+        from tracekit.replay.engine import Replay
+        from tracekit.replay.parallel import run
+        from tracekit.replay.program import Program
+        from tracekit.replay.runner import runner
+
+        threads = jobs or os.cpu_count() or 1
+        program = Program.from_images(trace.images())
+        runners = [runner(registry.load(name)(program, chosen), name, threads) for name, chosen in options.items()]
+        run(Replay(trace, program).batches(), runners, threads)
+        return [_profile(name, options[name], trace, each) for name, each in zip(options, runners)]
+
+
+def _profile(name: str, options: Any, trace: TraceReader, runner: Runner) -> Profile:
+    from tracekit import __version__
+
+    result, facts = runner.result()
+    report = {
+        "tracekit": __version__,
+        "module": name,
+        "trace": trace.content_hash,
+        "options": dataclasses.asdict(options),
+        "result": result,
+    }
+    return Profile(report, facts, trace.complete)
+

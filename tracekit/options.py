@@ -1,0 +1,55 @@
+"""The options of a module: a frozen dataclass, from strings of the command line or values of the API."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracekit.formats.errors import TracekitError
+
+
+def option(default: Any, help: str, metavar: str | None = None, choices: Sequence[str] = ()) -> Any:
+    """A field of an Options dataclass, with what the command line says of it."""
+    return dataclasses.field(default=default, metadata={"help": help, "metavar": metavar, "choices": tuple(choices)})
+
+
+@dataclasses.dataclass(frozen=True)
+class NoOptions:
+    """A module without options."""
+
+
+def make_options(options: type[Any], values: Mapping[str, Any]) -> Any:
+    """Make an instance of the dataclass `options` from `values`; strings are converted to the type of the field.
+
+    Raises TracekitError for an unknown name or a bad value.
+    """
+    fields = {field.name: field for field in dataclasses.fields(options)}
+    converted = {}
+    for name, value in values.items():
+        field = fields.get(name.replace("-", "_"))
+        if field is None:
+            known = ", ".join(fields) or "none"
+            raise TracekitError(f"there is no option {name!r}; the module's options are: {known}.")
+        converted[field.name] = _converted(field, value)
+    try:
+        return options(**converted)
+    except ValueError as error:
+        raise TracekitError(str(error)) from None
+
+
+def _converted(field: dataclasses.Field[Any], value: Any) -> Any:
+    choices = field.metadata.get("choices")
+    if choices and value not in choices:
+        raise TracekitError(f"{field.name} is one of {', '.join(choices)}, not {value!r}.")
+    if not isinstance(value, str) or isinstance(field.default, str):
+        return value
+    if isinstance(field.default, bool):
+        if value.lower() not in ("true", "false", "1", "0", "yes", "no"):
+            raise TracekitError(f"{field.name} is true or false, not {value!r}.")
+        return value.lower() in ("true", "1", "yes")
+    type_of: type[Any] = type(field.default)
+    try:
+        return type_of(value)
+    except ValueError:
+        raise TracekitError(f"{field.name} is a number, not {value!r}.") from None

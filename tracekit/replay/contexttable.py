@@ -1,0 +1,93 @@
+"""The context tree of a finished replay, in an order that does not depend on how batches were cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.events import NONE
+from tracekit.formats.jit import allocating_kernel
+from tracekit.replay.dependence_profile import NODE
+from tracekit.replay.kernels import contexts as ctx
+from tracekit.replay.kernels.contexts import Contexts, Stream
+from tracekit.replay.naming import ContextNames, Json
+from tracekit.replay.program import Program
+
+Rows = NDArray[Any]
+Ints = NDArray[np.int64]
+
+
+class ContextTable:
+    """What the numbers in the service ``context`` mean, when the replay is over."""
+
+    def __init__(self, program: Program, contexts: Contexts, streams: Iterable[Stream]) -> None:
+        self.nodes, rows = final_nodes(contexts, streams, np.ones(contexts.used[0], np.bool_))
+        self._row_of = rows[contexts.nodes["printed"][: contexts.used[0]]]
+        self._names = ContextNames(program, self.nodes)
+
+    def rows(self, contexts: NDArray[Any]) -> Ints:
+        """Numbers as a callback saw them -> rows of :attr:`nodes`, which stand in canonical order."""
+        rows: Ints = self._row_of[contexts]
+        return rows
+
+    def describe(self, row: int) -> Json:
+        """A row of :attr:`nodes` as profiles show a context: CAMP's id, root, path."""
+        described: Json = self._names.context(int(row))
+        return described
+
+
+def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.bool_]) -> tuple[Rows, Ints]:
+    """The rows of the context tree (NODE) in pre-order, and the new row of each old one (-1: not shown).
+
+    `used` says of each old row whether something was recorded there; loops that are open count as if they ended here.
+    """
+    old = contexts.nodes[: contexts.used[0]].copy()
+    for stream in streams:
+        _close_open_levels(old, stream)
+    shown = old["kind"] != ctx.PAIR
+    shown[0] = not contexts.aware[0] or used[0] or bool(np.any(old["parent"][1:][shown[1:]] == 0))
+    kept = np.flatnonzero(shown)
+    row_of = np.full(len(old) + 1, -1, np.int64)  # the last element answers for parent -1
+    row_of[kept] = np.arange(len(kept))
+    old = old[kept]
+    parent = row_of[old["parent"]]
+    order = np.lexsort([old["function"], old["loop"], old["call"], old["kind"], parent])
+    place = np.empty(len(kept), np.int64)
+    _number_in_preorder(parent, order, place)
+    nodes = np.zeros(len(kept), NODE)
+    for field in NODE.names or ():
+        nodes[field][place] = old[field].astype(NODE[field])  # -1 becomes NONE
+    nodes["parent"][place] = np.where(parent >= 0, place[parent], NONE)
+    new_node = np.full(len(shown), -1, np.int64)
+    new_node[kept] = place
+    return nodes, new_node
+
+
+def _close_open_levels(nodes: Rows, stream: Stream) -> None:
+    """Count what the open levels of a stream have done so far."""
+    for level in stream.levels[: stream.control[ctx.LEVELS]]:
+        node = nodes[level["node"]]
+        node["iterations"] += level["iteration"]
+        node["most_iterations"] = max(node["most_iterations"], level["iteration"])
+        if level["outermost"]:
+            node["accesses"] += stream.control[ctx.ACCESSES] - level["accesses"]
+
+
+@allocating_kernel
+def _number_in_preorder(parent: Ints, order: Ints, place: Ints) -> None:
+    """Number the nodes of a forest; `order` sorts them by parent, then as siblings shall stand.
+
+    Parents have smaller rows than their children, and roots have parent -1.
+    """
+    size = np.ones(parent.size, np.int64)
+    for row in range(parent.size - 1, -1, -1):
+        if parent[row] >= 0:
+            size[parent[row]] += size[row]
+    following = np.zeros(parent.size + 1, np.int64)  # where the next child goes; the last is for roots
+    for row in order:
+        place[row] = following[parent[row]]
+        following[parent[row]] += size[row]
+        following[row] = place[row] + 1

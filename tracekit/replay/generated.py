@@ -1,0 +1,268 @@
+"""The kernel of a module: its callbacks inside the loop over events, specialised to what they ask for.
+
+Numba keeps compiled code only of functions that stand in a file, so the kernel is written out as one, into the user's
+cache folder, under a name made of what it depends on: a process that finds the file finds the compiled code, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields as option_fields
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from tracekit.formats import jit
+from tracekit.formats.events import BY_NAME
+from tracekit.formats.jit import Kernel
+from tracekit.module import Module
+
+CONTEXT_EVENTS = ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit")
+"""The events that the context manager lives on."""
+
+PAGE_BITS = 12
+"""Workers that share by address have every n-th page of this size."""
+
+
+class Plan(NamedTuple):
+    """What the kernel of one module has to do."""
+
+    callbacks: Mapping[str, Callable[..., None]]  # by event, in the order of event codes
+    parameters: Mapping[str, tuple[str, ...]]  # of each callback, without the state
+    services: frozenset[str]
+    decoupled: str
+    options: Mapping[str, bool | int | float]
+
+    @property
+    def keeps_contexts(self) -> bool:
+        """Whether the context manager runs."""
+        return bool(self.services & {"context", "levels"})
+
+    def columns(self) -> dict[str, frozenset[str]]:
+        """Event -> the columns that the kernel reads of it; no other event has to be made."""
+        found: dict[str, set[str]] = {}
+        for name, parameters in self.parameters.items():
+            column_of = {field.name: field.column for field in BY_NAME[name].fields}
+            found[name] = {column_of[parameter] for parameter in parameters if parameter in column_of}
+        if self.keeps_contexts:
+            for name in CONTEXT_EVENTS:
+                found.setdefault(name, set()).update(("subject", "size"))
+        if "time" in self.services:
+            for name in ("load", "store"):
+                found.setdefault(name, set())
+        shared = {"address": {"address", "size"}, "instruction": {"subject"}, "": set()}[self.decoupled]
+        for name in ("load", "store"):
+            if name in self.callbacks:
+                found[name].update(shared)
+        return {name: frozenset(columns) for name, columns in found.items()}
+
+
+def plan(module: Module) -> Plan:
+    """Read a module's callbacks."""
+    callbacks = dict(sorted(module.callbacks().items(), key=lambda item: BY_NAME[item[0]].code))
+    parameters = {name: tuple(inspect.signature(function).parameters)[1:] for name, function in callbacks.items()}
+    services = {parameter for name, wanted in parameters.items()
+                for parameter in set(wanted) - {field.name for field in BY_NAME[name].fields}}
+    values = {field.name: getattr(module.options, field.name) for field in option_fields(module.options)}
+    return Plan(callbacks, parameters, frozenset(services), module.decoupled,
+                {name: value for name, value in values.items() if isinstance(value, (bool, int, float))})
+
+
+# -- the source ------------------------------------------------------------------------------------
+
+_HEAD = '''"""Written by tracekit for the callbacks of {origin}; it may be deleted."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tracekit.formats.jit import kernel, uncached
+from tracekit.replay.kernels.contexts import CONTEXT, enter_function, enter_loop, iterate, leave_function, leave_loop
+
+{options}
+
+
+def use(functions):
+    """Take the callbacks and hand the kernel back."""
+    for name, function in functions.items():
+        globals()["on_" + name] = uncached(function)
+    return consume
+
+
+@kernel
+def consume(state, contexts, levels, clock, stream, kind, subject, address, size, value, start, worker, workers):
+    """Call the callbacks for the events from `start` on; returns where it stopped, and why (0: at the end)."""
+    for event in range(start, kind.size):
+        code = kind[event]
+'''
+
+_ENTERING = {
+    "function_entry": "enter_function(contexts, levels, np.int64(subject[event]), np.int64(size[event]))",
+    "loop_invocation": "enter_loop(contexts, levels, np.int64(subject[event]))",
+    "loop_iteration": "iterate(levels)",
+}
+"""What the context manager does before the callback; it may ask for room."""
+_LEAVING = {
+    "function_exit": "leave_function(contexts, levels)",
+    "loop_exit": "leave_loop(contexts, levels, np.int64(size[event]))",
+}
+"""And after it."""
+
+
+def source(made: Plan, origin: str) -> str:
+    """The text of the kernel's file."""
+    text = _HEAD.format(origin=origin, options=_options(made.options))
+    word = "if"
+    for name in sorted(made.columns(), key=lambda name: BY_NAME[name].code):
+        text += f"        {word} code == {BY_NAME[name].code}:  # {name}\n"
+        text += "".join(f"            {line}\n" for line in _branch(made, name))
+        word = "elif"
+    return text + "    return kind.size, 0\n"
+
+
+_OPTIONS = '''
+class Options(NamedTuple):
+    """The module's options that are numbers."""
+
+{members}
+
+options = Options({given})
+'''
+
+
+def _options(values: Mapping[str, Any]) -> str:
+    if not values:
+        return "options = None\n"
+    members = "".join(f"    {name}: {type(value).__name__}\n" for name, value in values.items())
+    given = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return _OPTIONS.format(members=members, given=given)
+
+
+def _branch(made: Plan, name: str) -> Iterator[str]:
+    """The lines for one event."""
+    is_access = name in ("load", "store")
+    if made.keeps_contexts and name in _ENTERING:
+        yield f"status = {_ENTERING[name]}"
+        yield "if status != 0:"
+        yield "    return event, status"
+    if name in made.callbacks:
+        yield from _shared(made, name) if is_access and made.decoupled else _call(made, name, "1", "1")
+    if is_access and "time" in made.services:
+        yield "clock[0] += 1"
+    if made.keeps_contexts and name in _LEAVING:
+        yield _LEAVING[name]
+
+
+def _call(made: Plan, name: str, first: str, whole: str, place: str = "np.int64(address[event])",
+          length: str = "np.int64(size[event])") -> Iterator[str]:
+    """The call of a callback; `place` and `length` are those of the part of the access that it is given."""
+    if not (name in ("load", "store") and made.decoupled):
+        first, whole = "np.int64(worker == 0)", "np.int64(workers == 1)"
+    given = {
+        "options": "options", "stream": "stream", "time": "clock[0]", "first": first, "whole": whole,
+        "context": "np.int64(contexts.nodes[levels.control[CONTEXT]].printed)", "levels": "levels",
+    }
+    for field in BY_NAME[name].fields:
+        given[field.name] = {"address": place, "size": length}.get(field.column, f"np.int64({field.column}[event])")
+    if name not in ("load", "store"):
+        for field in BY_NAME[name].fields:
+            given[field.name] = f"np.int64({field.column}[event])"
+    yield f"on_{name}({', '.join(['state', *(given[parameter] for parameter in made.parameters[name])])})"
+
+
+def _shared(made: Plan, name: str) -> Iterator[str]:
+    """The call, for a worker that has a share of the accesses."""
+    if made.decoupled == "instruction":
+        yield "if workers == 1 or np.int64(subject[event]) % workers == worker:"
+        yield from (f"    {line}" for line in _call(made, name, "1", "1"))
+        return
+    yield "low = np.int64(address[event])"
+    yield "high = low + np.int64(size[event])"
+    yield f"pages = ((high - 1) >> {PAGE_BITS}) - (low >> {PAGE_BITS})"
+    yield "if workers == 1:"
+    yield from (f"    {line}" for line in _call(made, name, "1", "1"))
+    yield "elif pages <= 0:"
+    yield f"    if (low >> {PAGE_BITS}) % workers == worker:"
+    yield from (f"        {line}" for line in _call(made, name, "1", "1"))
+    yield "else:"
+    yield f"    page = (low >> {PAGE_BITS}) + (worker - (low >> {PAGE_BITS})) % workers"
+    yield f"    while page <= (high - 1) >> {PAGE_BITS}:"
+    yield f"        begin = max(low, page << {PAGE_BITS})"
+    yield f"        end = min(high, (page + 1) << {PAGE_BITS})"
+    yield from (f"        {line}" for line in _call(made, name, "np.int64(begin == low)", "0", "begin", "end - begin"))
+    yield "        page += workers"
+
+
+# -- its file --------------------------------------------------------------------------------------
+
+
+def kernel_of(made: Plan, origin: str) -> Kernel[..., tuple[int, int]]:
+    """The kernel for a plan, imported from the file that this or an earlier process wrote."""
+    text = source(made, origin)
+    digest = hashlib.blake2b(text.encode(), digest_size=12)
+    for part in _ingredients(made.callbacks.values()):
+        digest.update(b"\0" + part)
+    name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
+    loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, text)
+    kernel: Kernel[..., tuple[int, int]] = loaded.use(made.callbacks)
+    return kernel
+
+
+def _import(name: str, text: str) -> ModuleType:
+    path = _written(name + ".py", text)
+    specification = importlib.util.spec_from_file_location(f"tracekit_generated.{name}", path)
+    assert specification is not None and specification.loader is not None
+    loaded = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = loaded
+    specification.loader.exec_module(loaded)
+    return loaded
+
+
+def _written(name: str, text: str) -> Path:
+    """The file `name` with this text: written whole or not at all, by whichever process comes first."""
+    folder = jit.cache_folder() / "generated"
+    path = folder / name
+    try:
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            return path
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            file.write(text)
+        os.replace(file.name, path)
+    except OSError:  # a cache that cannot be written: compile for this process alone
+        folder = Path(tempfile.mkdtemp(prefix="tracekit-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _ingredients(functions: Any) -> Iterator[bytes]:
+    """What compiled callbacks depend on beside tracekit's own kernels: their files, helpers' files, constants."""
+    files: set[str] = set()
+    seen: set[int] = set()
+    waiting = list(functions)
+    while waiting:
+        function = waiting.pop()
+        if id(function) in seen or function.__module__.startswith(("tracekit.replay.", "tracekit.formats.")):
+            continue
+        seen.add(id(function))
+        files.add(inspect.getsourcefile(function) or "")
+        for name in sorted(set(function.__code__.co_names)):
+            value = function.__globals__.get(name)
+            if isinstance(value, Kernel):
+                waiting.append(value.function)
+            elif isinstance(value, FunctionType):
+                waiting.append(value)
+            elif isinstance(value, (int, float, str, tuple)):
+                yield f"{name}={value!r}".encode()
+    for file in sorted(files):
+        yield Path(file).read_bytes() if file and Path(file).exists() else b""

@@ -1,0 +1,170 @@
+"""Feeds a module batches of events: through its own kernels, or through the kernel made of its callbacks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_NAME
+from tracekit.module import Analysis, BatchModule, EventBatch, Module, declared
+from tracekit.replay.contextstate import empty_contexts, empty_stream, grow_contexts
+from tracekit.replay.contexttable import ContextTable
+from tracekit.replay.generated import Plan, kernel_of, plan
+from tracekit.replay.kernels.contexts import Contexts, Stream
+
+CAPACITY = 1024
+"""Contexts, frames and levels that there is room for before the tables first grow."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Some rows of a batch."""
+
+    stream: int
+    kind: Any
+    subject: Any
+    address: Any
+    size: Any
+
+    @classmethod
+    def of(cls, batch: EventBatch, wanted: NDArray[np.bool_]) -> Selected:
+        """The rows of `batch` that are `wanted`."""
+        columns = (batch.kind, batch.subject, batch.address, batch.size)
+        return cls(batch.stream, *(None if column is None else column[wanted] for column in columns))
+
+
+class Runner(Protocol):
+    """One module in one replay, with one worker or several."""
+
+    @property
+    def columns(self) -> Mapping[str, frozenset[str]]:
+        """Event -> the columns that are read of it."""
+
+    @property
+    def workers(self) -> int:
+        """How many threads may call :meth:`feed` at once, each with its own number."""
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """Worker number `worker` takes its share of a batch; each worker is given all batches in order."""
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """The profile and the facts beside it."""
+
+
+def runner(module: Analysis, name: str, jobs: int) -> Runner:
+    """The runner of a module for at most `jobs` workers."""
+    if isinstance(module, BatchModule):
+        return BatchRunner(module)
+    assert isinstance(module, Module)
+    return CallbackRunner(module, name, jobs if module.decoupled else 1)
+
+
+class BatchRunner:
+    """A module with kernels of its own."""
+
+    workers = 1
+
+    def __init__(self, module: BatchModule) -> None:
+        self.module = module
+        self._declared = np.zeros(256, np.bool_)
+        self._declared[[BY_NAME[name].code for name in module.events]] = True
+        self.columns = {name: frozenset(field.column for field in BY_NAME[name].fields if field.name in fields)
+                        for name, fields in declared(module).items()}
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """See :class:`Runner`."""
+        wanted = self._declared[batch.kind]
+        if wanted.all():
+            self.module.feed(batch)
+        elif wanted.any():
+            self.module.feed(Selected.of(batch, wanted))
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """See :class:`Runner`."""
+        return self.module.result(), self.module.facts()
+
+
+class Worker:
+    """The state of one worker: the module's, and that of the services."""
+
+    def __init__(self, state: Any, contexts: Contexts | None) -> None:
+        self.state = state
+        self.contexts = contexts
+        self.levels: dict[int, Stream] = {}
+        self.clock = np.zeros(1, np.int64)
+
+
+class CallbackRunner:
+    """A module made of callbacks."""
+
+    def __init__(self, module: Module, name: str, workers: int) -> None:
+        declared(module)  # refuses fields that there are not
+        self.module = module
+        self.name = name
+        self.workers = workers
+        self.plan: Plan = plan(module)
+        self.columns = self.plan.columns()
+        self.kernel = kernel_of(self.plan, name)
+        self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
+
+    def _contexts(self) -> Contexts | None:
+        if not self.plan.keeps_contexts:
+            return None
+        return empty_contexts(self.module.program, "context" in self.plan.services, CAPACITY)
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """See :class:`Runner`. Raises TracekitError if a callback does not compile."""
+        own = self._workers[worker]
+        levels = self._levels(own, batch.stream)
+        start, status = self._run(own, levels, batch, 0, worker)
+        while status != 0:
+            assert own.contexts is not None and levels is not None
+            own.contexts, levels = grow_contexts(own.contexts, levels, status)
+            own.levels[batch.stream] = levels
+            start, status = self._run(own, levels, batch, start, worker)
+
+    def _levels(self, own: Worker, stream: int) -> Stream | None:
+        if own.contexts is None:
+            return None
+        if stream not in own.levels:
+            own.levels[stream] = empty_stream(len(own.levels), CAPACITY)
+        return own.levels[stream]
+
+    def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, start: int, worker: int) -> tuple[int, int]:
+        try:
+            return self.kernel(own.state, own.contexts, levels, own.clock, batch.stream, batch.kind, batch.subject,
+                               batch.address, batch.size, getattr(batch, "value", None), start, worker, self.workers)
+        except Exception as error:
+            if type(error).__module__.startswith("numba."):
+                raise TracekitError(f"Module {self.name!r} does not compile: "
+                                    f"{_author_line(self.plan, error)}") from None
+            raise
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """See :class:`Runner`."""
+        first = self._workers[0]
+        if first.contexts is not None:
+            self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
+        states: Sequence[Any] = [worker.state for worker in self._workers]
+        state = self.module.merge(states) if len(states) > 1 else states[0]
+        return self.module.result(state), self.module.facts(state)
+
+
+def _author_line(made: Plan, error: Exception) -> str:
+    """Numba's complaint in one line, with the author's line that it is about."""
+    files = [inspect.getsourcefile(function) or "" for function in made.callbacks.values()]
+    lines = [line.strip() for line in str(error).splitlines()]
+    reason = next((line for line in lines if line and not line.startswith(("Failed in", "File ", "During"))), "")
+    for number, line in enumerate(lines):
+        name = line.removeprefix('File "').partition('"')[0]
+        if line.startswith("File ") and name and any(file.endswith(name) for file in files):
+            shown = lines[number + 1 : number + 12]
+            caret = next((at for at, text in enumerate(shown) if text.startswith("^")), 0)
+            return f"{reason} ({line.removeprefix('File ').rstrip(':')}: {shown[caret - 1] if caret else ''})"
+    return reason
