@@ -125,7 +125,8 @@ def kernels_digest(package: Path) -> str:
     for room in sorted(path for path in package.iterdir() if path.is_dir()):
         for path in sorted(room.glob("**/*.py")):
             text = path.read_bytes()
-            if b"formats.jit import" in text or path.parent.name == "kernels" or path.name in ("events.py", "image.py"):
+            shared = path.parent.name in ("kernels", "maps") or path.name in ("events.py", "image.py")
+            if shared or b"formats.jit import" in text:
                 digest.update(path.relative_to(package).as_posix().encode() + b"\0" + text)
     return digest.hexdigest()
 

@@ -1,0 +1,50 @@
+"""Kernels that read a table: everything into another one, everything into arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.formats.jit import kernel
+from tracekit.replay.maps.folds import join
+from tracekit.replay.maps.keys import key_of_tag
+from tracekit.replay.maps.memory import words_at
+from tracekit.replay.maps.table import ADDRESS, SHIFT, SIZE, USED, ZERO, cell_words, claim, drain, reserve, value_offset
+
+
+@kernel
+def absorb(table: Any, other: Any) -> None:
+    """Insert what `other`, a map of the same kind, holds; it keeps it."""
+    drain(table)
+    drain(other)
+    control = table.control
+    reserve(table, other.control[USED])
+    cells, others = words_at(control[ADDRESS], control[SIZE]), words_at(other.control[ADDRESS], other.control[SIZE])
+    stride, offset, at = cell_words(table), np.uint64(value_offset(table)), ZERO
+    end, other_end = control[SIZE] - stride, other.control[SIZE] - stride
+    while at <= other_end:
+        if others[at] != ZERO:
+            tag = ZERO if len(table.key) == 1 and at == other_end else others[at]
+            place, new = claim(table, cells, end, control[SHIFT], tag, others, at + np.uint64(1))
+            control[USED] += np.uint64(new)
+            join(table, cells, place + offset, new, other, others, at + offset)
+        at += stride
+
+
+@kernel
+def extract(table: Any, keys: Any, values: Any) -> None:
+    """Copy the keys to `keys`, uint64 (n, key words), and the value words to `values`, uint64 (n, value words)."""
+    control, stride, offset = table.control, cell_words(table), np.uint64(value_offset(table))
+    cells, at, row = words_at(control[ADDRESS], control[SIZE]), ZERO, 0
+    while at < control[SIZE]:
+        if cells[at] != ZERO:
+            if len(table.key) == 1:
+                keys[row, 0] = key_of_tag(ZERO if at + stride == control[SIZE] else cells[at])
+            else:
+                for i in range(len(table.key)):
+                    keys[row, i] = cells[at + np.uint64(1 + i)]
+            for i in range(len(table.value)):
+                values[row, i] = cells[at + offset + np.uint64(i)]
+            row += 1
+        at += stride

@@ -1,0 +1,50 @@
+"""Memory that a kernel may ask for and give back by itself, so that a map grows while it is filled.
+
+A kernel borrows its arrays and cannot replace one in the tuple that it was given. What has to grow therefore lies in
+the C library's heap, and a `Block`, three words of an array that stays where it is, says where.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+_code: Any = cgutils  # Numba's own functions have no types
+_arrays: Any = arrayobj
+
+ADVISES = sys.platform == "linux"
+HUGE_PAGES = 14
+"""Linux: MADV_HUGEPAGE. Random rows of a large map cost a walk of the page table each without."""
+
+allocate_zeroed: Any = types.ExternalFunction("calloc", types.uintp(types.uintp, types.uintp))
+give_back: Any = types.ExternalFunction("free", types.void(types.uintp))
+advise: Any = types.ExternalFunction("madvise", types.int32(types.uintp, types.uintp, types.int32))
+
+
+@intrinsic
+def _words_at(typing: Any, address: Any, size: Any) -> Any:
+    kind = types.Array(types.uint64, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = _arrays.make_array(kind)(context, builder)
+        data = builder.inttoptr(arguments[0], array.data.type)
+        length = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        item = ir.Constant(ir.IntType(64), 8)
+        _arrays.populate_array(array, data, [length], [item], item, None)
+        return array._getvalue()
+
+    return kind(types.uintp, size), generate
+
+
+if TYPE_CHECKING:
+
+    def words_at(address: Any, size: Any) -> Any:
+        """The `size` words (uint64) at `address` as an array, which owns nothing."""
+else:
+    words_at = _words_at
