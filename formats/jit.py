@@ -7,32 +7,30 @@ Kernels borrow their arrays: they run without Numba's reference counting. With i
 operation per array at each call, a quarter of a microsecond for the state of a replay; without it, nothing. The price:
 a kernel cannot make an array (Numba then says that NRT is required). The few that must are ``allocating_kernel``.
 
-Numba finds a cached kernel by the age of its own file and does not see that a kernel it calls, from another file, has
-changed. So compiled code is kept in a folder named after the contents of all files with kernels. Nor does it see a
-decorator's options: a function takes one decorator of these, always the same.
+Where compiled code is kept is told in kernelcache.py. Numba does not see that a decorator's options have changed: a
+function takes one decorator of these, always the same.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import sys
-import time
+import threading
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from tracekit.formats.kernelcache import folder_for
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_making = threading.RLock()
+"""Held while a dispatcher is made: where it keeps its code is a global setting of Numba."""
 
 _COUNTING: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 _BORROWING: dict[str, Any] = {**_COUNTING, "_nrt": False}
 _INLINED: dict[str, Any] = {**_BORROWING, "forceinline": True}
-
-KEPT_DAYS = 30
-"""Compiled kernels of another version that nobody used for so long are removed."""
 
 
 class Kernel(Generic[P, R]):
@@ -47,7 +45,11 @@ class Kernel(Generic[P, R]):
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's dispatcher for it."""
-        return _numba().njit(**self._options)(self.function)
+        numba, config = _numba()
+        with _making:
+            if self._options["cache"] and "NUMBA_CACHE_DIR" not in os.environ:
+                config["CACHE_DIR"] = str(folder_for(Path(self.function.__code__.co_filename)))
+            return numba.njit(**self._options)(self.function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it, compiled for the types of the arguments."""
@@ -90,15 +92,13 @@ def uncached(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @cache
-def _numba() -> Any:
-    """Numba, told where to keep compiled kernels and what the objects of this module are."""
+def _numba() -> tuple[Any, dict[str, Any]]:
+    """Numba, told what the objects of this module are, and its settings."""
     import numba
     from numba.core import config
 
-    if "NUMBA_CACHE_DIR" not in os.environ:
-        vars(config)["CACHE_DIR"] = str(cache_folder())
     _teach_numba()
-    return numba
+    return numba, vars(config)
 
 
 def _teach_numba() -> None:
@@ -117,34 +117,3 @@ def _teach_numba() -> None:
 
     typeof_impl.register(Kernel)(type_of_kernel)
     typeof_impl.register(Instruction)(type_of_instruction)
-
-
-def kernels_digest(package: Path) -> str:
-    """A hash (hex) over the contents of all files below `package` with kernels, or with constants of theirs."""
-    digest = hashlib.blake2b(digest_size=8)
-    for room in sorted(path for path in package.iterdir() if path.is_dir()):
-        for path in sorted(room.glob("**/*.py")):
-            text = path.read_bytes()
-            shared = path.parent.name in ("kernels", "maps") or path.name in ("events.py", "image.py")
-            if shared or b"formats.jit import" in text:
-                digest.update(path.relative_to(package).as_posix().encode() + b"\0" + text)
-    return digest.hexdigest()
-
-
-@cache
-def cache_folder() -> Path:
-    """Where this version's compiled kernels are kept; those of versions long unused are removed."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tracekit" / "kernels"
-    folder = home / kernels_digest(Path(str(sys.modules[__name__.partition(".")[0]].__file__)).parent)
-    try:
-        if not folder.exists():
-            oldest = time.time() - KEPT_DAYS * 86_400
-            for other in home.glob("*"):
-                if other.stat().st_mtime < oldest:
-                    shutil.rmtree(other, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)
-    except OSError:
-        pass  # Numba looks for another place, or compiles anew
-    return folder
-

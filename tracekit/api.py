@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from tracekit.options import make_options
 
 if TYPE_CHECKING:
     from tracekit.formats.reader import TraceReader
+    from tracekit.replay.program import Program
     from tracekit.replay.runner import Runner
 
 
@@ -93,10 +94,10 @@ def analyze(path: str | Path, module: str, jobs: int | None = None, **options: A
 
 
 def analyze_all(path: str | Path, options: Mapping[str, Any], jobs: int | None = None,
-                explain: list[str] | None = None) -> list[Profile]:
+                explain: Callable[[str], None] | None = None) -> list[Profile]:
     """Replay a trace once through several modules: name -> an instance of the module's Options.
 
-    Into `explain`, if given, go lines that say what was specialised.
+    `explain` is called with lines that say what was specialised; it costs a second pass.
     """
     from tracekit.formats.reader import TraceReader
 
@@ -110,8 +111,27 @@ def analyze_all(path: str | Path, options: Mapping[str, Any], jobs: int | None =
         threads = jobs or os.cpu_count() or 1
         program = Program.from_images(trace.images())
         runners = [runner(registry.load(name)(program, chosen), name, threads) for name, chosen in options.items()]
-        run(Replay(trace, program).batches(), runners, threads)
+        events = {event for each in runners for event in each.columns}
+        columns = {column for each in runners for wanted in each.columns.values() for column in wanted}
+        run(Replay(trace, program, events=events, columns=columns).batches(), runners, threads)
+        if explain is not None:
+            _explain(trace, program, dict(zip(options, runners)), explain)
         return [_profile(name, options[name], trace, each) for name, each in zip(options, runners)]
+
+
+def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner],
+             say: Callable[[str], None]) -> None:
+    """Which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
+    from tracekit.replay.engine import count_events
+
+    counts = count_events(trace, program)
+    total = sum(counts.values())
+    for name, each in runners.items():
+        say(f"{name}: {each.workers} {'worker' if each.workers == 1 else 'workers'}, {each.explained}")
+        for event, wanted in each.columns.items():
+            say(f"  {event:16}  {', '.join(sorted(wanted)) or '(that it happened)'}")
+    made = sum(counts.get(event, 0) for event in {event for each in runners.values() for event in each.columns})
+    say(f"events generated: {made:,} of {total:,}; removed: {100 * (total - made) / max(total, 1):.1f} %")
 
 
 def _profile(name: str, options: Any, trace: TraceReader, runner: Runner) -> Profile:

@@ -1,4 +1,4 @@
-"""Compiled kernels are kept apart by what all kernels' sources say."""
+"""Compiled kernels are kept apart by what their sources, and those that they import, say."""
 
 from __future__ import annotations
 
@@ -8,33 +8,62 @@ import numba
 import numpy as np
 import pytest
 
-from tracekit.formats import jit
+from tracekit.formats import jit, kernelcache
 
 
-def package(root: Path, helper: str = "1", prose: str = "") -> Path:
-    (root / "room" / "kernels").mkdir(parents=True, exist_ok=True)
-    (root / "room" / "kernels" / "helper.py").write_text("from tracekit.formats.jit import inlined\n" + helper)
-    (root / "room" / "other.py").write_text(prose)
-    return root
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of three files, each of which imports the next; a fourth stands alone."""
+    package = tmp_path / "tracekit_for_a_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "first.py").write_text("from tracekit_for_a_test import (\n    second,\n)\n")
+    (package / "second.py").write_text("from tracekit_for_a_test.third import LIMIT\n")
+    (package / "third.py").write_text("LIMIT = 1\n")
+    (package / "other.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return package
 
 
-def test_a_changed_kernel_anywhere_means_another_folder(tmp_path: Path) -> None:
-    before = jit.kernels_digest(package(tmp_path))
-    assert jit.kernels_digest(package(tmp_path)) == before
-    assert jit.kernels_digest(package(tmp_path, prose="x = 1")) == before
-    assert jit.kernels_digest(package(tmp_path, helper="2")) != before
+def digest(path: Path) -> str:
+    """What a process that starts now finds."""
+    kernelcache._source.cache_clear()
+    kernelcache._file.cache_clear()
+    kernelcache._package.cache_clear()
+    return kernelcache.digest(path)
+
+
+def test_a_change_in_anything_imported_means_another_folder(source: Path) -> None:
+    before = digest(source / "first.py")
+    assert digest(source / "first.py") == before
+    (source / "other.py").write_text("x = 1")
+    assert digest(source / "first.py") == before
+    (source / "third.py").write_text("LIMIT = 2\n")
+    assert digest(source / "first.py") != before
+
+
+def test_the_derive_kernel_depends_on_the_event_table_and_not_on_camp() -> None:
+    names = set()
+    waiting = list(kernelcache._file("tracekit.replay.kernels.derive"))
+    while waiting:
+        path = waiting.pop()
+        if path.name not in names:
+            names.add(path.name)
+            waiting += kernelcache._source(path)[1]
+    assert {"events.py", "image.py", "state.py", "accesses.py", "jit.py"} <= names
+    assert not {"dependence.py", "relations.py"} & names
 
 
 def test_kernels_are_cached_in_the_users_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = jit.cache_folder.__wrapped__()
+    folder = kernelcache.folder_for.__wrapped__(Path(__file__))
     assert folder.parent == tmp_path / "tracekit" / "kernels" and folder.is_dir()
 
 
 def test_a_cache_folder_that_cannot_be_made_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert not jit.cache_folder.__wrapped__().exists()
+    assert not kernelcache.folder_for.__wrapped__(Path(__file__)).exists()
 
 
 def _refused(n: int) -> float:
@@ -50,11 +79,3 @@ def test_a_kernel_may_not_make_an_array_but_an_allocating_one_may() -> None:
     with pytest.raises(numba.errors.NumbaError):
         jit.kernel(_refused)(3)
     assert jit.allocating_kernel(_allowed)(3) == 3.0
-
-
-def test_a_changed_constant_of_the_kernels_means_another_folder(tmp_path: Path) -> None:
-    constants = package(tmp_path) / "room" / "kernels" / "limits.py"
-    constants.write_text("LIMIT = 1")
-    before = jit.kernels_digest(tmp_path)
-    constants.write_text("LIMIT = 2")
-    assert jit.kernels_digest(tmp_path) != before

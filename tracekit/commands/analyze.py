@@ -83,9 +83,10 @@ def module_options(name: str) -> list[click.Parameter]:
               help="Rows of each table in text; 0 shows all.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
               help="Threads; the profile is the same for any number.  [default: one for each core]")
+@click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.argument("trace", type=click.Path())
 def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | None, settings: tuple[str, ...],
-            limit: int, jobs: int | None, trace: str, **own: Any) -> None:
+            limit: int, jobs: int | None, explain: bool, trace: str, **own: Any) -> None:
     """Replay TRACE through an analysis module and print the profile."""
     from tracekit import api, render
 
@@ -94,7 +95,7 @@ def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | No
     if unknown:
         raise Misused(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
     options = _options(names, settings, own)
-    profiles = api.analyze_all(trace, options, jobs)
+    profiles = api.analyze_all(trace, options, jobs, (lambda line: click.echo(line, err=True)) if explain else None)
     if not profiles[0].complete:
         click.echo("tracekit: the trace is cut off; this is the profile of what it holds.", err=True)
     reports = [profile.report for profile in profiles]

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tracekit.formats import jit
 from tracekit.formats.events import BY_NAME
 from tracekit.formats.jit import Kernel
+from tracekit.formats.kernelcache import home
 from tracekit.module import Module
 
 CONTEXT_EVENTS = ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit")
@@ -228,7 +228,7 @@ def _import(name: str, text: str) -> ModuleType:
 
 def _written(name: str, text: str) -> Path:
     """The file `name` with this text: written whole or not at all, by whichever process comes first."""
-    folder = jit.cache_folder() / "generated"
+    folder = home() / "generated"
     path = folder / name
     try:
         if path.exists() and path.read_text(encoding="utf-8") == text:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit.module import EventBatch
-from tracekit.replay.runner import Runner
+from tracekit.replay.runner import Runner, columns_of
 
 AHEAD = 6
 """Batches that decoding may be ahead of the slowest worker; each takes less than a megabyte."""
@@ -49,8 +49,7 @@ class _Copy:
     @classmethod
     def of(cls, batch: EventBatch) -> _Copy:
         """A copy of `batch`."""
-        columns = [getattr(batch, name, None) for name in ("kind", "subject", "address", "size", "value")]
-        return cls(batch.stream, *(None if column is None else column.copy() for column in columns))
+        return cls(batch.stream, *(None if column is None else column.copy() for column in columns_of(batch)))
 
 
 class _Thread(threading.Thread):

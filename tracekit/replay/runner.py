@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.events import BY_NAME
+from tracekit.formats.events import BY_NAME, COLUMNS
 from tracekit.module import Analysis, BatchModule, EventBatch, Module, declared
+from tracekit.replay.arena import Arena, check
 from tracekit.replay.contextstate import empty_contexts, empty_stream, grow_contexts
 from tracekit.replay.contexttable import ContextTable
 from tracekit.replay.generated import Plan, kernel_of, plan
@@ -20,6 +21,11 @@ from tracekit.replay.kernels.contexts import Contexts, Stream
 
 CAPACITY = 1024
 """Contexts, frames and levels that there is room for before the tables first grow."""
+
+
+def columns_of(batch: EventBatch) -> tuple[Any, ...]:
+    """kind, subject, address, size and value of a batch; None for a column that nobody asked for."""
+    return tuple(getattr(batch, name, None) for name in ("kind", *COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -31,12 +37,12 @@ class Selected:
     subject: Any
     address: Any
     size: Any
+    value: Any
 
     @classmethod
     def of(cls, batch: EventBatch, wanted: NDArray[np.bool_]) -> Selected:
         """The rows of `batch` that are `wanted`."""
-        columns = (batch.kind, batch.subject, batch.address, batch.size)
-        return cls(batch.stream, *(None if column is None else column[wanted] for column in columns))
+        return cls(batch.stream, *(None if column is None else column[wanted] for column in columns_of(batch)))
 
 
 class Runner(Protocol):
@@ -52,6 +58,10 @@ class Runner(Protocol):
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """Worker number `worker` takes its share of a batch; each worker is given all batches in order."""
+
+    @property
+    def explained(self) -> str:
+        """Where its kernel came from."""
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """The profile and the facts beside it."""
@@ -69,6 +79,7 @@ class BatchRunner:
     """A module with kernels of its own."""
 
     workers = 1
+    explained = "brings its own kernels"
 
     def __init__(self, module: BatchModule) -> None:
         self.module = module
@@ -98,6 +109,16 @@ class Worker:
         self.contexts = contexts
         self.levels: dict[int, Stream] = {}
         self.clock = np.zeros(1, np.int64)
+        self.arenas = list(_arenas(state))
+
+
+def _arenas(state: Any) -> Iterator[Arena]:
+    """The arenas anywhere in a state."""
+    if isinstance(state, Arena):
+        yield state
+    elif isinstance(state, tuple):
+        for part in state:
+            yield from _arenas(part)
 
 
 class CallbackRunner:
@@ -128,6 +149,7 @@ class CallbackRunner:
             own.contexts, levels = grow_contexts(own.contexts, levels, status)
             own.levels[batch.stream] = levels
             start, status = self._run(own, levels, batch, start, worker)
+        check(*own.arenas)
 
     def _levels(self, own: Worker, stream: int) -> Stream | None:
         if own.contexts is None:
@@ -138,13 +160,19 @@ class CallbackRunner:
 
     def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, start: int, worker: int) -> tuple[int, int]:
         try:
-            return self.kernel(own.state, own.contexts, levels, own.clock, batch.stream, batch.kind, batch.subject,
-                               batch.address, batch.size, getattr(batch, "value", None), start, worker, self.workers)
+            return self.kernel(own.state, own.contexts, levels, own.clock, batch.stream, *columns_of(batch), start,
+                               worker, self.workers)
         except Exception as error:
             if type(error).__module__.startswith("numba."):
                 raise TracekitError(f"Module {self.name!r} does not compile: "
                                     f"{_author_line(self.plan, error)}") from None
             raise
+
+    @property
+    def explained(self) -> str:
+        """See :class:`Runner`."""
+        compiled = sum(self.kernel.dispatcher.stats.cache_misses.values())
+        return f"kernel {'compiled' if compiled else 'from the cache'}: {self.kernel.function.__code__.co_filename}"
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""

@@ -1,0 +1,89 @@
+"""Where compiled kernels are kept: a folder for each file with kernels, named after all that its code depends on.
+
+Numba finds a kernel's compiled code by the age of the kernel's own file, and does not see that a kernel or a constant
+it uses, from another file, has changed. So the folder's name holds a hash over the file and every file of tracekit that
+it imports, directly or not. A change then recompiles what it can have changed, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+KEPT_DAYS = 30
+"""Compiled kernels that nobody used for so long are removed."""
+
+_IMPORT = re.compile(rb"^from (tracekit[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+
+def home() -> Path:
+    """The folder that all others are in."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tracekit" / "kernels"
+
+
+@cache
+def folder_for(file: Path) -> Path:
+    """The folder for the kernels of a source file, made if it can be; those long unused are removed."""
+    folder = home() / f"{file.stem}-{digest(file)}"
+    try:
+        if not folder.exists():
+            oldest = time.time() - KEPT_DAYS * 86_400
+            for other in home().glob("*"):
+                if other.stat().st_mtime < oldest:
+                    shutil.rmtree(other, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+    except OSError:
+        pass  # Numba looks for another place, or compiles anew
+    return folder
+
+
+def digest(file: Path) -> str:
+    """A hash (hex) over `file` and every file of tracekit that it imports."""
+    found: dict[Path, bytes] = {}
+    waiting = [file]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found[path], imported = _source(path)
+            waiting += imported
+    combined = hashlib.blake2b(digest_size=8)
+    for text in sorted(found.values()):
+        combined.update(hashlib.blake2b(text).digest())
+    return combined.hexdigest()
+
+
+@cache
+def _source(path: Path) -> tuple[bytes, tuple[Path, ...]]:
+    """The contents of a file, and the files of tracekit that it imports."""
+    text = path.read_bytes()
+    return text, tuple(_imported(text))
+
+
+def _imported(text: bytes) -> Iterator[Path]:
+    for module, names in _IMPORT.findall(text):
+        yield from _file(module.decode())
+        for name in re.findall(r"\w+", names.decode()):
+            yield from _file(f"{module.decode()}.{name}")
+
+
+@cache
+def _file(module: str) -> tuple[Path, ...]:
+    """The source file of a module; none if there is no module of that name."""
+    top, *rest = module.split(".")
+    path = _package(top).joinpath(*rest)
+    return tuple(file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file())
+
+
+@cache
+def _package(name: str) -> Path:
+    specification = importlib.util.find_spec(name)
+    assert specification is not None and specification.origin is not None
+    return Path(specification.origin).parent
