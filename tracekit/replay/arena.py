@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,17 @@ SPARE = 1024
 
 USED, EXHAUSTED = 0, 1
 """Elements of ``Arena.control``: rows handed out, with the spare ones; 1 if rows were refused."""
+
+
+class Limited(Protocol):
+    """An arena, or a structure with its `rows` and `control` that kernels fill likewise."""
+
+    @property
+    def rows(self) -> npt.NDArray[Any]:
+        """What is handed out."""
+    @property
+    def control(self) -> npt.NDArray[np.int64]:
+        """Elements USED, EXHAUSTED, and others."""
 
 
 class Arena(NamedTuple):
@@ -67,7 +78,7 @@ def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE) -> Aren
     return Arena(reserve(dtype, most, min(most, 2 * spare)), np.array([spare, 0], np.int64))
 
 
-def check(*arenas: Arena) -> None:
+def check(*arenas: Limited) -> None:
     """Raise TracekitError if a kernel wanted more rows than one of `arenas` has."""
     for each in arenas:
         if each.control[EXHAUSTED]:

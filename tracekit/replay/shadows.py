@@ -1,0 +1,86 @@
+"""Shadow memory for any metadata: what a module remembers of each byte of the program, one row per word while it can.
+
+    memory = shadows.empty(np.uint32)                      # or any structured dtype: the module's metadata
+
+    for row in reading(memory, address, size):             # kernels/shadows.py, in a callback
+        source = memory.rows[row]
+
+PROMPT, 5.2. The kernels and the layout are described in ``kernels/shadows.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.formats.errors import TracekitError
+from tracekit.replay import arena
+from tracekit.replay.kernels.shadows import (
+    CONTROL,
+    DIRECT,
+    EACH,
+    FAR_CELLS,
+    PAGE,
+    PAGES,
+    SCRATCH,
+    STREAMS,
+    WORDS,
+    Shadow,
+    enter,
+)
+
+FEWEST_PAGES = 1 << 12
+MOST_STREAMS = 1 << 16
+DIRECT_STREAMS = 16
+"""Streams whose pages are found through the table, while the system gives the address space; the others' are hashed."""
+
+
+def empty(dtype: npt.DTypeLike, per_stream: bool = False, pages: int = 0, direct: int = DIRECT) -> Shadow:
+    """Make a shadow whose every row is zero, of the metadata `dtype`.
+
+    With `per_stream` each stream has a history of its own (call ``enter`` when another one goes on). `pages` is the
+    most pages of 4 KiB that the program may touch (0: as many as the machine could shadow), `direct` the number of
+    pages that a stream's table has. Raises TracekitError if the system gives no address space.
+    """
+    row = np.dtype(dtype)
+    wanted = pages or arena.memory() // min(4096, WORDS * row.itemsize)
+    most = max(1 << (wanted + SCRATCH).bit_length(), 4)
+    while True:
+        try:
+            shadow = _reserved(row, most, DIRECT_STREAMS if per_stream else 1, direct)
+            break
+        except TracekitError:
+            if pages or most <= FEWEST_PAGES:
+                raise
+            most //= 2
+    shadow.control[PAGES] = SCRATCH + 1
+    shadow.control[FAR_CELLS] = 8
+    shadow.control[EACH] = direct
+    if not per_stream:
+        enter(shadow, 0)
+    return shadow
+
+
+def _reserved(row: np.dtype[np.void], pages: int, streams: int, direct: int) -> Shadow:
+    return Shadow(
+        rows=arena.reserve(row, 16 * WORDS * pages),
+        granules=arena.reserve("u1", WORDS * pages),
+        table=arena.reserve("u4", direct * streams, min(direct, 1 << 20)),
+        pages=arena.reserve(PAGE, pages),
+        far=arena.reserve("u4", 8 * pages),
+        streams=arena.reserve("i8", MOST_STREAMS),
+        control=np.zeros(CONTROL, np.int64),
+    )
+
+
+def shadow_bytes(shadow: Shadow) -> int:
+    """Bytes of memory that the shadow has touched."""
+    arrays: Sequence[npt.NDArray[np.generic]] = (shadow.rows, shadow.granules, shadow.table, shadow.pages, shadow.far)
+    return sum(arena.touched(array) for array in arrays)
+
+
+def stream_count(shadow: Shadow) -> int:
+    """Streams that have a history."""
+    return int(shadow.control[STREAMS])
