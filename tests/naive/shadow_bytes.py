@@ -14,18 +14,22 @@ class NaiveShadow:
 
     bytes: dict[tuple[int, int], Known] = field(default_factory=dict)
 
+    def _span(self, address: int, size: int) -> range:
+        """The bytes of an access; an address may be given with its sign."""
+        return range(address % 2**64, address % 2**64 + size)
+
     def write(self, stream: int, address: int, size: int, number: int) -> None:
-        for byte in range(address, address + size):
+        for byte in self._span(address, size):
             self.bytes[stream, byte] = (number, 0)
 
     def change(self, stream: int, address: int, size: int) -> None:
-        for byte in range(address, address + size):
+        for byte in self._span(address, size):
             number, changes = self.at(stream, byte)
             self.bytes[stream, byte] = (number, changes + 1)
 
     def clear(self, address: int, size: int) -> None:
-        for stream, byte in [key for key in self.bytes if address <= key[1] < address + size]:
+        for stream, byte in [key for key in self.bytes if key[1] in self._span(address, size)]:
             del self.bytes[stream, byte]
 
     def at(self, stream: int, byte: int) -> Known:
-        return self.bytes.get((stream, byte), (0, 0))
+        return self.bytes.get((stream, byte % 2**64), (0, 0))

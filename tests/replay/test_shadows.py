@@ -16,8 +16,8 @@ from tracekit.replay import arena, shadows
 from tracekit.replay.kernels.shadows import Shadow, changing, clear, enter, reading, writing
 
 KNOWN = np.dtype([("number", "<u4"), ("changes", "<i8")])
-BASES = (0x7FFF_0000_0FC0, 0x1000, -0x2000 + 0xFC0, 0x7FFF_FFFF_FFFF_EFC0)
-"""Near the end of a page: of a stack, at the bottom, in a kernel's half, and the last of the positive addresses."""
+BASES = (0x7FFF_0000_0FC0, 0x1000, -0x4000 + 0xFC0, 0x7FFF_FFFF_FFFF_FFC0)
+"""Near the end of a page: of a stack, at the bottom, near the top, and before the addresses whose sign bit is set."""
 
 WRITE, CHANGE, CLEAR = range(3)
 
@@ -58,6 +58,11 @@ def read(memory: Shadow, stream: int, address: int, size: int) -> list[tuple[int
     return [tuple(row) for row in found[: look(memory, stream, address, size, found)].tolist()]
 
 
+def signed(address: int) -> int:
+    """An address as kernels see it."""
+    return address - (1 << 64) if address >> 63 == 1 else address
+
+
 SIZES = st.sampled_from([0, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 33, 64, 100, 5000])
 ACTIONS = st.lists(
     st.tuples(st.sampled_from([WRITE, WRITE, CHANGE, CHANGE, CLEAR]), st.integers(0, 2), st.integers(0, 120),
@@ -74,7 +79,7 @@ def test_every_byte_has_its_own_history(actions: list[tuple[int, ...]], bases: t
     naive = NaiveShadow()
     for number, (action, stream, offset, size, base) in enumerate(actions, 1):
         stream = stream if per_stream else 0
-        address = bases[base % len(bases)] + offset
+        address = signed(bases[base % len(bases)] + offset)
         act(memory, action, stream, address, size, number)
         if action == WRITE:
             naive.write(stream, address, size, number)
@@ -87,7 +92,7 @@ def test_every_byte_has_its_own_history(actions: list[tuple[int, ...]], bases: t
     for stream in range(3 if per_stream else 1):
         for base in bases:
             for byte in range(base - 16, base + 240):
-                assert read(memory, stream, byte, 1) == [naive.at(stream, byte)]
+                assert read(memory, stream, signed(byte), 1) == [naive.at(stream, byte)]
     arena.check(memory)
 
 

@@ -86,7 +86,7 @@ def cell_of(pages: Any, far: Any, cells: Any, number: Any, stream: Any) -> Any:
 
 
 @kernel
-def find_far(pages: Any, far: Any, control: Any, number: Any, stream: Any) -> int:
+def find_far(pages: Any, far: Any, control: Any, number: Any, stream: Any) -> Any:
     """The page of `stream` with this number, found by hashing, or NOWHERE."""
     return np.int64(far[cell_of(pages, far, control[FAR_CELLS], number, stream)])
 
@@ -148,19 +148,19 @@ def _word(page: Any, address: Any) -> Any:
 
 
 @inlined
-def _span(memory: Any, word: Any, granules: Any, address: Any, stop: Any) -> Any:
-    """First and last row of the bytes address .. stop - 1 of a word, and stop."""
-    first = (memory.granules.size + word) << granules
+def _span(memory: Any, word: Any, granules: Any, first: Any, taken: Any) -> Any:
+    """First and last row of `taken` bytes of a word from its byte `first` on, and `taken`."""
+    row = (memory.granules.size + word) << granules
     parts = 3 - granules
-    return first + ((address & 7) >> parts), first + (((stop - 1) & 7) >> parts), stop
+    return row + (first >> parts), row + ((first + taken - 1) >> parts), taken
 
 
 @inlined
-def read_word(memory: Any, address: Any, end: Any) -> Any:
-    """First and last row of the first word of address .. end - 1, and where it stops."""
-    stop = min(end, (address | 7) + 1)
+def read_word(memory: Any, address: Any, left: Any) -> Any:
+    """First and last row of the first word of the `left` bytes at `address`, and how many of them lie in it."""
+    first = address & 7
     word = _word(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
-    return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), address, stop)
+    return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, min(left, 8 - first))
 
 
 @inlined
@@ -173,9 +173,9 @@ def _word_to_write(memory: Any, address: Any) -> Any:
 
 
 @inlined
-def _needed(address: Any, stop: Any) -> Any:
-    """log2 of the parts that a word has at least if address .. stop - 1 begin and end with one."""
-    either = address | stop
+def _needed(first: Any, behind: Any) -> Any:
+    """log2 of the parts that a word has at least if one begins at its byte `first` and one ends before `behind`."""
+    either = first | behind
     if either & 7 == 0:
         return 0
     if either & 3 == 0:
@@ -186,25 +186,26 @@ def _needed(address: Any, stop: Any) -> Any:
 
 
 @inlined
-def change_word(memory: Any, address: Any, end: Any) -> Any:
+def change_word(memory: Any, address: Any, left: Any) -> Any:
     """The same, after the word is divided so that no row reaches beyond the bytes."""
-    stop = min(end, (address | 7) + 1)
+    first = address & 7
+    taken = min(left, 8 - first)
     word = _word_to_write(memory, address)
-    needed = _needed(address, stop)
+    needed = _needed(first, first + taken)
     if memory.granules[np.uint64(word)] < needed:
         divide(memory.rows, memory.granules, word, needed)
-    return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), address, stop)
+    return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, taken)
 
 
 @inlined
-def write_word(memory: Any, address: Any, end: Any) -> Any:
+def write_word(memory: Any, address: Any, left: Any) -> Any:
     """The same, but a word that is covered becomes whole."""
-    stop = min(end, (address | 7) + 1)
-    if stop - address < 8:
-        return change_word(memory, address, end)
+    if address & 7 != 0 or left < 8:
+        return change_word(memory, address, left)
     word = _word_to_write(memory, address)
     memory.granules[np.uint64(word)] = 0
-    return memory.granules.size + word, memory.granules.size + word, stop
+    row = memory.granules.size + word
+    return row, row, min(left, 8)
 
 
 @kernel
