@@ -21,8 +21,9 @@ from numba.core.errors import TypingError
 from tests.naive.maps import WORD, NaiveMap
 from tracekit.formats.jit import kernel
 from tracekit.replay import maps
-from tracekit.replay.maps.exact import CARRY_AFTER
+from tracekit.replay.maps.exact import ADDITIONS, CARRY_AFTER, ROWS_ADDRESS, ROWS_SIZE
 from tracekit.replay.maps.keys import GOLDEN, OFFSET, UNGOLDEN
+from tracekit.replay.maps.memory import words_at
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,7 @@ def test_a_million_keys_come_back_from_two_workers() -> None:
     assert maps.nbytes(tables[0]) < 200e6
 
 
-def test_floats_that_cancel_are_summed_exactly_across_carries() -> None:
-    assert CARRY_AFTER > 1 << 28
+def test_floats_that_cancel_are_summed_exactly() -> None:
     big = [1e308, 1e308, -1e308, -1e308, 1e-320, 0.1, -5e-324, 2.0**53, 1.0, -(2.0**53)]
     tables = [maps.sum_map(dtype=np.float64) for _ in range(2)]
     for values in (big, [-value for value in big] + [1e-310]):
@@ -170,6 +170,38 @@ def test_floats_that_cancel_are_summed_exactly_across_carries() -> None:
     table = maps.sum_map(dtype=np.float64)
     maps.insert_columns([table], np.zeros(len(many), np.int64), many)
     assert maps.rows(table)["value"].tolist() == [math.fsum(many)]
+
+
+@kernel
+def pretend_additions(control: Any, additions: Any) -> None:
+    """Let the only sum of a map believe that it had so many additions since carries were passed on."""
+    words_at(control[ROWS_ADDRESS], control[ROWS_SIZE])[ADDITIONS] = additions
+
+
+def test_carries_of_float_sums_are_passed_on_in_time() -> None:
+    table, values = maps.sum_map(dtype=np.float64, buffer=1), [1.5, 2.0**40, -0.1, 3e-300, 7e-320, -1e22]
+    for number, value in enumerate(values):
+        maps.insert_columns([table], [5], [value])
+        pretend_additions(table.control, CARRY_AFTER - np.uint64(1 + number % 2))
+    assert maps.rows(table)["value"].tolist() == [math.fsum(values)]
+
+
+def test_floats_are_rounded_to_nearest_even_everywhere() -> None:
+    random = np.random.default_rng(5)
+    bits = random.integers(0, 2**64, (3000, 3), np.uint64)
+    near = random.integers(1000, 1060, (1500, 1)).astype(np.uint64) << np.uint64(52)
+    bits[::2] = bits[::2] & ~np.uint64(0x7FF << 52) | near
+    bits[1::8] &= np.uint64(0x803FFFFFFFFFFFFF)  # subnormal and barely normal
+    values = bits.view(np.float64)
+    values[~np.isfinite(values)] = 2.0**-1074
+    values[::3, 1] = np.spacing(values[::3, 0]) / 2  # ties
+    table = maps.sum_map(dtype=np.float64)
+    maps.insert_columns([table], np.repeat(np.arange(3000), 3), values.ravel())
+    naive = NaiveMap("sum", "float64")
+    for key, row in enumerate(values.tolist()):
+        for value in row:
+            naive.insert((key,), value)
+    assert maps.rows(table)["value"].tolist() == [value for _, value in naive.rows()]
 
 
 @kernel

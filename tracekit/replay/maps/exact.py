@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.maps.memory import allocate_zeroed, give_back, words_at
@@ -37,6 +36,7 @@ HALF = np.uint64(32)
 FRACTION_BITS = np.uint64(52)
 FRACTION = np.uint64((1 << 52) - 1)
 EXPONENT = np.uint64(0x7FF)
+INFINITY = EXPONENT << FRACTION_BITS
 SIGN = np.uint64(63)
 
 
@@ -116,22 +116,52 @@ def add_row(control: Any, at: Any, other_control: Any, other_at: Any) -> None:
 
 
 @kernel
-def copy_row(control: Any, at: Any, out: Any) -> None:
-    """Copy the row at `at` to `out`, uint64, ROW words."""
+def round_rows(control: Any, places: Any, out: Any) -> None:
+    """Write the bits of the float64 nearest to the sum in each of the rows at `places`, ties to even, to `out`."""
     rows = words_at(control[ROWS_ADDRESS], control[ROWS_SIZE])
-    for i in range(ROW):
-        out[i] = rows[at + np.uint64(i)]
+    for i in range(places.size):
+        at = places[i]
+        special = rows[at + SPECIAL]
+        if special == PLUS_INFINITY or special == MINUS_INFINITY:
+            out[i] = INFINITY | np.uint64(special == MINUS_INFINITY) << SIGN
+        elif special:
+            out[i] = INFINITY | ONE
+        else:
+            _carry(rows, at)
+            negative = rows[at + np.uint64(DIGITS - 1)] >> SIGN
+            if negative:
+                _negate(rows, at)
+            out[i] = _nearest(rows, at) | negative << SIGN
+            if negative:
+                _negate(rows, at)
 
 
-def rounded(row: NDArray[np.uint64]) -> float:
-    """The float64 that is nearest to the sum (ties to even): ``math.fsum`` of what was added, or an infinity or nan."""
-    special = int(row[DIGITS + 1])
-    if special & int(NAN) or special == int(PLUS_INFINITY | MINUS_INFINITY):
-        return float("nan")
-    if special:
-        return float("inf") if special == int(PLUS_INFINITY) else float("-inf")
-    total: int = sum(digit << 32 * i for i, digit in enumerate(row[:DIGITS].view(np.int64).tolist()) if digit)
-    try:
-        return float(total / (1 << 1074))
-    except OverflowError:
-        return float("inf") if total > 0 else float("-inf")
+@inlined
+def _negate(rows: Any, at: Any) -> None:
+    for i in range(DIGITS):
+        rows[at + np.uint64(i)] = -rows[at + np.uint64(i)]
+    _carry(rows, at)
+
+
+@inlined
+def _nearest(rows: Any, at: Any) -> Any:
+    """The bits of the float64 nearest to a row that is positive and has no carries."""
+    top = DIGITS - 1
+    while top > 0 and rows[at + np.uint64(top)] == 0:
+        top -= 1
+    first, length = rows[at + np.uint64(top)], np.uint64(0)
+    while first >> length:
+        length += ONE
+    if top * 32 + np.int64(length) <= 53:
+        return rows[at] + (rows[at + ONE] << HALF)  # so small a number is its own bits
+    next_digit = rows[at + np.uint64(top - 1)]
+    third = rows[at + np.uint64(top - 2)] if top > 1 else np.uint64(0)
+    window = (first << HALF | next_digit) << (HALF - length) | third >> length
+    below = third & ((ONE << length) - ONE) | window & np.uint64(0x3FF)
+    for i in range(top - 2):
+        below |= rows[at + np.uint64(i)]
+    fraction, half = window >> np.uint64(11), window >> np.uint64(10) & ONE
+    if half and (below or fraction & ONE):
+        fraction += ONE
+    exponent = np.uint64(top * 32) + length - np.uint64(53)
+    return min((exponent << FRACTION_BITS) + fraction, INFINITY)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tracekit.replay.maps.contents import absorb, extract
-from tracekit.replay.maps.exact import ROW, copy_row, rounded
+from tracekit.replay.maps.exact import round_rows
 from tracekit.replay.maps.insert import insert_rows
 from tracekit.replay.maps.kinds import ConstantTable, FloatSumTable, SetTable
 from tracekit.replay.maps.sets import absorb_set, drain_set
@@ -53,9 +53,8 @@ def rows(table: Any) -> NDArray[Any]:
     result = np.empty(len(keys), np.dtype(kind))
     result["key"] = keys if keys.shape[1] > 1 else keys[:, 0]
     if isinstance(table, FloatSumTable):
-        result["value"] = _rounded(table, values[:, 0])
-    else:
-        result["value"] = values[:, 0].view(type(table.value[0]))
+        round_rows(table.control, values[:, 0].copy(), values[:, 0])
+    result["value"] = values[:, 0].view(type(table.value[0]))
     if isinstance(table, ConstantTable):
         result["constant"] = values[:, 1] == 0
         result["value"][~result["constant"]] = 0
@@ -102,13 +101,5 @@ def _content(table: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     values = np.empty((number, len(table.value)), np.uint64)
     if number:
         extract(table, keys, values)
-    order = np.lexsort(keys.T[::-1])
+    order = np.argsort(keys[:, 0]) if keys.shape[1] == 1 else np.lexsort(keys.T[::-1])  # of one column: no two equal
     return keys[order], values[order]
-
-
-def _rounded(table: FloatSumTable, places: NDArray[np.uint64]) -> list[float]:
-    row, sums = np.empty(int(ROW), np.uint64), []
-    for place in places:
-        copy_row(table.control, place, row)
-        sums.append(rounded(row))
-    return sums
