@@ -291,24 +291,35 @@ def test_memory_goes_with_the_table_and_stays_with_its_arrays() -> None:
 
 
 GENERATED = """
+from typing import NamedTuple
+from numba import njit
 from tracekit.formats.jit import kernel
 from tracekit.replay import maps
 
-@kernel
-def fill(table, targets):
-    for i in range(1000):
-        maps.count(table, (i % 7, i))
-        maps.member(targets, i, 1)
+class State(NamedTuple):
+    executions: maps.CountTable
+    targets: maps.SetTable
 
-tables = maps.count_map(2), maps.set_map(limit=3)
-fill(*tables)
-print(len(maps.rows(tables[0])), len(maps.members(tables[1])), sum(fill.stats.cache_hits.values()))
+@njit
+def load(state, instruction, address):
+    maps.count(state.executions, (instruction, address))
+    maps.member(state.targets, address, instruction)
+
+@kernel
+def consume(state):
+    for i in range(1000):
+        load(state, i % 7, i)
+
+state = State(maps.count_map(2), maps.set_map(limit=3))
+consume(state)
+print(len(maps.rows(state.executions)), len(maps.members(state.targets)), sum(consume.stats.cache_hits.values()))
 """
 
 
 def test_a_generated_kernel_that_inserts_is_cached_between_processes(tmp_path: Path) -> None:
     (tmp_path / "generated.py").write_text(GENERATED)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    said = [subprocess.run([sys.executable, str(tmp_path / "generated.py")], env=environment, check=True,
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    said = [subprocess.run([sys.executable, "-c", "import generated"], env=environment, check=True,
                            capture_output=True, text=True).stdout.split() for _ in range(2)]
     assert said == [["1000", "1000", "0"], ["1000", "1000", "1"]]
