@@ -107,10 +107,14 @@ def analyze_all(path: str | Path, options: Mapping[str, Any], jobs: int | None =
         from tracekit.replay.parallel import run
         from tracekit.replay.program import Program
         from tracekit.replay.runner import runner
+        from tracekit.replay.totals import trace_totals
 
         threads = jobs or os.cpu_count() or 1
         program = Program.from_images(trace.images())
-        runners = [runner(registry.load(name)(program, chosen), name, threads) for name, chosen in options.items()]
+        modules = {name: registry.load(name)(program, chosen) for name, chosen in options.items()}
+        for module in modules.values():
+            module.accesses = trace_totals(trace, program)["accesses"]
+        runners = [runner(module, name, threads) for name, module in modules.items()]
         events = {event for each in runners for event in each.columns}
         columns = {column for each in runners for wanted in each.columns.values() for column in wanted}
         run(Replay(trace, program, events=events, columns=columns).batches(), runners, threads)

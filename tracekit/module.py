@@ -30,7 +30,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tracekit.formats.events import BY_NAME, Event
-from tracekit.formats.jit import inlined, kernel
+from tracekit.formats.jit import kernel
+from tracekit.formats.jit import uncached as inlined
 from tracekit.options import NoOptions, option
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ class Analysis:
 
     Options: ClassVar[type[Any]] = NoOptions
 
+    accesses: int = 0
+    """Loads and stores in the trace, by its own totals; known before the first event."""
+
     def __init__(self, program: Program, options: Any) -> None:
         self.program = program
         self.options = options
@@ -110,7 +114,7 @@ class Module(Analysis, ABC):
         """The state before the first event: a NamedTuple of arrays, maps and shadow memories."""
 
     def merge(self, states: Sequence[Any]) -> Any:
-        """The state that one worker would have had; by default for one worker alone."""
+        """What :meth:`result` is given: the state of the one worker, or what those of several come to."""
         assert len(states) == 1, f"{type(self).__name__} is decoupled by {self.decoupled} and has no merge"
         return states[0]
 

@@ -92,16 +92,61 @@ def more(total: int, shown: int, what: str) -> list[str]:
 
 
 def _plain_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
-    """A module without a text of its own: its tables as they are."""
+    """A module without a text of its own: each list of its result as a table, in the order that it is in."""
     lines = [f"{report['module']}, trace {report['trace']}"]
     for name, value in report["result"].items():
-        lines += ["", style(name, "bold")]
-        if not isinstance(value, list):
-            lines.append(_dump(value))
-            continue
-        shown = value[: limit or None]
-        lines += [_dump(row) for row in shown] + more(len(value), len(shown), "rows")
+        lines += ["", style(name.replace("_", " "), "bold")]
+        if isinstance(value, list):
+            shown = value[: limit or None]
+            lines += _rows(shown, style) + more(len(value), len(shown), "rows")
+        elif isinstance(value, Mapping):
+            width = max(map(len, value), default=0)
+            lines += [f"{key.replace('_', ' '):{width}}  {cell(part)}" for key, part in value.items()]
+        else:
+            lines.append(cell(value))
     return "\n".join(lines) + "\n"
+
+
+def _rows(rows: Sequence[Any], style: Style) -> list[str]:
+    if not rows:
+        return ["none"]
+    if not all(isinstance(row, Mapping) for row in rows):
+        return [cell(row) for row in rows]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    right = frozenset(number for number, column in enumerate(columns)
+                      if all(isinstance(row.get(column), (int, float)) for row in rows))
+    return table([column.replace("_", " ") for column in columns],
+                 [[cell(row.get(column)) for column in columns] for row in rows], right, style)
+
+
+def cell(value: Any) -> str:
+    """Any JSON value in a few characters: numbers with separators, instructions and loops by their place."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return _object_cell(value)
+    if isinstance(value, list):
+        shown = [cell(part) for part in value[:LISTED]]
+        return ", ".join(shown) + (f", ... ({len(value)})" if len(value) > LISTED else "")
+    return str(value)
+
+
+LISTED = 6
+"""Members of a list that a cell shows."""
+
+
+def _object_cell(value: Json) -> str:
+    if "path" in value and "root" in value:  # a context
+        return " > ".join([value["root"], *value["path"]])
+    if "line" in value and "function" in value:  # an instruction or a loop
+        place = ":".join(str(value[key]) for key in ("file", "line", "column") if value.get(key))
+        words = [place or "?", f"in {value['function']}" if value["function"] else "", value.get("kind", "loop")]
+        return " ".join(word for word in words if word)
+    return ", ".join(f"{key} {cell(part)}" for key, part in value.items())
 
 
 def _dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:

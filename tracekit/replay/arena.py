@@ -85,6 +85,11 @@ def check(*arenas: Limited) -> None:
             raise TracekitError(f"Ran out of memory: {each.rows.nbytes >> 20:,} MiB for the analysis are used up.")
 
 
+def taken(each: Arena) -> npt.NDArray[Any]:
+    """The rows that an arena with the usual spare rows has handed out, in order."""
+    return each.rows[SPARE : each.control[USED]]
+
+
 def used_bytes(each: Arena) -> int:
     """Bytes of the rows handed out."""
     return int(each.control[USED]) * each.rows.itemsize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_NAME, COLUMNS
 from tracekit.module import Analysis, BatchModule, EventBatch, Module, declared
-from tracekit.replay.arena import Arena, check
+from tracekit.replay.arena import Arena, Limited, check
 from tracekit.replay.contextstate import empty_contexts, empty_stream, grow_contexts
 from tracekit.replay.contexttable import ContextTable
 from tracekit.replay.generated import Plan, kernel_of, plan
 from tracekit.replay.kernels.contexts import Contexts, Stream
+from tracekit.replay.kernels.shadows import Shadow
 
 CAPACITY = 1024
 """Contexts, frames and levels that there is room for before the tables first grow."""
@@ -112,9 +113,9 @@ class Worker:
         self.arenas = list(_arenas(state))
 
 
-def _arenas(state: Any) -> Iterator[Arena]:
-    """The arenas anywhere in a state."""
-    if isinstance(state, Arena):
+def _arenas(state: Any) -> Iterator[Limited]:
+    """Arenas and shadow memories anywhere in a state."""
+    if isinstance(state, (Arena, Shadow)):
         yield state
     elif isinstance(state, tuple):
         for part in state:
@@ -179,8 +180,7 @@ class CallbackRunner:
         first = self._workers[0]
         if first.contexts is not None:
             self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
-        states: Sequence[Any] = [worker.state for worker in self._workers]
-        state = self.module.merge(states) if len(states) > 1 else states[0]
+        state = self.module.merge([worker.state for worker in self._workers])
         return self.module.result(state), self.module.facts(state)
 
 

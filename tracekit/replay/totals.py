@@ -67,6 +67,12 @@ def count_records(reader: TraceReader, program: Program) -> Counter:
     return counter
 
 
+def trace_totals(reader: TraceReader, program: Program) -> dict[str, int]:
+    """The totals that a trace states in its end, or, if it was cut off, those of what it holds."""
+    stated: dict[str, int] = (reader.done or {}).get("totals") or {}
+    return stated if "accesses" in stated else totals(program, count_records(reader, program))
+
+
 def totals(program: Program, counter: Counter) -> dict[str, int]:
     """The totals of a trace with the records of `counter`; the names are those of the DONE frame."""
     counts = counter.records

@@ -1,0 +1,94 @@
+"""The working set over time: how much memory each part of the run touches, and how much of it for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.module import Module, inlined, option
+from tracekit.replay import shadows
+from tracekit.replay.kernels.shadows import Shadow, changing
+from tracekit.replay.slices import MOST, slice_bits, slice_count
+
+
+class State(NamedTuple):
+    """In which slice each granule was touched last, and counts by slice."""
+
+    last: Shadow  # number of the slice plus 1; a word of the shadow stands for a granule
+    bits: Any  # int64 (1): log2 of the accesses in a slice
+    touched: Any  # int64 (MOST + 1): granules
+    new: Any  # those that no slice before has touched
+    accesses: Any
+
+
+@dataclass(frozen=True)
+class FootprintOptions:
+    """What is counted."""
+
+    granule: int = option(64, "Bytes of the unit that is counted: 64 for cache lines, 4096 for pages.", "BYTES")
+
+    def __post_init__(self) -> None:
+        if self.granule < 1 or self.granule & (self.granule - 1) or self.granule > 1 << 30:
+            raise ValueError(f"granule is a power of two of at most 2**30, not {self.granule}.")
+
+
+@inlined
+def touch(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
+    """An access: note what it touches for the first time in its slice."""
+    now = min(time >> state.bits[0], MOST)
+    state.accesses[now] += first
+    if size > 0:
+        low = address // options.granule
+        count = (address + size - 1) // options.granule - low + 1
+        for row in changing(state.last, low << 3, count << 3):
+            last = state.last.rows[row]
+            if last != now + 1:
+                state.touched[now] += 1
+                if last == 0:
+                    state.new[now] += 1
+                state.last.rows[row] = now + 1
+
+
+class Footprint(Module):
+    """One row for each slice of the run."""
+
+    Options = FootprintOptions
+    decoupled = "address"
+
+    def state(self) -> State:
+        """Nothing touched."""
+        counts = (np.zeros(MOST + 1, np.int64) for _ in range(3))
+        return State(shadows.empty(np.uint16), np.array([slice_bits(self.accesses)]), *counts)
+
+    @staticmethod
+    def load(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
+        """A load."""
+        touch(state, address, size, time, first, options)
+
+    @staticmethod
+    def store(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
+        """A store."""
+        touch(state, address, size, time, first, options)
+
+    def merge(self, states: Sequence[State]) -> State:
+        """Each granule is one worker's."""
+        sums = (sum(getattr(state, name) for state in states) for name in ("touched", "new", "accesses"))
+        return State(states[0].last, states[0].bits, *sums)
+
+    def result(self, state: State) -> dict[str, Any]:
+        """Slices in order of time."""
+        unit, rows, total = self.options.granule, [], 0
+        for number in range(min(slice_count(self.accesses), MOST) + 1):
+            if state.accesses[number]:
+                total += int(state.new[number])
+                rows.append({"first_access": number << int(state.bits[0]), "accesses": int(state.accesses[number]),
+                             "touched_bytes": int(state.touched[number]) * unit,
+                             "new_bytes": int(state.new[number]) * unit, "total_bytes": total * unit})
+        return {"slices": rows, "summary": {
+            "bytes": total * unit, "largest_working_set": max((row["touched_bytes"] for row in rows), default=0)}}
+
+
+MODULE = Footprint

@@ -1,0 +1,139 @@
+"""Reads and writes over the address space and over time: where a program works, and when.
+
+An access counts once in every row of memory that it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.module import Module, inlined, kernel, option
+from tracekit.replay import shadows
+from tracekit.replay.arena import Arena, arena, taken
+from tracekit.replay.kernels.arena import take
+from tracekit.replay.kernels.shadows import Shadow, changing
+from tracekit.replay.slices import MOST, slice_bits, slice_count
+
+CELL = np.dtype([("slice", "u4"), ("loads", "u4"), ("stores", "u4"), ("listed", "u4")])
+NOTED = np.dtype([("granule", "i8"), ("slice", "i8"), ("loads", "i8"), ("stores", "i8")])
+
+
+class State(NamedTuple):
+    """What each granule has seen in its latest slice; what it saw before is in ``past``."""
+
+    cells: Shadow  # CELL; a word of the shadow stands for a granule; slice is its number plus 1
+    past: Arena  # NOTED
+    granules: Arena  # int64: those that were touched
+    bits: Any  # int64 (1): log2 of the accesses in a slice
+
+
+@dataclass(frozen=True)
+class HeatmapOptions:
+    """How fine the map is."""
+
+    granule: int = option(4096, "Least bytes of memory in a row.", "BYTES")
+    rows: int = option(64, "Rows at most; they grow by powers of two until they are so few.", "N")
+
+    def __post_init__(self) -> None:
+        if self.granule < 1 or self.granule & (self.granule - 1) or self.granule > 1 << 30:
+            raise ValueError(f"granule is a power of two of at most 2**30, not {self.granule}.")
+        if self.rows < 1:
+            raise ValueError(f"rows is at least 1, not {self.rows}.")
+
+
+@inlined
+def note(state: State, granule: int, cell: Any) -> None:
+    """Keep what a granule has seen in a slice."""
+    row = state.past.rows[take(state.past, 1)]
+    row.granule = granule
+    row.slice = cell.slice - 1
+    row.loads = cell.loads
+    row.stores = cell.stores
+
+
+@inlined
+def touch(state: State, address: int, size: int, time: int, loads: int, stores: int, options: HeatmapOptions) -> None:
+    """An access: count it in every granule that it touches."""
+    if size <= 0:
+        return
+    now = min(time >> state.bits[0], MOST) + 1
+    granule = address // options.granule
+    count = (address + size - 1) // options.granule - granule + 1
+    for number in changing(state.cells, granule << 3, count << 3):
+        cell = state.cells.rows[number]
+        if cell.slice != now:
+            if cell.slice == 0:
+                state.granules.rows[take(state.granules, 1)] = granule
+            else:
+                note(state, granule, cell)
+            cell.slice = now
+            cell.loads = 0
+            cell.stores = 0
+        cell.loads += loads
+        cell.stores += stores
+        granule += 1
+
+
+@kernel
+def finish(state: State, granules: Any) -> None:
+    """Note what `granules` have seen in their latest slice."""
+    for granule in granules:
+        for number in changing(state.cells, granule << 3, 8):
+            note(state, granule, state.cells.rows[number])
+
+
+class Heatmap(Module):
+    """A table of rows of memory, each with its loads and stores in every slice of the run."""
+
+    Options = HeatmapOptions
+    decoupled = "address"
+
+    def state(self) -> State:
+        """Nothing touched."""
+        return State(shadows.empty(CELL), arena(NOTED), arena(np.int64), np.array([slice_bits(self.accesses)]))
+
+    @staticmethod
+    def load(state: State, address: int, size: int, time: int, options: HeatmapOptions) -> None:
+        """A load."""
+        touch(state, address, size, time, 1, 0, options)
+
+    @staticmethod
+    def store(state: State, address: int, size: int, time: int, options: HeatmapOptions) -> None:
+        """A store."""
+        touch(state, address, size, time, 0, 1, options)
+
+    def merge(self, states: Sequence[State]) -> Any:
+        """All that the workers noted, NOTED; each granule is one worker's, but for large ones."""
+        for state in states:
+            finish(state, taken(state.granules))
+        return np.concatenate([taken(state.past) for state in states])
+
+    def result(self, state: Any) -> dict[str, Any]:
+        """Rows by address; ``loads`` and ``stores`` have a number for each slice."""
+        slices = min(slice_count(self.accesses), MOST + 1)
+        bytes_per_row, starts, row_of = self._rows(state["granule"])
+        shape = (len(starts), slices)
+        counts = {}
+        for name in ("loads", "stores"):
+            counts[name] = np.zeros(shape, np.int64)
+            np.add.at(counts[name], (row_of, np.minimum(state["slice"], slices - 1)), state[name])
+        rows = [{"start": f"{start * bytes_per_row:#x}", "loads": loads, "stores": stores}
+                for start, loads, stores in zip(starts.tolist(), counts["loads"].tolist(), counts["stores"].tolist())]
+        return {"rows": rows, "summary": {"bytes_per_row": bytes_per_row, "slices": slices,
+                                          "accesses_per_slice": 1 << slice_bits(self.accesses)}}
+
+    def _rows(self, granules: Any) -> tuple[int, Any, Any]:
+        """Bytes in a row, the rows that there are (their addresses divided by that), and the row of each note."""
+        factor = 0
+        while True:
+            starts, row_of = np.unique(granules >> factor, return_inverse=True)
+            if len(starts) <= self.options.rows:
+                return self.options.granule << factor, starts, row_of
+            factor += 1
+
+
+MODULE = Heatmap

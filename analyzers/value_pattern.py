@@ -1,0 +1,124 @@
+"""Loads whose value follows a pattern: always the same, in equal steps, or one of a few (PROMPT, Listing 1).
+
+A load that always gave one value can be speculated on, or its computation hoisted; one that steps can be predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.module import Module, inlined, option
+from tracekit.replay.values import shown_value
+
+PATTERN = np.dtype([("count", "i8"), ("first", "i8"), ("last", "i8"), ("stride", "i8"), ("bent", "i8"), ("size", "i8")])
+
+
+class State(NamedTuple):
+    """By instruction: how its values went on, and, of those that were different, the first few."""
+
+    patterns: Any  # PATTERN; bent: 1 if two steps differed; size: members, one more than there is room for if too many
+    members: Any  # int64 (instructions, small_set)
+
+
+@dataclass(frozen=True)
+class PatternOptions:
+    """What counts as a pattern."""
+
+    stores: bool = option(False, "Also values that are stored.")
+    linear: bool = option(False, "Also values in equal steps.")
+    small_set: int = option(0, "Also instructions with at most N different values.", "N")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.small_set <= 64:
+            raise ValueError(f"small-set is a number from 0 to 64, not {self.small_set}.")
+
+
+@inlined
+def follow(state: State, instruction: int, value: int, options: PatternOptions) -> None:
+    """One more value of an instruction."""
+    row = state.patterns[instruction]
+    step = value - row.last
+    if row.count == 0:
+        row.first = value
+    elif row.count == 1:
+        row.stride = step
+    elif step != row.stride:
+        row.bent = 1
+    if options.small_set > 0 and (step != 0 or row.count == 0) and row.size <= options.small_set:
+        known = False
+        for place in range(row.size):
+            known |= state.members[instruction, place] == value
+        if not known:
+            if row.size < options.small_set:
+                state.members[instruction, row.size] = value
+            row.size += 1
+    row.last = value
+    row.count += 1
+
+
+class ValuePattern(Module):
+    """One row for each instruction whose values follow a pattern; it has to have run."""
+
+    Options = PatternOptions
+    decoupled = "instruction"
+
+    def state(self) -> State:
+        """No value yet."""
+        self.program.require_values()
+        count = len(self.program.ops)
+        return State(np.zeros(count, PATTERN), np.zeros((count, max(self.options.small_set, 1)), np.int64))
+
+    @staticmethod
+    def load(state: State, instruction: int, value: int, options: PatternOptions) -> None:
+        """A load."""
+        if instruction < state.patterns.size:
+            follow(state, instruction, value, options)
+
+    @staticmethod
+    def store(state: State, instruction: int, value: int, options: PatternOptions) -> None:
+        """A store, if asked for."""
+        if instruction < state.patterns.size:
+            follow(state, instruction, value, options)
+
+    def callbacks(self) -> dict[str, Any]:
+        """Stores are looked at on request."""
+        return {name: function for name, function in super().callbacks().items()
+                if name == "load" or self.options.stores}
+
+    def merge(self, states: Sequence[State]) -> State:
+        """Each instruction is one worker's."""
+        owner = np.argmax([state.patterns["count"] for state in states], axis=0)
+        rows = np.arange(len(owner))
+        return State(np.stack([state.patterns for state in states])[owner, rows],
+                     np.stack([state.members for state in states])[owner, rows])
+
+    def result(self, state: State) -> dict[str, Any]:
+        """Rows in the order of the program."""
+        # Of a value of more than eight bytes the first eight are compared: that proves no pattern.
+        judged = self.program.valued & (self.program.ops["size"] <= 8) & (state.patterns["count"] > 0)
+        rows = []
+        for instruction in np.flatnonzero(judged).tolist():
+            pattern, value = self._pattern(state, instruction)
+            if pattern:
+                rows.append({"instruction": self.program.instruction(instruction),
+                             "count": int(state.patterns["count"][instruction]), "pattern": pattern, "value": value})
+        return {"instructions": rows}
+
+    def _pattern(self, state: State, instruction: int) -> tuple[str, Any]:
+        row = state.patterns[instruction]
+        operation = self.program.ops[instruction]
+        if row["bent"] == 0 and row["stride"] == 0:
+            return "constant", shown_value(operation, int(row["first"]))
+        if self.options.linear and row["bent"] == 0 and row["count"] > 2:
+            return "linear", {"first": shown_value(operation, int(row["first"])), "stride": int(row["stride"])}
+        if 0 < row["size"] <= self.options.small_set:
+            members = sorted(state.members[instruction, : row["size"]].tolist())
+            return "set", [shown_value(operation, member) for member in members]
+        return "", None
+
+
+MODULE = ValuePattern
