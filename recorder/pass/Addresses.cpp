@@ -41,9 +41,10 @@ struct Definition {
 class Planner {
 public:
   Planner(SegmentedFunction &S, const DominatorTree &DT, const LoopInfo &LI, ScalarEvolution &SE,
-          const GlobalRows &Globals)
+          const GlobalRows &Globals, bool Witnessed)
       : S(S), DT(DT), LI(LI), SE(SE), Globals(Globals), DL(S.F->getParent()->getDataLayout()),
-        Expander(SE, DL, "tk.base"), WithinBlocks(callsReturnTwice(*S.F)) {}
+        Expander(SE, DL, "tk.base"), WithinBlocks(callsReturnTwice(*S.F)),
+        Witnessed(Witnessed) {}
 
   void run() {
     References.resize(S.Ops.size());
@@ -69,6 +70,7 @@ private:
   bool affine(const Value *Address, const Loop *Inner, Reference &R);
   const Loop *home(const Reference &R, const Loop *Inner);
   bool canRecordBefore(const Loop *L, const Reference &R);
+  bool hasRoom(const Segment &Last, const BasicBlock *Before, const Reference &R) const;
   bool isKnown(Key What) const;
 
   template <typename Enter, typename Leave> void walk(Enter enter, Leave leave) {
@@ -93,6 +95,7 @@ private:
   const DataLayout &DL;
   SCEVExpander Expander;
   const bool WithinBlocks; // setjmp may return a second time: registers are not carried from block to block
+  const bool Witnessed;
 
   std::vector<Reference> References;                                   // by operation
   DenseMap<const BasicBlock *, SmallSetVector<Key, 4>> Wanted;         // to be recorded at the end of a block
@@ -167,6 +170,14 @@ bool Planner::affine(const Value *Address, const Loop *Inner, Reference &R) {
   return DL.getTypeSizeInBits(Rest->getType()) == 64;
 }
 
+/// Whether the segment that ends `Before` can record what `R` needs, beside all else: its words, as many witnesses at
+/// most and the one of its number, and what other references want there.
+bool Planner::hasRoom(const Segment &Last, const BasicBlock *Before, const Reference &R) const {
+  auto Known = Wanted.find(Before);
+  size_t Bases = (Known == Wanted.end() ? 0 : Known->second.size()) + 1 + R.Growths.size();
+  return (Witnessed ? 2 * Last.Words + 1 : Last.Words) + Bases <= MaxWords;
+}
+
 /// Whether base and strides of `R` can be computed where `L` is entered.
 bool Planner::canRecordBefore(const Loop *L, const Reference &R) {
   const BasicBlock *Before = L->getLoopPreheader();
@@ -174,7 +185,7 @@ bool Planner::canRecordBefore(const Loop *L, const Reference &R) {
   if (!Before || Known == S.OfBlock.end() || S.Segments[Known->second.second].EndsWithCall)
     return false;
   const Instruction *End = Before->getTerminator();
-  if (S.Segments[Known->second.second].Words + Wanted[Before].size() + 8 > MaxWords)
+  if (!hasRoom(S.Segments[Known->second.second], Before, R))
     return false;
   auto Computable = [&](const SCEV *Expression) {
     return SE.isLoopInvariant(Expression, L) && SE.dominates(Expression, Before) &&
@@ -364,8 +375,8 @@ void Planner::apply() {
 } // namespace
 
 void deriveAddresses(SegmentedFunction &S, const DominatorTree &DT, const LoopInfo &LI, ScalarEvolution &SE,
-                     const GlobalRows &Globals) {
-  Planner(S, DT, LI, SE, Globals).run();
+                     const GlobalRows &Globals, bool Witnessed) {
+  Planner(S, DT, LI, SE, Globals, Witnessed).run();
 }
 
 } // namespace tracekit

@@ -99,11 +99,12 @@ static void describeExits(const Loop &L, const SegmentedFunction &S, const Funct
   }
 }
 
-static void describePhis(const Loop &L, FunctionRows &Rows, ScalarEvolution &SE, Unit &U, SourceMap &Sources) {
-  for (PHINode &Phi : L.getHeader()->phis()) {
-    auto [Kind, Operator] = classifyPhi(Phi, L, SE);
-    Rows.PhiOf[&Phi] = U.Phis.size();
-    U.Phis.push_back({Kind, U.string(Operator), U.string(variableName(&Phi)), Sources.location(Phi.getDebugLoc())});
+static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows &Rows, ScalarEvolution &SE, Unit &U,
+                         SourceMap &Sources) {
+  for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
+    auto [Kind, Operator] = classifyPhi(*Phi, L, SE);
+    Rows.PhiOf[Phi] = U.Phis.size();
+    U.Phis.push_back({Kind, U.string(Operator), U.string(variableName(Phi)), Sources.location(Phi->getDebugLoc())});
   }
 }
 
@@ -122,7 +123,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInf
     R.end_line = Start ? endLine(*L, Start.get()) : 0;
     R.flags = loopFlags(*L, SE);
     R.first_phi = U.Phis.size();
-    describePhis(*L, Rows, SE, U, Sources);
+    describePhis(*L, S, Rows, SE, U, Sources);
     R.phis = U.Phis.size() - R.first_phi;
     R.first_exit = U.LoopExits.size();
     describeExits(*L, S, Rows, U, Sources);

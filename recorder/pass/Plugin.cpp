@@ -97,7 +97,7 @@ public:
     ScalarEvolution SE(F, const_cast<TargetLibraryInfo &>(TLI), AC, DT, LI);
     std::vector<RunLoop> Runs;
     if (O.What != Record::Blocks) {
-      deriveAddresses(S, DT, LI, SE, Out.GlobalRows);
+      deriveAddresses(S, DT, LI, SE, Out.GlobalRows, O.What == Record::Both);
       if (!F.hasOptNone())
         Runs = findRuns(S, LI, SE);
     }

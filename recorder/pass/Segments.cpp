@@ -71,8 +71,11 @@ void Cutter::openFirst(BasicBlock &BB, Instruction &Begin) {
         Continues = Invoke;
         Flags |= returnsTwice(*Invoke) ? TK_BLOCK_LANDING : 0;
       }
-  if (LI.isLoopHeader(&BB))
+  if (LI.isLoopHeader(&BB)) {
     Flags |= TK_BLOCK_LOOP_HEADER;
+    for (PHINode &Phi : BB.phis())
+      Out.HeaderPhis[&BB].push_back(&Phi);
+  }
   if (BB.isEntryBlock())
     Flags |= TK_BLOCK_ENTRY;
   open(Begin, Continues, Flags);

@@ -32,6 +32,8 @@ struct SegmentedFunction {
   std::vector<Segment> Segments;
   std::vector<Operation> Ops;
   unsigned Registers = 0; // that an activation has
+  /// The program's own phis at loop headers: scalar evolution's code and ours add others later.
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<llvm::PHINode *, 4>> HeaderPhis;
   /// First and last segment of a basic block; basic blocks that cannot run have none.
   llvm::DenseMap<const llvm::BasicBlock *, std::pair<unsigned, unsigned>> OfBlock;
 };
@@ -51,7 +53,7 @@ SegmentedFunction segments(llvm::Function &F, llvm::AllocaInst *Frame, const Cla
 /// Makes each block record its number, and each operation its address in place, whatever else they record.
 void addWitnesses(SegmentedFunction &S);
 
-/// Fills in how many words each segment records.
+/// Fills in how many words each segment records: at most MaxWords, or compilation ends with an error.
 void countWords(SegmentedFunction &S);
 
 } // namespace tracekit

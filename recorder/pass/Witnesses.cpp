@@ -1,6 +1,9 @@
 // Witnesses.cpp: what --record=both records beside: each block its number, each operation its address in place.
 #include "Segments.h"
 
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/ErrorHandling.h"
+
 using namespace llvm;
 
 namespace tracekit {
@@ -35,6 +38,9 @@ void countWords(SegmentedFunction &S) {
     Seg.Words = 0;
     for (unsigned K = Seg.FirstOp; K < Seg.FirstOp + Seg.Ops; ++K)
       Seg.Words += S.Ops[K].words();
+    // A region of several segments is cut where it has more (Regions::measure); one segment cannot be.
+    if (Seg.Words > MaxWords)
+      report_fatal_error("tracekit: a block of " + Twine(S.F->getName()) + " records more than the runtime has room for");
   }
 }
 
