@@ -20,7 +20,7 @@ def widest(tables: Tables) -> int:
 
 
 def before_a_loop(stores: int, arrays: int) -> str:
-    """A block with `stores` addresses of its own, then a loop of `arrays` pointers that grow by strides of their own."""
+    """A block with `stores` addresses of its own, then a loop of `arrays` pointers growing by strides of their own."""
     parameters = "".join(f"    int *p{k} = table[{k}]; long s{k} = strides[{k}];\n" for k in range(arrays))
     before = "".join(f"    *table[{arrays + k}] = {k};\n" for k in range(stores))
     accesses = "".join(f"        p{k}[i * s{k}] += i;\n" for k in range(arrays))
