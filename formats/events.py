@@ -105,7 +105,8 @@ EVENTS: tuple[Event, ...] = (
     Event(26, "lock", "", "address", words=("ticket", "address")),
     Event(27, "unlock", "", "address", words=("ticket", "address")),
     Event(28, "barrier", "", "address", words=("ticket", "address")),
-    Event(29, "fork", "", "", "process", words=("ticket", "process")),
+    Event(29, "fork", "", "", "process", words=("ticket", "process"),
+          doc="a child process was forked or spawned"),
     Event(30, "exec", words=("ticket",)),
     Event(31, "signal_enter", "signal", words=("signal",),
           doc="begins a handler's run, on the handler's own stream"),
@@ -117,6 +118,8 @@ EVENTS: tuple[Event, ...] = (
           doc="records of an unfinished region were dropped (siglongjmp, cancellation)"),
     Event(36, "window_open", words=("ticket",)),
     Event(37, "window_close", words=("ticket",)),
+    Event(38, "fork_begin", words=("ticket",),
+          doc="the process is about to fork: a recorded child's trace begins with what stands before this"),
 )
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}

@@ -104,9 +104,12 @@ class TraceReader:
 
     def payload(self, frame: Frame) -> bytes:
         """A frame's payload, checked and decompressed; safe to call from several threads."""
+        return container.decompress(self.compressed(frame), frame)
+
+    def compressed(self, frame: Frame) -> bytes:
+        """A frame's payload as it stands in the file, checked; safe to call from several threads."""
         with self._lock:
-            data = container.read_compressed(self._file, frame)
-        return container.decompress(data, frame)
+            return container.read_compressed(self._file, frame)
 
     def close(self) -> None:
         """Close the file if this reader opened it."""

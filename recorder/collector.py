@@ -173,6 +173,8 @@ class Collector:
             self._note_sources(units)
 
     def _complete_meta(self, units: list[Unit]) -> None:
+        if "session" in self._meta:
+            self._meta["process"] = self._pool.status().owner
         for unit in units[:1]:
             row = unit.tables["unit"][0]
             self._meta["compiler"] = unit.text(int(row["producer"]))

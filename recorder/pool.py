@@ -93,6 +93,16 @@ class Pool:
         library().tk_pool_status(self.address, ctypes.byref(status))
         return status
 
+    def exit_status(self) -> int | None:
+        """The program's exit status as it said it itself when it ended; None if it did not."""
+        status = int(library().tk_pool_exit_status(self.address))
+        return None if status < 0 else status
+
+    def close(self) -> None:
+        """Unmap it from this process and close the descriptor."""
+        self._memory.close()
+        os.close(self.descriptor)
+
     def image(self, number: int) -> RegisteredImage:
         """Copy a registration (``number`` below ``status().images``) out of the pool."""
         entry = self._rows(_IMAGE, int(library().tk_pool_image_offset(self.address, number)), 1)[0]

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -50,11 +50,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """How the run went: the exit status to pass on (128 + n for signal n), and the trace (``path`` empty: none)."""
+    """How the run went: the exit status to pass on (128 + n for signal n), and the trace (``path`` empty: none).
+
+    ``others``: the traces of further processes. ``unfollowed``: why processes have none, a clause for each.
+    """
 
     status: int
     path: str
     outcome: Outcome
+    others: Sequence[str] = ()
+    unfollowed: Sequence[str] = ()
 
 
 def find_program(name: str) -> str:
@@ -95,26 +100,26 @@ def run(request: Request) -> Result:
     """
     output_path(request.output, 0)
     program = find_program(request.command[0])
-    environment = _environment()
+    environment = program_environment()
     pool = Pool(request.buffer_bytes)
     environment["TRACEKIT_POOL"] = str(pool.descriptor)
     started = time.monotonic()
-    process, gate, report = _fork_program(program, request.command, environment)
+    process, gate, report = fork_program(program, request.command, environment)
     try:
         path = output_path(request.output or DEFAULT_OUTPUT, process)
-        partial = _open_partial(path, request)
-        collector, control, result = _fork_collector(pool, partial, request, [gate, report])
+        partial = open_partial(path, request)
+        collector, control, result = fork_collector(pool, partial, request, [gate, report])
     except BaseException:
         os.close(gate)  # the child finds the gate closed and leaves without running the program
         os.waitpid(process, 0)
         raise
     os.close(pool.descriptor)
     ignored = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
-    forwarded = {number: signal.signal(number, lambda number, _: _forward(process, number))
+    forwarded = {number: signal.signal(number, lambda number, _: forward(process, number))
                  for number in (signal.SIGTERM, signal.SIGHUP)}
     os.write(gate, b"!")
     os.close(gate)
-    failure = _read_all(report)
+    failure = read_all(report)
     ending = _wait(process, collector, pool)
     ending.seconds = round(time.monotonic() - started, 6)
     try:
@@ -122,21 +127,22 @@ def run(request: Request) -> Result:
     except BrokenPipeError:
         pass  # the collector was killed; its silence below says so
     os.close(control)
-    outcome = _read_outcome(result)
+    outcome = read_outcome(result)
     for number, handler in {**ignored, **forwarded}.items():
         signal.signal(number, handler)
     if failure:
-        _remove(path + ".partial")
+        remove(path + ".partial")
         code = int(failure)
         raise ProgramError(f"{program}: {os.strerror(code)}", NOT_FOUND if code == 2 else NOT_EXECUTABLE)
     status = 128 + ending.signal if ending.signal is not None else ending.status or 0
-    return Result(status, _put_in_place(path, request, outcome), outcome)
+    return Result(status, put_in_place(path, request, outcome), outcome)
 
 
 # -- processes ------------------------------------------------------------------------------------
 
 
-def _environment() -> dict[str, str]:
+def program_environment() -> dict[str, str]:
+    """The program's environment: the user's, and this library preloaded; TRACEKIT_POOL is still to be added."""
     library = toolchain.runtime_file(PRELOAD_LIBRARY)
     if ":" in library or " " in library:
         raise TracekitError(f"{library} cannot be preloaded, because its path holds a space or a colon; "
@@ -145,7 +151,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": f"{library}:{before}" if before else library}
 
 
-def _fork_program(program: str, command: Sequence[str], environment: dict[str, str]) -> tuple[int, int, int]:
+def fork_program(program: str, command: Sequence[str], environment: dict[str, str]) -> tuple[int, int, int]:
     """Fork the program's process, which runs it once something is written to the gate.
 
     Returns its id, the gate, and a pipe that yields the error number if it cannot be run.
@@ -169,8 +175,12 @@ def _fork_program(program: str, command: Sequence[str], environment: dict[str, s
         os._exit(NOT_EXECUTABLE)
 
 
-def _fork_collector(pool: Pool, partial: int, request: Request, close: Sequence[int]) -> tuple[int, int, int]:
-    """Fork the collector; returns its id, the pipe on which it is told the ending, and that of its outcome."""
+def fork_collector(pool: Pool, partial: int, request: Request, close: Sequence[int],
+                   more: Mapping[str, Any] | None = None) -> tuple[int, int, int]:
+    """Fork the collector; returns its id, the pipe on which it is told the ending, and that of its outcome.
+
+    ``close``: descriptors that it must not keep; ``more``: additions to the META object.
+    """
     told, control = os.pipe()
     result, tell = os.pipe()
     collector = os.fork()
@@ -182,7 +192,7 @@ def _fork_collector(pool: Pool, partial: int, request: Request, close: Sequence[
         os.close(descriptor)
     progress = sys.stderr.isatty()
     _leave_standard_streams(progress)
-    collect(pool, partial, _meta(request), told, tell, request.with_sources, progress)
+    collect(pool, partial, {**_meta(request), **(more or {})}, told, tell, request.with_sources, progress)
     raise AssertionError("the collector does not return")
 
 
@@ -194,7 +204,8 @@ def _leave_standard_streams(keep_errors: bool) -> None:
     os.close(nothing)
 
 
-def _forward(process: int, number: int) -> None:
+def forward(process: int, number: int) -> None:
+    """Send a signal to the program, if it is there."""
     try:
         os.kill(process, number)
     except ProcessLookupError:
@@ -215,13 +226,15 @@ def _wait(process: int, collector: int, pool: Pool) -> Ending:
     return Ending(status=os.WEXITSTATUS(status))
 
 
-def _read_all(descriptor: int) -> bytes:
+def read_all(descriptor: int) -> bytes:
+    """Read a pipe to its end and close it."""
     with open(descriptor, "rb") as file:
         return file.read()
 
 
-def _read_outcome(descriptor: int) -> Outcome:
-    data = _read_all(descriptor)
+def read_outcome(descriptor: int) -> Outcome:
+    """What the collector says at its end; a failure if it says nothing."""
+    data = read_all(descriptor)
     if not data:
         return Outcome(attached=True, failure="the collector was killed")
     return Outcome(**json.loads(data))
@@ -230,7 +243,8 @@ def _read_outcome(descriptor: int) -> Outcome:
 # -- the file -------------------------------------------------------------------------------------
 
 
-def _open_partial(path: str, request: Request) -> int:
+def open_partial(path: str, request: Request) -> int:
+    """The descriptor of ``path``.partial, empty; TracekitError if ``path`` is precious or cannot be written."""
     if request.output and not request.force and os.path.exists(path):
         raise TracekitError(f"{path} exists; add -f to overwrite it, or name another file")
     try:
@@ -239,10 +253,10 @@ def _open_partial(path: str, request: Request) -> int:
         raise TracekitError(f"{path}.partial cannot be written: {error.strerror}") from error
 
 
-def _put_in_place(path: str, request: Request, outcome: Outcome) -> str:
+def put_in_place(path: str, request: Request, outcome: Outcome) -> str:
     """Rename the partial file; a trace.zst that was there becomes trace.zst.old. Empty if there is nothing to keep."""
     if not outcome.attached:
-        _remove(path + ".partial")
+        remove(path + ".partial")
         return ""
     try:
         if not request.output and os.path.exists(path):
@@ -253,7 +267,8 @@ def _put_in_place(path: str, request: Request, outcome: Outcome) -> str:
     return path
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
+    """Remove a file if it is there."""
     try:
         os.unlink(path)
     except OSError:

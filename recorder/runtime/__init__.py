@@ -23,7 +23,8 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     "stub.o": RuntimeTarget(("stub.c",), (*_COMMON, "-c", "-ffunction-sections")),
     "libtracekit-preload.so": RuntimeTarget(
         ("preload.c", "preload_streams.c", "preload_images.c", "preload_signals.c", "preload_threads.c",
-         "preload_process.c", "preload_memory.c", "preload_library.c"),
+         "preload_process.c", "preload_session.c", "preload_fork.c", "preload_shell.c", "preload_memory.c",
+         "preload_library.c"),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
         headers=("state.h", "pool.h", "format.h", "preload.h"),
     ),

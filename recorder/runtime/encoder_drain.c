@@ -97,6 +97,12 @@ TK_EXPORT void tk_pool_status(const struct tk_pool *pool, struct tk_pool_status 
                                       pool->buffers, pool->waited, pool->waits, pool->unrecorded};
 }
 
+/* The exit status as the program said it, -1 if it did not. */
+TK_EXPORT int tk_pool_exit_status(const struct tk_pool *pool)
+{
+    return (pool->status & 256) ? (int)(pool->status & 255) : -1;
+}
+
 /* The offset in the pool of an image's registration, struct tk_pool_image. */
 TK_EXPORT uint64_t tk_pool_image_offset(const struct tk_pool *pool, uint32_t number)
 {

@@ -362,6 +362,7 @@ enum tk_event {
     TK_EVENT_dropped = 35, /* words: none */
     TK_EVENT_window_open = 36, /* words: ticket */
     TK_EVENT_window_close = 37, /* words: ticket */
+    TK_EVENT_fork_begin = 38, /* words: ticket */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -369,7 +370,7 @@ enum tk_event {
 static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     255, 255, 255, 255, 3, 2, 255, 255, 255, 4, 255, 255, 255, 255, 255, 255,
     2, 2, 255, 255, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,
-    2, 2, 2, 0, 1, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    2, 2, 2, 0, 1, 1, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

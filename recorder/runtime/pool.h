@@ -68,7 +68,7 @@ struct tk_pool {
     uint32_t epoch;        /* counts registrations of images */
     uint32_t images;       /* entries published */
     uint32_t images_lost;  /* registrations that did not fit */
-    uint32_t reserved;
+    uint32_t status;       /* 256 + the exit status, once the program has said it */
     uint64_t area_used;
 
     uint64_t ticket __attribute__((aligned(64))); /* the next one */
@@ -91,6 +91,16 @@ _Static_assert(sizeof(struct tk_buffer) == 64, "a buffer's state has its cache l
 _Static_assert(sizeof(struct tk_pool_image) == 80 && sizeof(struct tk_pool_function) == 24 &&
                    sizeof(struct tk_pool_unit) == 16 && sizeof(struct tk_pool_global) == 16,
                "mirrored in recorder/pool.py");
+
+/* What a process that wants to be recorded says on the socket of `record --follow-fork`; the answer is a pool's
+ * descriptor, or none. Mirrored in recorder/broker.py. */
+enum { TK_START_PROGRAM, TK_START_FORK };
+
+struct tk_request {
+    uint64_t start;  /* TK_START_... */
+    uint64_t parent; /* process id */
+    uint64_t ticket; /* TK_START_FORK: of the parent's fork_begin */
+};
 
 static inline uint64_t *tk_buffer_words(struct tk_pool *pool, const struct tk_buffer *buffer)
 {

@@ -4,13 +4,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-extern char **environ;
 
 __thread struct tk_state __tk_state;
 
@@ -38,52 +34,38 @@ void *tk_find_real(void **slot, const char *name)
     return found;
 }
 
-/* The environment is edited in place: setenv would allocate, and main's envp must agree. */
-static char **find_variable(const char *name)
-{
-    size_t length = strlen(name);
-    for (char **entry = environ; entry && *entry; entry++)
-        if (!strncmp(*entry, name, length) && (*entry)[length] == '=')
-            return entry;
-    return NULL;
-}
-
-static void remove_variable(const char *name)
-{
-    char **entry = find_variable(name);
-    for (; entry && *entry; entry++)
-        entry[0] = entry[1];
-}
-
-/* `record` put this library first in LD_PRELOAD; what the user had there stands behind the colon. */
-static void restore_environment(void)
-{
-    remove_variable("TRACEKIT_POOL");
-    char **entry = find_variable("LD_PRELOAD");
-    if (!entry)
-        return;
-    char *value = *entry + strlen("LD_PRELOAD=");
-    char *colon = strchr(value, ':');
-    if (colon)
-        memmove(value, colon + 1, strlen(colon + 1) + 1);
-    else
-        remove_variable("LD_PRELOAD");
-}
-
-static struct tk_pool *map_pool(int fd)
+/* Map the pool behind a descriptor and make it this process's own; NULL if it is none, or another's. */
+struct tk_pool *tk_map_pool(int fd)
 {
     struct stat status;
     if (fstat(fd, &status) != 0 || (size_t)status.st_size < sizeof(struct tk_pool))
         return NULL;
-    struct tk_pool *pool = mmap(NULL, status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (pool == MAP_FAILED)
+    struct tk_pool *pool = tk_mmap(status.st_size, MAP_SHARED, fd);
+    if (!pool)
         return NULL;
     uint32_t nobody = 0;
     if (pool->magic == TK_POOL_MAGIC && pool->bytes == (uint64_t)status.st_size &&
         __atomic_compare_exchange_n(&pool->owner, &nobody, (uint32_t)getpid(), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return pool;
-    munmap(pool, status.st_size);
+    tk_munmap(pool, status.st_size);
     return NULL;
+}
+
+/* The pool is inherited, or with --follow-fork asked for. */
+static struct tk_pool *find_pool(void)
+{
+    tk_join_session();
+    struct tk_pool *pool = NULL;
+    int fd = tk_following() ? tk_connect() : tk_inherited_pool();
+    if (fd >= 0 && tk_following()) {
+        const struct tk_request request = {TK_START_PROGRAM, (uint64_t)getppid(), 0};
+        pool = tk_request_pool(fd, &request);
+        close(fd);
+    } else if (fd >= 0 && (pool = tk_map_pool(fd))) {
+        close(fd);
+        tk_hide_session();
+    }
+    return pool;
 }
 
 static void claim_pool(void)
@@ -91,17 +73,12 @@ static void claim_pool(void)
     static int tried;
     if (tried++)
         return;
-    const char *value = getenv("TRACEKIT_POOL");
-    if (!value)
-        return;
-    int fd = atoi(value);
-    struct tk_pool *pool = map_pool(fd);
+    struct tk_pool *pool = find_pool();
     if (!pool)
         return;
-    close(fd);
-    restore_environment();
     tk_find_linker();
     tk_pool = pool;
+    tk_watch_forks();
     tk_watch_process();
     tk_watch_threads();
     tk_begin_thread(tk_new_thread(getpid() == gettid() ? 0 : TK_NO_STREAM));

@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "format.h"
 #include "pool.h"
@@ -57,7 +60,19 @@ void tk_load(const struct tk_image *image);
 void tk_unload(const struct tk_image *image);
 void tk_lock(void);
 void tk_unlock(void);
-void tk_leave_pool(void); /* in a forked child: go to scratch memory for ever */
+void tk_leave_pool(void); /* in a forked child: go to scratch memory */
+struct tk_pool *tk_map_pool(int fd);
+
+/* preload_session.c */
+void tk_join_session(void);
+int tk_following(void);
+int tk_inherited_pool(void);
+void tk_hide_session(void);
+int tk_connect(void);
+struct tk_pool *tk_request_pool(int connection, const struct tk_request *request);
+int tk_hands_on(void);
+size_t tk_hand_on_bytes(char *const *from);
+char **tk_hand_on(char *const *from, char *room);
 
 /* preload_streams.c */
 extern __thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")));
@@ -70,6 +85,7 @@ void tk_open_stream(struct tk_stream *stream);
 void tk_resume(const struct tk_state *state);
 void tk_new_epoch(void);
 struct tk_thread *tk_find_thread(pthread_t handle);
+void tk_forget_threads(struct tk_thread *kept);
 void tk_block_signals(uint64_t *before);
 void tk_restore_signals(const uint64_t *before);
 
@@ -81,8 +97,9 @@ void tk_retire_image(const struct tk_image *image);
 void tk_landing(void *frame);
 void tk_wrap_handlers(void);
 
-/* preload_threads.c, preload_process.c, preload_memory.c */
+/* preload_threads.c, preload_fork.c, preload_process.c, preload_memory.c */
 void tk_watch_threads(void);
+void tk_watch_forks(void);
 void tk_watch_process(void);
 void tk_find_linker(void);
 
@@ -92,6 +109,18 @@ void tk_find_linker(void);
         static void *real_##name; \
         (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : tk_find_real(&real_##name, #name)); \
     })
+
+/* The runtime's own mappings: mmap itself is interposed. NULL if there is no memory. */
+static inline void *tk_mmap(size_t bytes, int flags, int fd)
+{
+    void *memory = (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, flags, (long)fd, 0L);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static inline void tk_munmap(void *memory, size_t bytes)
+{
+    syscall(SYS_munmap, memory, bytes);
+}
 
 /* Whether what this thread does now is recorded. */
 static inline int tk_recording(void)

@@ -20,8 +20,8 @@ static int open_map(struct unit_map *map, size_t rows)
     while (map->slots < 2 * rows)
         map->slots *= 2;
     map->bytes = map->slots * (sizeof(void *) + sizeof(uint32_t));
-    map->units = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map->units == MAP_FAILED)
+    map->units = tk_mmap(map->bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (!map->units)
         return 0;
     map->numbers = (uint32_t *)(map->units + map->slots);
     map->count = 0;
@@ -137,7 +137,7 @@ static int copy_image(struct tk_pool *pool, struct tk_pool_image *entry, const s
     entry->identity = identity(image);
     int done = copy_functions(pool, entry, image, &map) && copy_globals(pool, entry, image, &map) &&
                copy_units(pool, entry, &map) && copy_name(pool, entry, (void *)identity(image));
-    munmap(map.units, map.bytes);
+    tk_munmap(map.units, map.bytes);
     return done;
 }
 

@@ -196,8 +196,8 @@ struct tk_thread *tk_new_thread(uint32_t stream)
             break;
     }
     if (!thread) {
-        thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (thread == MAP_FAILED)
+        thread = tk_mmap(sizeof *thread, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+        if (!thread)
             return NULL;
         thread->use = TK_RUNNING;
         thread->next = __atomic_load_n(&threads, __ATOMIC_RELAXED);
@@ -265,6 +265,26 @@ struct tk_thread *tk_find_thread(pthread_t handle)
         exited = thread;
     }
     return exited;
+}
+
+/* In a forked child: only `kept` is there, its streams go on in another pool. What its handlers interrupted stops at
+ * its next check: it may be in the middle of a record, in memory that nobody reads. */
+void tk_forget_threads(struct tk_thread *kept)
+{
+    for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next) {
+        thread->state = NULL;
+        if (thread != kept)
+            thread->use = TK_UNUSED;
+    }
+    if (!kept)
+        return;
+    kept->stream.sequence = 0;
+    for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
+        struct tk_handler *handler = &kept->handlers[level];
+        handler->stream.sequence = 0;
+        handler->own = (struct tk_state){0};
+        handler->interrupted = (struct tk_state){handler->interrupted.pos, NULL, NULL, NULL};
+    }
 }
 
 /* An image came or went: every thread takes a new buffer at its next check. The caller holds tk_lock. */

@@ -71,6 +71,7 @@ RECORDED = {
     29: ("fork", "ticket process"), 30: ("exec", "ticket"), 31: ("signal_enter", "signal"),
     32: ("signal_leave", "signal abnormal"), 33: ("image_load", "ticket image"), 34: ("image_unload", "ticket image"),
     35: ("dropped", ""), 36: ("window_open", "ticket"), 37: ("window_close", "ticket"),
+    38: ("fork_begin", "ticket"),
 }
 
 

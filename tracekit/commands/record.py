@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 FAILED = 125
 
+SHOWN = 5
+"""Names and reasons of further processes that are printed."""
+
 BUILD = ('build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" make')
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
@@ -38,26 +41,43 @@ def parse_size(text: str) -> int:
 @click.option("--with-sources", is_flag=True, help="Put the source files into the trace.")
 @click.option("--with-host", is_flag=True, help="Put host, working directory and environment into the trace.")
 @click.option("--late", is_flag=True, help="The program loads its instrumented code later (dlopen, another program).")
+@click.option("--follow-fork", is_flag=True,
+              help="A trace for each process that comes of APP: FILE.zst, FILE.PID.zst, and so on.")
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
 @click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(output: str, force: bool, with_sources: bool, with_host: bool, late: bool, buffer_size: str,
-            app: tuple[str, ...]) -> int:
+def command(output: str, force: bool, with_sources: bool, with_host: bool, late: bool,
+            follow_fork: bool, buffer_size: str, app: tuple[str, ...]) -> int:
     """Run an instrumented program and write its trace.
 
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
-    from tracekit.recorder import session
+    from tracekit.recorder import follow, session
 
     try:
         size = _buffer_bytes(buffer_size)
         if not late:
             _require_instrumentation(session.find_program(app[0]))
-        result = session.run(session.Request(app, __version__, output, force, with_sources, with_host, size))
+        request = session.Request(app, __version__, output, force, with_sources, with_host, size)
+        result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
         print(f"tracekit: {error}", file=sys.stderr)
         return error.status
-    return _report(result, app[0])
+    status = _report(result, app[0])
+    _report_others(result)
+    return status
+
+
+def _report_others(result: Result) -> None:
+    if result.others:
+        shown = " ".join(shlex.quote(path) for path in result.others[:SHOWN])
+        rest = f" and {len(result.others) - SHOWN} more" if len(result.others) > SHOWN else ""
+        count = f"{len(result.others)} further process{'es' if len(result.others) > 1 else ''}"
+        print(f"tracekit: {count} -> {shown}{rest}", file=sys.stderr)
+    for why in result.unfollowed[:SHOWN]:
+        print(f"tracekit: not all was recorded: {why}", file=sys.stderr)
+    if len(result.unfollowed) > SHOWN:
+        print(f"tracekit: and so {len(result.unfollowed) - SHOWN} more", file=sys.stderr)
 
 
 def _buffer_bytes(text: str) -> int:

@@ -1,0 +1,116 @@
+/* fork. The child leaves its parent's pool; with --follow-fork it asks for one of its own and goes on in it, under the
+ * numbers that its streams have: its trace is its parent's up to fork_begin, and then its own. */
+#include "preload.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The parent when it began to fork. */
+static __thread struct {
+    uint64_t ticket, area_used;
+    uint32_t images, epoch, images_lost;
+    int connection; /* made before, so that `record` knows that somebody will come; -1: none */
+} point __attribute__((tls_model("initial-exec")));
+
+static void begin_fork(void)
+{
+    struct tk_pool *pool = tk_pool;
+    point.connection = pool && tk_following() ? tk_connect() : -1;
+    if (point.connection < 0)
+        return;
+    point.images = __atomic_load_n(&pool->images, __ATOMIC_ACQUIRE);
+    point.area_used = pool->area_used;
+    point.epoch = __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST);
+    point.images_lost = pool->images_lost;
+    point.ticket = tk_ticket();
+    if (tk_recording())
+        TK_RECORD1(fork_begin, point.ticket);
+}
+
+/* The new pool knows the images that the old one knew, by the same numbers. */
+static void inherit(struct tk_pool *pool, const struct tk_pool *old)
+{
+    memcpy((char *)pool + pool->area_offset, (const char *)old + old->area_offset, point.area_used);
+    memcpy(pool->image, old->image, point.images * sizeof *pool->image);
+    for (uint32_t number = 0; number < point.images; number++)
+        if (pool->image[number].unloaded > point.epoch)
+            pool->image[number].unloaded = 0;
+    pool->area_used = point.area_used;
+    pool->epoch = point.epoch;
+    pool->images_lost = point.images_lost;
+    pool->streams = old->streams;
+    pool->ticket = point.ticket + 1;
+    __atomic_store_n(&pool->images, point.images, __ATOMIC_RELEASE);
+}
+
+static void parent_forked(void)
+{
+    if (point.connection >= 0)
+        syscall(SYS_close, point.connection);
+}
+
+/* Private zeros where the parent's pool was: what a handler of the parent interrupted may still write there. */
+static void cover(struct tk_pool *old)
+{
+    syscall(SYS_mmap, old, old->bytes, PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1L, 0L);
+}
+
+/* In the child. Inside a signal handler it is not followed: what the handler interrupted has an open record. */
+static void end_fork(void)
+{
+    struct tk_pool *old = tk_pool;
+    struct tk_thread *thread = tk_current;
+    if (!old)
+        return;
+    uint64_t signals;
+    tk_block_signals(&signals);
+    const struct tk_request request = {TK_START_FORK, old->owner, point.ticket};
+    int follow = point.connection >= 0 && thread && thread->depth == 0;
+    tk_leave_pool();
+    struct tk_pool *pool = follow ? tk_request_pool(point.connection, &request) : NULL;
+    parent_forked();
+    if (pool)
+        inherit(pool, old);
+    cover(old);
+    tk_forget_threads(thread);
+    if (pool) {
+        tk_pool = pool;
+        tk_begin_thread(thread);
+        if (tk_recording())
+            TK_RECORD2(program_start, tk_ticket(), (uint64_t)getpid());
+    }
+    tk_restore_signals(&signals);
+}
+
+void tk_watch_forks(void)
+{
+    pthread_atfork(begin_fork, parent_forked, end_fork);
+}
+
+TK_EXPORT pid_t fork(void)
+{
+    pid_t child = TK_REAL(fork)();
+    if (child > 0 && tk_recording())
+        TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
+    return child;
+}
+
+/* No handlers run at this one: in the child nothing but the bare minimum may. */
+pid_t _Fork(void);
+
+TK_EXPORT pid_t _Fork(void)
+{
+    pid_t child = TK_REAL(_Fork)();
+    struct tk_pool *old = tk_pool;
+    if (child > 0 && tk_recording())
+        TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
+    if (child == 0 && old) {
+        tk_leave_pool();
+        cover(old);
+        tk_forget_threads(tk_current);
+    }
+    return child;
+}
