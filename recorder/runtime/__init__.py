@@ -24,7 +24,7 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     "libtracekit-preload.so": RuntimeTarget(
         ("preload.c", "preload_streams.c", "preload_images.c", "preload_signals.c", "preload_threads.c",
          "preload_process.c", "preload_session.c", "preload_fork.c", "preload_shell.c", "preload_memory.c",
-         "preload_library.c"),
+         "preload_mappings.c", "preload_library.c"),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
         headers=("state.h", "pool.h", "format.h", "preload.h"),
     ),

@@ -14,6 +14,8 @@ struct tk_pool *tk_pool;
 
 TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, 0, tk_flip, tk_landing, tk_load, tk_unload};
 
+void tk_watch_mappings(void);
+
 static int lock_word;
 
 void tk_lock(void)
@@ -79,6 +81,7 @@ static void claim_pool(void)
     tk_find_linker();
     tk_pool = pool;
     tk_watch_forks();
+    tk_watch_mappings();
     tk_watch_process();
     tk_watch_threads();
     tk_begin_thread(tk_new_thread(getpid() == gettid() ? 0 : TK_NO_STREAM));

@@ -95,8 +95,8 @@ TK_EXPORT void *calloc(size_t count, size_t size)
 
 TK_EXPORT void free(void *pointer)
 {
-    if (!pointer || from_bootstrap(pointer))
-        return;
+    if (!pointer || from_bootstrap(pointer) || TK_UNLIKELY(resolving))
+        return; /* dlsym gives back the text of an earlier error of the program's: a few bytes are lost */
     if (RECORDING())
         TK_RECORD2(heap_free, tk_ticket(), (uintptr_t)pointer);
     REAL(free)(pointer);
