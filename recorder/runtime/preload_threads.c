@@ -80,6 +80,8 @@ static int joined(struct tk_thread *thread, uint32_t number, int result)
 WRAP_JOIN(pthread_join, (pthread_t handle, void **value), handle, value)
 WRAP_JOIN(pthread_tryjoin_np, (pthread_t handle, void **value), handle, value)
 WRAP_JOIN(pthread_timedjoin_np, (pthread_t handle, void **value, const struct timespec *time), handle, value, time)
+WRAP_JOIN(pthread_clockjoin_np, (pthread_t handle, void **value, clockid_t clock, const struct timespec *time), handle,
+          value, clock, time)
 
 /* A lock is held from after the call that takes it until before the call that releases it. */
 #define WRAP_LOCK(name, type, parameters, ...) \
@@ -104,11 +106,19 @@ typedef const struct timespec *deadline;
 WRAP_LOCK(pthread_mutex_lock, pthread_mutex_t, (pthread_mutex_t *lock), lock)
 WRAP_LOCK(pthread_mutex_trylock, pthread_mutex_t, (pthread_mutex_t *lock), lock)
 WRAP_LOCK(pthread_mutex_timedlock, pthread_mutex_t, (pthread_mutex_t *lock, deadline time), lock, time)
+WRAP_LOCK(pthread_mutex_clocklock, pthread_mutex_t, (pthread_mutex_t *lock, clockid_t clock, deadline time), lock, clock,
+          time)
 WRAP_UNLOCK(pthread_mutex_unlock, pthread_mutex_t)
 WRAP_LOCK(pthread_rwlock_rdlock, pthread_rwlock_t, (pthread_rwlock_t *lock), lock)
 WRAP_LOCK(pthread_rwlock_wrlock, pthread_rwlock_t, (pthread_rwlock_t *lock), lock)
 WRAP_LOCK(pthread_rwlock_tryrdlock, pthread_rwlock_t, (pthread_rwlock_t *lock), lock)
 WRAP_LOCK(pthread_rwlock_trywrlock, pthread_rwlock_t, (pthread_rwlock_t *lock), lock)
+WRAP_LOCK(pthread_rwlock_timedrdlock, pthread_rwlock_t, (pthread_rwlock_t *lock, deadline time), lock, time)
+WRAP_LOCK(pthread_rwlock_timedwrlock, pthread_rwlock_t, (pthread_rwlock_t *lock, deadline time), lock, time)
+WRAP_LOCK(pthread_rwlock_clockrdlock, pthread_rwlock_t, (pthread_rwlock_t *lock, clockid_t clock, deadline time), lock,
+          clock, time)
+WRAP_LOCK(pthread_rwlock_clockwrlock, pthread_rwlock_t, (pthread_rwlock_t *lock, clockid_t clock, deadline time), lock,
+          clock, time)
 WRAP_UNLOCK(pthread_rwlock_unlock, pthread_rwlock_t)
 WRAP_LOCK(pthread_spin_lock, pthread_spinlock_t, (pthread_spinlock_t *lock), lock)
 WRAP_LOCK(pthread_spin_trylock, pthread_spinlock_t, (pthread_spinlock_t *lock), lock)
@@ -129,6 +139,9 @@ WRAP_UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
 WRAP_WAIT(pthread_cond_wait, (pthread_cond_t *condition, pthread_mutex_t *lock), condition, lock)
 WRAP_WAIT(pthread_cond_timedwait, (pthread_cond_t *condition, pthread_mutex_t *lock, deadline time), condition, lock,
           time)
+
+WRAP_WAIT(pthread_cond_clockwait, (pthread_cond_t *condition, pthread_mutex_t *lock, clockid_t clock, deadline time),
+          condition, lock, clock, time)
 
 TK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
