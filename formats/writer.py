@@ -22,12 +22,6 @@ LEVEL = 1
 Buffer = bytes | bytearray | memoryview
 
 
-def _hurried() -> zstandard.ZstdCompressionParameters:
-    """Level 1 with a table of matches that stays in the first cache, and no short matches: 5 to 15 % less time."""
-    return zstandard.ZstdCompressionParameters(strategy=zstandard.STRATEGY_FAST, window_log=21, hash_log=13,
-                                               min_match=7, target_length=0, chain_log=6, search_log=1)
-
-
 class TraceWriter:
     """A trace that is being written, to a path or to a writable binary file.
 
@@ -64,12 +58,9 @@ class TraceWriter:
         """Add an IMAG frame (``formats.imageframe.build_image`` makes the payload)."""
         self.frame(b"IMAG", payload, stream=number)
 
-    def chunk(self, stream: int, records: int, payload: Buffer, hurried: bool = False) -> None:
-        """Add a chunk of a stream (``formats.stream`` or the recorder's encoder makes the payload).
-
-        ``hurried``: compress in less time, to a little more.
-        """
-        self.frame(b"CHNK", payload, stream, records, hurried)
+    def chunk(self, stream: int, records: int, payload: Buffer) -> None:
+        """Add a chunk of a stream (``formats.stream`` or the recorder's encoder makes the payload)."""
+        self.frame(b"CHNK", payload, stream, records)
 
     def sources(self, files: Mapping[str, bytes]) -> None:
         """Add the text of source files, by the path that the image tables name."""
@@ -80,23 +71,23 @@ class TraceWriter:
         """Add the DONE frame, the last one."""
         self.frame(b"DONE", _json(values))
 
-    def frame(self, kind: bytes, payload: Buffer, stream: int = 0, items: int = 0, hurried: bool = False) -> None:
+    def frame(self, kind: bytes, payload: Buffer, stream: int = 0, items: int = 0) -> None:
         """Compress `payload` and add it as a frame of type `kind`."""
         if len(payload) > container.MAX_PAYLOAD:
             raise ValueError(f"a payload of {len(payload)} bytes is more than a frame may hold")
         # One compressor per call: they are not for several threads.
-        compressor = zstandard.ZstdCompressor(compression_params=_hurried()) if hurried else \
-            zstandard.ZstdCompressor(level=self._level)
+        compressor = zstandard.ZstdCompressor(level=self._level)
         self._append(kind, compressor.compress(payload), len(payload), stream, items)
 
-    def compressed_frame(self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0) -> None:
+    def compressed_frame(self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0,
+                         crc: int | None = None) -> None:
         """Add a payload of `payload` bytes that was compressed elsewhere: `data` is one zstd frame that says its size.
 
-        Raises ValueError if it does not say so.
+        ``crc``: the CRC-32 of `data` where it is known already. Raises ValueError if the frame does not say its size.
         """
         if zstandard.frame_content_size(data) != payload:
             raise ValueError("the zstd frame does not declare its content size")
-        self._append(kind, data, payload, stream, items)
+        self._append(kind, data, payload, stream, items, crc)
 
     def close(self) -> None:
         """After ``done``: write the seek table, and close the file if this writer opened it."""
@@ -114,8 +105,9 @@ class TraceWriter:
         """The hash of the trace so far (``container.content_hash``); ask before ``close``."""
         return container.content_hash(self._frames)
 
-    def _append(self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0) -> None:
-        crc = zlib.crc32(data)
+    def _append(self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0,
+                crc: int | None = None) -> None:
+        crc = zlib.crc32(data) if crc is None else crc
         with self._lock:
             frame = Frame(self._offset, kind, stream, len(self._frames), items, payload, len(data), crc)
             self._file.write(frame.header())

@@ -1,7 +1,7 @@
 """The collector: the process that empties the pool, encodes, compresses, and writes the trace.
 
-It outlives the traced program, however that ends, and is told by ``record`` how it ended. One thread encodes (in C,
-without the GIL) while another compresses and writes. If the trace cannot be written any further, the pool is turned to
+It outlives the traced program, however that ends, and is told by ``record`` how it ended. Its workers (threads, nearly
+always in C without the GIL) each encode and compress a chunk at a time. If the trace cannot be written any further, the pool is turned to
 discard, the program goes on, and the trace is closed where it stands.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
 import sys
 import threading
@@ -28,16 +27,17 @@ from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
 from tracekit.formats.imageframe import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
-from tracekit.recorder.encoder import Chunk, Encoder
+from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, compress
+from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.imagefacts import PathFacts, path_facts
-from tracekit.recorder.native import Drained
+from tracekit.recorder.native import Worked
 from tracekit.recorder.pool import Pool
 
 CHUNK_AGE = 1.0
-"""Seconds after which a chunk is written though it is not complete."""
+"""Seconds after which a chunk that is not filled any further is written though it is not complete."""
 
-QUEUE = 3
-"""Chunks that may wait to be compressed; then the encoder waits, then the pool fills, then the program waits."""
+LOOK = 0.5
+"""Seconds between two looks at what else there is to do."""
 
 
 @dataclass
@@ -96,32 +96,30 @@ class Collector:
     """Everything between a pool and a trace file. ``run`` returns when the program is gone and the trace closed."""
 
     def __init__(self, pool: Pool, descriptor: int, meta: Mapping[str, Any], with_sources: bool = False,
-                 progress: bool = False) -> None:
+                 progress: bool = False, workers: int = 1) -> None:
         """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables."""
         self._pool = pool
         self._meta = dict(meta)
         self._with_sources = with_sources
         self._progress = progress
         self._file = WholeFile(descriptor)
+        self._writing = threading.RLock()
         self._writer = TraceWriter(cast(BinaryIO, self._file))
-        self._encoder = Encoder(buffer_words=pool.buffer_words)
+        self._chunks = InOrder(self._write_chunk)
+        self._workers = workers
+        self._encoder = Encoder(buffer_words=pool.buffer_words, workers=workers)
+        self._adding = threading.Lock()
         self._facts: list[PathFacts] = []
         self._sources: dict[str, bytes] = {}
         self._failure = ""
-        self._chunks: queue.Queue[Chunk | None] = queue.Queue(QUEUE)
         self._began = time.monotonic()
 
     def run(self, control: BinaryIO) -> Outcome:
         """Collect until the program is gone; ``control`` then yields an Ending as JSON (or ends: `record` is gone)."""
-        compressor = threading.Thread(target=self._compress, name="compress")
-        compressor.start()
-        try:
-            self._collect()
-        except TracekitError as error:
-            self._fail(str(error))
-        finally:
-            self._chunks.put(None)
-            compressor.join()
+        workers = [threading.Thread(target=self._work, name=f"worker {number}") for number in range(self._workers)]
+        for worker in workers:
+            worker.start()
+        self._supervise(workers)
         ending = Ending(**json.loads(control.readline() or b"{}"))
         outcome = self._outcome()
         if not outcome.attached:
@@ -131,46 +129,58 @@ class Collector:
         outcome.file_bytes = self._writer.bytes_written
         return outcome
 
-    # -- encoding --------------------------------------------------------------------------------
+    # -- the workers -----------------------------------------------------------------------------
 
-    def _collect(self) -> None:
-        flushed = shown = time.monotonic()
-        parent = os.getppid()
-        while not self._failure:
-            drained, chunk = self._encoder.drain(self._pool, CHUNK_AGE / 2)
-            if drained == Drained.ALL:
-                break
-            if drained == Drained.IMAGE:
-                self._add_image(len(self._facts))
-            if chunk:
-                self._chunks.put(chunk)
-            now = time.monotonic()
-            if now - flushed >= CHUNK_AGE / 2:
-                flushed = now
-                self._put_all(CHUNK_AGE)
+    def _work(self) -> None:
+        """One worker, until the program is gone or the trace cannot go on."""
+        try:
+            room, pressure = Payload(), Pressure(self._pool)
+            while not self._failure:
+                worked, chunk = self._encoder.work(self._pool, CHUNK_AGE, LOOK, room)
+                if worked == Worked.ALL:
+                    break
+                if worked == Worked.IMAGE:
+                    self._add_images()
+                if chunk:
+                    self._chunks.put(chunk.stream, chunk.ordinal, compress(chunk, pressure.now()))
+        except TracekitError as error:
+            self._fail(str(error))
+        except BaseException as error:  # a bug: the program must not wait for a worker that is gone
+            self._fail(f"the collector failed: {error!r}")
+            if os.environ.get("TRACEKIT_DEBUG"):
+                raise
+
+    def _supervise(self, workers: Sequence[threading.Thread]) -> None:
+        """Wait for the workers; meanwhile show how it goes, and look whether `record` is there."""
+        shown, parent = time.monotonic(), os.getppid()
+        for worker in workers:
+            while worker.is_alive():
+                worker.join(LOOK)
                 self._watch_record(parent)
-            if self._progress and now - shown >= 1.0:
-                shown = now
-                self._show_progress()
-        self._put_all(0.0)
+                if self._progress and time.monotonic() - shown >= 1.0:
+                    shown = time.monotonic()
+                    self._show_progress()
 
-    def _put_all(self, age: float) -> None:
-        for chunk in self._encoder.unfinished(age):
-            self._chunks.put(chunk)
+    def _add_images(self) -> None:
+        with self._adding:
+            while len(self._facts) < self._pool.status().images:
+                self._add_image(len(self._facts))
 
     def _add_image(self, number: int) -> None:
+        """Write an image, then let the workers know its ids: it stands before the chunks that use them."""
         image = self._pool.image(number)
         units = [Unit.parse(unit) for unit in image.units]
         facts = path_facts(image, units)
-        first_path = self._encoder.add_image(image.low, facts.words, image.loaded, facts.run)
-        self._facts.append(facts)
         if number == 0:
             self._complete_meta(units)
         rows = image.functions[["unit", "function", "first"]]
+        first_path = self._encoder.ids
         payload = build_image(number, first_path, image.span, image.name, image.units, rows, image.globals)
         self._write(partial(self._writer.image, number, payload))
         if self._with_sources:
             self._note_sources(units)
+        self._facts.append(facts)
+        self._encoder.add_image(image.low, facts.words, image.loaded, facts.run)
 
     def _complete_meta(self, units: list[Unit]) -> None:
         if "session" in self._meta:
@@ -210,22 +220,20 @@ class Collector:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def _compress(self) -> None:
-        """The second thread: compress and write chunks until None comes; in a hurry while the program waits."""
-        waits = 0
-        while chunk := self._chunks.get():
-            before, waits = waits, self._pool.status().waits
-            self._write(partial(self._writer.chunk, *chunk, hurried=waits > before))
+    def _write_chunk(self, chunk: CompressedChunk) -> None:
+        if chunk.records:
+            self._write(partial(self._writer.compressed_frame, b"CHNK", *chunk))
 
     def _write(self, action: Callable[[], None]) -> None:
         """Write frames; the first failure cuts the trace to its last whole frame and ends the recording."""
-        if self._failure:
-            return
-        try:
-            action()
-        except OSError as error:
-            self._fail(error.strerror or str(error))
-            self._file.cut(self._writer.bytes_written)
+        with self._writing:
+            if self._failure:
+                return
+            try:
+                action()
+            except OSError as error:
+                self._fail(error.strerror or str(error))
+                self._file.cut(self._writer.bytes_written)
 
     def _fail(self, reason: str) -> None:
         self._failure = self._failure or reason
@@ -285,7 +293,7 @@ def totals(images: Sequence[PathFacts], counts: NDArray[np.uint64], iterations: 
 
 
 def collect(pool: Pool, descriptor: int, meta: Mapping[str, Any], control: int, result: int, with_sources: bool = False,
-            progress: bool = False) -> None:
+            progress: bool = False, workers: int = 1) -> None:
     """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
     status = 1
     try:
@@ -293,7 +301,7 @@ def collect(pool: Pool, descriptor: int, meta: Mapping[str, Any], control: int, 
             signal.signal(number, signal.SIG_IGN)
         pool.adopt()
         with open(control, "rb") as stream:
-            outcome = Collector(pool, descriptor, meta, with_sources, progress).run(stream)
+            outcome = Collector(pool, descriptor, meta, with_sources, progress, workers).run(stream)
         os.write(result, json.dumps(asdict(outcome)).encode())
         status = 0
     except BaseException as error:  # a bug: the program must not wait for a collector that is gone

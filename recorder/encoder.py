@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.native import Drained, library
+from tracekit.recorder.native import Worked, library
 from tracekit.recorder.pool import Pool
 
 UNUSED = 0xFFFF
@@ -20,19 +20,40 @@ CHUNK_LIMIT = 4 << 20
 
 
 class Chunk(NamedTuple):
-    """A finished chunk: ``payload`` is what a CHNK frame holds, decompressed (formats/SPEC.md)."""
+    """A finished chunk: ``payload`` is what a CHNK frame holds, decompressed (formats/SPEC.md).
+
+    ``ordinal`` counts the chunks of a stream, in its order; workers finish them in any. One without records is none for
+    the file.
+    """
 
     stream: int
+    ordinal: int
     records: int
     payload: memoryview
 
 
-class Encoder:
-    """Turns raw records (id or event code, words) into chunks, stream by stream. Used by one thread."""
+class Payload:
+    """Memory for one payload at a time, used again: fresh pages cost as much as what is written into them."""
 
-    def __init__(self, limit: int = CHUNK_LIMIT, buffer_words: int = 1 << 20) -> None:
-        """``limit``: records and words of a complete chunk; ``buffer_words``: the most that is encoded at once."""
-        self._handle = library().tk_encoder_new(limit, buffer_words)
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.uint8)
+
+    def of(self, size: int) -> NDArray[np.uint8]:
+        """An array of ``size`` bytes, u1, that stands where the one before stood."""
+        if len(self._memory) < size:
+            self._memory = np.empty(size + size // 4, np.uint8)
+        return self._memory[:size]
+
+
+class Encoder:
+    """Turns raw records (id or event code, words) into chunks, stream by stream."""
+
+    def __init__(self, limit: int = CHUNK_LIMIT, buffer_words: int = 1 << 20, workers: int = 1) -> None:
+        """``limit``: records and words of a complete chunk; ``buffer_words``: the most that is encoded at once.
+
+        ``workers``: how many threads may call :meth:`work` at a time.
+        """
+        self._handle = library().tk_encoder_new(limit, buffer_words, workers)
         self._buffer_words = buffer_words
         if not self._handle:
             raise MemoryError
@@ -65,46 +86,58 @@ class Encoder:
         if len(words) > self._buffer_words:
             raise ValueError(f"more than {self._buffer_words} words at once")
         words = np.ascontiguousarray(words, np.uint64)
-        handle = library().tk_encoder_stream(self._handle, stream, thread, kind)
+        handle = library().tk_encoder_chunk(self._handle, stream, thread, kind)
+        if not handle:
+            raise MemoryError
         return int(library().tk_encode(self._handle, handle, words.ctypes.data, len(words), epoch))
 
-    def drain(self, pool: Pool, timeout: float) -> tuple[Drained, Chunk | None]:
-        """Encode what the program hands over, for at most ``timeout`` seconds or until there is something to do."""
-        ready = ctypes.c_void_p()
-        drained = Drained(
-            library().tk_drain(self._handle, pool.address, int(timeout * 1e9), ctypes.byref(ready))
-        )
-        if drained == Drained.FAILED:
-            raise TracekitError("the recorder ran out of memory; the trace ends here")
-        return drained, self._take(ready.value) if drained == Drained.CHUNK and ready.value else None
+    def work(self, pool: Pool, age: float, timeout: float, room: Payload) -> tuple[Worked, Chunk | None]:
+        """Encode what the program hands over, for at most ``timeout`` seconds or until there is something to do.
 
-    def unfinished(self, age: float = 0.0) -> list[Chunk]:
-        """Take the chunks that were begun ``age`` seconds ago or earlier, as they are."""
+        A chunk that was begun ``age`` seconds ago and is not filled any further is taken as it is. A chunk's payload
+        stands in ``room``, the calling worker's own.
+        """
+        ready = ctypes.c_void_p()
+        worked = Worked(
+            library().tk_work(self._handle, pool.address, int(age * 1e9), int(timeout * 1e9), ctypes.byref(ready))
+        )
+        if worked == Worked.FAILED:
+            raise TracekitError("the recorder ran out of memory; the trace ends here")
+        return worked, self._take(ready.value, room) if worked == Worked.CHUNK and ready.value else None
+
+    def unfinished(self) -> list[Chunk]:
+        """Take all chunks with records as they are; no worker is at work."""
         chunks: list[Chunk] = []
-        number = 0
-        while handle := library().tk_chunk_older(self._handle, number, int(age * 1e9)):
-            number = int(library().tk_chunk_stream(handle)) + 1
-            chunks.append(self._take(handle))
-        return chunks
+        while handle := library().tk_encoder_rest(self._handle):
+            chunks.append(self._take(handle, Payload()))
+        return [chunk for chunk in chunks if chunk.records]
+
+    @property
+    def ids(self) -> int:
+        """How many record numbers there are; the next image's first path has this one."""
+        return int(library().tk_encoder_ids(self._handle))
 
     def counts(self) -> NDArray[np.uint64]:
         """How many records of each number were encoded, u8: event codes, then path numbers."""
-        counts = np.zeros(int(library().tk_encoder_ids(self._handle)), np.uint64)
-        library().tk_encoder_counts(self._handle, counts.ctypes.data)
+        counts = np.zeros(self.ids, np.uint64)
+        library().tk_encoder_counts(self._handle, counts.ctypes.data, len(counts))
         return counts
 
     def iterations(self) -> NDArray[np.uint64]:
         """How many iterations the encoded runs of each number have, u8: as :meth:`counts`; 0 for what is no run."""
-        iterations = np.zeros(int(library().tk_encoder_ids(self._handle)), np.uint64)
-        library().tk_encoder_iterations(self._handle, iterations.ctypes.data)
+        iterations = np.zeros(self.ids, np.uint64)
+        library().tk_encoder_iterations(self._handle, iterations.ctypes.data, len(iterations))
         return iterations
 
     def unknown(self) -> int:
         """Words dropped because no image explained their id."""
         return int(library().tk_encoder_unknown(self._handle))
 
-    def _take(self, handle: int) -> Chunk:
-        payload = np.empty(library().tk_chunk_bytes(handle), np.uint8)  # not zeroed: all of it is written
-        chunk = Chunk(int(library().tk_chunk_stream(handle)), int(library().tk_chunk_records(handle)), payload.data)
-        library().tk_chunk_take(handle, payload.ctypes.data)
-        return chunk
+    def _take(self, handle: int, room: Payload) -> Chunk:
+        facts = np.zeros(3, np.uint32)
+        library().tk_chunk_facts(handle, facts.ctypes.data)
+        payload = room.of(library().tk_chunk_bytes(handle))
+        library().tk_chunk_write(handle, payload.ctypes.data)
+        library().tk_chunk_recycle(self._handle, handle)
+        stream, ordinal, records = map(int, facts)
+        return Chunk(stream, ordinal, records, payload.data)

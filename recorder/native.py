@@ -1,6 +1,6 @@
 """libtracekit-encoder.so through ctypes: the prototypes of recorder/runtime/encoder*.c, and nothing else.
 
-Calls release the GIL, so that one thread encodes while another compresses.
+Calls release the GIL, so that workers run side by side.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tracekit.recorder import toolchain
 ENCODER_LIBRARY = "libtracekit-encoder.so"
 
 
-class Drained(IntEnum):
-    """Why ``tk_drain`` returned (enum tk_drained)."""
+class Worked(IntEnum):
+    """Why ``tk_work`` returned (enum tk_worked)."""
 
     NOTHING = 0
     CHUNK = 1
@@ -50,21 +50,21 @@ _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_pool_status": (None, (c_void_p, POINTER(PoolStatus))),
     "tk_pool_exit_status": (c_int, (c_void_p,)),
     "tk_pool_image_offset": (c_uint64, (c_void_p, c_uint32)),
-    "tk_encoder_new": (c_void_p, (c_uint32, c_uint32)),
+    "tk_encoder_new": (c_void_p, (c_uint32, c_uint32, c_uint32)),
     "tk_encoder_free": (None, (c_void_p,)),
     "tk_encoder_add": (c_uint32, (c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_uint32)),
     "tk_encoder_ids": (c_uint32, (c_void_p,)),
-    "tk_encoder_counts": (None, (c_void_p, c_void_p)),
-    "tk_encoder_iterations": (None, (c_void_p, c_void_p)),
+    "tk_encoder_counts": (None, (c_void_p, c_void_p, c_uint32)),
+    "tk_encoder_iterations": (None, (c_void_p, c_void_p, c_uint32)),
     "tk_encoder_unknown": (c_uint64, (c_void_p,)),
-    "tk_encoder_stream": (c_void_p, (c_void_p, c_uint32, c_uint32, c_uint32)),
+    "tk_encoder_chunk": (c_void_p, (c_void_p, c_uint32, c_uint32, c_uint32)),
+    "tk_encoder_rest": (c_void_p, (c_void_p,)),
     "tk_encode": (c_size_t, (c_void_p, c_void_p, c_void_p, c_size_t, c_uint32)),
-    "tk_drain": (c_int, (c_void_p, c_void_p, c_uint64, POINTER(c_void_p))),
-    "tk_chunk_older": (c_void_p, (c_void_p, c_uint32, c_uint64)),
-    "tk_chunk_stream": (c_uint32, (c_void_p,)),
-    "tk_chunk_records": (c_uint32, (c_void_p,)),
+    "tk_work": (c_int, (c_void_p, c_void_p, c_uint64, c_uint64, POINTER(c_void_p))),
+    "tk_chunk_facts": (None, (c_void_p, c_void_p)),
     "tk_chunk_bytes": (c_size_t, (c_void_p,)),
-    "tk_chunk_take": (None, (c_void_p, c_void_p)),
+    "tk_chunk_write": (None, (c_void_p, c_void_p)),
+    "tk_chunk_recycle": (None, (c_void_p, c_void_p)),
 }
 
 

@@ -46,6 +46,7 @@ class Request:
     with_sources: bool = False
     with_host: bool = False
     buffer_bytes: int = DEFAULT_BUFFER
+    workers: int = 0  # 0: as many as there are cores
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,9 @@ def fork_collector(pool: Pool, partial: int, request: Request, close: Sequence[i
         os.close(descriptor)
     progress = sys.stderr.isatty()
     _leave_standard_streams(progress)
-    collect(pool, partial, {**_meta(request), **(more or {})}, told, tell, request.with_sources, progress)
+    meta = {**_meta(request), **(more or {})}
+    workers = request.workers or len(os.sched_getaffinity(0))
+    collect(pool, partial, meta, told, tell, request.with_sources, progress, workers)
     raise AssertionError("the collector does not return")
 
 

@@ -29,8 +29,8 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
         headers=("state.h", "pool.h", "format.h", "preload.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(
-        ("encoder.c", "encoder_drain.c"),
-        (*_COMMON, "-O3", "-shared", "-fvisibility=hidden"),
+        ("encoder.c", "encoder_tables.c", "encoder_work.c", "encoder_pool.c"),
+        (*_COMMON, "-O3", "-shared", "-fvisibility=hidden", "-pthread"),
         headers=("state.h", "pool.h", "format.h", "encoder.h"),
     ),
 }

@@ -1,7 +1,9 @@
-/* libtracekit-encoder.so: from raw records to the columns of chunks (formats/SPEC.md, CHNK). Used by one thread. */
+/* libtracekit-encoder.so: from raw records to the columns of chunks (formats/SPEC.md, CHNK). Used by several workers,
+ * each of which fills a chunk of its own; chunks of one stream need nothing of each other. */
 #ifndef TRACEKIT_ENCODER_H
 #define TRACEKIT_ENCODER_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,58 +23,87 @@ struct tk_range {
     uint32_t loaded, unloaded;
 };
 
-/* What is known of a record number (event code or path number). */
+/* What is known of a record number (event code or path number). Rows of tables are given out when a number is first
+ * seen: most of a program's paths never run, and the tables of those that do are to stay in the caches. */
 struct tk_id {
-    uint32_t first_slot;
+    uint64_t place; /* row, first slot << 32; 0 before its first record */
     uint16_t arity;
-    uint16_t run;   /* 1: its word is a number of iterations, which are summed up */
-    uint64_t count; /* records encoded */
+    uint16_t run; /* 1: its word is a number of iterations, which are summed up */
 };
 
 struct tk_slot {
     uint64_t last, stride, offset;
 };
 
-/* The columns of the chunk that a stream fills; capacity for `capacity` records and words each. */
+/* The columns of a chunk; capacity for `capacity` records and words each. */
 struct tk_columns {
     uint32_t *literals;
     uint8_t *symbols, *codes, *residuals;
 };
 
-struct tk_encoded {
-    uint32_t number, thread, kind;
-    uint32_t stalled;  /* its next record is unknown until an image is registered */
-    uint64_t expected; /* sequence of its next buffer */
-    uint64_t resume;   /* words of that buffer that are done */
-    uint64_t began;    /* when its chunk was begun, nanoseconds */
+/* Row of an id: the three ids that followed it last, and how many records it has. */
+enum { TK_RECORDS = 3 };
+
+/* A piece of a stream: the records of its buffers first .. end - 1. */
+struct tk_chunk {
+    uint32_t stream, thread, kind;
+    uint32_t ordinal; /* of the chunk in its stream */
+    uint32_t busy;    /* a worker fills it */
+    uint32_t stalled; /* its next record is unknown until an image is registered */
+    uint64_t next, end; /* sequence of its next buffer, of the first one that is not its own */
+    uint64_t resume;  /* words of its next buffer that are done */
+    uint64_t began;   /* nanoseconds */
+    uint64_t unknown; /* words that no image explained */
     struct tk_columns base, at;
     uint32_t records, words;
-    uint32_t previous_id;
-    uint64_t previous_word;
+    uint32_t previous_row;
     uint32_t calm; /* most words can be predicted */
-    uint32_t (*successors)[4]; /* by id: three, and one that is not used */
+    uint64_t previous_word;
+    uint32_t (*successors)[4]; /* by row */
     struct tk_slot *slots;
-    size_t ids, slot_count; /* rows that the two have room for */
+    size_t rows, slot_count; /* that the two have room for */
+    struct tk_chunk *link;   /* in the list of its stream, or of those that can be used again */
+};
+
+struct tk_stream_chunks {
+    uint64_t frontier; /* sequence of the first buffer that no chunk owns */
+    uint32_t ordinals; /* chunks begun */
+    struct tk_chunk *open; /* in the order of the stream */
 };
 
 struct tk_encoder {
+    pthread_rwlock_t tables; /* read: while records are encoded; write: while an image is added */
     struct tk_range *ranges;
     uint32_t range_count;
     struct tk_id *ids;
-    uint64_t *iterations; /* by id, of runs */
-    uint32_t id_count, slot_count;
-    struct tk_encoded **streams; /* by number; NULL if not seen */
-    uint32_t stream_count;
-    uint32_t open;     /* streams with an unfinished chunk */
+    uint64_t *iterations; /* by id, of runs; added to atomically */
+    uint32_t id_count, slot_count; /* slot_count: of all ids */
+    uint32_t images;   /* of the pool that have been added */
     uint32_t capacity; /* records and words of a chunk, one buffer more than the limit */
     uint32_t limit;    /* of records and words, from which on a chunk is complete */
-    uint64_t unknown;  /* words that no image explained */
-    uint32_t images;   /* of the pool that have been added */
-    uint32_t failed;   /* out of memory */
+
+    pthread_mutex_t lock; /* over what follows, and over the chunks that are not busy */
+    pthread_cond_t work;  /* there may be something to do, for a worker that waits */
+    uint32_t workers;
+    uint32_t active, watching, waiting; /* workers that encode, that sleep until the program fills a buffer, others */
+    uint32_t finished;
+    uint32_t cursor;   /* buffer of the pool where to look first */
+    uint32_t unwoken;  /* buffers freed since the program was woken */
+    struct tk_stream_chunks *streams; /* by number */
+    uint32_t stream_count;
+    struct tk_chunk *idle;  /* chunks to be used again */
+    uint64_t unknown;       /* words that no image explained */
+    uint64_t *counts;       /* by id: records of finished chunks */
+    uint32_t *row_ids;      /* by row */
+    uint32_t rows, slots;   /* given out */
+    uint32_t failed;        /* out of memory */
 };
 
-struct tk_encoded *tk_encoder_stream(struct tk_encoder *encoder, uint32_t number, uint32_t thread, uint32_t kind);
-size_t tk_encode(struct tk_encoder *encoder, struct tk_encoded *stream, const uint64_t *words, size_t count,
+size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
                  uint32_t epoch);
+struct tk_chunk *tk_chunk_begin(struct tk_encoder *encoder, uint32_t stream, uint32_t thread, uint32_t kind);
+struct tk_stream_chunks *tk_stream_chunks(struct tk_encoder *encoder, uint32_t stream);
+int tk_chunk_room(const struct tk_encoder *encoder, struct tk_chunk *chunk);
+void tk_chunk_detach(struct tk_encoder *encoder, struct tk_chunk *chunk);
 
 #endif

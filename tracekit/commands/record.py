@@ -44,9 +44,10 @@ def parse_size(text: str) -> int:
 @click.option("--follow-fork", is_flag=True,
               help="A trace for each process that comes of APP: FILE.zst, FILE.PID.zst, and so on.")
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
+@click.option("--workers", metavar="N", type=click.IntRange(1, 64), help="Threads that encode; default: one per core.")
 @click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(output: str, force: bool, with_sources: bool, with_host: bool, late: bool,
-            follow_fork: bool, buffer_size: str, app: tuple[str, ...]) -> int:
+            follow_fork: bool, buffer_size: str, workers: int | None, app: tuple[str, ...]) -> int:
     """Run an instrumented program and write its trace.
 
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
@@ -58,7 +59,7 @@ def command(output: str, force: bool, with_sources: bool, with_host: bool, late:
         size = _buffer_bytes(buffer_size)
         if not late:
             _require_instrumentation(session.find_program(app[0]))
-        request = session.Request(app, __version__, output, force, with_sources, with_host, size)
+        request = session.Request(app, __version__, output, force, with_sources, with_host, size, workers or 0)
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
         print(f"tracekit: {error}", file=sys.stderr)
