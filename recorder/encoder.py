@@ -48,12 +48,14 @@ class Payload:
 class Encoder:
     """Turns raw records (id or event code, words) into chunks, stream by stream."""
 
-    def __init__(self, limit: int = CHUNK_LIMIT, buffer_words: int = 1 << 20, workers: int = 1) -> None:
+    def __init__(self, limit: int = CHUNK_LIMIT, buffer_words: int = 1 << 20, workers: int = 1,
+                 vector: bool = True) -> None:
         """``limit``: records and words of a complete chunk; ``buffer_words``: the most that is encoded at once.
 
-        ``workers``: how many threads may call :meth:`work` at a time.
+        ``workers``: how many threads may call :meth:`work` at a time. ``vector``: use the processor's vectors if it has
+        AVX-512; the chunks are the same.
         """
-        self._handle = library().tk_encoder_new(limit, buffer_words, workers)
+        self._handle = library().tk_encoder_new(limit, buffer_words, workers, vector)
         self._buffer_words = buffer_words
         if not self._handle:
             raise MemoryError
@@ -111,6 +113,11 @@ class Encoder:
         while handle := library().tk_encoder_rest(self._handle):
             chunks.append(self._take(handle, Payload()))
         return [chunk for chunk in chunks if chunk.records]
+
+    @property
+    def lanes(self) -> int:
+        """How many words are encoded at once: 1 without vectors."""
+        return int(library().tk_encoder_lanes(self._handle))
 
     @property
     def ids(self) -> int:

@@ -29,9 +29,9 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
         headers=("state.h", "pool.h", "format.h", "preload.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(
-        ("encoder.c", "encoder_tables.c", "encoder_work.c", "encoder_pool.c"),
+        ("encoder.c", "encoder_vector.c", "encoder_tables.c", "encoder_work.c", "encoder_pool.c"),
         (*_COMMON, "-O3", "-shared", "-fvisibility=hidden", "-pthread"),
-        headers=("state.h", "pool.h", "format.h", "encoder.h"),
+        headers=("state.h", "pool.h", "format.h", "encoder.h", "encoder_record.h"),
     ),
 }
 """Name of the built file -> how to build it (with clang: the stub needs ``preserve_most``)."""

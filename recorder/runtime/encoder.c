@@ -1,11 +1,11 @@
 /* The chunk encoder: raw records in, columns out. formats/stream.py is its reference, to the byte. */
-#include "encoder.h"
+#include "encoder_record.h"
 
 #include <string.h>
 
 /* The image that owns `id` in `epoch`: the one loaded then; else the next one to be loaded (records made before its
  * constructor ran); else the last one unloaded (records made after its destructor). */
-static const struct tk_range *find_range(const struct tk_encoder *encoder, uint64_t id, uint32_t epoch)
+const struct tk_range *tk_find_range(const struct tk_encoder *encoder, uint64_t id, uint32_t epoch)
 {
     const struct tk_range *later = NULL, *earlier = NULL;
     for (uint32_t index = 0; index < encoder->range_count; index++) {
@@ -20,22 +20,6 @@ static const struct tk_range *find_range(const struct tk_encoder *encoder, uint6
             return range;
     }
     return later ? later : earlier;
-}
-
-/* The rank of `id` among the three ids that followed the last one, 3 and a literal if it is none of them; it moves to the
- * front. If it is not the first, nobody can foresee which it is: there nothing branches. */
-static inline __attribute__((always_inline)) uint32_t put_id(uint32_t **literals, uint32_t *next, uint32_t id)
-{
-    const uint32_t a = next[0], b = next[1], c = next[2];
-    if (TK_LIKELY(a == id))
-        return 0;
-    const uint32_t rank = b == id ? 1 : c == id ? 2 : 3;
-    next[0] = id;
-    next[1] = a;
-    next[2] = rank > 1 ? b : c;
-    **literals = id;
-    *literals += rank == 3;
-    return rank;
 }
 
 /* code: of the narrowest residual that holds a difference, by the highest bit that is not its sign, plus 1.
@@ -61,7 +45,7 @@ struct tk_writing {
 
 /* The code of a word. `calm`: most words go on with their stride, so it pays to look first; else nothing branches, and a
  * residual is written in any case and passed only if the code has one. */
-static inline __attribute__((always_inline)) uint32_t put_word(struct tk_writing *to, struct tk_slot *slot,
+TK_INLINE uint32_t put_word(struct tk_writing *to, struct tk_slot *slot,
                                                                uint64_t word, int calm)
 {
     const struct tk_slot old = *slot;
@@ -79,16 +63,8 @@ static inline __attribute__((always_inline)) uint32_t put_word(struct tk_writing
     return code;
 }
 
-/* The next word; the compiler is not to add up several steps. */
-static inline __attribute__((always_inline)) const uint64_t *after(const uint64_t *word)
-{
-    word++;
-    __asm__("" : "+r"(word));
-    return word;
-}
-
 /* A row and slots for an id that has its first record; the place of an id never changes. */
-static __attribute__((noinline)) uint64_t give_place(struct tk_encoder *encoder, uint32_t id)
+uint64_t tk_give_place(struct tk_encoder *encoder, uint32_t id)
 {
     struct tk_id *known = &encoder->ids[id];
     pthread_mutex_lock(&encoder->lock);
@@ -96,14 +72,14 @@ static __attribute__((noinline)) uint64_t give_place(struct tk_encoder *encoder,
     if (!place) {
         place = encoder->rows | (uint64_t)encoder->slots << 32;
         encoder->row_ids[encoder->rows++] = id;
-        encoder->slots += known->arity;
+        encoder->slots += tk_slots_of(encoder, known->arity);
         __atomic_store_n(&known->place, place, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&encoder->lock);
     return place;
 }
 
-static inline __attribute__((always_inline)) size_t encode(struct tk_encoder *encoder, struct tk_chunk *chunk,
+TK_INLINE size_t encode(struct tk_encoder *encoder, struct tk_chunk *chunk,
                                                            const uint64_t *words, size_t count, uint32_t epoch,
                                                            int calm)
 {
@@ -111,57 +87,42 @@ static inline __attribute__((always_inline)) size_t encode(struct tk_encoder *en
     const struct tk_range *range = &nothing; /* the image of the last record */
     struct tk_columns at = chunk->at;
     struct tk_writing to = {chunk->previous_word, at.residuals};
-    const struct tk_id *const ids = encoder->ids;
     uint32_t(*const successors)[4] = chunk->successors;
     struct tk_slot *const slots = chunk->slots;
     const uint64_t *here = words, *const end = words + count;
     uint32_t *next = successors[chunk->previous_row]; /* the ids that followed the last one */
 
     while (here < end) {
-        uint64_t raw = *here, index = raw - range->low;
-        uint32_t id;
-        if (TK_LIKELY(index < range->span)) {
-            id = range->first + (uint32_t)index;
-        } else if (raw < TK_FIRST_PATH) {
-            id = (uint32_t)raw;
-        } else {
-            const struct tk_range *other = find_range(encoder, raw, epoch);
-            if (!other)
-                break;
-            range = other;
-            id = range->first + (uint32_t)(raw - range->low);
-        }
-        const struct tk_id *const known = &ids[id];
+        const uint32_t id = tk_number(encoder, &range, *here, epoch);
+        const struct tk_id *const known = &encoder->ids[id];
         const uint32_t arity = known->arity;
         if (TK_UNLIKELY(arity == TK_NEVER || end - here <= (ptrdiff_t)arity))
             break;
-        uint64_t place = __atomic_load_n(&known->place, __ATOMIC_RELAXED);
-        if (TK_UNLIKELY(!place))
-            place = give_place(encoder, id);
-        uint32_t codes = put_id(&at.literals, next, id) << 6;
+        const uint64_t place = tk_place(encoder, id);
+        uint32_t codes = tk_put_id(&at.literals, next, id) << 6;
         next = successors[(uint32_t)place];
         next[TK_RECORDS]++;
 
         /* `here` moves on with the branches, which are foreseen, and not by `arity`, which has to be waited for. */
         struct tk_slot *slot = slots + (place >> 32);
-        here = after(here);
+        here = tk_after(here);
         if (arity > 0) {
             codes |= put_word(&to, slot, *here, calm);
-            here = after(here);
+            here = tk_after(here);
         }
         if (arity > 1) {
             codes |= put_word(&to, slot + 1, *here, calm) << 3;
-            here = after(here);
+            here = tk_after(here);
         } else if (TK_UNLIKELY(known->run)) {
             __atomic_fetch_add(&encoder->iterations[id], to.previous, __ATOMIC_RELAXED);
         }
         *at.symbols++ = (uint8_t)codes;
         for (uint32_t k = 2; k < arity; k++) {
             codes = put_word(&to, slot + k, *here, calm);
-            here = after(here);
+            here = tk_after(here);
             if (++k < arity) {
                 codes |= put_word(&to, slot + k, *here, calm) << 3;
-                here = after(here);
+                here = tk_after(here);
             }
             *at.codes++ = (uint8_t)codes;
         }
@@ -188,8 +149,9 @@ TK_EXPORT size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, c
     } else {
         const uint8_t *residuals = chunk->at.residuals;
         const uint32_t before = chunk->words;
-        taken = chunk->calm ? encode(encoder, chunk, words, count, epoch, 1)
-                            : encode(encoder, chunk, words, count, epoch, 0);
+        taken = encoder->lanes > 1 ? tk_encode_vector(encoder, chunk, words, count, epoch)
+                : chunk->calm ? encode(encoder, chunk, words, count, epoch, 1)
+                              : encode(encoder, chunk, words, count, epoch, 0);
         size_t bytes = (size_t)(chunk->at.residuals - residuals);
         chunk->calm = bytes * 5 < (size_t)(chunk->words - before) * 4; /* from 0.8 bytes a word on */
     }

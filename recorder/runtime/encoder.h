@@ -81,6 +81,7 @@ struct tk_encoder {
     uint32_t images;   /* of the pool that have been added */
     uint32_t capacity; /* records and words of a chunk, one buffer more than the limit */
     uint32_t limit;    /* of records and words, from which on a chunk is complete */
+    uint32_t lanes;    /* words that are encoded at once; the slots of a record are a multiple of it */
 
     pthread_mutex_t lock; /* over what follows, and over the chunks that are not busy */
     pthread_cond_t work;  /* there may be something to do, for a worker that waits */
@@ -99,10 +100,17 @@ struct tk_encoder {
     uint32_t failed;        /* out of memory */
 };
 
+/* Slots of a record. */
+static inline uint32_t tk_slots_of(const struct tk_encoder *encoder, uint32_t arity)
+{
+    return arity == TK_NEVER ? 0 : (arity + encoder->lanes - 1) / encoder->lanes * encoder->lanes;
+}
+
 size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
                  uint32_t epoch);
 struct tk_chunk *tk_chunk_begin(struct tk_encoder *encoder, uint32_t stream, uint32_t thread, uint32_t kind);
 struct tk_stream_chunks *tk_stream_chunks(struct tk_encoder *encoder, uint32_t stream);
+uint32_t tk_vector_lanes(void);
 int tk_chunk_room(const struct tk_encoder *encoder, struct tk_chunk *chunk);
 void tk_chunk_detach(struct tk_encoder *encoder, struct tk_chunk *chunk);
 

@@ -33,7 +33,7 @@ static void clear(void *memory, size_t bytes)
 /* Bytes of the columns of `capacity` records and words. */
 static size_t column_bytes(size_t capacity)
 {
-    return capacity * 14 + TK_PADDING;
+    return capacity * 14 + TK_PADDING + 32; /* and what the vector encoder writes beyond its residuals */
 }
 
 static int grow_array(void **array, size_t elements, size_t size)
@@ -101,8 +101,9 @@ static void init_locks(struct tk_encoder *encoder)
     pthread_mutex_init(&encoder->lock, NULL);
 }
 
-/* `limit`: records and words from which on a chunk is complete; `buffer_words`: the most that one call may add. */
-TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_words, uint32_t workers)
+/* `limit`: records and words from which on a chunk is complete; `buffer_words`: the most that one call may add; `vector`:
+ * use the processor's vectors, if it has those that are needed. */
+TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_words, uint32_t workers, int vector)
 {
     struct tk_encoder *encoder = calloc(1, sizeof *encoder);
     if (!encoder)
@@ -111,6 +112,7 @@ TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_word
     encoder->limit = limit;
     encoder->capacity = (limit + buffer_words + 7) & ~7u;
     encoder->workers = workers;
+    encoder->lanes = vector ? tk_vector_lanes() : 1;
     encoder->rows = 1; /* row 0: before the first record of a chunk */
     if (!room_for_ids(encoder, TK_FIRST_PATH)) {
         tk_encoder_free(encoder);
@@ -119,7 +121,7 @@ TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_word
     for (uint32_t code = 0; code < TK_FIRST_PATH; code++) {
         uint32_t words = TK_EVENT_WORDS[code];
         encoder->ids[code] = (struct tk_id){0, words == TK_EVENT_NEVER ? TK_NEVER : words, 0};
-        encoder->slot_count += words == TK_EVENT_NEVER ? 0 : words;
+        encoder->slot_count += tk_slots_of(encoder, encoder->ids[code].arity);
     }
     return encoder;
 }
@@ -133,7 +135,7 @@ static uint32_t add_ids(struct tk_encoder *encoder, uint64_t low, uint32_t span,
         return 0;
     for (uint32_t k = 0; k < span; k++) {
         encoder->ids[first + k] = (struct tk_id){0, arities[k], arities[k] == 1 && runs[k]};
-        encoder->slot_count += arities[k] == TK_NEVER ? 0 : arities[k];
+        encoder->slot_count += tk_slots_of(encoder, arities[k]);
     }
     encoder->ranges[encoder->range_count++] = (struct tk_range){low, span, first, loaded, 0};
     encoder->images++;
@@ -183,6 +185,12 @@ TK_EXPORT void tk_encoder_iterations(struct tk_encoder *encoder, uint64_t *itera
     pthread_rwlock_rdlock(&encoder->tables);
     memcpy(iterations, encoder->iterations, ids * sizeof *iterations);
     pthread_rwlock_unlock(&encoder->tables);
+}
+
+/* Words that are encoded at once: 1 without vectors. */
+TK_EXPORT uint32_t tk_encoder_lanes(const struct tk_encoder *encoder)
+{
+    return encoder->lanes;
 }
 
 TK_EXPORT uint32_t tk_encoder_ids(const struct tk_encoder *encoder)
