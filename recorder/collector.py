@@ -1,8 +1,8 @@
 """The collector: the process that empties the pool, encodes, compresses, and writes the trace.
 
-It outlives the traced program, however that ends, and is told by ``record`` how it ended. Its workers (threads, nearly
-always in C without the GIL) each encode and compress a chunk at a time. If the trace cannot be written any further, the pool is turned to
-discard, the program goes on, and the trace is closed where it stands.
+It outlives the traced program, however that ends, and is told by ``record`` how it ended. Its workers are threads that
+each encode and compress a chunk at a time, nearly always in C without the GIL. If the trace cannot be written any
+further, the pool is turned to discard, the program goes on, and the trace is closed where it stands.
 """
 
 from __future__ import annotations

@@ -1,0 +1,203 @@
+"""Several workers on one stream: whatever the split into chunks and whoever is first, the records are the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.recorder.recording import ENVIRONMENT, build, record
+from tracekit.formats.chunk import Chunk
+from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
+from tracekit.formats.reader import TraceReader
+from tracekit.formats.stream import Decoder
+from tracekit.recorder.compression import CompressedChunk, InOrder
+from tracekit.recorder.encoder import Encoder, Payload
+from tracekit.recorder.native import Worked, library
+from tracekit.recorder.pool import SMALLEST_BUFFER, Pool
+from tracekit.replay.program import Program
+
+BUFFER = np.dtype([("state", "<u4"), ("stream", "<u4"), ("thread", "<u4"), ("kind", "<u4"), ("sequence", "<u8"),
+                   ("epoch", "<u4"), ("words", "<u4"), ("reserved", "<u8", 4)])  # struct tk_buffer
+MAX_BUFFERS, FULL, BUFFERS = 4096, 2, 64
+EVENTS = sorted(RECORDED)
+
+
+@cache
+def shared_pool() -> Pool:
+    """A pool whose program is gone: what stands in its buffers is all there will be."""
+    pool = Pool(SMALLEST_BUFFER, BUFFERS)
+    pool.say_exited()
+    return pool
+
+
+def arity() -> np.ndarray:
+    words = np.full(FIRST_PATH, NONE, np.uint32)
+    for code in EVENTS:
+        words[code] = len(BY_CODE[code].words)
+    return words
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[list[list[int]]]:
+    """For each stream its buffers: whole records of events, as raw words."""
+    draws = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    words, found = arity(), []
+    for count in draw(st.lists(st.integers(0, 24), min_size=1, max_size=2)):
+        buffers = []
+        for _ in range(count):
+            raw: list[int] = []
+            for code in draws.choice(EVENTS, draws.integers(1, 60)):
+                raw += [int(code), *(0x7000_0000 + 8 * draws.integers(0, 99, words[code])).tolist()]
+            buffers.append(raw)
+        found.append(buffers)
+    return found
+
+
+def fill(pool: Pool, contents: list[list[list[int]]], order: np.random.Generator) -> None:
+    """Put the buffers into the pool, in any places."""
+    first = int(library().tk_pool_image_offset(pool.address, 0)) - MAX_BUFFERS * BUFFER.itemsize
+    table = np.frombuffer(pool._memory, BUFFER, BUFFERS, first)
+    data = np.frombuffer(pool._memory, np.uint64, BUFFERS * pool.buffer_words,
+                         len(pool._memory) - MAX_BUFFERS * pool.buffer_words * 8).reshape(BUFFERS, -1)
+    free = iter(order.permutation(BUFFERS))
+    for stream, buffers in enumerate(contents):
+        for sequence, raw in enumerate(buffers):
+            place = next(free)
+            data[place, : len(raw)] = raw
+            table[place] = (FULL, stream, stream, 0, sequence, 0, len(raw), 0)
+
+
+def encoded(pool: Pool, workers: int, limit: int) -> dict[int, list[tuple[int, bytes]]]:
+    """By stream, the chunks that `workers` threads make of the pool: ordinal, payload."""
+    encoder, chunks = Encoder(limit, pool.buffer_words, workers), defaultdict(list)
+
+    def work() -> None:
+        room = Payload()
+        while (found := encoder.work(pool, 10.0, 0.1, room))[0] != Worked.ALL:
+            if chunk := found[1]:
+                chunks[chunk.stream].append((chunk.ordinal, bytes(chunk.payload)))
+
+    threads = [threading.Thread(target=work) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counted = encoder.counts()
+    encoder.close()
+    assert counted.sum() == sum(Chunk.parse(payload).records for each in chunks.values() for _, payload in each)
+    return chunks
+
+
+def decoded(payloads: list[bytes]) -> list[int]:
+    """The raw words of chunks, in order."""
+    decoder, words, found = Decoder(arity()), arity(), []
+    for payload in payloads:
+        decoder.start(Chunk.parse(payload))
+        while (batch := decoder.batch()) is not None:
+            values = iter(batch[1].tolist())
+            for code in batch[0].tolist():
+                found += [code, *(next(values) for _ in range(words[code]))]
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(streams(), st.sampled_from([1, 2, 4]), st.integers(1, 6), st.integers(0, 1 << 32))
+def test_any_split_and_any_order_of_workers_give_the_same_records(contents: list[list[list[int]]], workers: int,
+                                                                  buffers_each: int, seed: int) -> None:
+    pool = shared_pool()
+    fill(pool, contents, np.random.default_rng(seed))
+    chunks = encoded(pool, workers, buffers_each * pool.buffer_words)
+    for stream, buffers in enumerate(contents):
+        ordinals = sorted(chunks[stream])
+        assert [ordinal for ordinal, _ in ordinals] == list(range(len(ordinals)))
+        each = min(buffers_each, BUFFERS // (2 * workers))
+        assert len(ordinals) == -(-len(buffers) // each)
+        assert decoded([payload for _, payload in ordinals]) == [word for raw in buffers for word in raw]
+
+
+@given(st.permutations([(stream, ordinal) for stream in range(3) for ordinal in range(5)]))
+def test_chunks_are_written_in_the_order_of_their_streams(arrivals: list[tuple[int, int]]) -> None:
+    written: list[tuple[int, int]] = []
+    chunks = InOrder(lambda chunk: written.append((chunk.stream, chunk.records)))
+    for stream, ordinal in arrivals:
+        chunks.put(stream, ordinal, CompressedChunk(b"", 0, stream, ordinal, 0))
+    for stream in range(3):
+        assert [ordinal for name, ordinal in written if name == stream] == list(range(5))
+
+
+WALK = """
+    #include <stdio.h>
+    static int table[1 << 12];
+    __attribute__((noinline)) int step(int at) { return table[at] += at & 7 ? at : table[at >> 3]; }
+    int main(void) {
+        unsigned at = 1;
+        for (int i = 0; i < 700000; i++) step((at = at * 1103515245 + 12345) >> 20);
+        puts("done");
+        return 7;
+    }"""
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("walk"), WALK, "-no-pie", "-fno-pie")
+
+
+def paths(trace: Path) -> tuple[list[int], list[int], int]:
+    """Path numbers and words of stream 0 (those of events left out: processes and times), and how many chunks it has."""
+    with TraceReader(trace) as reader:
+        words_of = Program.from_images(reader.images()).arity
+        decoder, ids, words = Decoder(words_of), [], []
+        frames = reader.chunk_frames(0)
+        for frame in frames:
+            decoder.start(reader.chunk(frame))
+            while (batch := decoder.batch()) is not None:
+                owner = np.repeat(batch[0], words_of[batch[0]])
+                ids.append(batch[0][batch[0] >= FIRST_PATH].copy())
+                words.append(batch[1][owner >= FIRST_PATH].copy())
+        return np.concatenate(ids).tolist(), np.concatenate(words).tolist(), len(frames)
+
+
+def test_the_number_of_workers_changes_no_record(tmp_path: Path, walk: Path) -> None:
+    found = []
+    for workers in (1, 2, 4):
+        run = record(tmp_path, walk, options=("-f", "-o", "trace.zst", "--buffer-size", "16K", "--workers", str(workers)))
+        assert (run.returncode, run.stdout) == (7, "done\n"), run.stderr
+        found.append(paths(tmp_path / "trace.zst"))
+    assert len(found[0][0]) > 700_000 and found[0][2] > 2 and found[2][2] > 2 * found[0][2]
+    assert found[0][:2] == found[1][:2] == found[2][:2]
+
+
+FAILING = """
+import sys, threading
+from tracekit.recorder import collector
+whole, calls, lock = collector.compress, [], threading.Lock()
+def compress(chunk, hurried):
+    with lock:
+        calls.append(chunk)
+        if len(calls) == 6:
+            raise RuntimeError("a worker dies")
+    return whole(chunk, hurried)
+collector.compress = compress
+from tracekit.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_a_worker_that_dies_cuts_the_trace_and_leaves_the_program_alone(tmp_path: Path, walk: Path) -> None:
+    record(tmp_path, walk, options=("-o", "whole.zst", "--buffer-size", "16K"))
+    run = subprocess.run([sys.executable, "-c", FAILING, "record", "-o", "cut.zst", "--buffer-size", "16K", str(walk)],
+                         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (7, "done\n") and "a worker dies" in run.stderr, run.stderr
+    with TraceReader(tmp_path / "cut.zst") as reader:
+        assert reader.complete and reader.done is not None and "a worker dies" in reader.done["cut"]
+    (ids, words, count), (all_ids, all_words, total) = paths(tmp_path / "cut.zst"), paths(tmp_path / "whole.zst")
+    assert 0 < count < total and ids == all_ids[: len(ids)] and words == all_words[: len(words)]
