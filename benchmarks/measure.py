@@ -90,10 +90,11 @@ def unrecorded(program: Program, size: int) -> Run:
     return run([str(build(program, instrumented=True)), *arguments], stdin)
 
 
-def recorded(program: Program, size: int) -> Run:
-    """One run under `tracekit record`, collector and compression included; leaves the trace."""
+def recorded(program: Program, size: int, workers: int = 0) -> Run:
+    """One run under `tracekit record`, collector and compression included; leaves the trace. Workers 0: its default."""
     arguments, stdin = program.arguments(size)
-    command = [*TRACEKIT, "record", "-f", "-o", str(trace_path(program, size)), "--"]
+    chosen = ["--workers", str(workers)] if workers else []
+    command = [*TRACEKIT, "record", *chosen, "-f", "-o", str(trace_path(program, size)), "--"]
     return run([*command, str(build(program, instrumented=True)), *arguments], stdin)
 
 

@@ -6,6 +6,7 @@
     python benchmarks/run.py memory                     # analyze's memory on a trace and on one ten times longer
     python benchmarks/run.py start                      # tracekit --help, warm start of analyze
     python benchmarks/run.py record --recorder blocks   # the same with one record for each basic block
+    python benchmarks/run.py record --workers 1,2       # recorded with one worker, and with two
     python benchmarks/run.py record --group kernels --only gemm,lu --repeat 3 --size 100
 
 Medians of --repeat interleaved runs. Groups are never averaged together.
@@ -36,8 +37,10 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--size", type=int, help="input size; default: full for record, small for the others")
     parser.add_argument("--recorder", choices=["paths", "blocks"], default="paths")
+    parser.add_argument("--workers", default="0", help="numbers of workers, separated by commas; 0: record's default")
     options = parser.parse_args()
     measure.RECORDER[0] = options.recorder
+    WORKERS[:] = map(int, options.workers.split(","))
     if options.what == "start":
         start(options.repeat)
         return 0
@@ -52,15 +55,18 @@ def main() -> int:
         GEOMEANS.clear()
         for number, program in enumerate(chosen):
             if number == 0:
-                print(HEADERS[options.what], flush=True)
+                print(header(options.what), flush=True)
             size = options.size or (program.full if options.what == "record" else program.small)
             good &= action(program, size, options.repeat)
         print_geomeans()
     return 0 if good else 1
 
 
+WORKERS = [0]
+"""With how many workers `record` records, one column for each; 0: its default."""
+
 HEADERS = {
-    "record": ("program         native s  alone  recorded   accesses M  bits/access  paths/block  values/access   "
+    "record": ("program         native s  alone  WORKERS   accesses M  bits/access  paths/block  values/access   "
                "file MB  waited s  check  same"),
     "analyze": "program         accesses M  decode M/s  events M/s   camp M/s   lamp M/s  analyze s  peak MB",
     "memory": "program         accesses M   peak MB   accesses M   peak MB   (ten times longer)",
@@ -68,28 +74,42 @@ HEADERS = {
 GEOMEANS: dict[str, list[float]] = {}
 
 
+def header(what: str) -> str:
+    """The line above a group."""
+    columns = [f"recorded by {count}" if count else "recorded" for count in WORKERS]
+    return HEADERS[what].replace("WORKERS", " ".join(columns))
+
+
 def record(program: Program, size: int, repeat: int) -> bool:
-    """Native, instrumented but not recorded, and recorded runs in turns; the latter two as ratios to the first."""
-    natives, alone, recordings = [], [], []
+    """Native, instrumented but not recorded, and recorded runs in turns; the others as ratios to the first.
+
+    What the trace holds, and how long the program waited, are those of the last run, with the last number of workers.
+    """
+    natives, alone = [], []
+    recordings: dict[int, list[measure.Run]] = {count: [] for count in WORKERS}
     for _ in range(repeat):
         natives.append(measure.native(program, size))
         alone.append(measure.unrecorded(program, size))
-        recordings.append(measure.recorded(program, size))
+        for count in WORKERS:
+            recordings[count].append(measure.recorded(program, size, count))
     found = measure.info(measure.trace_path(program, size))
     small = measure.trace_path(program, program.small)
     if program.small != size:
         measure.recorded(program, program.small)
     checked = measure.passes_check(small)
-    runs = (*natives, *alone, *recordings)
+    runs = (*natives, *alone, *(run for each in recordings.values() for run in each))
     same = all((run.stdout, run.status) == (natives[0].stdout, natives[0].status) for run in runs)
-    native, instrumented, whole = (median(run.seconds for run in each) for each in (natives, alone, recordings))
+    native, instrumented = (median(run.seconds for run in each) for each in (natives, alone))
+    ratios = {count: median(run.seconds for run in recordings[count]) / native for count in WORKERS}
     figures = {
-        "alone": instrumented / native, "recorded": whole / native, "bits_per_access": found["bits_per_access"],
+        "alone": instrumented / native, "bits_per_access": found["bits_per_access"],
+        **{f"recorded by {count}" if count else "recorded": ratio for count, ratio in ratios.items()},
         "paths_per_block": found["path_records"] / found["blocks"],
         "values_per_access": found["values_recorded"] / found["accesses"],
     }
     remember(**figures)
-    print(f"{program.name:14} {native:9.2f} {figures['alone']:6.2f} {figures['recorded']:9.2f} "
+    print(f"{program.name:14} {native:9.2f} {figures['alone']:6.2f} "
+          f"{' '.join(f'{ratio:{13 if count else 8}.2f}' for count, ratio in ratios.items())} "
           f"{found['accesses'] / 1e6:12.1f} {found['bits_per_access']:12.3f} {figures['paths_per_block']:12.4f} "
           f"{figures['values_per_access']:14.5f} {found['file_bytes'] / 1e6:9.2f} "
           f"{found['metadata'].get('seconds_waited', 0):9.2f} {'ok' if checked else 'BAD':>6} "

@@ -152,7 +152,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def paths(trace: Path) -> tuple[list[int], list[int], int]:
-    """Path numbers and words of stream 0 (those of events left out: processes and times), and how many chunks it has."""
+    """Path numbers and words of stream 0 (events, which hold process ids, left out), and how many chunks it has."""
     with TraceReader(trace) as reader:
         words_of = Program.from_images(reader.images()).arity
         decoder, ids, words = Decoder(words_of), [], []
@@ -169,7 +169,8 @@ def paths(trace: Path) -> tuple[list[int], list[int], int]:
 def test_the_number_of_workers_changes_no_record(tmp_path: Path, walk: Path) -> None:
     found = []
     for workers in (1, 2, 4):
-        run = record(tmp_path, walk, options=("-f", "-o", "trace.zst", "--buffer-size", "16K", "--workers", str(workers)))
+        options = ("-f", "-o", "trace.zst", "--buffer-size", "16K", "--workers", str(workers))
+        run = record(tmp_path, walk, options=options)
         assert (run.returncode, run.stdout) == (7, "done\n"), run.stderr
         found.append(paths(tmp_path / "trace.zst"))
     assert len(found[0][0]) > 700_000 and found[0][2] > 2 and found[2][2] > 2 * found[0][2]
