@@ -44,7 +44,7 @@ class OpFlag(IntFlag):
     VOLATILE = 1
     ATOMIC = 2
     DYNAMIC_SIZE = 4  # the size in bytes is a recorded word, after the address; 0: no access (a lane masked out)
-    VALUE = 8  # the bits loaded or stored are recorded, ceil(size / 8) words, after address and size
+    VALUE = 8  # the bits loaded or stored are recorded, ceil(size / 8) words, after address and size; of ATOMIC both
     LIBRARY = 16  # a library function that the pass knows (strlen, ...), not an instruction
     WITNESS = 32  # the address is recorded in place too, as the operation's last word; a reader compares the two
 

@@ -17,6 +17,8 @@ from tracekit.recorder.commandline import CommandLine
 
 AT = ("source", "machine")
 RECORD = ("paths", "blocks", "both")
+VALUES = ("all", "loads", "stores")
+_CHOICES = {"--at": AT, "--record": RECORD, "--values": VALUES}
 
 # The pass runs where loops and calls are still those of the source (design: "Where the pass runs").
 # What the optimiser does to them before that point is switched off: unrolling and peeling, loops
@@ -25,8 +27,8 @@ _SOURCE_OPTIONS = ("-fno-unroll-loops",)
 _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0")
 
 _HELP = """\
-Usage: tracekit cc  [--at=source|machine] [--record=paths|blocks|both] <clang's options and files>
-       tracekit c++ [--at=source|machine] [--record=paths|blocks|both] <clang's options and files>
+Usage: tracekit cc  [options below] <clang's options and files>
+       tracekit c++ [options below] <clang's options and files>
 
 Compiles and links with clang, instrumented for `tracekit record`. Takes the compiler's
 place in a build:  CC="tracekit cc" CXX="tracekit c++" make
@@ -37,6 +39,10 @@ place in a build:  CC="tracekit cc" CXX="tracekit c++" make
   --record=paths   one record for each path, addresses where they cannot be derived (default)
   --record=blocks  one record for each basic block, every address in place
   --record=both    as paths, and beside it what blocks would record: `tracekit check` compares
+  --values         record the values that loads and stores move, too
+  --values=loads   only those of loads
+  --values=stores  only those of stores
+  --pointers       record where pointers come from: memory, calls, numbers
 
 Everything else goes to {clang}; see `{clang} --help`.
 TRACEKIT_CLANG names another clang to use.
@@ -76,7 +82,7 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     Builds the pass and the runtime if they are needed and not there. Raises TracekitError if that
     fails, or for a wrong value of an option of ours.
     """
-    at, record, words = _own_options(words)
+    settings, words = _own_options(words)
     wanted = commandline.read(words)
     clang = toolchain.find_clang()
     arguments = [clang.path] if name == "cc" else [clang.path, "--driver-mode=g++"]
@@ -87,27 +93,31 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     arguments += before
     if wanted.compiles:
         # Some of them are for one stage of a command that may have no such stage (-c x.s y.c).
-        arguments += ["--start-no-unused-arguments", *_compile_options(wanted, at, clang), "--end-no-unused-arguments"]
-    return clang.path, arguments + after, f"at={at},record={record}"
+        arguments += ["--start-no-unused-arguments", *_compile_options(wanted, settings["at"], clang), "--end-no-unused-arguments"]
+    return clang.path, arguments + after, ",".join(f"{key}={value}" for key, value in settings.items())
 
 
-def _own_options(words: Sequence[str]) -> tuple[str, str, list[str]]:
-    """(--at, --record, all other words)."""
-    values = {"--at": AT[0], "--record": RECORD[0]}
+def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """What the pass is told (the last of several options of one name counts), and all other words."""
+    settings = {"at": AT[0], "record": RECORD[0]}
     rest: list[str] = []
     for position, word in enumerate(words):
         option, _, value = word.partition("=")
         if word == "--":
             rest += words[position:]
             break
-        if option not in values:
+        if word == "--values":
+            settings["values"] = VALUES[0]
+        elif word == "--pointers":
+            settings["pointers"] = "1"
+        elif option in _CHOICES:
+            known = _CHOICES[option]
+            if value not in known:
+                raise TracekitError(f"{option} takes one of: {', '.join(f'{option}={choice}' for choice in known)}")
+            settings[option.removeprefix("--")] = value
+        else:
             rest.append(word)
-            continue
-        known = AT if option == "--at" else RECORD
-        if value not in known:
-            raise TracekitError(f"{option} takes one of: {', '.join(f'{option}={choice}' for choice in known)}")
-        values[option] = value
-    return values["--at"], values["--record"], rest
+    return settings, rest
 
 
 def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:

@@ -61,8 +61,9 @@ public:
 
 private:
   static bool isDerivable(const Operation &Op) {
-    return Op.BaseKind == TK_BASE_RECORDED && !Op.Mask &&
-           (Op.Kind <= TK_OP_SET || Op.Kind == TK_OP_STACK_ALLOC || Op.Kind == TK_OP_STACK_FREE);
+    return Op.BaseKind == TK_BASE_RECORDED && Op.Layout == LaneLayout::Whole &&
+           (Op.Kind <= TK_OP_SET || Op.Kind == TK_OP_STACK_ALLOC || Op.Kind == TK_OP_STACK_FREE ||
+            Op.Kind == TK_OP_POINTER);
   }
 
   Reference refer(const Operation &Op, const BasicBlock *BB);

@@ -40,7 +40,7 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
 static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
   tk_row_ops R = {};
   bool Dynamic = Op.Flags & TK_OPFLAG_DYNAMIC_SIZE;
-  R.size = Dynamic ? 0 : Op.Size;
+  R.size = Dynamic && !Op.ValueWords ? 0 : Op.Size; // of a value, the most that it can be
   R.location = Op.Origin ? Sources.location(Op.Origin->getDebugLoc()) : TK_NONE;
   R.offset = Op.Offset;
   R.base = Op.BaseRow;
@@ -110,7 +110,7 @@ FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U,
         U.Ops.back().base = Calls.add(*cast<CallBase>(Op.Origin), TLI, OpIndex, Block);
         CallOps[Op.Origin] = OpIndex;
       }
-      if (Op.Origin && Op.Kind != TK_OP_LANDING)
+      if (Op.Origin && Op.Kind != TK_OP_LANDING && Op.Kind != TK_OP_POINTER)
         Rows.OpsOf.try_emplace(Op.Origin, OpIndex, 0).first->second.second += 1;
     }
     Row CallOp = Seg.EndsWithCall ? Row(U.Ops.size() - 1) : TK_NONE;

@@ -28,8 +28,8 @@ static bool isFlatMemory(const Value *Address) {
   return Address->getType()->getScalarType()->getPointerAddressSpace() == 0 && !Address->isSwiftError();
 }
 
-Classifier::Classifier(Function &F, const TargetLibraryInfo &TLI, const DominatorTree &DT)
-    : F(F), DL(F.getParent()->getDataLayout()), TLI(TLI), DT(DT) {
+Classifier::Classifier(Function &F, const TargetLibraryInfo &TLI, const DominatorTree &DT, Extras Asked)
+    : F(F), DL(F.getParent()->getDataLayout()), TLI(TLI), DT(DT), Asked(Asked) {
   for (BasicBlock &BB : F)
     for (Instruction &I : BB)
       if (auto *A = dyn_cast<AllocaInst>(&I); A && !A->isStaticAlloca())
@@ -47,6 +47,8 @@ void Classifier::access(uint8_t Kind, Instruction &I, Value *Address, Type *T, u
   Op.Scalable = Size.isScalable();
   Op.recordInPlace(Address);
   Op.Origin = Op.At = &I;
+  if (!isa<CallBase>(I))
+    recordValue(Op, T);
   Out.push_back(Op);
 }
 
@@ -87,6 +89,8 @@ void Classifier::lanes(IntrinsicInst &I, uint8_t Kind, LaneLayout Layout, Value 
     Op.recordInPlace(Address);
     Op.Mask = Mask;
     Op.Origin = Op.At = &I;
+    if (DL.getTypeStoreSize(Vector).getFixedValue() <= MaxValueBytes)
+      recordValue(Op, Vector->getElementType());
     Out.push_back(Op);
   }
 }
@@ -275,6 +279,8 @@ void Classifier::classify(Instruction &I, Operations &Out) const {
     if (mayReenter(I) || touchesUnseenMemory(*Call))
       call(*Call, Out);
   }
+  if (!mayReenter(I))
+    pointers(I, &I, Out);
 }
 
 bool returnsTwice(const Instruction &I) {

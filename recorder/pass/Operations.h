@@ -27,7 +27,16 @@ struct Term {
   Row StrideRegister;
 };
 
-/// One operation. It records its base if `BaseKind` is TK_BASE_RECORDED, then its size if that is dynamic.
+/// The value of what is wider is not recorded.
+constexpr uint64_t MaxValueBytes = 64;
+
+/// What the user asked for besides addresses.
+struct Extras {
+  bool Loads = false, Stores = false; // the values that they move
+  bool Pointers = false;              // where pointers come from
+};
+
+/// One operation. It records its base if `BaseKind` is TK_BASE_RECORDED, then its size if that is dynamic, then its value.
 ///
 /// Its address is base + Offset + the sum of Terms (formats/SPEC.md, "Operations").
 ///
@@ -42,6 +51,7 @@ struct Operation {
   bool Scalable = false;                // `Size` is to be multiplied by vscale
   bool After = false;                   // record after `At`, not before it
   uint64_t Size = 0;                    // bytes
+  unsigned ValueWords = 0;              // of the value that it moves; 0: it is not recorded
   llvm::Value *Address = nullptr;       // null: the operation has none
   llvm::Value *Base = nullptr;          // the word of TK_BASE_RECORDED
   uint8_t BaseKind = TK_BASE_NO_ADDRESS;
@@ -50,7 +60,7 @@ struct Operation {
   int64_t Offset = 0;
   llvm::SmallVector<Term, 1> Terms;
   llvm::Value *Bytes = nullptr;         // the dynamic size; null: `Size`
-  llvm::Value *Mask = nullptr;          // of a lane
+  llvm::Value *Mask = nullptr;          // of a lane of a masked access
   llvm::Instruction *Origin = nullptr;  // the instruction it describes; null at a function's start
   llvm::Instruction *At = nullptr;      // where to record; null: where the block begins
 
@@ -59,7 +69,8 @@ struct Operation {
     BaseKind = TK_BASE_RECORDED;
   }
   unsigned words() const {
-    return (BaseKind == TK_BASE_RECORDED) + ((Flags & TK_OPFLAG_DYNAMIC_SIZE) != 0) + ((Flags & TK_OPFLAG_WITNESS) != 0);
+    return (BaseKind == TK_BASE_RECORDED) + ((Flags & TK_OPFLAG_DYNAMIC_SIZE) != 0) + ValueWords +
+           ((Flags & TK_OPFLAG_WITNESS) != 0);
   }
 };
 
@@ -68,13 +79,16 @@ using Operations = llvm::SmallVector<Operation, 4>;
 /// The operations of one function's instructions.
 class Classifier {
 public:
-  Classifier(llvm::Function &F, const llvm::TargetLibraryInfo &TLI, const llvm::DominatorTree &DT);
+  Classifier(llvm::Function &F, const llvm::TargetLibraryInfo &TLI, const llvm::DominatorTree &DT, Extras Asked);
 
-  /// Appends what `I` does, in order; a CALL comes last.
+  /// Appends what `I` does, in order; a CALL comes last. Pointers that come out of a CALL are left for pointers().
   void classify(llvm::Instruction &I, Operations &Out) const;
 
   /// The stack object that begins with `A`, recorded at `At` (null: where the block begins).
   Operation stackAlloc(llvm::AllocaInst &A, llvm::Instruction *At, bool After) const;
+
+  /// Appends the pointers that come from `I`, recorded after `At` (null: where the block begins).
+  void pointers(llvm::Instruction &I, llvm::Instruction *At, Operations &Out) const;
 
   /// What is recorded when the function is entered: byval arguments, which are objects of the frame.
   void entry(Operations &Out) const;
@@ -82,6 +96,7 @@ public:
 private:
   void access(uint8_t Kind, llvm::Instruction &I, llvm::Value *Address, llvm::Type *T, uint8_t Flags,
               Operations &Out) const;
+  void recordValue(Operation &Op, llvm::Type *T) const;
   void bulk(uint8_t Kind, llvm::Instruction &I, llvm::Value *Address, llvm::Value *Length, uint8_t Flags,
             Operations &Out) const;
   void copy(llvm::Instruction &I, llvm::Value *To, llvm::Value *From, llvm::Value *Length, uint8_t Flags,
@@ -99,6 +114,7 @@ private:
   const llvm::DataLayout &DL;
   const llvm::TargetLibraryInfo &TLI;
   const llvm::DominatorTree &DT;
+  const Extras Asked;
   llvm::SmallVector<llvm::AllocaInst *, 4> DynamicAllocas;
 };
 
@@ -114,7 +130,10 @@ bool callsReturnTwice(const llvm::Function &F);
 /// Whether memory may be touched by this inline assembly or intrinsic in ways that no other operation shows.
 bool touchesUnseenMemory(const llvm::CallBase &Call);
 
-/// Words of an operation, computed at the builder's position: base, dynamic size, witness, as far as it has them.
-llvm::SmallVector<llvm::Value *, 3> recordedWords(const Operation &Op, llvm::IRBuilder<> &B);
+/// Words of an operation, computed at the builder's position: base, dynamic size, value, witness, as far as it has them.
+llvm::SmallVector<llvm::Value *, 4> recordedWords(const Operation &Op, llvm::IRBuilder<> &B);
+
+/// Appends the words of the value that `Op` moves, if it is recorded.
+void appendValue(const Operation &Op, llvm::IRBuilder<> &B, llvm::SmallVectorImpl<llvm::Value *> &Words);
 
 } // namespace tracekit

@@ -6,6 +6,8 @@
 //   record=paths   one record per path, addresses only where they cannot be derived (default)
 //   record=blocks  one record per block, every address in place
 //   record=both    as paths, and beside it what record=blocks would record, for a reader to compare
+//   values=loads, stores, all  the values that they move, too
+//   pointers=1     where pointers come from, too
 #include "Addresses.h"
 #include "Attributes.h"
 #include "Compat.h"
@@ -36,6 +38,7 @@ enum class Record { Paths, Blocks, Both };
 struct Options {
   bool AtMachine = false;
   Record What = Record::Paths;
+  Extras Asked;
 };
 
 [[noreturn]] void refuse(const Twine &Message) { report_fatal_error("TRACEKIT_PASS: " + Message, false); }
@@ -51,6 +54,10 @@ Options readOptions() {
       O.AtMachine = Value == "machine";
     else if (Key == "record" && (Value == "paths" || Value == "blocks" || Value == "both"))
       O.What = Value == "paths" ? Record::Paths : Value == "blocks" ? Record::Blocks : Record::Both;
+    else if (Key == "values" && (Value == "loads" || Value == "stores" || Value == "all"))
+      O.Asked.Loads = Value != "stores", O.Asked.Stores = Value != "loads";
+    else if (Key == "pointers" && Value == "1")
+      O.Asked.Pointers = true;
     else
       refuse("no such option: " + Setting);
   }
@@ -91,7 +98,7 @@ public:
     LoopInfo LI(DT);
     if (!F.hasOptNone())
       givePreheaders(DT, LI);
-    Classifier Classify(F, TLI, DT);
+    Classifier Classify(F, TLI, DT, O.Asked);
     SegmentedFunction S = segments(F, Frame, Classify, DT, LI, O.What == Record::Both);
     AssumptionCache AC(F);
     ScalarEvolution SE(F, const_cast<TargetLibraryInfo &>(TLI), AC, DT, LI);

@@ -26,6 +26,7 @@ private:
   void open(Instruction &Begin, Instruction *Continues, uint32_t Flags);
   void close(Instruction &End, bool EndsWithCall);
   void add(const Operation &Op);
+  void classify(Instruction &I);
   void openFirst(BasicBlock &BB, Instruction &Begin);
   void flagLast(BasicBlock &BB);
 
@@ -53,6 +54,12 @@ void Cutter::open(Instruction &Begin, Instruction *Continues, uint32_t Flags) {
     Landing.recordInPlace(Out.Frame);
     Landing.Origin = &Begin;
     add(Landing);
+  }
+  if (Continues) {
+    Operations Pointers;
+    Classify.pointers(*Continues, nullptr, Pointers);
+    for (const Operation &Op : Pointers)
+      add(Op);
   }
 }
 
@@ -116,6 +123,24 @@ static bool onlyUnreachable(Instruction *I) {
   return isa_and_nonnull<UnreachableInst>(I);
 }
 
+/// Adds what an instruction does. The segment is cut before all of it, for what is recorded after the instruction cannot
+/// stand in a segment that ends before it; only what is too much for any segment, lanes without values, is divided.
+void Cutter::classify(Instruction &I) {
+  Operations Ops;
+  Classify.classify(I, Ops);
+  unsigned Left = 0;
+  for (const Operation &Op : Ops)
+    Left += Op.words();
+  for (const Operation &Op : Ops) {
+    if (Out.Segments.back().Words + (Left <= Limit ? Left : Op.words()) > Limit) {
+      close(I, false);
+      open(I, nullptr, 0);
+    }
+    Left -= Op.words();
+    add(Op);
+  }
+}
+
 void Cutter::cut(BasicBlock &BB) {
   BasicBlock::iterator First = BB.getFirstInsertionPt();
   while (BB.isEntryBlock() && isa<AllocaInst>(*First) && cast<AllocaInst>(*First).isStaticAlloca())
@@ -124,18 +149,8 @@ void Cutter::cut(BasicBlock &BB) {
     return;
   unsigned FirstSegment = Out.Segments.size();
   openFirst(BB, *First);
-  Operations Ops;
   for (Instruction &I : make_range(First, BB.end())) {
-    Ops.clear();
-    Classify.classify(I, Ops);
-    for (const Operation &Op : Ops) {
-      if (Out.Segments.back().Words + Op.words() > Limit) {
-        Instruction &Here = Op.After ? *I.getNextNode() : I;
-        close(Here, false);
-        open(Here, nullptr, 0);
-      }
-      add(Op);
-    }
+    classify(I);
     auto *Call = dyn_cast<CallInst>(&I);
     if (mayReenter(I)) {
       bool Tail = Call && Call->isMustTailCall();

@@ -9,7 +9,8 @@ using namespace llvm;
 namespace tracekit {
 
 static bool isWitnessed(const Operation &Op) {
-  return Op.Address && (Op.Kind <= TK_OP_SET || Op.Kind == TK_OP_STACK_ALLOC || Op.Kind == TK_OP_STACK_FREE);
+  return Op.Address && (Op.Kind <= TK_OP_SET || Op.Kind == TK_OP_STACK_ALLOC || Op.Kind == TK_OP_STACK_FREE ||
+                        Op.Kind == TK_OP_POINTER);
 }
 
 void addWitnesses(SegmentedFunction &S) {

@@ -34,17 +34,19 @@ static Value *dynamicSize(const Operation &Op, IRBuilder<> &B) {
   return Op.Scalable ? B.CreateMul(B.CreateIntrinsic(Intrinsic::vscale, {Word}, {}), Size) : Size;
 }
 
-SmallVector<Value *, 3> recordedWords(const Operation &Op, IRBuilder<> &B) {
-  SmallVector<Value *, 3> Words;
+SmallVector<Value *, 4> recordedWords(const Operation &Op, IRBuilder<> &B) {
+  SmallVector<Value *, 4> Words;
   auto AsWord = [&](Value *V) {
     return V->getType()->isPointerTy() ? B.CreatePtrToInt(V, B.getInt64Ty()) : B.CreateSExtOrTrunc(V, B.getInt64Ty());
   };
+  bool Lane = Op.Layout != LaneLayout::Whole;
   if (Op.BaseKind == TK_BASE_RECORDED)
-    Words.push_back(Op.Mask ? laneAddress(Op, B) : AsWord(Op.Base));
+    Words.push_back(Lane ? laneAddress(Op, B) : AsWord(Op.Base));
   if (Op.Flags & TK_OPFLAG_DYNAMIC_SIZE)
     Words.push_back(dynamicSize(Op, B));
+  appendValue(Op, B, Words);
   if (Op.Flags & TK_OPFLAG_WITNESS)
-    Words.push_back(Op.Mask ? laneAddress(Op, B) : AsWord(Op.Address));
+    Words.push_back(Lane ? laneAddress(Op, B) : AsWord(Op.Address));
   return Words;
 }
 

@@ -22,10 +22,13 @@ VERSIONS = [f"v{version}" for version in range(1, container.VERSION + 1)]
 
 
 def golden(version: str) -> list[Event]:
+    return [(int(row[0]), row[1], int(row[2], 16), int(row[3], 16), int(row[4], 16)) for row in golden_rows(version)]
+
+
+def golden_rows(version: str) -> list[list[str]]:
+    """Stream, event, subject, address, size and, where it was recorded, the value."""
     lines = (FOLDER / f"{version}.events").read_text().splitlines()
-    rows = [line.split() for line in lines if not line.startswith("#")]
-    return [(int(stream), name, int(subject, 16), int(address, 16), int(size, 16))
-            for stream, name, subject, address, size in rows]
+    return [line.split() for line in lines if not line.startswith("#")]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -33,6 +36,13 @@ def test_both_readers_find_the_events_that_were_written_down(version: str) -> No
     data = (FOLDER / f"{version}.zst").read_bytes()
     assert naive.read(data).events() == golden(version)
     assert replayed(data) == golden(version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_naive_reader_finds_the_values_that_were_written_down(version: str) -> None:
+    data = (FOLDER / f"{version}.zst").read_bytes()
+    values = [int(row[5], 16) if len(row) > 5 else None for row in golden_rows(version)]
+    assert any(values) and naive.read(data).values() == values
 
 
 @pytest.mark.parametrize("version", VERSIONS)

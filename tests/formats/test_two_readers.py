@@ -40,4 +40,5 @@ def test_both_readers_see_what_a_random_walk_did(seed: int, chunk: int) -> None:
     data = build_trace([made.layout.image()], {0: walk.records()}, chunk)
     expected = [(0, *event) for event in walk.events]
     assert naive.read(data).events() == expected
+    assert naive.read(data).values() == walk.values
     assert replayed(data) == expected

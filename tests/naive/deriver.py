@@ -40,6 +40,7 @@ class Process:
         self.heap: dict[int, int] = {}
         self.created: set[int] = set()
         self.events: list[Event] = []
+        self.values: list[int | None] = []  # beside them: the bytes moved, the first one lowest, where they were recorded
         self.equal = Counter[str]()
         self.unequal = Counter[str]()
         tables = trace.tables
@@ -127,8 +128,9 @@ class Stream(RecordedEvents):
         else:
             self.path(number, words)
 
-    def emit(self, name: str, subject: int = 0, address: int = 0, size: int = 0) -> None:
+    def emit(self, name: str, subject: int = 0, address: int = 0, size: int = 0, value: int | None = None) -> None:
         self.process.events.append((self.number, name, subject & NONE, address & MASK, size))
+        self.process.values.append(value)
 
     # -- paths --------------------------------------------------------------------------------------
     def path(self, number: int, words: list[int]) -> None:
@@ -320,14 +322,22 @@ class Stream(RecordedEvents):
             size = words.pop(0)
         elif kind == COPY_TO and self.copies_dynamically(number - 1):
             size = size_before
-        if op["flags"] & VALUE:
-            del words[: (op["size"] + 7) // 8]
+        values = self.values(op, words)
         if op["flags"] & WITNESS_FLAG:
             recorded = words.pop(0)
             if size or kind in (STACK_ALLOC, STACK_FREE, POINTER):
                 self.process.compare("addresses", address, recorded)
-        self.access(frame, op, number, address, size)
+        self.access(frame, op, number, address, size, values)
         return size
+
+    def values(self, op: Row, words: list[int]) -> list[int | None]:
+        """The values that an operation moves: of an ATOMIC those before and after."""
+        count = value_words(op)
+        if count == 0:
+            return [None, None]
+        whole = sum(words.pop(0) << (64 * k) for k in range(count))
+        half = 32 * count
+        return [whole & ((1 << half) - 1), whole >> half] if op["kind"] == ATOMIC else [whole, whole]
 
     def copies_dynamically(self, number: int) -> bool:
         before = self.tables["ops"][number]
@@ -352,7 +362,8 @@ class Stream(RecordedEvents):
             total += stride * sum(iterations)
         return total
 
-    def access(self, frame: Activation, op: Row, number: int, address: int, size: int) -> None:
+    def access(self, frame: Activation, op: Row, number: int, address: int, size: int,
+               values: list[int | None]) -> None:
         kind = op["kind"]
         if kind == STACK_ALLOC:
             self.begin(frame, number, address, size)
@@ -362,11 +373,11 @@ class Stream(RecordedEvents):
             self.emit("pointer_creation", number, address, op["type_class"])
         elif size:
             if kind in (LOAD, COPY_FROM, ATOMIC):
-                self.emit("load", number, address, size)
+                self.emit("load", number, address, size, values[0])
             if kind in (STORE, SET, ATOMIC):
-                self.emit("store", number, address, size)
+                self.emit("store", number, address, size, values[1])
             if kind == COPY_TO:
-                self.emit("store", number - 1, address, size)
+                self.emit("store", number - 1, address, size, values[1])
 
     def begin(self, frame: Activation, number: int, address: int, size: int) -> None:
         last = frame.begun.get(number)
@@ -396,4 +407,10 @@ def words_of(op: Row) -> int:
     if op["kind"] not in ADDRESSED:
         return 0
     words = sum((op["base_kind"] == ON_RECORD, bool(op["flags"] & DYNAMIC_SIZE), bool(op["flags"] & WITNESS_FLAG)))
-    return words + ((op["size"] + 7) // 8 if op["flags"] & VALUE else 0)
+    return words + value_words(op)
+
+
+def value_words(op: Row) -> int:
+    """How many of them are values."""
+    values = (2 if op["kind"] == ATOMIC else 1) if op["flags"] & VALUE else 0
+    return values * ((op["size"] + 7) // 8)

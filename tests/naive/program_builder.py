@@ -278,4 +278,5 @@ def recorded_words(op: dict[str, Any]) -> int:
     words = 1 if op["base_kind"] == Base.RECORDED else 0
     words += 1 if op["flags"] & OpFlag.DYNAMIC_SIZE else 0
     words += 1 if op["flags"] & OpFlag.WITNESS else 0
-    return words + ((op["size"] + 7) // 8 if op["flags"] & OpFlag.VALUE else 0)
+    values = (2 if kind == OpKind.ATOMIC else 1) if op["flags"] & OpFlag.VALUE else 0
+    return words + values * ((op["size"] + 7) // 8)

@@ -209,7 +209,9 @@ class RandomProgram:
     def _access(self, block: int, kind: OpKind, size: int, loop: int) -> None:
         b, rng = self.b, self.rng
         terms = self._terms(loop)
-        flags = rng.choice((0, 0, OpFlag.VALUE)) if kind in (OpKind.LOAD, OpKind.STORE) else 0
+        flags = 0
+        if kind in (OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC):
+            flags = rng.choice((0, 0, OpFlag.VALUE, OpFlag.VALUE | OpFlag.DYNAMIC_SIZE))
         base = rng.choice((Base.RECORDED, Base.RECORDED, Base.REGISTER, Base.GLOBAL, Base.ABSOLUTE, Base.STACK))
         if base == Base.STACK and not self.objects:
             base = Base.RECORDED

@@ -128,6 +128,10 @@ class Trace:
         """All events in the order of delivery: (stream, name, subject, address, size)."""
         return self.process().events
 
+    def values(self) -> list[int | None]:
+        """Beside the events: the bytes that each load or store moved, as a number, where they were recorded."""
+        return self.process().values
+
     def process(self) -> Process:
         """The streams' process after all of them ran: its events, and how its witnesses compared."""
         from tests.naive.deriver import Process

@@ -64,6 +64,7 @@ class Walk:
         self.made, self.b, self.rng, self.tickets = made, made.b, rng, tickets
         self.budget = budget
         self.events: list[Event] = []
+        self.values: list[int | None] = []  # beside them
         self.visits: list[tuple[Any, list[int]]] = []
         self.frames: list[Frame] = []
         self.heap: dict[int, int] = {}
@@ -97,8 +98,9 @@ class Walk:
         return merged
 
     # -- execution ---------------------------------------------------------------------------------
-    def event(self, name: str, subject: int = 0, address: int = 0, size: int = 0) -> None:
+    def event(self, name: str, subject: int = 0, address: int = 0, size: int = 0, value: int | None = None) -> None:
         self.events.append((name, subject, address & MASK, size))
+        self.values.append(value)
 
     def row(self, op: int) -> int:
         return self.made.layout.op[op]
@@ -284,14 +286,24 @@ class Walk:
             if kind != OpKind.COPY_TO:
                 size = row["size"]
             if row["flags"] & OpFlag.DYNAMIC_SIZE:
-                size = self.rng.choice((0, 3, 8))
+                size = self.rng.choice((0, row["size"]) if row["flags"] & OpFlag.VALUE else (0, 3, 8))
                 words.append(size)
-            if row["flags"] & OpFlag.VALUE:
-                words.extend(self.rng.getrandbits(64) for _ in range((size + 7) // 8))
+            values = self.moved(row, words)
             if row["flags"] & OpFlag.WITNESS:
                 words.append(address)
-            self.access(frame, op, kind, address, size)
+            self.access(frame, op, kind, address, size, values)
         return size
+
+    def moved(self, row: dict[str, Any], words: list[int]) -> tuple[int | None, int | None]:
+        """The values loaded and stored, if they are recorded."""
+        if not row["flags"] & OpFlag.VALUE:
+            return None, None
+        loaded, stored = (self.rng.choice((self.rng.getrandbits(8 * row["size"]), 1)) for _ in range(2))
+        if row["kind"] != OpKind.ATOMIC:
+            loaded = stored
+        for value in (loaded, stored) if row["kind"] == OpKind.ATOMIC else (stored,):
+            words.extend(value >> at & MASK for at in range(0, 8 * row["size"], 64))
+        return loaded, stored
 
     def word(self, words: list[int]) -> int:
         value = self.rng.choice((self.rng.getrandbits(64), self.rng.randrange(64)))
@@ -321,7 +333,8 @@ class Walk:
             address += factor * counts[loop]
         return int(address) & MASK
 
-    def access(self, frame: Frame, op: int, kind: int, address: int, size: int) -> None:
+    def access(self, frame: Frame, op: int, kind: int, address: int, size: int,
+               values: tuple[int | None, int | None]) -> None:
         row = self.row(op)
         if kind == OpKind.STACK_ALLOC:
             self.begin(frame, op, address, size)
@@ -331,9 +344,9 @@ class Walk:
             self.event("pointer_creation", row, address, 0)
         elif size:
             if kind in (OpKind.LOAD, OpKind.ATOMIC, OpKind.COPY_FROM):
-                self.event("load", row, address, size)
+                self.event("load", row, address, size, values[0])
             if kind in (OpKind.STORE, OpKind.ATOMIC, OpKind.SET):
-                self.event("store", row, address, size)
+                self.event("store", row, address, size, values[1])
             if kind == OpKind.COPY_TO:
                 self.event("store", row - 1, address, size)
 

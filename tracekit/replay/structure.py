@@ -41,13 +41,20 @@ def owners(functions: Rows, first: str, count: str, rows: int, table: str) -> ND
     return owner
 
 
+def value_words(ops: Rows) -> NDArray[np.int64]:
+    """How many of them are the value that each operation moves (int64); an ATOMIC moves two."""
+    with_value = np.isin(ops["kind"], ADDRESSED) & (ops["flags"] & OpFlag.VALUE != 0)
+    values = np.where(ops["kind"] == OpKind.ATOMIC, 2, 1) * with_value
+    words: NDArray[np.int64] = values * ((np.minimum(ops["size"], 1 << 20) + 7) // 8).astype(np.int64)
+    return words
+
+
 def op_words(ops: Rows) -> NDArray[np.int64]:
     """How many words each operation records (int64)."""
     addressed = np.isin(ops["kind"], ADDRESSED)
     words: NDArray[np.int64] = (addressed & (ops["base_kind"] == Base.RECORDED)).astype(np.int64)
     words += addressed & (ops["flags"] & OpFlag.DYNAMIC_SIZE != 0)
-    with_value = addressed & (ops["flags"] & OpFlag.VALUE != 0)
-    words += np.where(with_value, (np.minimum(ops["size"], 1 << 20) + 7) // 8, 0).astype(np.int64)
+    words += value_words(ops)
     words += addressed & (ops["flags"] & OpFlag.WITNESS != 0)
     words += np.isin(ops["kind"], RECORDS_ONE_WORD)
     return words

@@ -96,8 +96,7 @@ def _steps(program: Program, alloc_slot: U4) -> tuple[Rows, NDArray[np.int64]]:
     steps["terms"] = np.where(addressed, chosen["terms"], 0)
     steps["first_term"] = chosen["first_term"]
     steps["flags"] = _step_flags(chosen, addressed)
-    with_value = addressed & (chosen["flags"] & OpFlag.VALUE != 0)
-    steps["values"] = np.where(with_value, (chosen["size"] + 7) // 8, 0)
+    steps["values"] = structure.value_words(chosen)
     steps["base"] = np.where(base == Base.REGISTER, chosen["base"], 0)
     stack = addressed & (base == Base.STACK)
     steps["base"][stack] = alloc_slot[chosen["base"][stack]]
