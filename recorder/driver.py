@@ -93,7 +93,8 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     arguments += before
     if wanted.compiles:
         # Some of them are for one stage of a command that may have no such stage (-c x.s y.c).
-        arguments += ["--start-no-unused-arguments", *_compile_options(wanted, settings["at"], clang), "--end-no-unused-arguments"]
+        options = _compile_options(wanted, settings["at"], clang)
+        arguments += ["--start-no-unused-arguments", *options, "--end-no-unused-arguments"]
     return clang.path, arguments + after, ",".join(f"{key}={value}" for key, value in settings.items())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,20 @@ def test_both_readers_find_the_events_that_were_written_down(version: str) -> No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_naive_reader_finds_the_values_that_were_written_down(version: str) -> None:
+def test_both_readers_find_the_values_that_were_written_down(version: str) -> None:
     data = (FOLDER / f"{version}.zst").read_bytes()
     values = [int(row[5], 16) if len(row) > 5 else None for row in golden_rows(version)]
     assert any(values) and naive.read(data).values() == values
+    with TraceReader(data) as trace:
+        program = Program.from_images(trace.images())
+        batches = list(replay_batches(trace, program))
+    assert [value for batch in batches for value in batch] == [value or 0 for value in values]
+
+
+def replay_batches(trace: TraceReader, program: Program) -> Iterator[list[int]]:
+    """The values of each batch."""
+    for batch in Replay(trace, program, columns=("value",)).batches():
+        yield batch.values()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

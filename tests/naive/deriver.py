@@ -40,7 +40,7 @@ class Process:
         self.heap: dict[int, int] = {}
         self.created: set[int] = set()
         self.events: list[Event] = []
-        self.values: list[int | None] = []  # beside them: the bytes moved, the first one lowest, where they were recorded
+        self.values: list[int | None] = []  # beside them: the bytes moved, where they were recorded
         self.equal = Counter[str]()
         self.unequal = Counter[str]()
         tables = trace.tables

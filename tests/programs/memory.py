@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tracekit.formats.events import NONE
-from tracekit.formats.image import CallFlag, OpKind
+from tracekit.formats.image import CallFlag
 
 Valued = tuple[int, str, int, int, int, int | None]
 """Stream, event, subject, address, size, value (all its bytes as a number, the first one lowest)."""
@@ -49,10 +49,8 @@ class Memory:
             self.bytes.clear()
 
     def from_outside(self, call: int) -> bool:
-        """Whether other code may stand between a call and the function that it enters."""
-        op = self.program.ops[call]
-        flags = self.program.calls["flags"][op["base"]]
-        return op["kind"] != OpKind.CALL or bool(flags & (CallFlag.MAY_CALL_BACK | CallFlag.INDIRECT))
+        """Whether other code stands between a call and the function that it enters."""
+        return bool(self.program.calls["flags"][self.program.ops["base"][call]] & CallFlag.MAY_CALL_BACK)
 
     def load(self, subject: int, address: int, size: int, value: int | None) -> None:
         if value is None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.random_program import RandomProgram
 from tests.naive.walker import Event, Walk
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind
 from tracekit.replay.engine import Replay, Violation, count_events
@@ -107,6 +108,28 @@ def test_a_random_walk_yields_its_own_events(seed: int, chunk: int, batch: int) 
     assert violations == []
     wanted = some_wanted(rng)
     assert specialised(made.program, {0: walk.records()}, wanted, chunk, batch) == selected(events, wanted)
+    check_values(made.program, walk, chunk, batch)
+
+
+def check_values(program: Program, walk: Walk, chunk: int, batch: int) -> None:
+    """The values of loads and stores are those of the walk, also where nothing else is asked for."""
+    if not program.has_values:
+        return
+    for names in (None, ("load",)):
+        engine = Replay(Records({0: walk.records()}, chunk), program, batch, events=names, columns=("subject", "value"))
+        found = [(subject, value if program.valued[subject] else None) for part in engine.batches()
+                 for kind, subject, value in zip(part.kind.tolist(), part.subject.tolist(), part.values())
+                 if kind in (CODE["load"], CODE["store"])]
+        assert found == [(event[1], value) for event, value in zip(walk.events, walk.values)
+                         if event[0] in (names or ("load", "store"))]
+
+
+def test_a_trace_without_values_says_how_to_get_them() -> None:
+    b = ProgramBuilder()
+    b.path(b.block(b.function("main"), BlockFlag.ENTRY | BlockFlag.RETURNS))
+    assert not b.program().has_values
+    with pytest.raises(TracekitError, match="tracekit cc --values"):
+        Replay(Records({}, 1), b.program(), columns=("value",))
 
 
 @settings(max_examples=50, deadline=None)

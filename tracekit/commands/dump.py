@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,11 +41,12 @@ def rows(trace: Trace, function: str | None = None) -> Iterator[Row]:
     """The events of a trace as dicts with the fields that each event has; of one function, if `function` is given."""
     namer = Namer(trace.program)
     wanted = None if function is None else namer.functions_named(function)
-    for batch in trace.batches():
+    valued = trace.program.has_values
+    for batch in trace.batches(columns=("subject", "address", "size", "value") if valued else None):
         columns = (batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())
-        for code, subject, address, size in zip(*columns):
+        for code, subject, address, size, value in zip(*columns, batch.values() if valued else repeat(0)):
             if wanted is None or namer.function_of(code, subject) in wanted:
-                yield namer.row(batch.stream, code, subject, address, size)
+                yield namer.row(batch.stream, code, subject, address, size, value)
 
 
 class Namer:
@@ -80,7 +81,7 @@ class Namer:
             return int(self.program.op_function[subject])
         return NONE
 
-    def row(self, stream: int, code: int, subject: int, address: int, size: int) -> Row:
+    def row(self, stream: int, code: int, subject: int, address: int, size: int, value: int) -> Row:
         """One event: its name, its stream and the fields that it has."""
         event = BY_CODE[code]
         row: Row = {"event": event.name, "stream": stream}
@@ -92,6 +93,8 @@ class Namer:
             row["call"] = None if size == NONE else self.subject("instruction", size)["instruction"]
         elif event.size:
             row[event.size] = size
+        if event.value and subject != NONE and self.program.valued[subject]:
+            row[event.value] = f"{value:#x}"
         return row
 
     def subject(self, kind: str, subject: int) -> Row:

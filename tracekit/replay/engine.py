@@ -20,7 +20,7 @@ from tracekit.replay import tables as derive_tables
 from tracekit.replay.kernels import heap, state
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.program import Program
-from tracekit.replay.wanted import Batch, Wanted, by_name, filled
+from tracekit.replay.wanted import VALUE, Batch, Wanted, by_name, filled
 
 BATCH = 32_768
 """Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
@@ -124,6 +124,8 @@ class Replay:
                  events: Collection[str] | None = None, columns: Collection[str] | None = None) -> None:
         source = RecordSource(trace, program.arity) if isinstance(trace, TraceReader) else trace
         self.wanted = Wanted.of(events, columns)
+        if VALUE in self.wanted.columns:
+            program.require_values()
         self.tables = derive_tables.build(program, self.wanted.keep)
         self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
         self.process = state.Process(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
+from tracekit.formats.image import OpFlag, OpKind
 from tracekit.replay import structure
 from tracekit.replay.callees import Callees, Resolver, resolve
 from tracekit.replay.flatten import Rows, UnitLike, flatten
@@ -121,6 +122,24 @@ class Program:
     def text(self, offset: int) -> str:
         """The string at `offset`; offset 0 is the empty string."""
         return _text(self.strings, offset)
+
+    @cached_property
+    def valued(self) -> NDArray[np.bool_]:
+        """Whether the loads and stores of each instruction (row of ``ops``) have values."""
+        moves = np.isin(self.ops["kind"], (OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC))
+        valued: NDArray[np.bool_] = moves & (self.ops["flags"] & OpFlag.VALUE != 0) & (self.ops["size"] != 0)
+        return valued
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there are values at all: some part of the program was built with ``tracekit cc --values``."""
+        return bool(self.valued.any())
+
+    def require_values(self) -> None:
+        """Raise TracekitError, which says what to do, if there are none."""
+        if not self.has_values:
+            raise TracekitError("The trace holds no values of loads and stores: build the program again with "
+                                "tracekit cc --values, and record it.")
 
     @cached_property
     def _presentation(self) -> Any:

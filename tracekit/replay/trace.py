@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -63,11 +63,14 @@ class Trace:
         """The program's tables by name (``formats.image.TABLES``, but ``unit`` and ``strings``), every index global."""
         return {name: getattr(self.program, name) for name in TABLES if name not in ("unit", "strings")}
 
-    def batches(self) -> Iterator[Batch]:
-        """All events, in batches of columns that the next batch overwrites: stream, kind, subject, address, size."""
+    def batches(self, columns: Collection[str] | None = None) -> Iterator[Batch]:
+        """All events, in batches of columns that the next batch overwrites: stream, kind, subject, address, size.
+
+        `columns`: other ones, by name; "value" is only there where it is named (replay/wanted.py).
+        """
         from tracekit.replay.engine import Replay
 
-        return Replay(self.reader, self.program).batches()
+        return Replay(self.reader, self.program, columns=columns).batches()
 
     def close(self) -> None:
         """Close the file."""

@@ -10,12 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import BY_CODE, CODE
-from tracekit.replay.kernels.state import Columns
+from tracekit.replay.kernels.state import Columns, Wide
 
 Column = TypeVar("Column")
 
 COLUMNS = {"subject": np.dtype(np.uint32), "address": np.dtype(np.uint64), "size": np.dtype(np.uint64)}
-"""The columns that may be asked for, beside ``kind``, which is always there."""
+"""The columns that may be asked for, beside ``kind``, which is always there, and ``value``."""
+
+VALUE = "value"
+"""What loads and stores moved: only traces of programs built with ``tracekit cc --values`` have it, so it is there only
+where it is asked for by name."""
+
+MOST_WORDS = 1 << 16
+"""Words of one record (formats/SPEC.md, "Limits")."""
 
 GROUPS = {
     "functions": ("function_entry", "function_exit"),
@@ -34,8 +41,11 @@ class Wanted:
 
     @classmethod
     def of(cls, events: Collection[str] | None = None, columns: Collection[str] | None = None) -> Wanted:
-        """Events and columns by name (formats/events.py), None for all. Raises ValueError for an unknown name."""
-        unknown = [*(set(events or ()) - CODE.keys()), *(set(columns or ()) - COLUMNS.keys())]
+        """Events and columns by name (formats/events.py), None for all, of the columns but ``value``.
+
+        Raises ValueError for an unknown name.
+        """
+        unknown = [*(set(events or ()) - CODE.keys()), *(set(columns or ()) - COLUMNS.keys() - {VALUE})]
         if unknown:
             raise ValueError(f"there is no event or column {', '.join(sorted(unknown))}")
         keep = np.zeros(256, np.uint8)
@@ -48,7 +58,12 @@ class Wanted:
                                   for name, dtype in COLUMNS.items()}
         groups: dict[str, Any] = {group: self.keep if any(self.keep[CODE[name]] for name in names) else None
                   for group, names in GROUPS.items()}
-        return Columns(kind=np.empty(events, np.uint8), value=None, keep=self.keep, **arrays, **groups)
+        value = wide = None
+        if VALUE in self.columns:
+            words = events + MOST_WORDS
+            value = np.empty(events, np.uint64)
+            wide = Wide(np.empty(words, np.uint64), np.empty(words, np.uint32), np.zeros(1, np.int64))
+        return Columns(kind=np.empty(events, np.uint8), value=value, wide=wide, keep=self.keep, **arrays, **groups)
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,33 @@ class Batch:
         """Its size, or what the event table says."""
         return _present(self.columns.size, "size")
 
+    @property
+    def value(self) -> NDArray[np.uint64]:
+        """The first eight bytes that a load or store moved, zeros behind.
+
+        0 where no value was recorded: ``program.valued`` says of which instructions there is one.
+        """
+        return _present(self.columns.value, VALUE)
+
+    @property
+    def wide(self) -> NDArray[np.uint64]:
+        """The words of values of more than eight bytes, but for the first: those of one event after another's."""
+        return _present(self.columns.wide, VALUE).words
+
+    @property
+    def wide_event(self) -> NDArray[np.uint32]:
+        """Beside ``wide``: the row of the event whose value the word belongs to."""
+        return _present(self.columns.wide, VALUE).events
+
+    def values(self) -> list[int]:
+        """All bytes that each event moved as a number, the first byte lowest; 0 where no value was recorded."""
+        numbers: list[int] = self.value.tolist()
+        bits: dict[int, int] = {}
+        for event, word in zip(self.wide_event.tolist(), self.wide.tolist()):
+            bits[event] = bits.get(event, 0) + 64
+            numbers[event] |= word << bits[event]
+        return numbers
+
     def __len__(self) -> int:
         return len(self.columns.kind)
 
@@ -92,9 +134,13 @@ def _present(column: Column | None, name: str) -> Column:
 
 
 def filled(columns: Columns, events: int) -> Columns:
-    """The first `events` rows, as views."""
-    rows: dict[str, Any] = {name: column[:events] for name in ("kind", "value", *COLUMNS)
+    """The first `events` rows, as views; `columns` are empty then."""
+    rows: dict[str, Any] = {name: column[:events] for name in ("kind", VALUE, *COLUMNS)
                             if (column := getattr(columns, name)) is not None}
+    if (wide := columns.wide) is not None:
+        words = int(wide.filled[0])
+        wide.filled[0] = 0
+        rows["wide"] = wide._replace(words=wide.words[:words], events=wide.events[:words])
     return columns._replace(**rows)
 
 

@@ -38,6 +38,7 @@ from tracekit.replay.kernels.state import (
     Int,
     Stream,
     Tables,
+    Wide,
 )
 
 LOAD, POINTER_CREATION, STACK_ALLOC = 1, 3, 6
@@ -78,6 +79,7 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
             word += 1
         elif not step.flags & STEP_SAME_SIZE:
             size = step.size
+        values = word
         word += np.int64(step.values)
         if step.flags & STEP_WITNESS:
             if size != 0 or step.code > ACCESS:
@@ -87,9 +89,12 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
             if step.flags & (STEP_GLOBAL | STEP_STACK):
                 _check_object(tables, stream, registers, step, address, size)
             if size != 0:
-                if step.flags & STEP_LOADS_TOO:
-                    n = emit(out, n, LOAD, step.subject, address, size)
-                n = emit(out, n, step.kind, step.subject, address, size)
+                count = np.int64(step.values)
+                if step.flags & STEP_LOADS_TOO:  # the words are those of two values
+                    count >>= 1
+                    n = emit_access(out, n, LOAD, step.subject, address, size, words, values, count)
+                    values += count
+                n = emit_access(out, n, step.kind, step.subject, address, size, words, values, count)
         elif step.code == ALLOC:
             n = _begin(stream, frame, step, out, n, address, size)
         elif step.code == FREE:
@@ -105,6 +110,35 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
         elif step.code == REGISTER:
             pass  # its word has set the register
     return n
+
+
+@inlined
+def emit_access(out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int, words: U8, first: Int,
+                count: Int) -> Int:
+    """Append a load or store whose value is the `count` words from words[first] on."""
+    after = emit(out, n, kind, subject, address, size)
+    _put_value(out.value, out.wide, n, after > n, words, first, count)
+    return after
+
+
+@inlined
+def _put_value(column: Any, wide: Any, n: Int, kept: Int, words: U8, first: Int, count: Int) -> None:
+    """Fill in the value of an event, if values were asked for."""
+    if column is not None:
+        if count > 0:
+            column[n] = words[first]
+        if count > 1 and kept:
+            _put_wide(wide, n, words[first + 1 : first + count])
+
+
+@kernel
+def _put_wide(wide: Wide, n: Int, words: U8) -> None:
+    """The words of a value behind its first. There is room: the derive kernel made sure of the record's words."""
+    filled = wide.filled[0]
+    for k in range(len(words)):
+        wide.words[filled + k] = words[k]
+        wide.events[filled + k] = n
+    wide.filled[0] = filled + len(words)
 
 
 @inlined

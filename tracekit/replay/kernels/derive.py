@@ -171,7 +171,7 @@ def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids:
     need = np.int64(path.room)
     if path.leaves and scalars[TOP] >= 0:
         need += scalars[OBJECTS] - np.int64(stream.frames[scalars[TOP]].object_base)
-    if cursor[FILLED] + need > len(out.kind):
+    if cursor[FILLED] + need > len(out.kind) or not _has_room(out.wide, np.int64(path.words)):
         cursor[NEED] = need
         return FULL
     if path.allocs and scalars[OBJECTS] + np.int64(path.allocs) > len(stream.objects):
@@ -182,6 +182,14 @@ def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids:
     elif status == INPUT:
         _advance(cursor, np.int64(path.words))
     return status
+
+
+@inlined
+def _has_room(wide: Any, words: Int) -> Int:
+    """Whether so many words of values have room, if values were asked for."""
+    if wide is not None:
+        return wide.filled[0] + words <= len(wide.words)
+    return True
 
 
 @inlined

@@ -99,6 +99,7 @@ def _fill(out: Columns, n: Int, period: Int, count: Int) -> None:
         _repeat(out.kind, n, period, size)
         _repeat(out.subject, n, period, size)
         _repeat(out.size, n, period, size)
+        _repeat(out.value, n, period, size)
         _go_on(out.address, n, period, size)
         n += size
 

@@ -189,6 +189,16 @@ class Process(NamedTuple):
     created: U1  # by stream: its thread_create was delivered
 
 
+class Wide(NamedTuple):
+    """The words of values of more than eight bytes, but for the first: those of one event after another's."""
+
+    words: U8
+    events: U4
+    """Beside `words`: the row of the event."""
+    filled: I8
+    """[1]: how many there are."""
+
+
 class Columns(NamedTuple):
     """Events, one row each (formats/events.py), and which of them are wanted.
 
@@ -201,6 +211,9 @@ class Columns(NamedTuple):
     address: U8 | None
     size: U8 | None
     value: U8 | None
+    """The first eight bytes that a load or store moved, zeros behind; 0 where no value was recorded."""
+    wide: Wide | None
+    """What stands behind those."""
     keep: U1
     """[256]: 1 for the events that are wanted. Of a group that is not None some may be unwanted."""
     functions: U1 | None
