@@ -46,6 +46,13 @@ def run(command: list[str], stdin: Path | None = None, keep_output: bool = True)
 
 RECORDER = ["paths"]
 """How tracekit cc instruments: what --record names."""
+VALUES: list[str] = []
+"""More of its options: what it records beside addresses."""
+
+
+def kept_as() -> str:
+    """The options that tell builds and traces of one program apart, in a file's name."""
+    return "".join([RECORDER[0], *VALUES])
 
 
 def build(program: Program, *, instrumented: bool) -> Path:
@@ -56,13 +63,13 @@ def build(program: Program, *, instrumented: bool) -> Path:
     clang = toolchain.find_clang()
     tag = "native"
     if instrumented:
-        tag = f"{RECORDER[0]}-{toolchain.pass_folder_name(clang)}-{toolchain.runtime_folder_name()}"
+        tag = f"{kept_as()}-{toolchain.pass_folder_name(clang)}-{toolchain.runtime_folder_name()}"
     path = fetch.cache() / "bin" / f"{program.name}-{tag}"
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     plus = program.language == "c++"
-    compiler = [*TRACEKIT, "c++" if plus else "cc", f"--record={RECORDER[0]}"] if instrumented else \
+    compiler = [*TRACEKIT, "c++" if plus else "cc", f"--record={RECORDER[0]}", *VALUES] if instrumented else \
         [clang.path, *(["--driver-mode=g++"] if plus else [])]
     command = [*compiler, "-O2", "-w", *program.flags(), *map(str, program.sources()), *program.libraries]
     partial = path.with_suffix(".partial")
@@ -75,7 +82,7 @@ def trace_path(program: Program, size: int) -> Path:
     """Where the trace of the program on an input of that size is kept."""
     folder = fetch.cache() / "traces"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{program.name}-{size}.zst"
+    return folder / f"{program.name}-{size}{''.join(VALUES)}.zst"
 
 
 def native(program: Program, size: int) -> Run:

@@ -7,6 +7,7 @@
     python benchmarks/run.py start                      # tracekit --help, warm start of analyze
     python benchmarks/run.py record --recorder blocks   # the same with one record for each basic block
     python benchmarks/run.py record --workers 1,2       # recorded with one worker, and with two
+    python benchmarks/run.py record --values all        # the same with the values of loads and stores
     python benchmarks/run.py record --group kernels --only gemm,lu --repeat 3 --size 100
 
 Medians of --repeat interleaved runs. Groups are never averaged together.
@@ -38,8 +39,12 @@ def main() -> int:
     parser.add_argument("--size", type=int, help="input size; default: full for record, small for the others")
     parser.add_argument("--recorder", choices=["paths", "blocks"], default="paths")
     parser.add_argument("--workers", default="0", help="numbers of workers, separated by commas; 0: record's default")
+    parser.add_argument("--values", choices=["loads", "stores", "all"], help="record the values moved, too")
+    parser.add_argument("--pointers", action="store_true", help="record where pointers come from, too")
     options = parser.parse_args()
     measure.RECORDER[0] = options.recorder
+    measure.VALUES += [f"--values={options.values}"] if options.values else []
+    measure.VALUES += ["--pointers"] if options.pointers else []
     WORKERS[:] = map(int, options.workers.split(","))
     if options.what == "start":
         start(options.repeat)
