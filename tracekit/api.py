@@ -21,6 +21,7 @@ from tracekit.options import make_options
 
 if TYPE_CHECKING:
     from tracekit.formats.reader import TraceReader
+    from tracekit.replay.engine import Replay
     from tracekit.replay.program import Program
     from tracekit.replay.runner import Runner
 
@@ -103,24 +104,34 @@ def analyze_all(path: str | Path, options: Mapping[str, Any], jobs: int | None =
 
     with TraceReader(str(path)) as trace:
         # Only now the modules that import Numba: a file that is no trace is told so at once.
-        from tracekit.replay.engine import Replay
         from tracekit.replay.parallel import run
         from tracekit.replay.program import Program
-        from tracekit.replay.runner import runner
-        from tracekit.replay.totals import trace_totals
 
         threads = jobs or os.cpu_count() or 1
         program = Program.from_images(trace.images())
-        modules = {name: registry.load(name)(program, chosen) for name, chosen in options.items()}
-        for module in modules.values():
-            module.accesses = trace_totals(trace, program)["accesses"]
-        runners = [runner(module, name, threads) for name, module in modules.items()]
-        events = {event for each in runners for event in each.columns}
-        columns = {column for each in runners for wanted in each.columns.values() for column in wanted}
-        run(Replay(trace, program, events=events, columns=columns).batches(), runners, threads)
+        replay, runners = prepare(trace, program, options, threads)
+        run(replay.batches(), list(runners.values()), threads)
         if explain is not None:
-            _explain(trace, program, dict(zip(options, runners)), explain)
-        return [_profile(name, options[name], trace, each) for name, each in zip(options, runners)]
+            _explain(trace, program, runners, explain)
+        return [_profile(name, options[name], trace, each) for name, each in runners.items()]
+
+
+def prepare(trace: TraceReader, program: Program, options: Mapping[str, Any],
+            threads: int) -> tuple[Replay, dict[str, Runner]]:
+    """A replay of the events and columns that the modules named by `options` want, and their runners by name."""
+    from tracekit.replay.engine import Replay
+    from tracekit.replay.runner import runner
+    from tracekit.replay.totals import trace_totals
+
+    accesses = trace_totals(trace, program)["accesses"]
+    runners = {}
+    for name, chosen in options.items():
+        module = registry.load(name)(program, chosen)
+        module.accesses = accesses
+        runners[name] = runner(module, name, threads)
+    events = {event for each in runners.values() for event in each.columns}
+    columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
+    return Replay(trace, program, events=events, columns=columns), runners
 
 
 def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner],

@@ -77,6 +77,15 @@ class EventBatch(Protocol):
     @property
     def size(self) -> npt.NDArray[np.uint64]:
         """Its size, or what the event table says."""
+    @property
+    def value(self) -> npt.NDArray[np.uint64]:
+        """The first eight bytes that a load or store moved, zeros behind; 0 where ``program.valued`` is false."""
+    @property
+    def wide(self) -> npt.NDArray[np.uint64]:
+        """The further words of values of more than eight bytes, there if ``value`` is."""
+    @property
+    def wide_event(self) -> npt.NDArray[np.uint32]:
+        """Beside ``wide``: the row of the event that the word belongs to."""
 
 
 class Analysis:

@@ -87,10 +87,10 @@ def tracekit(*arguments: str | Path) -> str:
 
 def profiles(trace: Path, *modules: str) -> dict[str, Any]:
     """Module -> its result, all from one replay."""
-    from tracekit import module
-    from tracekit.commands.analyze import analyze
+    from tracekit import registry
+    from tracekit.api import analyze_all
 
-    found = analyze(str(trace), {name: module.make_options(module.load(name), {}) for name in modules})
+    found = analyze_all(trace, {name: registry.load(name).Options() for name in modules}, jobs=1)
     return {profile.report["module"]: profile.report["result"] for profile in found}
 
 

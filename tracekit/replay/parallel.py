@@ -8,11 +8,9 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from tracekit.module import EventBatch
-from tracekit.replay.runner import Runner, columns_of
+from tracekit.replay.runner import Runner, Selected
 
 AHEAD = 6
 """Batches that decoding may be ahead of the slowest worker; each takes less than a megabyte."""
@@ -35,30 +33,13 @@ def run(batches: Iterable[EventBatch], runners: Sequence[Runner], jobs: int) -> 
         pool.end()
 
 
-@dataclass
-class _Copy:
-    """A batch that stays as it is until the last thread is done with it."""
-
-    stream: int
-    kind: Any
-    subject: Any
-    address: Any
-    size: Any
-    value: Any
-
-    @classmethod
-    def of(cls, batch: EventBatch) -> _Copy:
-        """A copy of `batch`."""
-        return cls(batch.stream, *(None if column is None else column.copy() for column in columns_of(batch)))
-
-
 class _Thread(threading.Thread):
     """Runs some of the workers."""
 
     def __init__(self, share: Sequence[tuple[Runner, int]]) -> None:
         super().__init__(daemon=True)
         self.share = share
-        self.batches: queue.Queue[_Copy | None] = queue.Queue(AHEAD)
+        self.batches: queue.Queue[Selected | None] = queue.Queue(AHEAD)
         self.error: BaseException | None = None
 
     def run(self) -> None:
@@ -82,7 +63,7 @@ class _Pool:
 
     def give(self, batch: EventBatch) -> None:
         """Hand a copy of `batch` to every thread; raises what a thread has failed with."""
-        copy = _Copy.of(batch)
+        copy = Selected.copied(batch)
         for thread in self.threads:
             if thread.error is not None:
                 raise thread.error

@@ -24,14 +24,17 @@ CAPACITY = 1024
 """Contexts, frames and levels that there is room for before the tables first grow."""
 
 
+COLUMN_NAMES = ("kind", *COLUMNS)
+
+
 def columns_of(batch: EventBatch) -> tuple[Any, ...]:
     """kind, subject, address, size and value of a batch; None for a column that nobody asked for."""
-    return tuple(getattr(batch, name, None) for name in ("kind", *COLUMNS))
+    return tuple(getattr(batch, name, None) for name in COLUMN_NAMES)
 
 
 @dataclass(frozen=True)
 class Selected:
-    """Some rows of a batch."""
+    """Some rows of a batch, or a copy of all of them."""
 
     stream: int
     kind: Any
@@ -39,11 +42,26 @@ class Selected:
     address: Any
     size: Any
     value: Any
+    wide: Any
+    wide_event: Any
+
+    @classmethod
+    def copied(cls, batch: EventBatch) -> Selected:
+        """A batch that stays as it is."""
+        given = (*columns_of(batch), getattr(batch, "wide", None), getattr(batch, "wide_event", None))
+        return cls(batch.stream, *(None if column is None else column.copy() for column in given))
 
     @classmethod
     def of(cls, batch: EventBatch, wanted: NDArray[np.bool_]) -> Selected:
         """The rows of `batch` that are `wanted`."""
-        return cls(batch.stream, *(None if column is None else column[wanted] for column in columns_of(batch)))
+        wide = getattr(batch, "wide", None)
+        event = getattr(batch, "wide_event", None)
+        if wide is not None and event is not None:
+            kept = wanted[event]
+            wide, event = wide[kept], (np.cumsum(wanted) - 1)[event[kept]]
+        kind, subject, address, size, value = (None if column is None else column[wanted]
+                                               for column in columns_of(batch))
+        return cls(batch.stream, kind, subject, address, size, value, wide, event)
 
 
 class Runner(Protocol):

@@ -1,0 +1,97 @@
+"""The slow, obvious references of the modules that look at accesses one by one.
+
+An event is (stream, name, subject, address, size, value); `accesses` is the number of loads and stores.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+Event = tuple[int, str, int, int, int, int]
+MOST = 256
+
+
+def slice_length(accesses: int) -> int:
+    """The least power of two of accesses that makes at most MOST slices."""
+    length = 1
+    while length * MOST < accesses:
+        length *= 2
+    return length
+
+
+def accesses_of(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event[1] in ("load", "store")]
+
+
+def touched(event: Event, granule: int) -> range:
+    _, _, _, address, size, _ = event
+    return range(address // granule, (address + size - 1) // granule + 1) if size else range(0)
+
+
+def footprint(events: Sequence[Event], granule: int) -> list[dict[str, int]]:
+    chosen = accesses_of(events)
+    length = slice_length(len(chosen))
+    rows = []
+    seen: set[int] = set()
+    for start in range(0, len(chosen), length):
+        part = chosen[start : start + length]
+        here = {number for event in part for number in touched(event, granule)}
+        new = here - seen
+        seen |= here
+        rows.append({"first_access": start, "accesses": len(part), "touched_bytes": len(here) * granule,
+                     "new_bytes": len(new) * granule, "total_bytes": len(seen) * granule})
+    return rows
+
+
+def heatmap(events: Sequence[Event], granule: int, most_rows: int) -> dict[str, Any]:
+    chosen = accesses_of(events)
+    length = slice_length(len(chosen))
+    slices = -(-len(chosen) // length)
+    counts: dict[str, Counter[tuple[int, int]]] = {"load": Counter(), "store": Counter()}
+    for time, event in enumerate(chosen):
+        for number in touched(event, granule):
+            counts[event[1]][number, time // length] += 1
+    numbers = {number for counter in counts.values() for number, _ in counter}
+    factor = 1
+    while len({number // factor for number in numbers}) > most_rows:
+        factor *= 2
+    rows = []
+    for row in sorted({number // factor for number in numbers}):
+        cells = {kind: [sum(count for (number, part), count in counter.items()
+                            if number // factor == row and part == at) for at in range(slices)]
+                 for kind, counter in counts.items()}
+        rows.append({"start": hex(row * factor * granule), "loads": cells["load"], "stores": cells["store"]})
+    return {"rows": rows, "summary": {"bytes_per_row": factor * granule, "slices": slices,
+                                      "accesses_per_slice": length}}
+
+
+def value_patterns(events: Sequence[Event], stores: bool, linear: bool,
+                   small_set: int) -> dict[int, tuple[int, str, Any]]:
+    """Instruction -> (count, pattern, value), values as signed 64-bit numbers."""
+    values: dict[int, list[int]] = defaultdict(list)
+    for _, name, subject, _, _, value in accesses_of(events):
+        if name == "load" or stores:
+            values[subject].append(value)
+    found: dict[int, tuple[int, str, Any]] = {}
+    for subject, seen in values.items():
+        steps = {(b - a + 2**63) % 2**64 - 2**63 for a, b in pairwise(seen)}
+        if len(set(seen)) == 1:
+            found[subject] = len(seen), "constant", seen[0]
+        elif linear and len(seen) > 2 and len(steps) == 1:
+            found[subject] = len(seen), "linear", (seen[0], steps.pop())
+        elif len(set(seen)) <= small_set:
+            found[subject] = len(seen), "set", sorted(set(seen))
+    return found
+
+
+def ones_and_zeros(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """`value` is the whole value here, as a number."""
+    found: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for _, name, _, _, size, value in accesses_of(events):
+        if size:
+            found[name, size].append(bin(value).count("1"))
+    return [{"kind": kind, "size": size, "accesses": len(ones), "ones": sum(ones),
+             "zeros": 8 * size * len(ones) - sum(ones)} for (kind, size), ones in sorted(found.items())]
