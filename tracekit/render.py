@@ -155,8 +155,15 @@ def _dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: 
     return dependence_text(report, facts, limit, style)
 
 
+def _heatmap_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    from tracekit.render_heatmap import heatmap_text
+
+    return heatmap_text(report, facts, limit, style)
+
+
 TEXTS: dict[str, Callable[[Json, Mapping[str, int], int, Style], str]] = {
     "camp": _dependence_text,
+    "heatmap": _heatmap_text,
     "lamp": _dependence_text,
 }
 """Module -> how its report is written for a person."""
