@@ -23,7 +23,7 @@ class Camp(DependenceModule):
         from tracekit.replay.verdicts import judge
 
         profile = without_contexts(self.profile)
-        lamp = Report(self.program, profile, judge(self.program, profile), contexts=False)
+        lamp = Report(self.program, profile, self.seen(profile, judge(self.program, profile)), contexts=False)
         contexts, without_id = self.report.context_counts()
         return {
             "dependences": self.report.dependence_count,

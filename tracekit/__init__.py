@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tracekit.api import Profile
+    from tracekit.module import Analysis
     from tracekit.replay.trace import Trace
 
 __version__ = "0.1.0"
@@ -23,8 +26,9 @@ def open(path: str | Path) -> Trace:
     return Trace(path)
 
 
-def analyze(path: str | Path, module: str, jobs: int | None = None, **options: Any) -> Profile:
+def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = None, *,
+            window: Mapping[str, Any] | None = None, **options: Any) -> Profile:
     """Replay the trace at `path` through an analysis module; see :func:`tracekit.api.analyze`."""
     from tracekit import api
 
-    return api.analyze(path, module, jobs, **options)
+    return api.analyze(path, module, jobs, window=window, **options)

@@ -21,9 +21,11 @@ from tracekit.options import make_options
 
 if TYPE_CHECKING:
     from tracekit.formats.reader import TraceReader
+    from tracekit.module import Analysis
     from tracekit.replay.engine import Replay
     from tracekit.replay.program import Program
     from tracekit.replay.runner import Runner
+    from tracekit.replay.window import Restriction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +38,16 @@ class Profile:
     """Numbers that only the text shows."""
     complete: bool
     """False if the trace is cut off: the profile is of what it holds."""
+    accesses_inside: int | None = None
+    """Loads and stores inside the window; None without one."""
+
+    def __repr__(self) -> str:
+        tables = [f"{name}: {len(value):,} rows" if isinstance(value, list) else name
+                  for name, value in self.result.items()]
+        window = self.report.get("window", {})
+        inside = "".join(f", {part} {value}" for part, value in window.items())
+        cut = "" if self.complete else ", of a trace that is cut off"
+        return f"<profile {self.report['module']}{inside}{cut}; {', '.join(tables)}>"
 
     @property
     def result(self) -> dict[str, Any]:
@@ -85,18 +97,23 @@ def _flat(row: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def analyze(path: str | Path, module: str, jobs: int | None = None, **options: Any) -> Profile:
+def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = None, *,
+            window: Mapping[str, Any] | None = None, **options: Any) -> Profile:
     """Replay the trace at `path` through one module; `options` are the module's.
 
-    `jobs` is the number of threads (None: one for each core); the profile does not depend on it.
+    `module`: its name, the path of its file (.py), or its class. `jobs` is the number of threads (None: one for each
+    core); the profile does not depend on it. `window` restricts the analysis (docs/cli.md, "Windows"): any of
+    ``{"function": "main", "loop": "app.c:12", "thread": 0, "from": 1000, "to": "25%"}``.
     Raises TracekitError for a bad file, module, option or value.
     """
-    return analyze_all(path, {module: make_options(registry.load(module).Options, options)}, jobs)[0]
+    found = registry.load(module) if isinstance(module, str) else module
+    return analyze_all(path, {module: make_options(found.Options, options)}, jobs, window=window)[0]
 
 
-def analyze_all(path: str | Path, options: Mapping[str, Any], jobs: int | None = None,
-                explain: Callable[[str], None] | None = None) -> list[Profile]:
-    """Replay a trace once through several modules: name -> an instance of the module's Options.
+def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None = None,
+                explain: Callable[[str], None] | None = None,
+                window: Mapping[str, Any] | None = None) -> list[Profile]:
+    """Replay a trace once through several modules: name, file or class -> an instance of the module's Options.
 
     `explain` is called with lines that say what was specialised; it costs a second pass.
     """
@@ -106,32 +123,41 @@ def analyze_all(path: str | Path, options: Mapping[str, Any], jobs: int | None =
         # Only now the modules that import Numba: a file that is no trace is told so at once.
         from tracekit.replay.parallel import run
         from tracekit.replay.program import Program
+        from tracekit.replay.window import Restriction
 
         threads = jobs or os.cpu_count() or 1
         program = Program.from_images(trace.images())
-        replay, runners = prepare(trace, program, options, threads)
-        run(replay.batches(), list(runners.values()), threads)
+        restricted = Restriction(window, trace, program)
+        replay, runners = prepare(trace, program, options, threads, restricted)
+        wanted = {event for each in runners.values() for event in each.columns}
+        run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
         if explain is not None:
             _explain(trace, program, runners, explain)
-        return [_profile(name, options[name], trace, each) for name, each in runners.items()]
+        return [_profile(name, chosen, trace, each, restricted)
+                for (name, each), chosen in zip(runners.items(), options.values())]
 
 
-def prepare(trace: TraceReader, program: Program, options: Mapping[str, Any],
-            threads: int) -> tuple[Replay, dict[str, Runner]]:
-    """A replay of the events and columns that the modules named by `options` want, and their runners by name."""
+def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[Analysis], Any], threads: int,
+            restricted: Restriction | None = None) -> tuple[Replay, dict[str, Runner]]:
+    """A replay of the events and columns that modules want, and the modules' runners by name."""
     from tracekit.replay.engine import Replay
     from tracekit.replay.runner import runner
     from tracekit.replay.totals import trace_totals
+    from tracekit.replay.window import Restriction
 
+    restricted = restricted or Restriction(None, trace, program)
     accesses = trace_totals(trace, program)["accesses"]
     runners = {}
-    for name, chosen in options.items():
-        module = registry.load(name)(program, chosen)
-        module.accesses = accesses
-        runners[name] = runner(module, name, threads)
+    for module, chosen in options.items():
+        made = (registry.load(module) if isinstance(module, str) else module)(program, chosen)
+        made.accesses = accesses
+        made.windowed = restricted.window is not None
+        name = registry.shown_name(module)
+        runners[name] = runner(made, name, threads)
     events = {event for each in runners.values() for event in each.columns}
     columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
-    return Replay(trace, program, events=events, columns=columns), runners
+    replay = Replay(trace, program, events=events | restricted.events, columns=columns | restricted.columns)
+    return replay, runners
 
 
 def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner],
@@ -149,7 +175,7 @@ def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner]
     say(f"events generated: {made:,} of {total:,}; removed: {100 * (total - made) / max(total, 1):.1f} %")
 
 
-def _profile(name: str, options: Any, trace: TraceReader, runner: Runner) -> Profile:
+def _profile(name: str, options: Any, trace: TraceReader, runner: Runner, restricted: Restriction) -> Profile:
     from tracekit import __version__
 
     result, facts = runner.result()
@@ -158,7 +184,8 @@ def _profile(name: str, options: Any, trace: TraceReader, runner: Runner) -> Pro
         "module": name,
         "trace": trace.content_hash,
         "options": dataclasses.asdict(options),
+        **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         "result": result,
     }
-    return Profile(report, facts, trace.complete)
+    return Profile(report, facts, trace.complete, restricted.found)
 

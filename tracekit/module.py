@@ -47,11 +47,13 @@ __all__ = ["SERVICES", "Analysis", "BatchModule", "EventBatch", "Module", "NoOpt
 SERVICES: dict[str, str] = {
     "options": "the module's numbers and truth values of its Options, as constants: an `if` of one costs nothing",
     "stream": "number of the thread's or signal handler's stream",
-    "time": "loads and stores of all streams before this event",
+    "time": "loads and stores of all streams before this event (in a window: those inside)",
     "context": "row of the present calling and loop context (self.contexts names it)",
     "levels": "the stream's open loops with their clocks, for the functions of tracekit.replay.kernels.levels",
     "first": "1 in one of the callbacks for this event, 0 in the others: count where it is 1",
     "whole": "1 if this is the only callback for this event; 0 if other workers have it or parts of it, too",
+    "inside": "1 inside the window that the analysis is restricted to: a load or store outside never arrives, but what "
+              "keeps a state right (entries, loops, objects) does; 1 everywhere without a window",
 }
 """Parameters that a callback may have besides the fields of its event, and what they are."""
 
@@ -99,6 +101,9 @@ class Analysis:
 
     accesses: int = 0
     """Loads and stores in the trace, by its own totals; known before the first event."""
+
+    windowed: bool = False
+    """Whether the analysis is restricted to a window on the trace; set before the first event."""
 
     def __init__(self, program: Program, options: Any) -> None:
         self.program = program

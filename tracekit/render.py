@@ -54,7 +54,11 @@ _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """The report for a person; at most `limit` rows of each table (0: all)."""
     painter = TEXTS.get(report["module"], _plain_text)
-    return painter(report, facts, limit, style)
+    text = painter(report, facts, limit, style)
+    if "window" not in report:
+        return text
+    window = ", ".join(f"{part} {value}" for part, value in report["window"].items())
+    return style(f"Only accesses inside the window: {window}", "bold") + "\n" + text
 
 
 class Style:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
@@ -36,9 +36,10 @@ class AnalyzeCommand(click.Command):
         """The parameters for parsing and for the help; ``ctx.obj`` are the modules named on the command line."""
         own = super().get_params(ctx)
         named = ctx.obj or []
-        if len(named) != 1 or named[0] not in registry.names():
+        if len(named) != 1 or not registry.exists(named[0]):
             return own
-        return own[:-1] + module_options(named[0]) + own[-1:]  # the last is --help
+        taken = {flag for parameter in own for flag in parameter.opts}
+        return own[:-1] + module_options(named[0], taken) + own[-1:]  # the last is --help
 
 
 def _named_modules(arguments: Sequence[str]) -> list[str]:
@@ -57,12 +58,14 @@ def _named_modules(arguments: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def module_options(name: str) -> list[click.Parameter]:
-    """The options of a module as options of the command."""
+def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
+    """The options of a module as options of the command, but for flags that are `taken`: for them there is --set."""
     options: list[click.Parameter] = []
     for field in dataclasses.fields(registry.load(name).Options):
         flag = "--" + field.name.replace("_", "-")
-        text = f"{name}: {field.metadata.get('help', '')}"
+        if flag in taken:
+            continue
+        text = f"{registry.shown_name(name)}: {field.metadata.get('help', '')}"
         if isinstance(field.default, bool):
             options.append(click.Option([flag + "/--no-" + flag[2:]], default=None, help=text))
         else:
@@ -78,27 +81,43 @@ def module_options(name: str) -> list[click.Parameter]:
               help="What standard output gets.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("-o", "--output", metavar="FILE", help="Write the profile to FILE, as JSON.")
+@click.option("--image", metavar="FILE", help="Draw heatmap's profile into FILE, .svg or .png.")
 @click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
 @click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
               help="Rows of each table in text; 0 shows all.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
               help="Threads; the profile is the same for any number.  [default: one for each core]")
+@click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
+@click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
+@click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
+@click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%.")
+@click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.argument("trace", type=click.Path())
-def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | None, settings: tuple[str, ...],
-            limit: int, jobs: int | None, explain: bool, trace: str, **own: Any) -> None:
+def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | None, image: str | None,
+            settings: tuple[str, ...], limit: int, jobs: int | None, explain: bool, function: str | None,
+            loop: str | None, thread: int | None, start: str | None, stop: str | None, trace: str, **own: Any) -> None:
     """Replay TRACE through an analysis module and print the profile."""
-    from tracekit import api, render
+    from tracekit import api, render, render_heatmap
 
     names = list(dict.fromkeys(modules))
-    unknown = [name for name in names if name not in registry.names()]
+    unknown = [name for name in names if not registry.exists(name)]
     if unknown:
         raise Misused(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
+    if image is not None and "heatmap" not in names:
+        raise Misused("--image draws what the module heatmap finds; add -m heatmap.")
     options = _options(names, settings, own)
-    profiles = api.analyze_all(trace, options, jobs, (lambda line: click.echo(line, err=True)) if explain else None)
+    window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
+    _check_window(window)
+    profiles = api.analyze_all(trace, options, jobs, (lambda line: click.echo(line, err=True)) if explain else None,
+                               window)
     if not profiles[0].complete:
         click.echo("tracekit: the trace is cut off; this is the profile of what it holds.", err=True)
+    if profiles[0].accesses_inside == 0:
+        click.echo("tracekit: there was no access inside the window.", err=True)
     reports = [profile.report for profile in profiles]
+    if image is not None:
+        render_heatmap.write_image(reports[names.index("heatmap")], image)
     if output is not None:
         _write(output, render.as_json(reports))
         return
@@ -112,7 +131,7 @@ def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | No
 
 def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, Any]) -> dict[str, Any]:
     """Module -> its options, from `--set` and, for a single module, from options of its own."""
-    values: dict[str, dict[str, Any]] = {name: {} for name in names}
+    values: dict[str, dict[str, Any]] = {registry.shown_name(name): {} for name in names}
     for setting in settings:
         target, equals, value = setting.partition("=")
         name, dot, option = target.partition(".")
@@ -121,14 +140,26 @@ def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, An
         if name not in values:
             raise Misused(f"--set {setting}: module {name!r} is not one that this command runs (-m).")
         values[name][option] = value
-    values[names[0]].update({option: value for option, value in own.items() if value is not None})
+    values[registry.shown_name(names[0])].update({option: value for option, value in own.items() if value is not None})
     options = {}
     for name in names:
         try:
-            options[name] = make_options(registry.load(name).Options, values[name])
+            options[name] = make_options(registry.load(name).Options, values[registry.shown_name(name)])
         except TracekitError as error:
-            raise Misused(f"{name}: {error}") from None
+            raise Misused(f"{registry.shown_name(name)}: {error}") from None
     return options
+
+
+def _check_window(window: Mapping[str, Any]) -> None:
+    """Refuse as misuse what no trace can make sense of."""
+    if all(part is None for part in window.values()):
+        return
+    from tracekit.replay.window import Window
+
+    try:
+        Window.of(window)
+    except TracekitError as error:
+        raise Misused(str(error)) from None
 
 
 def _write(path: str, text: str) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tracekit.replay.dependence_profile import DependenceProfile
     from tracekit.replay.program import Program
     from tracekit.replay.report import Report
+    from tracekit.replay.verdicts import Judgement
 
 KINDS = ("RAW", "WAR", "WAW")
 
@@ -83,7 +84,12 @@ class DependenceModule(BatchModule):
         from tracekit.replay.report import Report
         from tracekit.replay.verdicts import judge
 
-        return Report(self.program, self.profile, judge(self.program, self.profile), self.context)
+        judgements = self.seen(self.profile, judge(self.program, self.profile))
+        return Report(self.program, self.profile, judgements, self.context)
+
+    def seen(self, profile: DependenceProfile, judgements: list[Judgement]) -> list[Judgement]:
+        """Of a window on the trace, only the loops that have accesses in it: of the others nothing can be said."""
+        return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
     def result(self) -> dict[str, Any]:
         """Dependences, loops and summary."""

@@ -98,8 +98,10 @@ def use(functions):
 
 
 @kernel
-def consume(state, contexts, levels, clock, stream, kind, subject, address, size, value, start, worker, workers):
+def consume(state, contexts, levels, clock, stream, kind, subject, address, size, value, inside, start, worker,
+            workers):
     """Call the callbacks for the events from `start` on; returns where it stopped, and why (0: at the end)."""
+    within = np.int64(1)
     for event in range(start, kind.size):
         code = kind[event]
 '''
@@ -149,6 +151,9 @@ def _options(values: Mapping[str, Any]) -> str:
 def _branch(made: Plan, name: str) -> Iterator[str]:
     """The lines for one event."""
     is_access = name in ("load", "store")
+    if "inside" in made.parameters.get(name, ()):
+        yield "if inside is not None:"
+        yield "    within = np.int64(inside[event])"
     if made.keeps_contexts and name in _ENTERING:
         yield f"status = {_ENTERING[name]}"
         yield "if status != 0:"
@@ -168,7 +173,7 @@ def _call(made: Plan, name: str, first: str, whole: str, place: str = "np.int64(
         first, whole = "np.int64(worker == 0)", "np.int64(workers == 1)"
     given = {
         "options": "options", "stream": "stream", "time": "clock[0]", "first": first, "whole": whole,
-        "context": "np.int64(contexts.nodes[levels.control[CONTEXT]].printed)", "levels": "levels",
+        "inside": "within", "context": "np.int64(contexts.nodes[levels.control[CONTEXT]].printed)", "levels": "levels",
     }
     for field in BY_NAME[name].fields:
         given[field.name] = {"address": place, "size": length}.get(field.column, f"np.int64({field.column}[event])")

@@ -24,11 +24,11 @@ CAPACITY = 1024
 """Contexts, frames and levels that there is room for before the tables first grow."""
 
 
-COLUMN_NAMES = ("kind", *COLUMNS)
+COLUMN_NAMES = ("kind", *COLUMNS, "inside")
 
 
 def columns_of(batch: EventBatch) -> tuple[Any, ...]:
-    """kind, subject, address, size and value of a batch; None for a column that nobody asked for."""
+    """kind, subject, address, size, value and inside of a batch; None for a column that nobody asked for."""
     return tuple(getattr(batch, name, None) for name in COLUMN_NAMES)
 
 
@@ -42,8 +42,9 @@ class Selected:
     address: Any
     size: Any
     value: Any
-    wide: Any
-    wide_event: Any
+    inside: Any = None  # uint8: 1 inside the window that the analysis is restricted to; None without a window
+    wide: Any = None
+    wide_event: Any = None
 
     @classmethod
     def copied(cls, batch: EventBatch) -> Selected:
@@ -59,9 +60,8 @@ class Selected:
         if wide is not None and event is not None:
             kept = wanted[event]
             wide, event = wide[kept], (np.cumsum(wanted) - 1)[event[kept]]
-        kind, subject, address, size, value = (None if column is None else column[wanted]
-                                               for column in columns_of(batch))
-        return cls(batch.stream, kind, subject, address, size, value, wide, event)
+        rows = tuple(None if column is None else column[wanted] for column in columns_of(batch))
+        return cls(batch.stream, *rows, wide, event)
 
 
 class Runner(Protocol):

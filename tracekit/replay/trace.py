@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import CODE
 from tracekit.formats.image import TABLES
 from tracekit.formats.imageframe import Image
 from tracekit.formats.reader import TraceReader
@@ -63,14 +65,25 @@ class Trace:
         """The program's tables by name (``formats.image.TABLES``, but ``unit`` and ``strings``), every index global."""
         return {name: getattr(self.program, name) for name in TABLES if name not in ("unit", "strings")}
 
-    def batches(self, columns: Collection[str] | None = None) -> Iterator[Batch]:
-        """All events, in batches of columns that the next batch overwrites: stream, kind, subject, address, size.
+    def batches(self, events: Collection[str] | None = None, columns: Collection[str] | None = None, *,
+                window: Mapping[str, Any] | None = None) -> Iterator[Batch]:
+        """The events, in batches of columns that the next batch overwrites: stream, kind, and the columns asked for.
 
-        `columns`: other ones, by name; "value" is only there where it is named (replay/wanted.py).
+        `events`, `columns`: names (``tracekit modules --events``), None for all, of the columns but ``value``, which is
+        there only where it is named (replay/wanted.py). What is not asked for costs nothing.
+        `window`: as :func:`tracekit.analyze` takes it. Raises TracekitError for a name that is none.
         """
         from tracekit.replay.engine import Replay
+        from tracekit.replay.window import Restriction
 
-        return Replay(self.reader, self.program, columns=columns).batches()
+        restricted = Restriction(window, self.reader, self.program)
+        try:
+            wanted = CODE.keys() if events is None else events
+            replay = Replay(self.reader, self.program, events=set(wanted) | restricted.events,
+                            columns=columns if columns is None else {*columns, *restricted.columns})
+        except ValueError as error:
+            raise TracekitError(f"{str(error).capitalize()}.") from None
+        return restricted.batches(replay.batches(), wanted)
 
     def close(self) -> None:
         """Close the file."""

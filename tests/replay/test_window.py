@@ -1,0 +1,247 @@
+"""Windows on a trace: what passes, against a naive filter; what they are called; what modules make of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracekit
+from tests.naive import window as naive
+from tests.naive.random_program import RandomProgram
+from tests.naive.trace_file import write_trace
+from tests.naive.walker import Walk
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import CODE
+from tracekit.module import Module
+from tracekit.replay.totals import trace_totals
+from tracekit.replay.window import Position, Window, functions_named, loops_at
+
+
+def recorded(path: Path, seed: int, streams: int, done: bool = True) -> None:
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    records = {}
+    for stream in range(streams):
+        walk = Walk(made, rng, [], budget=100)
+        walk.run()
+        records[stream] = walk.records()
+    write_trace(path, made.layout, records, done=done, chunk=40)
+
+
+def chosen(trace: Any, rng: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A window by chance: as a user gives it, and as the naive filter takes it."""
+    window: dict[str, Any] = {}
+    given: dict[str, Any] = {}
+    program = trace.program
+    if rng.random() < 0.5:
+        window["function"] = program.function_name(rng.randrange(len(program.functions)))
+        given["functions"] = {row for row in range(len(program.functions))
+                              if program.function_name(row) == window["function"]}
+    if len(program.loops) and rng.random() < 0.4:
+        loop = program.loop(rng.randrange(len(program.loops)))
+        window["loop"] = f"{loop['file']}:{loop['line']}"
+        given["loops"] = {row for row in range(len(program.loops))
+                          if (program.loop(row)["file"], program.loop(row)["line"]) == (loop["file"], loop["line"])}
+    if rng.random() < 0.4:
+        window["thread"] = given["thread"] = rng.choice(trace.reader.streams())
+    total = trace.reader.done["totals"]["accesses"]
+    if rng.random() < 0.4:
+        window["from"] = given["first"] = rng.randint(0, total)
+    if rng.random() < 0.4:
+        window["to"] = given["last"] = rng.randint(0, total + 1)
+    return window, given
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
+def test_the_filter_and_the_naive_one_agree(tmp_path_factory: Any, seed: int, streams: int) -> None:
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    recorded(path, seed, streams)
+    with tracekit.open(path) as trace:
+        window, naive_window = chosen(trace, random.Random(seed))
+        wanted = list(naive.inside(naive.rows(trace.batches()), **naive_window))
+        if not window:
+            return
+        found, marks = [], []
+        for batch in trace.batches(window=window):
+            found += naive.rows([batch])
+            marks += batch.inside.tolist()
+        assert list(zip(found, map(bool, marks))) == wanted
+        # What is not asked for does not arrive, and does not change what does.
+        few = {CODE[name] for name in ("load", "heap_free", "loop_iteration")}
+        part = [row for batch in trace.batches(("load", "heap_free", "loop_iteration"), window=window)
+                for row in naive.rows([batch])]
+        assert part == [row for row, _ in wanted if row[1] in few]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), percent=st.integers(0, 100))
+def test_a_percentage_divides_a_trace(tmp_path_factory: Any, seed: int, percent: int) -> None:
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    recorded(path, seed, 2)
+    with tracekit.open(path) as trace:
+        parts = [naive.rows(trace.batches(("load", "store"), window={name: f"{percent}%"})) for name in ("to", "from")]
+        assert parts[0] + parts[1] == naive.rows(trace.batches(("load", "store")))
+        assert len(parts[0]) == min(trace.reader.done["totals"]["accesses"] * percent // 100, len(parts[0] + parts[1]))
+
+
+class Traffic(Module):
+    """Counts what arrives, and what of it is inside."""
+
+    def state(self) -> Any:
+        return (np.zeros(4, np.int64),)
+
+    @staticmethod
+    def load(state: Any, context: int) -> None:
+        state[0][0] += 1
+        state[0][3] += context
+
+    @staticmethod
+    def function_entry(state: Any, function: int, inside: int) -> None:
+        state[0][1] += 1
+        state[0][2] += inside
+
+    def result(self, state: Any) -> dict[str, Any]:
+        loads, entries, inside, contexts = state[0].tolist()
+        return {"loads": loads, "entries": entries, "inside": inside, "contexts": contexts}
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32), jobs=st.integers(1, 2))
+def test_a_module_counts_what_is_inside_and_its_contexts_stay_right(
+    tmp_path_factory: Any, seed: int, jobs: int
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    recorded(path, seed, 2)
+    with tracekit.open(path) as trace:
+        window, naive_window = chosen(trace, random.Random(seed))
+        events = naive.rows(trace.batches())
+        wanted = list(naive.inside(events, **naive_window))
+    profile = tracekit.analyze(path, Traffic, jobs, window=window)
+    assert profile.result["loads"] == sum(row[1] == CODE["load"] for row, _ in wanted)
+    assert profile.result["entries"] == sum(row[1] == CODE["function_entry"] for row in events)
+    assert profile.result["inside"] == sum(row[1] == CODE["function_entry"] and within for row, within in wanted)
+    assert profile.accesses_inside == (
+        sum(row[1] in (CODE["load"], CODE["store"]) for row, _ in wanted) if window else None)
+    assert ("window" in profile.report) == bool(window)
+    # The numbers of contexts are those of a whole run: two parts of it add up.
+    if not window:
+        with tracekit.open(path) as trace:
+            half = trace.reader.done["totals"]["accesses"] // 2
+        parts = [tracekit.analyze(path, Traffic, window=part).result for part in ({"to": half}, {"from": half})]
+        for name in ("loads", "contexts"):
+            assert sum(part[name] for part in parts) == profile.result[name]
+
+
+def test_what_a_window_says_of_itself() -> None:
+    given = {"function": "f", "loop": "src/a.c:7", "thread": "3", "from": "5", "to": "12.5%"}
+    window = Window.of(given)
+    assert window is not None
+    assert window.as_json() == {"function": "f", "loop": "src/a.c:7", "thread": 3, "from": 5, "to": "12.5%"}
+    assert Window.of({"thread": 0}) == Window(thread=0)
+    assert Window.of(dict.fromkeys(given)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"from": "-1"}, "--from takes a number of accesses or a percentage of them, as 25%, not '-1'"),
+     ({"to": "101%"}, "--to takes"), ({"to": "%"}, "--to takes"), ({"to": "1.5"}, "--to takes"),
+     ({"to": "²"}, "--to takes"), ({"to": "9" * 19}, "--to takes"), ({"to": ".%"}, "--to takes"),
+     ({"loop": "7"}, "--loop takes a FILE:LINE, not '7'"), ({"thread": "main"}, "--thread takes the number"),
+     ({"files": "x"}, "a window has the parts function, loop, thread, from, to, not 'files'")],
+)
+def test_a_window_that_makes_no_sense_is_a_sentence(given: dict[str, str], message: str) -> None:
+    with pytest.raises(TracekitError, match=message):
+        Window.of(given)
+
+
+def test_positions() -> None:
+    total: Callable[[], int] = lambda: 1000  # noqa: E731
+    assert Position.of("to", "12.5%").accesses(total) == 125
+    assert Position.of("to", 7).accesses(total) == 7
+    assert Position.of("to", "100%").is_end and not Position.of("to", "100").is_end
+
+
+class Names:
+    """The names of a program of C++."""
+
+    def __init__(self) -> None:
+        self.functions = np.zeros(4, [("name", "u4")])
+        self.functions["name"] = range(4)
+        self.loops = np.zeros(3)
+
+    def function_name(self, row: int) -> str:
+        return ("main", "list::insert(int)", "list::insert(long)", "list::erase(int)")[row]
+
+    def text(self, offset: int) -> str:
+        return ("main", "_ZN4list6insertEi", "_ZN4list6insertEl", "_ZN4list5eraseEi")[offset]
+
+    def loop(self, row: int) -> dict[str, Any]:
+        return [{"file": "src/a.c", "line": 7}, {"file": "src/a.c", "line": 7}, {"file": "lib/a.c", "line": 9}][row]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("main", [0]), ("list::insert(int)", [1]), ("list::insert", [1, 2]), ("_ZN4list6insertEl", [2])],
+)
+def test_functions_by_any_of_their_names(name: str, rows: list[int]) -> None:
+    assert np.flatnonzero(functions_named(Names(), name)).tolist() == rows  # type: ignore[arg-type]
+
+
+def test_a_name_that_is_none_is_told_those_near_it() -> None:
+    with pytest.raises(TracekitError, match=r"no function 'insert'; there is list::insert, .*list::insert\(int\)"):
+        functions_named(Names(), "insert")  # type: ignore[arg-type]
+    with pytest.raises(TracekitError, match="no function 'mian'; there is main"):
+        functions_named(Names(), "mian")  # type: ignore[arg-type]
+    with pytest.raises(TracekitError, match=r"no loop at a.c:8; there is (src|lib)/a.c:[79]"):
+        loops_at(Names(), ("a.c", 8))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("place", "rows"), [(("a.c", 7), [0, 1]), (("lib/a.c", 9), [2]), (("src/a.c", 7), [0, 1])])
+def test_loops_by_the_end_of_their_path(place: tuple[str, int], rows: list[int]) -> None:
+    assert np.flatnonzero(loops_at(Names(), place)).tolist() == rows  # type: ignore[arg-type]
+
+
+def test_a_stream_that_there_is_not_is_told_the_streams(tmp_path: Path) -> None:
+    recorded(tmp_path / "trace.zst", 1, 2)
+    wanted = r"no stream 7; its streams are: 0, 1\."
+    with tracekit.open(tmp_path / "trace.zst") as trace, pytest.raises(TracekitError, match=wanted):
+        list(trace.batches(window={"thread": 7}))
+
+
+def test_the_totals_of_a_trace_that_is_cut_off_are_counted(tmp_path: Path) -> None:
+    recorded(tmp_path / "whole.zst", 3, 1)
+    recorded(tmp_path / "cut.zst", 3, 1, done=False)
+    found = []
+    for name in ("whole.zst", "cut.zst"):
+        with tracekit.open(tmp_path / name) as trace:
+            found.append(trace_totals(trace.reader, trace.program)["accesses"])
+    assert found[0] == found[1] > 0
+
+
+def test_wide_values_follow_their_events(tmp_path: Path) -> None:
+    compared = 0
+    for seed in range(12):
+        recorded(tmp_path / f"{seed}.zst", seed, 1)
+        with tracekit.open(tmp_path / f"{seed}.zst") as trace:
+            if not trace.program.valued.any():
+                continue
+            columns = ("subject", "address", "size", "value")
+            whole = [(row, value) for batch in trace.batches(columns=columns)
+                     for row, value in zip(naive.rows([batch]), batch.values())]
+            first = len(whole) // 3
+            wanted = naive.inside([row for row, _ in whole], first=first)
+            values = iter(whole)
+            expected = [(row, next(value for other, value in values if other is row)) for row, _ in wanted]
+            found = [(row, value) for batch in trace.batches(columns=columns, window={"from": first})
+                     for row, value in zip(naive.rows([batch]), batch.values())]
+            assert found == expected
+            compared += sum(value >= 1 << 64 for _, value in found)
+    assert compared > 0

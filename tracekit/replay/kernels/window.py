@@ -1,0 +1,80 @@
+"""Leaves out of a batch what lies outside a window on the trace (tracekit/replay/window.py), in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.events import CODE
+from tracekit.formats.jit import inlined, kernel
+
+DROP, ALWAYS, INSIDE = range(3)
+"""What becomes of an event: nobody asked for it; it keeps the state right; it passes if it is inside the window."""
+
+FUNCTIONS, LOOPS = range(2)
+"""Elements of `open`: activations of the window's functions, and its loops, that are open on the stream."""
+
+ACCESSES, FIRST, LAST, FOUND = range(4)
+"""Elements of `place`: loads and stores so far; the window has those from FIRST up to LAST; how many it had."""
+
+LOAD, STORE = CODE["load"], CODE["store"]
+FUNCTION_ENTRY, FUNCTION_EXIT = CODE["function_entry"], CODE["function_exit"]
+LOOP_INVOCATION, LOOP_EXIT = CODE["loop_invocation"], CODE["loop_exit"]
+
+
+@kernel
+def select(keep: NDArray[np.uint8], functions: Any, loops: Any, open: NDArray[np.int64], place: NDArray[np.int64],
+           here: int, kind: NDArray[np.uint8], subject: Any, address: Any, size: Any, value: Any,
+           inside: NDArray[np.uint8], rows: Any) -> int:
+    """Move the events that pass to the front of the columns and mark those that are inside; returns how many pass.
+
+    `keep` [256] tells what becomes of each code; `functions`, `loops`: 1 for each row that belongs to the window, None
+    if any does; `here`: whether the window has this stream; `rows`: takes the former rows of those that pass. Columns
+    and `rows` may be None.
+    """
+    passed = 0
+    for event in range(kind.size):
+        code = kind[event]
+        if functions is not None and code == FUNCTION_ENTRY:
+            open[FUNCTIONS] += _member(functions, subject[event])
+        if loops is not None and code == LOOP_INVOCATION:
+            open[LOOPS] += _member(loops, subject[event])
+        within = here and place[FIRST] <= place[ACCESSES] < place[LAST]
+        if functions is not None:
+            within = within and open[FUNCTIONS] > 0
+        if loops is not None:
+            within = within and open[LOOPS] > 0
+        if functions is not None and code == FUNCTION_EXIT:
+            open[FUNCTIONS] -= min(_member(functions, subject[event]), open[FUNCTIONS])
+        if loops is not None and code == LOOP_EXIT:
+            open[LOOPS] -= min(_member(loops, subject[event]), open[LOOPS])
+        if code == LOAD or code == STORE:
+            place[ACCESSES] += 1
+            place[FOUND] += np.int64(within)
+        if keep[code] == ALWAYS or (keep[code] == INSIDE and within):
+            kind[passed] = code
+            _move(subject, passed, event)
+            _move(address, passed, event)
+            _move(size, passed, event)
+            _move(value, passed, event)
+            inside[passed] = within
+            if rows is not None:
+                rows[passed] = event
+            passed += 1
+    return passed
+
+
+@inlined
+def _member(rows: Any, row: Any) -> Any:
+    """1 if a row belongs to the window; a damaged trace may name one that there is not."""
+    if np.int64(row) < rows.size:
+        return np.int64(rows[row])
+    return np.int64(0)
+
+
+@inlined
+def _move(column: Any, to: int, event: int) -> None:
+    if column is not None:
+        column[to] = column[event]

@@ -1,0 +1,276 @@
+"""Windows on a trace: what of it an analysis looks at. (docs/cli.md, "Windows")
+
+A window restricts the events that stand for what the program did to memory, :data:`RESTRICTED`. All other events keep
+a state right, contexts, open loops, live objects, and pass wherever they happen.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import CODE, COLUMNS
+from tracekit.formats.reader import TraceReader
+from tracekit.replay.kernels import window as kernels
+from tracekit.replay.kernels.state import Columns
+from tracekit.replay.totals import trace_totals
+from tracekit.replay.wanted import Batch
+
+if TYPE_CHECKING:
+    from tracekit.replay.program import Program
+
+RESTRICTED = ("load", "store", "pointer_creation", "external_call")
+"""The events that pass only inside the window; any other event passes everywhere."""
+
+PARTS = ("function", "loop", "thread", "from", "to")
+
+LAST = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in the order of replay: so many loads and stores of all streams lie before it."""
+
+    text: str
+    number: Fraction
+    percent: bool
+
+    @classmethod
+    def of(cls, name: str, given: str | int) -> Position:
+        """Read `1000` or `12.5%`. Raises TracekitError for anything else."""
+        text = str(given)
+        percent = text.endswith("%")
+        digits = text[:-1] if percent else text
+        plain = digits.replace(".", "", 1) if percent else digits
+        if not (plain.isascii() and plain.isdecimal()) or (percent and Fraction(digits) > 100) or len(digits) > 18:
+            raise TracekitError(f"--{name} takes a number of accesses or a percentage of them, as 25%, not {text!r}.")
+        return cls(text, Fraction(digits), percent)
+
+    @property
+    def shown(self) -> str | int:
+        """As a profile shows it."""
+        return self.text if self.percent else int(self.number)
+
+    def accesses(self, total: Callable[[], int]) -> int:
+        """How many loads and stores lie before it in a trace of `total`."""
+        return int(self.number * total() / 100) if self.percent else int(self.number)
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing can lie behind it."""
+        return self.percent and self.number == 100
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window as it was asked for; an event is inside if every part that was given says so."""
+
+    function: str | None = None
+    loop: tuple[str, int] | None = None
+    thread: int | None = None
+    start: Position | None = None
+    stop: Position | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Window | None:
+        """The window of the parts (:data:`PARTS`) that are not None; None if there are none.
+
+        Raises TracekitError for a part that there is not, or a value that makes no sense.
+        """
+        parts = {name: value for name, value in given.items() if value is not None}
+        unknown = sorted(parts.keys() - set(PARTS))
+        if unknown:
+            raise TracekitError(f"a window has the parts {', '.join(PARTS)}, not {unknown[0]!r}.")
+        if not parts:
+            return None
+        start, stop = (Position.of(name, parts[name]) if name in parts else None for name in ("from", "to"))
+        return cls(parts.get("function"), _loop_place(parts["loop"]) if "loop" in parts else None,
+                   _stream_number(parts["thread"]) if "thread" in parts else None, start, stop)
+
+    def as_json(self) -> dict[str, Any]:
+        """What a profile says of it; only what was given."""
+        parts = {
+            "function": self.function,
+            "loop": None if self.loop is None else f"{self.loop[0]}:{self.loop[1]}",
+            "thread": self.thread,
+            "from": None if self.start is None else self.start.shown,
+            "to": None if self.stop is None else self.stop.shown,
+        }
+        return {name: value for name, value in parts.items() if value is not None}
+
+
+def _loop_place(text: Any) -> tuple[str, int]:
+    file, _, line = str(text).rpartition(":")
+    if not (file and line.isascii() and line.isdecimal()):
+        raise TracekitError(f"--loop takes a FILE:LINE, not {text!r}.")
+    return file, int(line)
+
+
+def _stream_number(number: Any) -> int:
+    if not (str(number).isascii() and str(number).isdecimal()):
+        raise TracekitError(f"--thread takes the number of a stream, not {number!r}.")
+    return int(number)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def functions_named(program: Program, name: str) -> NDArray[np.uint8]:
+    """1 for each function with this name: demangled, with or without its parameters, or as the linker knows it.
+
+    Raises TracekitError, with names like it, if there is none.
+    """
+    names: dict[str, list[int]] = {}
+    for row in range(len(program.functions)):
+        shown = program.function_name(row)
+        for known in {shown, shown.partition("(")[0], program.text(int(program.functions["name"][row]))}:
+            names.setdefault(known, []).append(row)
+    return _chosen(names, name, len(program.functions), f"The trace's program has no function {name!r}")
+
+
+def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
+    """1 for each loop at FILE:LINE; the file may be given by its last components.
+
+    Raises TracekitError, with loops like it, if there is none.
+    """
+    file, line = place
+    names: dict[str, list[int]] = {}
+    for row in range(len(program.loops)):
+        loop = program.loop(row)
+        shown = f"{loop['file']}:{loop['line']}"
+        names.setdefault(shown, []).append(row)
+        if ("/" + loop["file"]).endswith("/" + file) and loop["line"] == line:
+            names.setdefault(f"{file}:{line}", []).append(row)
+    return _chosen(names, f"{file}:{line}", len(program.loops), f"The trace's program has no loop at {file}:{line}")
+
+
+def _chosen(names: Mapping[str, list[int]], name: str, count: int, sentence: str) -> NDArray[np.uint8]:
+    if name not in names:
+        near = _near(name, [known for known in names if known])
+        raise TracekitError(f"{sentence}; there is {', '.join(near)}." if near else f"{sentence}.")
+    chosen = np.zeros(count, np.uint8)
+    chosen[names[name]] = 1
+    return chosen
+
+
+def _near(name: str, known: list[str]) -> list[str]:
+    """At most five names like `name`: those that hold it, or look like it, or else some that there are."""
+    holding = sorted((each for each in known if name.lower() in each.lower()), key=len)
+    similar = difflib.get_close_matches(name, known, 5, 0.5)
+    return list(dict.fromkeys([*holding, *similar, *([] if holding or similar else sorted(known))]))[:5]
+
+
+@dataclass(frozen=True)
+class WindowBatch(Batch):
+    """What passes of a batch; ``inside`` (uint8) is 0 for the events that only keep a state right."""
+
+    inside: NDArray[np.uint8]
+
+
+# -- the filter ------------------------------------------------------------------------------------
+
+
+class WindowFilter:
+    """Stands between a replay and the modules, and lets pass what a window lets pass.
+
+    `streams` are those of the trace; `accesses` gives its loads and stores, for percentages.
+    Raises TracekitError for a function, loop or stream that the trace does not have.
+    """
+
+    def __init__(self, window: Window, program: Program, streams: Collection[int],
+                 accesses: Callable[[], int]) -> None:
+        self.thread = window.thread
+        if self.thread is not None and self.thread not in streams:
+            shown = ", ".join(map(str, sorted(streams)[:20])) + (", ..." if len(streams) > 20 else "")
+            raise TracekitError(f"The trace has no stream {self.thread}; its streams are: {shown}.")
+        self.functions = None if window.function is None else functions_named(program, window.function)
+        self.loops = None if window.loop is None else loops_at(program, window.loop)
+        first = window.start.accesses(accesses) if window.start else 0
+        last = window.stop.accesses(accesses) if window.stop and not window.stop.is_end else LAST
+        self._place = np.array([0, first, last, 0], np.int64)
+        self._open: dict[int, NDArray[np.int64]] = {}
+
+    @property
+    def events(self) -> frozenset[str]:
+        """The events that it has to see."""
+        needed = {"load", "store"}
+        if self.functions is not None:
+            needed |= {"function_entry", "function_exit"}
+        if self.loops is not None:
+            needed |= {"loop_invocation", "loop_exit"}
+        return frozenset(needed)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that it reads."""
+        return frozenset() if self.functions is None and self.loops is None else frozenset(("subject",))
+
+    @property
+    def found(self) -> int:
+        """Loads and stores inside the window so far."""
+        return int(self._place[kernels.FOUND])
+
+    def batches(self, batches: Iterable[Batch], events: Collection[str]) -> Iterator[WindowBatch]:
+        """What passes of `batches`, of the `events` asked for; columns of the batches are overwritten."""
+        keep = np.zeros(256, np.uint8)
+        for name in events:
+            keep[CODE[name]] = kernels.INSIDE if name in RESTRICTED else kernels.ALWAYS
+        inside = np.empty(0, np.uint8)
+        for batch in batches:
+            columns = batch.columns
+            if inside.size < batch.kind.size:
+                inside = np.empty(batch.kind.size, np.uint8)
+            opened = self._open.setdefault(batch.stream, np.zeros(2, np.int64))
+            here = int(self.thread is None or self.thread == batch.stream)
+            rows = None if columns.wide is None else np.empty(batch.kind.size, np.uint32)
+            passed = kernels.select(keep, self.functions, self.loops, opened, self._place, here, columns.kind,
+                                    columns.subject, columns.address, columns.size, columns.value, inside, rows)
+            if passed:
+                yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed])
+
+
+def _first(columns: Columns, passed: int, rows: NDArray[np.uint32] | None) -> Columns:
+    """The first rows of columns, which were those of numbers `rows` once; words of wide values follow their events."""
+    kept: dict[str, Any] = {name: column[:passed] for name in ("kind", *COLUMNS)
+                            if (column := getattr(columns, name)) is not None}
+    if rows is not None:
+        wide = columns.wide
+        assert wide is not None
+        now = np.searchsorted(rows[:passed], wide.events)
+        there = rows[np.minimum(now, passed - 1)] == wide.events
+        kept["wide"] = wide._replace(words=wide.words[there], events=now[there].astype(np.uint32))
+    return columns._replace(**kept)
+
+
+class Restriction:
+    """The window of one pass over a trace, or none: then nothing stands between the replay and who reads it.
+
+    `given`: see :meth:`Window.of`.
+    """
+
+    def __init__(self, given: Mapping[str, Any] | None, trace: TraceReader, program: Program) -> None:
+        self.window = Window.of(given or {})
+        self.events: frozenset[str] = frozenset()
+        """Events that the replay has to deliver for it."""
+        self.columns: frozenset[str] = frozenset()
+        """And columns."""
+        if self.window is not None:
+            self._filter = WindowFilter(self.window, program, trace.streams(),
+                                        lambda: trace_totals(trace, program)["accesses"])
+            self.events, self.columns = self._filter.events, self._filter.columns
+
+    def batches(self, batches: Iterator[Batch], events: Collection[str]) -> Iterator[Batch]:
+        """`batches`, or what the window lets pass of them, of the `events` asked for."""
+        return batches if self.window is None else self._filter.batches(batches, events)
+
+    @property
+    def found(self) -> int | None:
+        """Loads and stores inside the window so far; None without one."""
+        return None if self.window is None else self._filter.found
