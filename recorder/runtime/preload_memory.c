@@ -162,8 +162,11 @@ TK_EXPORT void *reallocarray(void *old, size_t count, size_t size)
 TK_EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
 {
     int result = REAL(posix_memalign)(pointer, alignment, size);
-    if (result == 0)
+    if (result == 0) {
         ALLOCATED(*pointer, size);
+        if (RECORDING())
+            TK_RECORD2(library_store, (uintptr_t)pointer, sizeof *pointer);
+    }
     return result;
 }
 
