@@ -17,6 +17,7 @@ from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
 from tracekit.replay import tables as derive_tables
+from tracekit.replay.flat_tables import FlatTables
 from tracekit.replay.kernels import heap, state
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.program import Program
@@ -26,6 +27,9 @@ BATCH = 32_768
 """Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
 
 NO_LIMIT = (1 << 62) + 1
+
+PATIENCE = 2000
+"""Records of paths that are not flattened yet before all paths of the records at hand are."""
 
 DEEPEST = 1 << 23
 """Activations, and open loops, registers and stack objects of them all, that a stream may have at once.
@@ -70,6 +74,7 @@ class StreamReplay:
             objects=np.zeros(256, state.OBJECT), scalars=np.array([-1] + [0] * (state.SCALARS - 1), np.int64),
             violations=np.zeros((len(state.VIOLATIONS), 2), np.int64),
         )
+        self.state.scalars[state.PATIENCE] = PATIENCE
 
     def next_records(self) -> bool:
         """Go on to the next records; False at the end of the stream."""
@@ -116,7 +121,8 @@ class Replay:
     """A replay of all streams of a trace; iterate over :meth:`batches` once.
 
     Batches hold the events named by `events` and, beside ``kind``, the `columns` named; None stands for all. What is
-    not asked for is neither computed nor stored. The events are those of a full replay without the others.
+    not asked for is neither computed nor stored. The events are those of a full replay without the others; what
+    nothing depends on is not checked either (:meth:`violations`).
     Raises ValueError for a name that is none.
     """
 
@@ -127,6 +133,7 @@ class Replay:
         if VALUE in self.wanted.columns:
             program.require_values()
         self.tables = derive_tables.build(program, self.wanted.keep)
+        self.flat_tables = FlatTables(program, self.wanted.keep)
         self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
         self.process = state.Process(
             addresses=np.zeros(4096, np.uint64), sizes=np.zeros(4096, np.uint64), used=np.zeros(1, np.int64),
@@ -170,6 +177,9 @@ class Replay:
                 yield self._batch(stream.number, events)
             elif status == state.FULL:
                 self.columns = self.wanted.room(max(2 * len(self.columns.kind), int(stream.cursor[state.NEED])))
+            elif status == state.LOOK:
+                self.tables = self.flat_tables.add(self.tables, stream.ids)
+                stream.state.scalars[state.PATIENCE] = PATIENCE
             elif status == state.HEAP:
                 self._grow_heap()
             elif state.FRAMES <= status <= state.STACK:

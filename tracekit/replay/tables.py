@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.image import Base, BlockFlag, CallFlag, GlobalFlag, LoopFlag, OpFlag, OpKind, PathFlag
-from tracekit.replay import run_paths, structure
+from tracekit.replay import flat_tables, run_paths, structure
 from tracekit.replay.kernels import state
 from tracekit.replay.program import Program
+from tracekit.replay.wanted import GROUPS
 
 Rows = NDArray[Any]
+U1 = NDArray[np.uint8]
 U4 = NDArray[np.uint32]
 
 CODES = {
@@ -28,11 +30,17 @@ SILENT = CallFlag.PURE | CallFlag.ALLOCATES | CallFlag.RETURNS_TWICE
 """Calls with one of these flags have no unknown effects: nothing, allocation events, or only setjmp's."""
 
 
-def build(program: Program, keep: NDArray[np.uint8]) -> state.Tables:
+NEVER_SO_MANY = 1 << 30
+"""Register slots: more than the engine lets a stream have, so that a function with so many is never entered."""
+LOOP_EVENTS = [CODE[name] for name in GROUPS["loops"]]
+OBJECT_EVENTS = [CODE[name] for name in GROUPS["objects"]]
+
+
+def build(program: Program, keep: U1) -> state.Tables:
     """The kernel's read-only tables for a program; `keep` (256) u1 is 1 for the code of an event that is wanted."""
     alloc_slot, functions = _slots(program)
-    steps, before = _steps(program, alloc_slot)
-    blocks = _blocks(program, steps, before)
+    steps, before = _steps(program, alloc_slot, keep)
+    blocks = _blocks(program, steps, before, keep)
     terms = np.zeros(max(len(program.terms), 1), state.TERM)
     terms["stride"][: len(program.terms)] = program.terms["stride"].view(np.uint64)
     terms["loop"][: len(program.terms)] = program.terms["loop"]
@@ -41,8 +49,9 @@ def build(program: Program, keep: NDArray[np.uint8]) -> state.Tables:
     loops["parent"][: len(program.loops)] = program.loops["parent"]
     loops["depth"][: len(program.loops)] = program.loops["depth"]
     first, image_globals = _globals_by_image(program)
+    paths = _paths(program, blocks, steps, functions, keep)
     return state.Tables(
-        paths=_paths(program, blocks, steps, functions, keep), members=_contiguous(program.path_blocks["block"]),
+        paths=paths, members=_contiguous(program.path_blocks["block"]), **flat_tables.none_yet(program),
         blocks=blocks, steps=steps, terms=terms, functions=functions, loops=loops, event_words=_event_words(),
         image_first=first, image_globals=image_globals, global_address=program.global_address,
         global_size=_contiguous(program.globals["size"]),
@@ -61,7 +70,8 @@ def _slots(program: Program) -> tuple[U4, Rows]:
     owner = program.op_function
     owned = allocs & (owner != NONE)
     per_function = np.bincount(owner[owned], minlength=max(count, 1))[: max(count, 1)]
-    functions["slots"][:count] = program.functions["registers"] + 2 * per_function[:count]
+    used = program.functions["registers"] + 2 * per_function[:count] + 1  # the last for definitions that are none
+    functions["slots"][:count] = np.minimum(-(-used // state.SLOTS) * state.SLOTS, NEVER_SO_MANY)
     if len(program.loops):
         np.maximum.at(functions["depth"], program.loops["function"], program.loops["depth"])
     rank = np.cumsum(owned) - 1
@@ -71,7 +81,7 @@ def _slots(program: Program) -> tuple[U4, Rows]:
     return alloc_slot, functions
 
 
-def _steps(program: Program, alloc_slot: U4) -> tuple[Rows, NDArray[np.int64]]:
+def _steps(program: Program, alloc_slot: U4, keep: U1) -> tuple[Rows, NDArray[np.int64]]:
     """One step for each operation but calls that end their block; `before[op]` steps stand before an operation."""
     ops = program.ops
     ends = np.zeros(len(ops), np.bool_)
@@ -109,7 +119,42 @@ def _steps(program: Program, alloc_slot: U4) -> tuple[Rows, NDArray[np.int64]]:
     plain &= (steps["flags"] == state.STEP_WORD) & (steps["terms"] == 0) & (steps["values"] == 0)
     plain &= (steps["defines"] == NONE) & (steps["size"] != 0) & (steps["offset"] == 0)
     steps["code"][plain] = state.RECORDED
+    _check_globals(program, steps)
+    _pass_over(program, rows, steps, keep)
     return (steps if len(steps) else np.zeros(1, state.STEP)), np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+
+
+def _check_globals(program: Program, steps: Rows) -> None:
+    """Accesses to global variables, at places known now, that lie inside need no check later."""
+    known = (steps["code"] <= state.ACCESS) & (steps["flags"] & state.STEP_GLOBAL != 0) & (steps["terms"] == 0)
+    known &= steps["flags"] & (state.STEP_DYNAMIC | state.STEP_SAME_SIZE) == 0
+    at = np.flatnonzero(known)
+    start, size = program.global_address[steps["object"][at]], program.globals["size"][steps["object"][at]]
+    past = steps["offset"][at] - start
+    inside = (start == 0) | ((past <= size) & (steps["size"][at] <= size - past))
+    steps["flags"][at[inside]] &= ~np.uint8(state.STEP_GLOBAL)
+
+
+def _pass_over(program: Program, ops: U4, steps: Rows, keep: U1) -> None:
+    """Turn steps (of the operations `ops`) whose events nobody wants, and that nothing depends on, into UNWANTED."""
+    load, store = bool(keep[CODE["load"]]), bool(keep[CODE["store"]])
+    code = steps["code"]
+    access = code <= state.ACCESS
+    both = access & (steps["flags"] & state.STEP_LOADS_TOO != 0)
+    if load != store:
+        steps["kind"][both] = CODE["load"] if load else CODE["store"]
+        steps["flags"][both] &= ~np.uint8(state.STEP_LOADS_TOO)
+    unwanted = access & (keep[steps["kind"]] == 0)
+    for each, name in ((state.POINTER, "pointer_creation"), (state.EXTERNAL, "external_call")):
+        unwanted |= (code == each) & (not keep[CODE[name]])
+    code[unwanted] = state.UNWANTED
+    steps["flags"][unwanted] &= ~np.uint8(state.STEP_GLOBAL | state.STEP_STACK)
+    if not keep[OBJECT_EVENTS].any():
+        on_stack = (steps["flags"] & state.STEP_STACK != 0) & ~np.isin(code, (state.FREE, state.UNWANTED))
+        depends = np.zeros(len(program.functions) + 1, np.bool_)
+        owner = np.minimum(program.op_function[ops], len(program.functions))
+        depends[owner[on_stack]] = True
+        code[np.isin(code, (state.ALLOC, state.FREE)) & ~depends[owner]] = state.UNWANTED
 
 
 def _step_flags(ops: Rows, addressed: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -134,7 +179,7 @@ def _step_flags(ops: Rows, addressed: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return flags
 
 
-def _blocks(program: Program, steps: Rows, before: NDArray[np.int64]) -> Rows:
+def _blocks(program: Program, steps: Rows, before: NDArray[np.int64], keep: U1) -> Rows:
     source = program.blocks
     blocks = np.zeros(max(len(source), 1), state.BLOCK)
     rows = blocks[: len(source)]
@@ -148,9 +193,6 @@ def _blocks(program: Program, steps: Rows, before: NDArray[np.int64]) -> Rows:
     rows["number"] = np.arange(len(source)) - program.functions["first_block"][source["function"]].astype(np.int64)
     flags = source["flags"] & 0xFFFF
     flags = np.where(source["loop"] == NONE, flags & ~np.uint32(BlockFlag.LOOP_HEADER), flags).astype(np.uint32)
-    special = np.concatenate([[0], np.cumsum(steps["code"] != state.RECORDED)])
-    plain = special[rows["last_step"]] == special[rows["first_step"]]
-    flags |= np.where(plain, state.BLOCK_PLAIN, 0).astype(np.uint32)
     effects = _has_effects(program, source["continues"])
     flags |= np.where(effects, state.BLOCK_EFFECTS, 0).astype(np.uint32)
     tail = source["flags"] & BlockFlag.TAIL_CALL != 0
@@ -160,7 +202,23 @@ def _blocks(program: Program, steps: Rows, before: NDArray[np.int64]) -> Rows:
     rows["flags"] = flags
     rows["test_of"] = _tests(program)
     rows["landing_word"] = _landing_words(program, words)
+    if not keep[CODE["external_call"]]:
+        rows["flags"] &= ~np.uint32(state.BLOCK_EFFECTS)
+    if not keep[LOOP_EVENTS].any():
+        _forget_loops(program, rows)
     return blocks
+
+
+def _forget_loops(program: Program, blocks: Rows) -> None:
+    """Take the loops out of functions in which nothing depends on them."""
+    depends = np.zeros(len(program.functions), np.bool_)
+    owner = program.op_function[program.ops["terms"] != 0]
+    depends[owner[owner != NONE]] = True
+    in_run = program.path_blocks["block"][program.paths["first"][program.paths["flags"] & PathFlag.RUN != 0]]
+    depends[program.blocks["function"][in_run]] = True
+    free = ~depends[blocks["function"]]
+    blocks["loop"][free] = blocks["test_of"][free] = NONE
+    blocks["flags"][free] &= ~np.uint32(BlockFlag.LOOP_HEADER)
 
 
 def _call_rows(program: Program, ops: U4) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -223,7 +281,7 @@ def _landing_words(program: Program, words: NDArray[np.int64]) -> U4:
     return found
 
 
-def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows, keep: NDArray[np.uint8]) -> Rows:
+def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows, keep: U1) -> Rows:
     paths = np.zeros(max(len(program.path_row), FIRST_PATH), state.PATH)
     paths["block"] = NONE
     numbers = np.flatnonzero(program.path_row != NONE)
@@ -243,11 +301,7 @@ def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows, keep: N
         first = source["first"].astype(np.int64)
         paths[name][numbers] = np.minimum(before[first + source["blocks"]] - before[first], NONE)
     last = members[source["first"] + source["blocks"] - 1]
-    flags = blocks["flags"][paths["block"][numbers]]
-    apart = int(BlockFlag.ENTRY | BlockFlag.LANDING | BlockFlag.RETURNS | BlockFlag.TAIL_CALL)
     ordinary = source["flags"] & PathFlag.RUN == 0
-    plain = (flags & state.BLOCK_PLAIN != 0) & (flags & apart == 0)
-    paths["plain"][numbers] = plain & ordinary & (source["blocks"] == 1)
     paths["leaves"][numbers] = blocks["flags"][last] & int(BlockFlag.RETURNS | BlockFlag.TAIL_CALL) != 0
     run_paths.describe(program, paths, numbers[~ordinary], blocks, steps, keep)
     return paths

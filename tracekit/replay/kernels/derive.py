@@ -17,6 +17,7 @@ from tracekit.formats.events import FIRST_PATH
 from tracekit.formats.image import BlockFlag
 from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.kernels.accesses import run_steps
+from tracekit.replay.kernels.flat import flat_records
 from tracekit.replay.kernels.frames import (
     EXTERNAL_CALL,
     FUNCTION_ENTRY,
@@ -30,7 +31,7 @@ from tracekit.replay.kernels.frames import (
     end_tail,
     free_objects,
     leave,
-    move,
+    move_to,
     pop,
     push,
     unwind,
@@ -40,15 +41,16 @@ from tracekit.replay.kernels.iterations import is_done
 from tracekit.replay.kernels.recorded import THREAD_START, deliver, room_to_unwind
 from tracekit.replay.kernels.state import (
     BLOCK_EFFECTS,
-    BLOCK_PLAIN,
     BLOCK_TAIL_EFFECTS,
     BLOCK_TAIL_LEAVES,
     CREATED,
     FILLED,
+    FLAT_UNKNOWN,
     FRAMES,
     FULL,
     I8,
     INPUT,
+    LOOK,
     LOOPS,
     LOST,
     MAY_START,
@@ -59,6 +61,7 @@ from tracekit.replay.kernels.state import (
     NOT_CONTINUED,
     NOT_OPEN,
     OBJECTS,
+    PATIENCE,
     RECORD,
     RECORDS,
     REGISTERS,
@@ -82,7 +85,6 @@ from tracekit.replay.kernels.state import (
 ENTRY = np.uint32(BlockFlag.ENTRY)
 ENDS = np.uint32(BlockFlag.RETURNS | BlockFlag.TAIL_CALL)
 RETURNS = np.uint32(BlockFlag.RETURNS)
-PLAIN = np.uint32(BLOCK_PLAIN)
 EFFECTS = np.uint32(BLOCK_EFFECTS)
 TAIL_LEAVES = np.uint32(BLOCK_TAIL_LEAVES)
 TAIL_EFFECTS = np.uint32(BLOCK_TAIL_EFFECTS)
@@ -99,43 +101,12 @@ def derive(tables: Tables, stream: Stream, process: Process, out: Columns, ids: 
     start = stream.scalars[RECORDS] - cursor[RECORD]
     status = INPUT
     while status == INPUT and cursor[RECORD] < len(ids):
-        _plain_records(tables, stream, out, ids, words, cursor)
+        flat_records(tables, stream, out, ids, words, cursor, start)
         if cursor[RECORD] < len(ids):
             stream.scalars[RECORDS] = start + cursor[RECORD]
             status = _record(tables, stream, process, out, ids, words, cursor, limit)
     stream.scalars[RECORDS] = start + cursor[RECORD]
     return status
-
-
-@inlined
-def _plain_records(tables: Tables, stream: Stream, out: Columns, ids: U4, words: U8, cursor: I8) -> None:
-    """Replay records as long as they are what most are: one block of plain accesses in the top frame and its loop."""
-    if stream.scalars[TOP] < 0:
-        return
-    frame = stream.frames[stream.scalars[TOP]]
-    record, word, n = cursor[RECORD], cursor[WORD], cursor[FILLED]
-    known = len(tables.paths)
-    while record < len(ids) and ids[record] < known:
-        path = tables.paths[ids[record]]
-        if not path.plain or word + np.int64(path.words) > len(words) or n + np.int64(path.room) > len(out.kind):
-            break
-        block = tables.blocks[path.block]
-        if block.function != frame.function or block.continues != frame.pending or block.loop != frame.loop:
-            break
-        if (block.flags & EFFECTS) and not frame.entered:
-            n = emit(out, n, EXTERNAL_CALL, block.continues, 0, 0)
-        if block.flags & HEADER:
-            stream.iterations[np.int64(frame.loop_base) + np.int64(frame.loops) - 1] += np.uint64(1)
-            n = emit_if(out.loops, out, n, LOOP_ITERATION, block.loop, 0, 0)
-        for k in range(np.int64(block.first_step), np.int64(block.last_step)):
-            step = tables.steps[k]
-            n = emit(out, n, step.kind, step.subject, words[word], step.size)
-            word += 1
-        frame.block = path.block
-        frame.pending = block.call
-        frame.entered = 0
-        record += 1
-    cursor[RECORD], cursor[WORD], cursor[FILLED] = record, word, n
 
 
 @inlined
@@ -161,6 +132,10 @@ def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids:
         return status
     if identity >= len(tables.paths) or tables.paths[identity].block == NO:
         return _give_up(stream, cursor, len(ids))
+    if tables.flat[identity].flags & FLAT_UNKNOWN:
+        if scalars[PATIENCE] <= 0:
+            return LOOK
+        scalars[PATIENCE] -= 1
     path = tables.paths[identity]
     if word + np.int64(path.words) > len(words):
         return _give_up(stream, cursor, len(ids))
@@ -249,17 +224,11 @@ def _visit(tables: Tables, stream: Stream, row: Int, out: Columns, n: Int, words
     block = tables.blocks[row]
     frame = stream.frames[stream.scalars[TOP]]
     if block.loop != frame.loop:
-        n = move(tables, stream, frame, block, out, n)
+        n = move_to(tables, stream, frame, block.loop, block.flags & HEADER, block.flags & LANDING, out, n)
     elif block.flags & HEADER:
         stream.iterations[np.int64(frame.loop_base) + np.int64(frame.loops) - 1] += np.uint64(1)
         n = emit_if(out.loops, out, n, LOOP_ITERATION, block.loop, 0, 0)
-    if block.flags & PLAIN:
-        for k in range(np.int64(block.first_step), np.int64(block.last_step)):
-            step = tables.steps[k]
-            n = emit(out, n, step.kind, step.subject, words[word], step.size)
-            word += 1
-    else:
-        n = run_steps(tables, stream, frame, block, out, n, words, word)
+    n = run_steps(tables, stream, frame, block, out, n, words, word)
     frame.block = row
     frame.pending = block.call
     frame.entered = 0

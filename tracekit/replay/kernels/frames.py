@@ -18,6 +18,7 @@ from tracekit.replay.kernels.state import (
     LOST,
     OBJECTS,
     RECORDS,
+    SLOTS,
     TOP,
     Columns,
     Int,
@@ -42,13 +43,19 @@ def store(column: Any, n: Int, value: Int) -> None:
 
 
 @inlined
-def emit(out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int) -> Int:
-    """Append one event; the next one takes its place if it is not wanted."""
+def put(out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int) -> None:
+    """Fill in event `n`."""
     out.kind[n] = kind
     store(out.subject, n, subject)
     store(out.address, n, address)
     store(out.size, n, size)
     store(out.value, n, 0)
+
+
+@inlined
+def emit(out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int) -> Int:
+    """Append one event; the next one takes its place if it is not wanted."""
+    put(out, n, kind, subject, address, size)
     return n + np.int64(out.keep[kind])
 
 
@@ -82,24 +89,38 @@ def compare(stream: Stream, counter: Int, violation: Int, derived: Int, recorded
 @inlined
 def close_loops(stream: Stream, frame: Any, out: Columns, n: Int, tested: Int) -> Int:
     """End all open loops of a frame, innermost first; that of `tested` ends by its header's own test."""
-    while frame.loops > 0:
-        loop = stream.open_loops[np.int64(frame.loop_base) + np.int64(frame.loops) - 1]
-        n = emit_if(out.loops, out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
-        frame.loops -= 1
     frame.loop = NO
+    n = _exits(out.loops, stream, frame, out, n, tested)
+    frame.loops = 0
+    return n
+
+
+@inlined
+def _exits(wanted: Any, stream: Stream, frame: Any, out: Columns, n: Int, tested: Int) -> Int:
+    if wanted is not None:
+        outermost = np.int64(frame.loop_base)
+        for level in range(outermost + np.int64(frame.loops) - 1, outermost - 1, -1):
+            loop = stream.open_loops[level]
+            n = emit(out, n, LOOP_EXIT, loop, 0, 1 if loop == tested else 0)
     return n
 
 
 @inlined
 def free_objects(stream: Stream, frame: Any, out: Columns, n: Int) -> Int:
     """End all live stack objects of the top frame, newest first."""
-    bottom = np.int64(frame.object_base)
-    while stream.scalars[OBJECTS] > bottom:
-        stream.scalars[OBJECTS] -= 1
-        item = stream.objects[stream.scalars[OBJECTS]]
-        if item.live:
-            n = emit_if(out.objects, out, n, STACK_FREE, item.op, item.address, item.size)
+    n = _frees(out.objects, stream, frame, out, n)
+    stream.scalars[OBJECTS] = frame.object_base
     frame.dead = 0
+    return n
+
+
+@inlined
+def _frees(wanted: Any, stream: Stream, frame: Any, out: Columns, n: Int) -> Int:
+    if wanted is not None:
+        for position in range(stream.scalars[OBJECTS] - 1, np.int64(frame.object_base) - 1, -1):
+            item = stream.objects[position]
+            if item.live:
+                n = emit(out, n, STACK_FREE, item.op, item.address, item.size)
     return n
 
 
@@ -178,15 +199,19 @@ def push(tables: Tables, stream: Stream, function: Int) -> Any:
     frame.effects = 0
     if function != NO:
         first = np.int64(frame.register_base)
-        for slot in range(first, first + np.int64(tables.functions[function].slots)):
-            stream.registers[slot] = 0
+        for group in range(first, first + np.int64(tables.functions[function].slots), SLOTS):
+            for slot in range(SLOTS):
+                stream.registers[np.uint64(group + slot)] = 0
     return frame
 
 
 @inlined
-def move(tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n: Int) -> Int:
-    """Loop events on the way from the frame's last block to `block`."""
-    wanted = block.loop
+def move_to(tables: Tables, stream: Stream, frame: Any, wanted: Int, header: Int, landing: Int, out: Columns,
+            n: Int) -> Int:
+    """Loop events on the way from the frame's last block to one whose innermost loop is `wanted`.
+
+    header, landing: whether that block is a loop's header, whether control may land in it.
+    """
     depth = np.int64(0)
     if wanted != NO:
         depth = np.int64(tables.loops[wanted].depth)
@@ -204,13 +229,12 @@ def move(tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n
         if count <= depth:
             around = tables.loops[around].parent
         count -= 1
-    header = (block.flags & HEADER) != 0
     if count == depth:
         if header:
             stream.iterations[base + depth - 1] += np.uint64(1)
             n = emit_if(out.loops, out, n, LOOP_ITERATION, wanted, 0, 0)
     else:
-        if not header and not (block.flags & LANDING):
+        if not header and not landing:
             violate(stream, BESIDE_HEADER)
         inner = wanted
         for level in range(depth - 1, count - 1, -1):

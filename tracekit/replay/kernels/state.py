@@ -15,9 +15,9 @@ Int = Any
 """A number or a truth value inside a kernel; Numba infers its width."""
 
 # -- steps: what a block's operations come to ------------------------------------------------------
-RECORDED, ACCESS, REGISTER, ALLOC, FREE, FRAME, SKIP, POINTER, EXTERNAL, NUMBER = range(10)
+RECORDED, ACCESS, REGISTER, ALLOC, FREE, FRAME, SKIP, POINTER, EXTERNAL, NUMBER, UNWANTED = range(11)
 """Codes of a step. RECORDED: a load or store at the next word, nothing more. ACCESS: any other access.
-NUMBER: a word that says which block this is."""
+NUMBER: a word that says which block this is. UNWANTED: only its words count, nobody asked for its events."""
 
 STEP = np.dtype(
     [
@@ -58,8 +58,6 @@ BLOCK = np.dtype(
     ],
     align=True,
 )
-BLOCK_PLAIN = 1 << 16
-"""All steps are RECORDED."""
 BLOCK_EFFECTS = 1 << 17
 """The call that the block continues has unknown effects unless it entered instrumented code."""
 BLOCK_TAIL_LEAVES = 1 << 18
@@ -77,7 +75,6 @@ PATH = np.dtype(
         # and unwinding
         ("allocs", "u4"),  # stack objects that it can begin
         ("leaves", "u4"),  # 1 if its last block ends the activation
-        ("plain", "u4"),  # 1 if it is one block of plain accesses that neither begins, ends nor lands
         ("run", "u4"),  # 0, or one of the below
         ("events", "u4"),  # of a STEADY run: those of each iteration but the first
         ("checked", "u4"),  # of a STEADY run: 1 if an address has to lie in a known object
@@ -89,6 +86,56 @@ ANY_RUN, STEADY, WITNESS_RUN = 1, 2, 3
 each time; one that was recorded in full beside it and only says how many they were."""
 
 
+FLAT = np.dtype(
+    [
+        ("function", "u4"),
+        ("continues", "u4"),  # the open call that its first block continues
+        ("loop", "u4"),  # of its first block
+        ("room", "u4"),  # events at most; NEVER if the path is not flat
+        ("first_move", "u4"),
+        ("words", "u2"),
+        ("moves", "u2"),
+        ("defines", "u2"),
+        ("changes", "u2"),
+        ("flags", "u2"),
+        ("last_depth", "u2"),
+        ("call", "u4"),  # the open call after it
+        ("block", "u4"),  # the last
+        ("first_define", "u4"),
+        ("first_change", "u4"),
+        ("last_loop", "u4"),
+    ],
+    align=True,
+)
+"""A flat path (flat_paths.py)."""
+NEVER = 0xFFFF_FFFF
+GROUP, PAIR = 4, 2
+"""Moves and definitions of a path are padded to a multiple of so many, at least one group."""
+FLAT_ENTERS, FLAT_LEAVES, FLAT_HEADER, FLAT_EFFECTS, FLAT_LOOPS, FLAT_TERMS, FLAT_UNKNOWN = 1, 2, 4, 8, 16, 32, 64
+"""It begins an activation; ends it; its first block is a loop's header, continues a call with effects; loops begin,
+end or iterate between its blocks; addresses count iterations; nobody has looked whether it is flat."""
+
+MOVE = np.dtype(
+    [
+        ("offset", "u8"),
+        ("subject", "u4"),
+        ("size", "u4"),
+        ("base", "u4"),  # which word of the record, or register of the frame
+        ("kind", "u1"),  # event
+        ("source", "u1"),  # one of the below
+    ],
+    align=True,
+)
+"""An event of a flat path, at ``base + offset``."""
+FROM_WORDS, FROM_REGISTERS, FROM_NOTHING = range(3)
+STRIDES = np.dtype([("stride1", "u8"), ("stride2", "u8"), ("level1", "u4"), ("level2", "u4")], align=True)
+"""Beside a move: what its address counts, two products ``stride * iterations[level]``, each 0 if there is none."""
+DEFINE = np.dtype([("word", "u4"), ("register", "u4")], align=True)
+CHANGE = np.dtype([("level", "u4"), ("loop", "u4"), ("opens", "u4")], align=True)
+"""A loop is open after a flat path: `opens`, it was entered on the way; else it had one more iteration."""
+
+SLOTS = 8
+"""Registers of a function are a multiple of so many: set to 0 together."""
 TERM = np.dtype([("stride", "u8"), ("loop", "u4"), ("register", "u4")], align=True)
 FUNCTION = np.dtype([("slots", "u4"), ("depth", "u4")], align=True)
 LOOP = np.dtype([("parent", "u4"), ("depth", "u4")], align=True)
@@ -98,6 +145,11 @@ class Tables(NamedTuple):
     """The program, by record id (paths) and row; all read-only."""
 
     paths: Any  # PATH[record id]
+    flat: Any  # FLAT[record id]
+    moves: Any  # MOVE
+    strides: Any  # STRIDES, beside moves
+    defines: Any  # DEFINE
+    changes: Any  # CHANGE
     members: U4  # blocks of the paths
     blocks: Any  # BLOCK
     steps: Any  # STEP
@@ -134,11 +186,12 @@ FRAME_ROW = np.dtype(
 
 OBJECT = np.dtype([("address", "u8"), ("size", "u8"), ("op", "u4"), ("slot", "u4"), ("live", "u4")], align=True)
 
-TOP, OBJECTS, RECORDS, LOST, MAY_START, RUN_DONE, ADDRESSES, BLOCKS, RUNS = range(9)
-SCALARS = 9
+TOP, OBJECTS, RECORDS, LOST, MAY_START, RUN_DONE, ADDRESSES, BLOCKS, RUNS, PATIENCE = range(10)
+SCALARS = 10
 """Scalars of a stream: index of the top frame (-1: none), stack objects, records so far, records were dropped, the
 engine lets it pass a thread_start, iterations of the next record that were replayed already, and how many addresses,
-blocks and runs were compared with what the program recorded in place, and were equal."""
+blocks and runs were compared with what the program recorded in place, and were equal; and how many records of
+paths that may be flat, but were not looked at, are replayed before the engine has to look."""
 
 VIOLATIONS = (
     "a block has no activation to belong to",
@@ -227,6 +280,7 @@ class Columns(NamedTuple):
 RECORD, WORD, FILLED, NEED = range(4)
 """Cursor (int64[4]): next record, next word, events in the columns, and the room that FULL asks for."""
 
-INPUT, FULL, FRAMES, LOOPS, REGISTERS, STACK, HEAP, TICKET, CREATED = range(9)
+INPUT, FULL, FRAMES, LOOPS, REGISTERS, STACK, HEAP, TICKET, CREATED, LOOK = range(10)
 """What the kernel returns: all records are used up; the columns have no room for NEED more events; frames, open
-loops, registers, stack objects, heap table have to grow; the next ticket is beyond the limit; a thread was created."""
+loops, registers, stack objects, heap table have to grow; the next ticket is beyond the limit; a thread was created;
+paths have to be flattened."""
