@@ -52,7 +52,7 @@ def test_both_readers_find_the_values_that_were_written_down(version: str) -> No
 
 def replay_batches(trace: TraceReader, program: Program) -> Iterator[list[int]]:
     """The values of each batch."""
-    for batch in Replay(trace, program, columns=("value",)).batches():
+    for batch in Replay(trace, program, columns=("subject", "address", "size", "value")).batches():
         yield batch.values()
 
 
