@@ -133,7 +133,7 @@ class Replay:
         if VALUE in self.wanted.columns:
             program.require_values()
         self.tables = derive_tables.build(program, self.wanted.keep)
-        self.flat_tables = FlatTables(program, self.wanted.keep)
+        self.flat_tables = FlatTables(program, self.wanted.keep, values=VALUE in self.wanted.columns)
         self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
         self.process = state.Process(
             addresses=np.zeros(4096, np.uint64), sizes=np.zeros(4096, np.uint64), used=np.zeros(1, np.int64),

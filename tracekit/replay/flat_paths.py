@@ -50,8 +50,11 @@ class Flat(NamedTuple):
     changes: Rows
 
 
-def flatten(program: Program, tables: state.Tables, keep: NDArray[np.uint8], numbers: I8) -> Flat:
-    """The flat form of the paths with these record ids; `keep` (256) u1 is 1 for the code of a wanted event."""
+def flatten(program: Program, tables: state.Tables, keep: NDArray[np.uint8], numbers: I8, *, values: bool) -> Flat:
+    """The flat form of the paths with these record ids.
+
+    keep: (256) u1, 1 for the code of a wanted event; values: those of loads and stores are wanted.
+    """
     blocks, loops = tables.blocks, tables.loops
     source = program.paths[program.path_row[numbers]]
     count = len(numbers)
@@ -63,7 +66,7 @@ def flatten(program: Program, tables: state.Tables, keep: NDArray[np.uint8], num
     parts = _parts(blocks, tables.steps, members, owner)
     terms, unsure = _terms(program, loops, blocks["loop"][members], parts, crossed)
     good = _may_be_flat(source, blocks, members, owner) & ~crossed.unsure
-    good &= ~_any(parts.path, unsure | ~_simple(parts.steps), count)
+    good &= ~_any(parts.path, unsure | ~_simple(parts.steps, values), count)
     good &= source["words"] <= MOST
     rows = np.zeros(count, state.FLAT)
     first, last = blocks[members[starts]], blocks[members[starts + blocks_of - 1]]
@@ -153,7 +156,7 @@ def _may_be_flat(source: Rows, blocks: Rows, members: I8, owner: I8) -> Bools:
     return flat
 
 
-def _simple(steps: Rows) -> Bools:
+def _simple(steps: Rows, values: bool) -> Bools:
     """Steps that are an event at ``base + offset + terms``, or set a register, and are sure to break no rule."""
     simple = np.isin(steps["code"], [state.RECORDED, state.ACCESS, state.POINTER, state.EXTERNAL, state.REGISTER])
     simple |= (steps["code"] == state.SKIP) & (steps["flags"] & state.STEP_WORD == 0)
@@ -161,6 +164,8 @@ def _simple(steps: Rows) -> Bools:
     unusual = state.STEP_DYNAMIC | state.STEP_SAME_SIZE | state.STEP_WITNESS
     checked = (steps["code"] <= state.ACCESS) & (steps["flags"] & (state.STEP_GLOBAL | state.STEP_STACK) != 0)
     simple &= (steps["flags"] & unusual == 0) & ~checked & (steps["size"] <= NONE)
+    if values:
+        simple &= (steps["values"] == 0) | (steps["code"] == state.UNWANTED)
     return simple
 
 

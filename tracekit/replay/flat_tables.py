@@ -28,17 +28,17 @@ def none_yet(program: Program) -> dict[str, Any]:
 
 
 class FlatTables:
-    """Adds flat paths to the tables of a replay."""
+    """Adds flat paths to the tables of a replay; with `values` none that has values, which are not flat."""
 
-    def __init__(self, program: Program, keep: NDArray[np.uint8]) -> None:
-        self.program, self.keep = program, keep
+    def __init__(self, program: Program, keep: NDArray[np.uint8], *, values: bool) -> None:
+        self.program, self.keep, self.values = program, keep, values
         self.used = dict.fromkeys(PARTS, 0)
 
     def add(self, tables: state.Tables, ids: NDArray[np.uint32]) -> state.Tables:
         """Flatten the paths among `ids` that were not looked at yet; returns the tables to go on with."""
         new = np.unique(ids[ids < len(tables.flat)])
         new = new[tables.flat["flags"][new] & state.FLAT_UNKNOWN != 0].astype(np.int64)
-        found = flat_paths.flatten(self.program, tables, self.keep, new)
+        found = flat_paths.flatten(self.program, tables, self.keep, new, values=self.values)
         larger = {}
         for name, column in PARTS.items():
             if column:
