@@ -60,8 +60,8 @@ class Selected:
         if wide is not None and event is not None:
             kept = wanted[event]
             wide, event = wide[kept], (np.cumsum(wanted) - 1)[event[kept]]
-        rows = tuple(None if column is None else column[wanted] for column in columns_of(batch))
-        return cls(batch.stream, *rows, wide, event)
+        rows = (*(None if column is None else column[wanted] for column in columns_of(batch)), wide, event)
+        return cls(batch.stream, *rows)
 
 
 class Runner(Protocol):
