@@ -34,30 +34,50 @@ key; integer sums are modulo 2**64; sums of float64 are exact and rounded once, 
 value or that it varies; a set beyond its limit has no members, and its size is -1.
 """
 
-from tracekit.replay.maps.insert import add, constant, count, insert, maximum, member, minimum
-from tracekit.replay.maps.kinds import (
-    ConstantTable,
-    CountTable,
-    FloatSumTable,
-    MaxTable,
-    MinTable,
-    SetTable,
-    SumTable,
-)
-from tracekit.replay.maps.results import insert_columns, members, merge, rows
-from tracekit.replay.maps.tables import (
-    constant_map,
-    count_map,
-    empty_like,
-    max_map,
-    min_map,
-    nbytes,
-    set_map,
-    sum_map,
-)
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tracekit.replay.maps.inserting import add, constant, count, insert, maximum, member, minimum
+    from tracekit.replay.maps.kinds import (
+        ConstantTable,
+        CountTable,
+        FloatSumTable,
+        MaxTable,
+        MinTable,
+        SetTable,
+        SumTable,
+    )
+    from tracekit.replay.maps.results import insert_columns, members, merge, rows
+    from tracekit.replay.maps.tables import (
+        constant_map,
+        count_map,
+        empty_like,
+        max_map,
+        min_map,
+        nbytes,
+        set_map,
+        sum_map,
+    )
 
 __all__ = [
     "ConstantTable", "CountTable", "FloatSumTable", "MaxTable", "MinTable", "SetTable", "SumTable", "add", "constant",
     "constant_map", "count", "count_map", "empty_like", "insert", "insert_columns", "max_map", "maximum", "member",
     "members", "merge", "min_map", "minimum", "nbytes", "rows", "set_map", "sum_map",
 ]
+
+_WHERE = {
+    **dict.fromkeys(("add", "constant", "count", "insert", "maximum", "member", "minimum"), "inserting"),
+    **dict.fromkeys(("insert_columns", "members", "merge", "rows"), "results"),
+    **dict.fromkeys(("constant_map", "count_map", "empty_like", "max_map", "min_map", "nbytes", "set_map", "sum_map"),
+                    "tables"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: it needs Numba, and a module that is only looked at does not."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_WHERE.get(name, 'kinds')}"), name)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tracekit.replay.maps.contents import absorb, extract
 from tracekit.replay.maps.exact import round_rows
-from tracekit.replay.maps.insert import insert_rows
+from tracekit.replay.maps.inserting import insert_rows
 from tracekit.replay.maps.kinds import ConstantTable, FloatSumTable, SetTable
 from tracekit.replay.maps.sets import absorb_set, drain_set
 from tracekit.replay.maps.table import USED, drain
