@@ -13,11 +13,14 @@ from tracekit.replay import shadows
 from tracekit.replay.kernels.shadows import Shadow, changing
 from tracekit.replay.slices import MOST, slice_bits, slice_count
 
+RECENT = 512
+
 
 class State(NamedTuple):
     """In which slice each granule was touched last, and counts by slice."""
 
     last: Shadow  # number of the slice plus 1; a word of the shadow stands for a granule
+    recent: Any  # int64 (RECENT): granules of which is known that the present slice has touched them
     bits: Any  # int64 (1): log2 of the accesses in a slice
     touched: Any  # int64 (MOST + 1): granules
     new: Any  # those that no slice before has touched
@@ -43,6 +46,11 @@ def touch(state: State, address: int, size: int, time: int, first: int, options:
     if size > 0:
         low = address // options.granule
         count = (address + size - 1) // options.granule - low + 1
+        if count == 1:
+            known = (low << 10) + now + 1
+            if state.recent[low & (RECENT - 1)] == known:
+                return
+            state.recent[low & (RECENT - 1)] = known
         for row in changing(state.last, low << 3, count << 3):
             last = state.last.rows[row]
             if last != now + 1:
@@ -61,7 +69,8 @@ class Footprint(Module):
     def state(self) -> State:
         """Nothing touched."""
         counts = (np.zeros(MOST + 1, np.int64) for _ in range(3))
-        return State(shadows.empty(np.uint16), np.array([slice_bits(self.accesses)]), *counts)
+        bits = np.array([slice_bits(self.accesses)])
+        return State(shadows.empty(np.uint16), np.zeros(RECENT, np.int64), bits, *counts)
 
     @staticmethod
     def load(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
@@ -75,8 +84,9 @@ class Footprint(Module):
 
     def merge(self, states: Sequence[State]) -> State:
         """Each granule is one worker's."""
-        sums = (sum(getattr(state, name) for state in states) for name in ("touched", "new", "accesses"))
-        return State(states[0].last, states[0].bits, *sums)
+        names = ("touched", "new", "accesses")
+        sums = {name: sum(getattr(state, name) for state in states) for name in names}
+        return states[0]._replace(**sums)
 
     def result(self, state: State) -> dict[str, Any]:
         """Slices in order of time."""

@@ -22,9 +22,13 @@ CELL = np.dtype([("slice", "u4"), ("loads", "u4"), ("stores", "u4"), ("listed", 
 NOTED = np.dtype([("granule", "i8"), ("slice", "i8"), ("loads", "i8"), ("stores", "i8")])
 
 
+RECENT = 64
+
+
 class State(NamedTuple):
     """What each granule has seen in its latest slice; what it saw before is in ``past``."""
 
+    recent: Any  # int64 (RECENT, 2): granules plus 1, and their cells, of those that were touched lately
     cells: Shadow  # CELL; a word of the shadow stands for a granule; slice is its number plus 1
     past: Arena  # NOTED
     granules: Arena  # int64: those that were touched
@@ -63,6 +67,13 @@ def touch(state: State, address: int, size: int, time: int, loads: int, stores: 
     now = min(time >> state.bits[0], MOST) + 1
     granule = address // options.granule
     count = (address + size - 1) // options.granule - granule + 1
+    recent = state.recent[granule & (RECENT - 1)]
+    if count == 1 and recent[0] == granule + 1:
+        cell = state.cells.rows[np.uint64(recent[1])]
+        if cell.slice == now:
+            cell.loads += loads
+            cell.stores += stores
+            return
     for number in changing(state.cells, granule << 3, count << 3):
         cell = state.cells.rows[number]
         if cell.slice != now:
@@ -75,6 +86,8 @@ def touch(state: State, address: int, size: int, time: int, loads: int, stores: 
             cell.stores = 0
         cell.loads += loads
         cell.stores += stores
+        recent[0] = granule + 1
+        recent[1] = number
         granule += 1
 
 
@@ -94,7 +107,8 @@ class Heatmap(Module):
 
     def state(self) -> State:
         """Nothing touched."""
-        return State(shadows.empty(CELL), arena(NOTED), arena(np.int64), np.array([slice_bits(self.accesses)]))
+        return State(np.zeros((RECENT, 2), np.int64), shadows.empty(CELL), arena(NOTED), arena(np.int64),
+                     np.array([slice_bits(self.accesses)]))
 
     @staticmethod
     def load(state: State, address: int, size: int, time: int, options: HeatmapOptions) -> None:
