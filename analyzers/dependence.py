@@ -1,0 +1,306 @@
+"""Memory dependences between instructions: flow, or all kinds; with counts, distances, contexts, as asked for.
+
+PROMPT's dependence profiler and its ladder of options (Table 5). A dependence is (source, destination, kind): both
+touch a common byte, and no store to that byte lies between. Dependences are found within a thread; memory that is
+allocated or freed loses its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.module import Module, inlined, option
+from tracekit.replay import ladder, maps, shadows
+from tracekit.replay.kernels import runs
+from tracekit.replay.kernels.contexts import ACCESSES, CLOCK, CONTEXT, DEPTH
+from tracekit.replay.kernels.readers import Readers, add_reader, collect, drop_readers
+from tracekit.replay.kernels.relating import RAW, WAR, WAW, Relations, access_of, place, relate
+from tracekit.replay.kernels.runs import Runs
+from tracekit.replay.kernels.shadows import STREAM, Shadow, changing, clear, enter, reading, writing
+
+OBJECT_EVENTS = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
+OTHER_EVENTS = ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit", "external_call")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to find out."""
+
+    counts: bool = option(False, "Count the executions of the destination that had the dependence.")
+    kinds: str = option("raw", "Kinds of dependences, any of raw, war, waw.", "KINDS")
+    distance: bool = option(False, "In which loops it is carried, and over how many iterations.")
+    context: bool = option(False, "Tell calling and loop contexts apart at both ends.")
+    carried_by: str = option("", "Only what this loop carries; `hottest`: the one with the most accesses.", "FILE:LINE")
+
+    def __post_init__(self) -> None:
+        ladder.check_kinds(self.kinds)
+        if self.carried_by != "hottest":
+            ladder.check_place(self.carried_by)
+
+
+# -- flow dependences ------------------------------------------------------------------------------
+
+
+class Flow(NamedTuple):
+    """For each byte the instruction that stored it, plus 1."""
+
+    memory: Shadow
+    last: Any  # the source that an instruction depended on last: most often the next one
+    found: maps.CountTable  # by source << 32 | destination
+
+
+def load(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
+    """Note who stored the bytes."""
+    turn_to(state.memory, stream)
+    instruction = min(instruction, state.last.size - 1)
+    for row in reading(state.memory, address, size):
+        source = state.memory.rows[row]
+        if source != 0 and source != state.last[np.uint64(instruction)]:
+            state.last[np.uint64(instruction)] = source
+            maps.count(state.found, (np.int64(source) << 32) | instruction)
+
+
+def store(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
+    """Remember the store."""
+    turn_to(state.memory, stream)
+    for row in writing(state.memory, address, size):
+        state.memory.rows[row] = min(instruction, state.last.size - 1) + 1
+
+
+def forget(state: Any, address: int, size: int) -> None:
+    """Memory that begins or ends has no history."""
+    clear(state.memory, address, size)
+
+
+@inlined
+def turn_to(memory: Any, stream: Any) -> None:
+    """The histories of threads are apart."""
+    if memory.control[STREAM] != stream:
+        enter(memory, stream)
+
+
+# -- the ladder ------------------------------------------------------------------------------------
+
+HISTORY = np.dtype([("store", "<u4"), ("readers", "<u4"), ("stamp", "<i8")])
+
+
+class Kinds(NamedTuple):
+    """Which kinds are wanted, and whether the loops are."""
+
+    raw: int
+    war: int
+    waw: int
+    loops: int
+
+
+class State(NamedTuple):
+    """For each byte its last store, when that was, and the loads since."""
+
+    memory: Shadow
+    readers: Readers
+    relations: Relations
+    runs: Runs
+    kinds: Kinds
+    known: Any  # [instruction]: context << 32 | its access there
+    idle: Any  # levels of a stream without any
+
+
+@inlined
+def depends(state: Any, options: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any) -> None:
+    """A byte of an access depends on an earlier one."""
+    accesses = state.relations.accesses.rows
+    row = relate(state.relations, kind, accesses[source].printed, accesses[access].printed, now)
+    if state.kinds.loops:
+        place(state.relations, levels, row, stamp, np.int64(accesses[source].depth), now, options.distance)
+
+
+@inlined
+def loaded(state: Any, options: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
+           time: Any) -> None:
+    """A load depends on the stores of its bytes."""
+    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 0)
+    stamp = levels.control[CLOCK]
+    if state.kinds.raw:
+        for row in reading(state.memory, address, size):
+            known = state.memory.rows[row]
+            if known.store != 0:
+                depends(state, options, levels, RAW, np.int64(known.store), access, known.stamp, now)
+    if state.kinds.war:
+        if state.runs.updating[np.uint64(instruction)] != 0:
+            runs.wait(state.runs, access, stamp, address, size)
+        else:
+            for row in changing(state.memory, address, size):
+                add_reader(state.readers, state.memory, row, access, stamp, levels)
+        collect(state.readers, state.memory)
+
+
+@inlined
+def stored(state: Any, options: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
+           time: Any) -> None:
+    """A store depends on the stores of its bytes, and on the loads since."""
+    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 1)
+    if state.kinds.waw or state.kinds.war:
+        for row in reading(state.memory, address, size):
+            known = state.memory.rows[row]
+            if state.kinds.waw and known.store != 0:
+                depends(state, options, levels, WAW, np.int64(known.store), access, known.stamp, now)
+            entry = np.int64(known.readers)
+            while entry != 0:
+                reader = state.readers.rows[entry]
+                depends(state, options, levels, WAR, np.int64(reader.access), access, reader.latest, now)
+                if reader.earliest != reader.latest:
+                    depends(state, options, levels, WAR, np.int64(reader.access), access, reader.earliest, now)
+                entry = np.int64(reader.next)
+    if state.runs.waiting.control[0] > 1:
+        runs.cut(state.runs.waiting, address, address + size)
+    for row in writing(state.memory, address, size):
+        drop_readers(state.readers, state.memory, row)
+        state.memory.rows[row].store = access
+        state.memory.rows[row].stamp = levels.control[CLOCK]
+
+
+@inlined
+def without_context(state: Any, instruction: Any) -> Any:
+    """The access of an instruction, whatever its context."""
+    access = np.int64(state.known[np.uint64(instruction)])
+    if access == 0:
+        access = access_of(state.relations, instruction, 0, 0, 0)
+        state.known[np.uint64(instruction)] = access
+    return access
+
+
+@inlined
+def in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
+    """The access of an instruction in the present context."""
+    known = np.int64(state.known[np.uint64(instruction)])
+    if known == 0 or known >> 32 != levels.control[CONTEXT]:
+        found = access_of(state.relations, instruction, levels.control[CONTEXT], context, levels.control[DEPTH])
+        known = (levels.control[CONTEXT] << 32) | found
+        state.known[np.uint64(instruction)] = known
+    return known & 0xFFFFFFFF
+
+
+def load_any(state: State, instruction: int, address: int, size: int, stream: int, time: int,
+             options: Options) -> None:
+    """Without loops and contexts."""
+    instruction = min(instruction, state.known.size - 1)
+    loaded(state, options, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
+
+
+def store_any(state: State, instruction: int, address: int, size: int, stream: int, time: int,
+              options: Options) -> None:
+    """Without loops and contexts."""
+    instruction = min(instruction, state.known.size - 1)
+    stored(state, options, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
+
+
+def load_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+                  options: Options) -> None:
+    """With loops, without contexts."""
+    levels.control[ACCESSES] += 1
+    instruction = min(instruction, state.known.size - 1)
+    loaded(state, options, levels, instruction, without_context(state, instruction), address, size, stream, time)
+
+
+def store_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+                   options: Options) -> None:
+    """With loops, without contexts."""
+    levels.control[ACCESSES] += 1
+    instruction = min(instruction, state.known.size - 1)
+    stored(state, options, levels, instruction, without_context(state, instruction), address, size, stream, time)
+
+
+def load_in_context(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+                    context: int, options: Options) -> None:
+    """With contexts."""
+    levels.control[ACCESSES] += 1
+    instruction = min(instruction, state.known.size - 1)
+    access = in_context(state, levels, instruction, context)
+    loaded(state, options, levels, instruction, access, address, size, stream, time)
+
+
+def store_in_context(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+                     context: int, options: Options) -> None:
+    """With contexts."""
+    levels.control[ACCESSES] += 1
+    instruction = min(instruction, state.known.size - 1)
+    access = in_context(state, levels, instruction, context)
+    stored(state, options, levels, instruction, access, address, size, stream, time)
+
+
+def forget_any(state: State, address: int, size: int, stream: int) -> None:
+    """Memory that begins or ends has no history."""
+    runs.finish(state.runs, state.readers, state.memory, state.idle, stream)
+    clear(state.memory, address, size)
+
+
+def forget_in_loops(state: State, address: int, size: int, stream: int, levels: Any) -> None:
+    """The same, with loops."""
+    runs.finish(state.runs, state.readers, state.memory, levels, stream)
+    clear(state.memory, address, size)
+
+
+def interrupt(state: State, stream: int) -> None:
+    """Another event ends an execution."""
+    if state.runs.control[runs.INSTRUCTION] != 0:
+        runs.finish(state.runs, state.readers, state.memory, state.idle, stream)
+
+
+def interrupt_in_loops(state: State, stream: int, levels: Any) -> None:
+    """The same, with loops."""
+    if state.runs.control[runs.INSTRUCTION] != 0:
+        runs.finish(state.runs, state.readers, state.memory, levels, stream)
+
+
+class Dependence(Module):
+    """One row for each dependence."""
+
+    Options = Options
+
+    def __init__(self, program: Any, options: Any) -> None:
+        super().__init__(program, options)
+        self.loops = bool(options.distance or options.carried_by)
+        self.flow = options.kinds == "raw" and not (options.counts or options.context or self.loops)
+        self.decoupled = "address" if self.flow else ""
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """The callbacks for these options."""
+        if self.flow:
+            return {"load": load, "store": store} | dict.fromkeys(OBJECT_EVENTS, forget)
+        functions = (load_any, store_any, forget_any, interrupt)
+        if self.options.context:
+            functions = (load_in_context, store_in_context, forget_in_loops, interrupt_in_loops)
+        elif self.loops:
+            functions = (load_in_loops, store_in_loops, forget_in_loops, interrupt_in_loops)
+        on_load, on_store, on_object, on_other = functions
+        return {"load": on_load, "store": on_store} | dict.fromkeys(OBJECT_EVENTS, on_object) | dict.fromkeys(
+            OTHER_EVENTS, on_other)
+
+    def state(self) -> Flow | State:
+        """Nothing is known."""
+        instructions = len(self.program.ops) + 1
+        if self.flow:
+            return Flow(shadows.empty("u4", per_stream=True), np.zeros(instructions, np.uint32), maps.count_map())
+        wanted = self.options.kinds.split(",")
+        return State(
+            shadows.empty(HISTORY, per_stream=True), *ladder.tables(self.program),
+            Kinds(*(int(kind in wanted) for kind in ("raw", "war", "waw")), int(self.loops)),
+            np.zeros(instructions, np.int64), ladder.idle(),
+        )
+
+    def merge(self, states: Sequence[Any]) -> Any:
+        """What all workers found."""
+        return states[0]._replace(found=maps.merge([state.found for state in states]))
+
+    def result(self, state: Any) -> dict[str, Any]:
+        """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""
+        if self.flow:
+            return {"dependences": ladder.flow_rows(self.program, maps.rows(state.found)["key"])}
+        return {"dependences": ladder.rows(self, state.relations)}
+
+
+MODULE = Dependence

@@ -1,0 +1,97 @@
+"""Executions of instructions that both load and store: atomic operations, copies, library calls.
+
+The consecutive loads and then stores of such an instruction, with no other event between, are one execution. Its loads
+wait, and enter the history when it is over, so that its own stores do not depend on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.jit import inlined, kernel
+from tracekit.replay.arena import USED, Arena
+from tracekit.replay.kernels.arena import take
+from tracekit.replay.kernels.readers import Readers, add_reader, push_reader
+from tracekit.replay.kernels.shadows import Shadow, changing, enter
+
+WAITING = np.dtype([("access", "<i8"), ("stamp", "<i8"), ("start", "<i8"), ("end", "<i8")])
+NUMBER, INSTRUCTION, STORING, STREAM, CONTROL = range(5)
+"""Elements of Runs.control: the present execution; its instruction plus 1 (0: it is over with its first access); 1 once
+it has stored; its stream."""
+
+
+class Runs(NamedTuple):
+    """The execution that is under way."""
+
+    updating: NDArray[np.uint8]  # [instruction]: 1 if it both loads and stores
+    waiting: Arena  # WAITING: loads that have not entered the history
+    control: NDArray[np.int64]
+
+
+@inlined
+def begin(runs: Any, readers: Any, memory: Any, levels: Any, instruction: Any, stream: Any, time: Any,
+          storing: Any) -> Any:
+    """An access: the number of the execution that it belongs to."""
+    control = runs.control
+    if control[INSTRUCTION] != 0 or runs.updating[np.uint64(instruction)] != 0 or control[STREAM] != stream:
+        if control[INSTRUCTION] == instruction + 1 and control[STREAM] == stream and storing >= control[STORING]:
+            control[STORING] = storing
+            return control[NUMBER]
+        finish(runs, readers, memory, levels, stream)
+        control[STORING] = storing
+        if runs.updating[np.uint64(instruction)] != 0:
+            control[INSTRUCTION] = instruction + 1
+    control[NUMBER] = time + 1
+    return time + 1
+
+
+@inlined
+def wait(runs: Any, access: Any, stamp: Any, address: Any, size: Any) -> None:
+    """Let a load of the present execution wait for its end."""
+    row = runs.waiting.rows[take(runs.waiting, 1)]
+    row.access = access
+    row.stamp = stamp
+    row.start = address
+    row.end = address + size
+
+
+@kernel
+def cut(waiting: Arena, start: Any, end: Any) -> None:
+    """Take bytes that are stored, allocated or freed out of what waits."""
+    for number in range(1, waiting.control[USED]):
+        part = waiting.rows[number]
+        if part.start < end and start < part.end:
+            if part.start < start and end < part.end:
+                behind = waiting.rows[take(waiting, 1)]
+                behind.access = part.access
+                behind.stamp = part.stamp
+                behind.start = end
+                behind.end = part.end
+                part.end = start
+            elif part.start < start:
+                part.end = start
+            elif end < part.end:
+                part.start = end
+            else:
+                part.end = part.start
+
+
+@kernel
+def finish(runs: Runs, readers: Readers, memory: Shadow, levels: Any, stream: Any) -> None:
+    """The execution is over: its loads enter the history of its stream; then turn to `stream`."""
+    control, waiting = runs.control, runs.waiting
+    for number in range(1, waiting.control[USED]):
+        part = waiting.rows[number]
+        for row in changing(memory, part.start, part.end - part.start):
+            if control[STREAM] == stream:
+                add_reader(readers, memory, row, part.access, part.stamp, levels)
+            else:
+                push_reader(readers, memory, row, part.access, part.stamp)
+    waiting.control[USED] = 1
+    control[INSTRUCTION] = 0
+    if control[STREAM] != stream:
+        control[STREAM] = stream
+        enter(memory, stream)

@@ -1,0 +1,23 @@
+"""Makes the tables of kernels/keyed.py: rows of any metadata, found by a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.replay import arena
+from tracekit.replay.kernels.keyed import Keyed
+
+
+def keyed(fields: list[tuple[str, str]], rows: int = 1 << 28) -> Keyed:
+    """An empty table of rows with these `fields` and their key, at most `rows` of them."""
+    row = np.dtype([("key", "<u8"), *fields])
+    made = arena.arena(row, rows, spare=1)
+    return Keyed(made.rows, arena.reserve("u4", 8 * len(made.rows), 1 << 10), np.array([1, 0, 16], np.int64))
+
+
+def used_rows(table: Keyed) -> npt.NDArray[Any]:
+    """The rows made so far; row 0 is none of them."""
+    return table.rows[: table.control[arena.USED]]
