@@ -20,7 +20,7 @@ from tracekit.replay.kernels.contexts import ACCESSES, CLOCK, CONTEXT, DEPTH
 from tracekit.replay.kernels.readers import Readers, add_reader, collect, drop_readers
 from tracekit.replay.kernels.relating import RAW, WAR, WAW, Relations, access_of, place, relate
 from tracekit.replay.kernels.runs import Runs
-from tracekit.replay.kernels.shadows import STREAM, Shadow, changing, clear, enter, reading, writing
+from tracekit.replay.kernels.shadows import Shadow, changing, clear, reading, turn_to, writing
 
 OBJECT_EVENTS = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
 OTHER_EVENTS = ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit", "external_call")
@@ -76,25 +76,19 @@ def forget(state: Any, address: int, size: int) -> None:
     clear(state.memory, address, size)
 
 
-@inlined
-def turn_to(memory: Any, stream: Any) -> None:
-    """The histories of threads are apart."""
-    if memory.control[STREAM] != stream:
-        enter(memory, stream)
-
-
 # -- the ladder ------------------------------------------------------------------------------------
 
 HISTORY = np.dtype([("store", "<u4"), ("readers", "<u4"), ("stamp", "<i8")])
 
 
-class Kinds(NamedTuple):
-    """Which kinds are wanted, and whether the loops are."""
+class Wanted(NamedTuple):
+    """Which kinds are wanted, and whether the loops that carry them and the distances are."""
 
     raw: int
     war: int
     waw: int
     loops: int
+    distance: int
 
 
 class State(NamedTuple):
@@ -104,32 +98,32 @@ class State(NamedTuple):
     readers: Readers
     relations: Relations
     runs: Runs
-    kinds: Kinds
+    wanted: Wanted
     known: Any  # [instruction]: context << 32 | its access there
     idle: Any  # levels of a stream without any
 
 
 @inlined
-def depends(state: Any, options: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any) -> None:
+def depends(state: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any) -> None:
     """A byte of an access depends on an earlier one."""
     accesses = state.relations.accesses.rows
     row = relate(state.relations, kind, accesses[source].printed, accesses[access].printed, now)
-    if state.kinds.loops:
-        place(state.relations, levels, row, stamp, np.int64(accesses[source].depth), now, options.distance)
+    if state.wanted.loops:
+        place(state.relations, levels, row, stamp, np.int64(accesses[source].depth), now, state.wanted.distance)
 
 
 @inlined
-def loaded(state: Any, options: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
+def loaded(state: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
            time: Any) -> None:
     """A load depends on the stores of its bytes."""
     now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 0)
     stamp = levels.control[CLOCK]
-    if state.kinds.raw:
+    if state.wanted.raw:
         for row in reading(state.memory, address, size):
             known = state.memory.rows[row]
             if known.store != 0:
-                depends(state, options, levels, RAW, np.int64(known.store), access, known.stamp, now)
-    if state.kinds.war:
+                depends(state, levels, RAW, np.int64(known.store), access, known.stamp, now)
+    if state.wanted.war:
         if state.runs.updating[np.uint64(instruction)] != 0:
             runs.wait(state.runs, access, stamp, address, size)
         else:
@@ -139,21 +133,21 @@ def loaded(state: Any, options: Any, levels: Any, instruction: Any, access: Any,
 
 
 @inlined
-def stored(state: Any, options: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
+def stored(state: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
            time: Any) -> None:
     """A store depends on the stores of its bytes, and on the loads since."""
     now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 1)
-    if state.kinds.waw or state.kinds.war:
+    if state.wanted.waw or state.wanted.war:
         for row in reading(state.memory, address, size):
             known = state.memory.rows[row]
-            if state.kinds.waw and known.store != 0:
-                depends(state, options, levels, WAW, np.int64(known.store), access, known.stamp, now)
+            if state.wanted.waw and known.store != 0:
+                depends(state, levels, WAW, np.int64(known.store), access, known.stamp, now)
             entry = np.int64(known.readers)
             while entry != 0:
                 reader = state.readers.rows[entry]
-                depends(state, options, levels, WAR, np.int64(reader.access), access, reader.latest, now)
+                depends(state, levels, WAR, np.int64(reader.access), access, reader.latest, now)
                 if reader.earliest != reader.latest:
-                    depends(state, options, levels, WAR, np.int64(reader.access), access, reader.earliest, now)
+                    depends(state, levels, WAR, np.int64(reader.access), access, reader.earliest, now)
                 entry = np.int64(reader.next)
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
@@ -184,52 +178,49 @@ def in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
     return known & 0xFFFFFFFF
 
 
-def load_any(state: State, instruction: int, address: int, size: int, stream: int, time: int,
-             options: Options) -> None:
+def load_any(state: State, instruction: int, address: int, size: int, stream: int, time: int) -> None:
     """Without loops and contexts."""
     instruction = min(instruction, state.known.size - 1)
-    loaded(state, options, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
+    loaded(state, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
 
 
-def store_any(state: State, instruction: int, address: int, size: int, stream: int, time: int,
-              options: Options) -> None:
+def store_any(state: State, instruction: int, address: int, size: int, stream: int, time: int) -> None:
     """Without loops and contexts."""
     instruction = min(instruction, state.known.size - 1)
-    stored(state, options, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
+    stored(state, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
 
 
-def load_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                  options: Options) -> None:
+def load_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
     """With loops, without contexts."""
     levels.control[ACCESSES] += 1
     instruction = min(instruction, state.known.size - 1)
-    loaded(state, options, levels, instruction, without_context(state, instruction), address, size, stream, time)
+    loaded(state, levels, instruction, without_context(state, instruction), address, size, stream, time)
 
 
-def store_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                   options: Options) -> None:
+def store_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int,
+                   levels: Any) -> None:
     """With loops, without contexts."""
     levels.control[ACCESSES] += 1
     instruction = min(instruction, state.known.size - 1)
-    stored(state, options, levels, instruction, without_context(state, instruction), address, size, stream, time)
+    stored(state, levels, instruction, without_context(state, instruction), address, size, stream, time)
 
 
 def load_in_context(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                    context: int, options: Options) -> None:
+                    context: int) -> None:
     """With contexts."""
     levels.control[ACCESSES] += 1
     instruction = min(instruction, state.known.size - 1)
     access = in_context(state, levels, instruction, context)
-    loaded(state, options, levels, instruction, access, address, size, stream, time)
+    loaded(state, levels, instruction, access, address, size, stream, time)
 
 
 def store_in_context(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                     context: int, options: Options) -> None:
+                     context: int) -> None:
     """With contexts."""
     levels.control[ACCESSES] += 1
     instruction = min(instruction, state.known.size - 1)
     access = in_context(state, levels, instruction, context)
-    stored(state, options, levels, instruction, access, address, size, stream, time)
+    stored(state, levels, instruction, access, address, size, stream, time)
 
 
 def forget_any(state: State, address: int, size: int, stream: int) -> None:
@@ -288,7 +279,8 @@ class Dependence(Module):
         wanted = self.options.kinds.split(",")
         return State(
             shadows.empty(HISTORY, per_stream=True), *ladder.tables(self.program),
-            Kinds(*(int(kind in wanted) for kind in ("raw", "war", "waw")), int(self.loops)),
+            Wanted(*(int(kind in wanted) for kind in ("raw", "war", "waw")), int(self.loops),
+                   int(self.options.distance)),
             np.zeros(instructions, np.int64), ladder.idle(),
         )
 

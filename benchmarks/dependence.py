@@ -1,6 +1,9 @@
-"""Speed of the dependence engine alone, on synthetic event streams: nanoseconds per access.
+"""Speed of the dependence analyses alone, without decoding: nanoseconds of processor time per access.
 
-    python benchmarks/dependence.py [--context 0|1] [STREAM ...]
+    python benchmarks/dependence.py [--variant NAME]... [--trace FILE [--events N]] [STREAM ...]
+
+Variants: the rungs of the module dependence (flow, counts, kinds, distance, context), camp and lamp. On synthetic event
+streams, or on the first N million events of a trace.
 """
 
 from __future__ import annotations
@@ -9,16 +12,20 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import tracekit
 from tests.naive.program_builder import ProgramBuilder
+from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.replay.dependence import DependenceEngine
 from tracekit.replay.program import Program
+from tracekit.replay.runner import CallbackRunner
 
 BATCH = 1 << 16
 ROW = np.dtype([("kind", "u1"), ("subject", "<u4"), ("address", "<u8"), ("size", "<u8")])
@@ -134,39 +141,89 @@ STREAMS: dict[str, Callable[[Workbench], Rows]] = {
 }
 
 
-def measure(bench: Workbench, rows: Rows, context: bool, repeats: int) -> tuple[float, int, float]:
-    """Median nanoseconds of processor time per access, accesses, and MiB of shadow."""
-    columns = [np.ascontiguousarray(rows[name]) for name in ("kind", "subject", "address", "size")]
+VARIANTS = {
+    "flow": Options(),
+    "counts": Options(counts=True),
+    "kinds": Options(kinds="raw,war,waw"),
+    "distance": Options(kinds="raw,war,waw", distance=True),
+    "context": Options(kinds="raw,war,waw", distance=True, context=True),
+    "camp": None,
+    "lamp": None,
+}
+
+
+class Camp:
+    """camp and lamp as the module is measured."""
+
+    def __init__(self, program: Program, context: bool) -> None:
+        self.engine = DependenceEngine(program, context)
+
+    def feed(self, batch: Any, worker: int) -> None:
+        self.engine.feed(batch)
+
+
+def consumer(program: Program, variant: str) -> Any:
+    """What takes the batches of a variant."""
+    options = VARIANTS[variant]
+    if options is None:
+        return Camp(program, variant == "camp")
+    return CallbackRunner(Dependence(program, options), "dependence", 1)
+
+
+def measure(program: Program, rows: Rows, variant: str, repeats: int) -> tuple[float, int]:
+    """Median nanoseconds of processor time per access, and accesses."""
+    taken = getattr(consumer(program, variant), "columns", None)
+    if taken is not None:
+        rows = rows[np.isin(rows["kind"], [CODE[name] for name in taken])]
+    columns = {name: np.ascontiguousarray(rows[name]) for name in ("kind", "subject", "address", "size")}
     total = int(np.isin(rows["kind"], (CODE["load"], CODE["store"])).sum())
+    batches = [SimpleNamespace(stream=0, **{name: column[first : first + BATCH] for name, column in columns.items()})
+               for first in range(0, len(rows), BATCH)]
+    consumer(program, variant).feed(batches[0], 0)  # compiles
     times = []
     for _ in range(repeats):
-        engine = DependenceEngine(bench.program, context)
-        engine.feed_columns(0, *(column for column in _entry()))
+        taker = consumer(program, variant)
         begin = time.process_time()
-        for first in range(0, len(rows), BATCH):
-            engine.feed_columns(0, *(column[first : first + BATCH] for column in columns))
+        for batch in batches:
+            taker.feed(batch, 0)
         times.append((time.process_time() - begin) / total * 1e9)
-    return float(np.median(times)), total, engine.result().shadow_bytes / 2**20
+    return float(np.median(times)), total
 
 
-def _entry() -> list[Rows]:
-    rows = event("function_entry", 0, 0, NONE)
-    return [rows[name] for name in ("kind", "subject", "address", "size")]
+def recorded(path: str, events: int) -> tuple[Program, Rows]:
+    """The first `events` million events of a trace; of several streams' as if they were one."""
+    parts, count = [], 0
+    with tracekit.open(path) as trace:
+        for batch in trace.batches():
+            rows = np.zeros(len(batch), ROW)
+            for name in ROW.names or ():
+                rows[name] = getattr(batch, name)
+            parts.append(rows)
+            count += len(rows)
+            if count >= events * 1_000_000:
+                break
+        return trace.program, np.concatenate(parts)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--context", type=int, choices=(0, 1))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--variant", choices=list(VARIANTS), action="append")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--trace")
+    parser.add_argument("--events", type=int, default=24)
     parser.add_argument("stream", nargs="*", default=list(STREAMS))
     options = parser.parse_args()
     bench = workbench()
-    for name in options.stream:
-        rows = STREAMS[name](bench)
-        for context in (True, False) if options.context is None else (bool(options.context),):
-            nanoseconds, total, shadow = measure(bench, rows, context, options.repeats)
-            print(f"{name:10} {'camp' if context else 'lamp'} {total / 1e6:6.2f} M accesses {nanoseconds:6.1f} ns each"
-                  f" {1e3 / nanoseconds:6.1f} M/s  shadow {shadow:6.1f} MiB")
+    inputs = [(name, bench.program, STREAMS[name](bench)) for name in options.stream]
+    if options.trace:
+        inputs = [(options.trace.rpartition("/")[2], *recorded(options.trace, options.events))]
+    for name, program, rows in inputs:
+        if not options.trace:
+            rows = np.concatenate([event("function_entry", 0, 0, NONE), rows])
+        for variant in options.variant or VARIANTS:
+            nanoseconds, total = measure(program, rows, variant, options.repeats)
+            print(f"{name:18} {variant:8} {total / 1e6:6.2f} M accesses {nanoseconds:6.1f} ns each"
+                  f" {1e3 / nanoseconds:6.1f} M/s", flush=True)
 
 
 if __name__ == "__main__":

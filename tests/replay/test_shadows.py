@@ -13,7 +13,7 @@ from tests.naive.shadow_bytes import NaiveShadow
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.jit import kernel
 from tracekit.replay import arena, shadows
-from tracekit.replay.kernels.shadows import Shadow, changing, clear, enter, reading, writing
+from tracekit.replay.kernels.shadows import Shadow, changing, clear, reading, turn_to, writing
 
 KNOWN = np.dtype([("number", "<u4"), ("changes", "<i8")])
 BASES = (0x7FFF_0000_0FC0, 0x1000, -0x4000 + 0xFC0, 0x7FFF_FFFF_FFFF_FFC0)
@@ -25,7 +25,7 @@ WRITE, CHANGE, CLEAR = range(3)
 @kernel
 def act(memory: Shadow, action: int, stream: int, address: int, size: int, number: int) -> int:
     """Do one action; returns the number of rows that the access had."""
-    enter(memory, stream)
+    turn_to(memory, stream)
     rows = 0
     if action == WRITE:
         for row in writing(memory, address, size):
@@ -44,7 +44,7 @@ def act(memory: Shadow, action: int, stream: int, address: int, size: int, numbe
 @kernel
 def look(memory: Shadow, stream: int, address: int, size: int, found: Any) -> int:
     """Copy the rows of an access to `found`; returns how many there are."""
-    enter(memory, stream)
+    turn_to(memory, stream)
     rows = 0
     for row in reading(memory, address, size):
         found[rows].number = memory.rows[row].number

@@ -137,7 +137,7 @@ class LadderReport(Report):
         count_all(relations, int(relations.levels.control[arena.USED]))
         self.relations = relations
         self.level_rows = used_rows(relations.levels)[1:]
-        super().__init__(module.program, _profile(module, relations), [], module.options.context)
+        super().__init__(module.program, tables_of(module, relations), [], module.options.context)
 
     def hottest(self) -> tuple[str, int] | None:
         """File and line of the loop with the most accesses, callees included."""
@@ -165,11 +165,12 @@ class LadderReport(Report):
         return {**level, "histogram": [list(each) for each in sorted(counted.items())] if counted else None}
 
 
-def _profile(module: Module, relations: Relations) -> DependenceProfile:
+def tables_of(module: Module, relations: Relations) -> DependenceProfile:
     """The tables of a profile; what this module does not find out is empty."""
     accesses, found = used_rows(relations.accesses), used_rows(relations.dependences)[1:]
     levels = used_rows(relations.levels)[1:]
     nodes = np.zeros(1, NODE)
+    nodes["parent"] = nodes["function"] = nodes["loop"] = nodes["call"] = NONE
     node_of = np.zeros(len(accesses), np.int64)
     if hasattr(module, "contexts"):
         nodes = module.contexts.nodes
@@ -182,6 +183,7 @@ def _profile(module: Module, relations: Relations) -> DependenceProfile:
         end = (found["key"] >> np.uint64(shift) & np.uint64(MOST_ACCESSES * 4 - 1)).astype(np.int64)
         rows[name], rows[name + "_node"] = instruction[end], node_of[end]
     rows["count"] = found["count"]
+    rows["first_object"] = rows["object_list"] = NONE
     at = np.zeros(len(levels), LEVEL)
     at["dependence"] = (levels["key"] >> np.uint64(32)).astype(np.int64) - 1
     if len(levels):

@@ -25,6 +25,7 @@ from tracekit.replay.kernels.shadows import (
     PAGE,
     PAGES,
     SCRATCH,
+    STREAM,
     STREAMS,
     WORDS,
     Shadow,
@@ -40,7 +41,7 @@ DIRECT_STREAMS = 16
 def empty(dtype: npt.DTypeLike, per_stream: bool = False, pages: int = 0, direct: int = DIRECT) -> Shadow:
     """Make a shadow whose every row is zero, of the metadata `dtype`.
 
-    With `per_stream` each stream has a history of its own (call ``enter`` when another one goes on). `pages` is the
+    With `per_stream` each stream has a history of its own (callbacks call ``turn_to``). `pages` is the
     most pages of 4 KiB that the program may touch (0: as many as the machine could shadow), `direct` the number of
     pages that a stream's table has. Raises TracekitError if the system gives no address space.
     """
@@ -58,6 +59,7 @@ def empty(dtype: npt.DTypeLike, per_stream: bool = False, pages: int = 0, direct
     shadow.control[PAGES] = SCRATCH + 1
     shadow.control[FAR_CELLS] = 8
     shadow.control[EACH] = direct
+    shadow.control[STREAM] = -1
     if not per_stream:
         enter(shadow, 0)
     return shadow

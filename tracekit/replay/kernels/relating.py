@@ -70,7 +70,9 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
         row = np.uint64(row_of(relations.dependences, (kind << 60) | (source << 30) | destination))
         relations.recent[way] = (wanted << np.uint64(32)) | row
     dependence = relations.dependences.rows[row]
-    dependence.count += dependence.execution != execution
+    if dependence.execution != execution:
+        dependence.execution = execution
+        dependence.count += 1
     return row
 
 

@@ -116,9 +116,16 @@ def make_page(table: Any, pages: Any, far: Any, control: Any, number: Any) -> in
     return int(page)
 
 
+@inlined
+def turn_to(memory: Any, stream: Any) -> None:
+    """From now on the functions of this module speak of `stream`: for a shadow that has a history for each."""
+    if memory.control[STREAM] != stream:
+        enter(memory, stream)
+
+
 @kernel
 def enter(memory: Shadow, stream: Any) -> None:
-    """From now on the functions of this module speak of `stream`."""
+    """The rest of turn_to."""
     control = memory.control
     entered = False
     for place in range(control[STREAMS]):
