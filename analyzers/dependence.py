@@ -140,15 +140,21 @@ def stored(state: Any, levels: Any, instruction: Any, access: Any, address: Any,
     if state.wanted.waw or state.wanted.war:
         for row in reading(state.memory, address, size):
             known = state.memory.rows[row]
-            if state.wanted.waw and known.store != 0:
-                depends(state, levels, WAW, np.int64(known.store), access, known.stamp, now)
+            kind, source, stamp = WAW, np.int64(known.store) * state.wanted.waw, known.stamp
             entry = np.int64(known.readers)
-            while entry != 0:
+            earliest = False  # of an entry both ends count: first the latest load, then the earliest
+            while True:
+                if source != 0:
+                    depends(state, levels, kind, source, access, stamp, now)
+                if entry == 0:
+                    break
                 reader = state.readers.rows[entry]
-                depends(state, levels, WAR, np.int64(reader.access), access, reader.latest, now)
-                if reader.earliest != reader.latest:
-                    depends(state, levels, WAR, np.int64(reader.access), access, reader.earliest, now)
-                entry = np.int64(reader.next)
+                kind, source, stamp = WAR, np.int64(reader.access), reader.earliest
+                if not earliest:
+                    stamp = reader.latest
+                earliest = not earliest and reader.earliest != reader.latest
+                if not earliest:
+                    entry = np.int64(reader.next)
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
     for row in writing(state.memory, address, size):
@@ -262,7 +268,7 @@ class Dependence(Module):
         """The callbacks for these options."""
         if self.flow:
             return {"load": load, "store": store} | dict.fromkeys(OBJECT_EVENTS, forget)
-        functions = (load_any, store_any, forget_any, interrupt)
+        functions: Sequence[Callable[..., None]] = (load_any, store_any, forget_any, interrupt)
         if self.options.context:
             functions = (load_in_context, store_in_context, forget_in_loops, interrupt_in_loops)
         elif self.loops:
@@ -276,13 +282,11 @@ class Dependence(Module):
         instructions = len(self.program.ops) + 1
         if self.flow:
             return Flow(shadows.empty("u4", per_stream=True), np.zeros(instructions, np.uint32), maps.count_map())
-        wanted = self.options.kinds.split(",")
-        return State(
-            shadows.empty(HISTORY, per_stream=True), *ladder.tables(self.program),
-            Wanted(*(int(kind in wanted) for kind in ("raw", "war", "waw")), int(self.loops),
-                   int(self.options.distance)),
-            np.zeros(instructions, np.int64), ladder.idle(),
-        )
+        kinds = self.options.kinds.split(",")
+        wanted = Wanted(raw=int("raw" in kinds), war=int("war" in kinds), waw=int("waw" in kinds),
+                        loops=int(self.loops), distance=int(self.options.distance))
+        return State(shadows.empty(HISTORY, per_stream=True), *ladder.tables(self.program), wanted,
+                     np.zeros(instructions, np.int64), ladder.idle())
 
     def merge(self, states: Sequence[Any]) -> Any:
         """What all workers found."""

@@ -113,8 +113,10 @@ class Analysis:
 class Module(Analysis, ABC):
     """One analysis, as callbacks on a state."""
 
-    decoupled: ClassVar[str] = ""
+    decoupled: str = ""
     """How several workers may share the loads and stores: by ``address``, by ``instruction``, or not at all.
+
+    The class's, or set by ``__init__`` where options decide.
 
     Each worker has a state of its own and is given every other event; :meth:`merge` joins the states. By address, a
     worker has every n-th page of 4096 bytes; an access across their borders reaches each worker in parts.

@@ -71,7 +71,9 @@ def plan(module: Module) -> Plan:
     parameters = {name: tuple(inspect.signature(function).parameters)[1:] for name, function in callbacks.items()}
     services = {parameter for name, wanted in parameters.items()
                 for parameter in set(wanted) - {field.name for field in BY_NAME[name].fields}}
-    values = {field.name: getattr(module.options, field.name) for field in option_fields(module.options)}
+    values: dict[str, Any] = {}
+    if "options" in services:  # else one kernel serves all
+        values = {field.name: getattr(module.options, field.name) for field in option_fields(module.options)}
     return Plan(callbacks, parameters, frozenset(services), module.decoupled,
                 {name: value for name, value in values.items() if isinstance(value, (bool, int, float))})
 

@@ -142,7 +142,7 @@ def push_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any) -> N
     """Enter a load while the levels of its stream are not at hand: nothing is merged."""
     first, parts = np.int64(memory.rows[row].readers), parts_of(memory, row)
     if first != 0 and readers.rows[first].parts != parts:
-        first = _copied(readers, first, parts)
+        first = np.int64(_copied(readers, first, parts))
     memory.rows[row].readers = _pushed(readers, first, access, now, parts)
 
 

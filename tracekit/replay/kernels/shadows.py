@@ -4,7 +4,8 @@ Callbacks of modules use four functions. The first three are for loops; rows are
 
     for row in reading(memory, address, size):    # what is known of the bytes; writes nothing, makes nothing
     for row in changing(memory, address, size):   # the same, to be changed: no row reaches beyond the bytes
-    for row in writing(memory, address, size):    # what the bytes shall have from now on: set every field
+    for row in writing(memory, address, size):    # what the bytes shall have from now on: set every field; a row still
+                                                  # has what was known, or zeros where a divided word becomes whole
     clear(memory, address, size)                  # all is zero again, in every stream
 
 The layout. A page is 4 KiB of one stream, its 512 words have consecutive numbers. ``granules[word]`` says in how many
@@ -210,8 +211,10 @@ def write_word(memory: Any, address: Any, left: Any) -> Any:
     if address & 7 != 0 or left < 8:
         return change_word(memory, address, left)
     word = _word_to_write(memory, address)
-    memory.granules[np.uint64(word)] = 0
     row = memory.granules.size + word
+    if memory.granules[np.uint64(word)] != 0:
+        memory.granules[np.uint64(word)] = 0
+        memory.rows[np.uint64(row)] = memory.rows[np.uint64(0)]  # what it was before it was divided says nothing
     return row, row, min(left, 8)
 
 
