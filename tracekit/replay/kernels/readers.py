@@ -245,7 +245,7 @@ def collect_now(readers: Any, memory: Any) -> None:
                 entry = np.int64(rows[entry].next)
     control[FREE] = 0
     control[FREED] = 0
-    for entry in range(1, control[USED]):
-        if rows[entry].seen != number:
-            _give(readers, entry)
+    for unseen in range(1, control[USED]):
+        if rows[unseen].seen != number:
+            _give(readers, unseen)
     control[COLLECT_AT] = max(2 * used, FIRST_COLLECTION)
