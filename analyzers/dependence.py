@@ -290,6 +290,8 @@ class Dependence(Module):
 
     def merge(self, states: Sequence[Any]) -> Any:
         """What all workers found."""
+        if len(states) == 1:
+            return states[0]
         return states[0]._replace(found=maps.merge([state.found for state in states]))
 
     def result(self, state: Any) -> dict[str, Any]:
