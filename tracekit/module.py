@@ -24,12 +24,14 @@ int64. Besides the fields of its event (``tracekit modules --events``) a callbac
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from tracekit.formats.events import BY_NAME, Event
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_NAME, DELIVERED, Event
 from tracekit.formats.jit import kernel
 from tracekit.formats.jit import uncached as inlined
 from tracekit.options import NoOptions, option
@@ -167,23 +169,59 @@ class BatchModule(Analysis, ABC):
         return {}
 
 
+class WrongModuleError(TracekitError, TypeError):
+    """A module asks for what there is not."""
+
+
 def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
-    """Event -> the fields that the module wants, services left out. Raises TypeError for a name that there is not."""
+    """Event -> the fields that the module wants, services left out.
+
+    Raises WrongModuleError for a name that there is not.
+    """
     if isinstance(module, BatchModule):
         wanted = {name: tuple(fields) for name, fields in module.events.items()}
     else:
         assert isinstance(module, Module)
+        _check_callbacks(module)
         wanted = {name: tuple(parameter for parameter in list(inspect.signature(function).parameters)[1:]
                               if parameter not in SERVICES)
                   for name, function in module.callbacks().items()}
     for name, fields in wanted.items():
+        if name not in _DELIVERED:
+            doc = BY_NAME[name].doc if name in BY_NAME else f"there is no such event{_meant(name)}"
+            raise WrongModuleError(f"{type(module).__name__}.{name} is never called: {doc}.")
         _check_fields(type(module).__name__, BY_NAME[name], fields)
     return wanted
+
+
+_DELIVERED = {event.name: event for event in DELIVERED}
+
+
+def _check_callbacks(module: Module) -> None:
+    """Find what was meant as a callback and is none."""
+    for parent in type(module).__mro__[: type(module).__mro__.index(Module)]:
+        for name, member in vars(parent).items():
+            if name in BY_NAME and inspect.isfunction(member):
+                raise WrongModuleError(f"{parent.__name__}.{name} is a callback: it has to be a @staticmethod.")
+            if isinstance(member, staticmethod) and name not in BY_NAME and not name.startswith("_") and _meant(name):
+                raise WrongModuleError(f"{parent.__name__}.{name} is named for no event{_meant(name)} (the name of any "
+                                       "other static method begins with an underscore)")
+    for name, function in module.callbacks().items():
+        if not inspect.signature(function).parameters:
+            raise WrongModuleError(f"{type(module).__name__}.{name} takes no state; its first parameter is the state.")
+    if not module.callbacks():
+        raise WrongModuleError(f"{type(module).__name__} has no callback: no static method is named for an event "
+                               "(`tracekit modules --events`).")
+
+
+def _meant(name: str) -> str:
+    near = difflib.get_close_matches(name, _DELIVERED, 1, 0.7)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _check_fields(module: str, event: Event, fields: Sequence[str]) -> None:
     known = [field.name for field in event.fields]
     wrong = [field for field in fields if field not in known]
     if wrong:
-        raise TypeError(f"{module}.{event.name} asks for {wrong[0]!r}; the event {event.name} has the fields "
-                        f"{', '.join(known) or '(none)'}, and any event the services {', '.join(SERVICES)}")
+        raise WrongModuleError(f"{module}.{event.name} asks for {wrong[0]!r}; the event {event.name} has the fields "
+                               f"{', '.join(known) or '(none)'}, and any event the services {', '.join(SERVICES)}.")

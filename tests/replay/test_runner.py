@@ -209,6 +209,137 @@ def test_a_callback_that_does_not_compile_names_the_authors_line(tmp_path: Path)
         profile(tmp_path / "trace.zst", Wrong, NoOptions(), 1, 1)
 
 
+class Adds(Wrong):
+    """Types that do not go together."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        state[0][0] += "one"
+
+
+class Allocates(Wrong):
+    """Makes an array."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        state[0][0] += np.zeros(4, np.int64)[0]
+
+
+class Lists(Wrong):
+    """Makes a list."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        seen = [address]
+        state[0][0] += len(seen)
+
+
+class Undefined(Wrong):
+    """Uses a name that there is not."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        state[0][0] += adress  # type: ignore[name-defined] # noqa: F821
+
+
+def ordinary(state: Any) -> None:
+    state[0][0] += 1
+
+
+class Calls(Wrong):
+    """Calls a function that is not compiled."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        ordinary(state)
+
+
+@inlined
+def helps(state: Any, address: int) -> None:
+    state[0][0] += address.missing  # type: ignore[attr-defined]
+
+
+class Helped(Wrong):
+    """The mistake is in a function that it calls."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        helps(state, address)
+
+
+class Raises(Wrong):
+    """Raises an exception."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        raise ValueError("no such address")
+
+
+NO_MEMORY = "does not compile: callbacks run without memory management: .* make arrays in state"
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [(Adds, r"does not compile: there is no iadd\(int64, .*test_runner.py, line \d+: state\[0\]\[0\] \+= \"one\""),
+     (Allocates, NO_MEMORY + r".*test_runner.py, line \d+: .*np.zeros\(4, np.int64\)"),
+     (Lists, NO_MEMORY + r".*test_runner.py, line \d+: seen = \[address\]"),
+     (Undefined, r"name 'adress' is not defined \(.*test_runner.py, line \d+: state\[0\]\[0\] \+= adress"),
+     (Calls, r"ordinary is an ordinary function; .* @inlined .*test_runner.py, line \d+: ordinary\(state\)"),
+     (Helped, r"Unknown attribute 'missing' of type int64 \(.*test_runner.py, line \d+: .*address.missing"),
+     (Raises, r"failed: ValueError: no such address \(.*test_runner.py, line \d+: raise ValueError")],
+)
+def test_mistakes_are_told_with_the_authors_line(module: type[Module], message: str, tmp_path: Path) -> None:
+    recorded(tmp_path / "trace.zst", 1, 1)
+    with pytest.raises(TracekitError, match=message) as caught:
+        profile(tmp_path / "trace.zst", module, NoOptions(), 1, 1)
+    assert "\n" not in str(caught.value)
+
+
+class Misspelt(Wrong):
+    load = None  # type: ignore[assignment]
+
+    @staticmethod
+    def laod(state: Any, address: int) -> None:
+        state[0][0] += 1
+
+
+class NotStatic(Wrong):
+    def load(self, state: Any, address: int) -> None:  # type: ignore[override]
+        state[0][0] += 1
+
+
+class Stateless(Wrong):
+    @staticmethod
+    def load() -> None:  # type: ignore[override]
+        pass
+
+
+class Idle(Module):
+    def state(self) -> Any:
+        return ()
+
+    def result(self, state: Any) -> dict[str, Any]:
+        return {}
+
+
+class Undelivered(Idle):
+    @staticmethod
+    def library_load(state: Any, address: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [(Misspelt, r"Misspelt\.laod is named for no event; did you mean load\?"),
+     (NotStatic, r"NotStatic\.load is a callback: it has to be a @staticmethod"),
+     (Stateless, r"Stateless\.load takes no state"), (Idle, "Idle has no callback"),
+     (Undelivered, r"Undelivered\.library_load is never called: recorded only; delivered as load")],
+)
+def test_a_callback_that_is_none_is_told(module: type[Module], message: str) -> None:
+    with pytest.raises(TracekitError, match=message):
+        CallbackRunner(module(None, NoOptions()), module.__name__, 1)  # type: ignore[arg-type]
+
+
 class Unknown(Wrong):
     """Asks for a field that a load does not have."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_NAME, COLUMNS
 from tracekit.module import Analysis, BatchModule, EventBatch, Module, declared
+from tracekit.replay import complaints
 from tracekit.replay.arena import Arena, Limited, check
 from tracekit.replay.contextstate import empty_contexts, empty_stream, grow_contexts
 from tracekit.replay.contexttable import ContextTable
@@ -62,6 +62,12 @@ class Selected:
             wide, event = wide[kept], (np.cumsum(wanted) - 1)[event[kept]]
         rows = (*(None if column is None else column[wanted] for column in columns_of(batch)), wide, event)
         return cls(batch.stream, *rows)
+
+
+def origin(kernel: Any) -> str:
+    """Whether a kernel that has run was compiled for it, and its source file."""
+    compiled = sum(kernel.dispatcher.stats.cache_misses.values()) or not kernel.dispatcher.stats.cache_hits
+    return f"kernel {'compiled' if compiled else 'from the cache'}: {kernel.function.__code__.co_filename}"
 
 
 class Runner(Protocol):
@@ -159,7 +165,7 @@ class CallbackRunner:
         return empty_contexts(self.module.program, "context" in self.plan.services, CAPACITY)
 
     def feed(self, batch: EventBatch, worker: int) -> None:
-        """See :class:`Runner`. Raises TracekitError if a callback does not compile."""
+        """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""
         own = self._workers[worker]
         levels = self._levels(own, batch.stream)
         start, status = self._run(own, levels, batch, 0, worker)
@@ -183,15 +189,17 @@ class CallbackRunner:
                                worker, self.workers)
         except Exception as error:
             if type(error).__module__.startswith("numba."):
-                raise TracekitError(f"Module {self.name!r} does not compile: "
-                                    f"{_author_line(self.plan, error)}") from None
-            raise
+                told = complaints.of_compiler(self.plan.callbacks, error)
+                raise TracekitError(f"Module {self.name!r} does not compile: {told}.") from None
+            raised = complaints.of_run(error)
+            if raised is None:
+                raise
+            raise TracekitError(f"Module {self.name!r} failed: {raised}.") from error
 
     @property
     def explained(self) -> str:
         """See :class:`Runner`."""
-        compiled = sum(self.kernel.dispatcher.stats.cache_misses.values())
-        return f"kernel {'compiled' if compiled else 'from the cache'}: {self.kernel.function.__code__.co_filename}"
+        return origin(self.kernel)
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
@@ -200,17 +208,3 @@ class CallbackRunner:
             self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
         state = self.module.merge([worker.state for worker in self._workers])
         return self.module.result(state), self.module.facts(state)
-
-
-def _author_line(made: Plan, error: Exception) -> str:
-    """Numba's complaint in one line, with the author's line that it is about."""
-    files = [inspect.getsourcefile(function) or "" for function in made.callbacks.values()]
-    lines = [line.strip() for line in str(error).splitlines()]
-    reason = next((line for line in lines if line and not line.startswith(("Failed in", "File ", "During"))), "")
-    for number, line in enumerate(lines):
-        name = line.removeprefix('File "').partition('"')[0]
-        if line.startswith("File ") and name and any(file.endswith(name) for file in files):
-            shown = lines[number + 1 : number + 12]
-            caret = next((at for at, text in enumerate(shown) if text.startswith("^")), 0)
-            return f"{reason} ({line.removeprefix('File ').rstrip(':')}: {shown[caret - 1] if caret else ''})"
-    return reason
