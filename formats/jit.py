@@ -49,7 +49,13 @@ class Kernel(Generic[P, R]):
         with _making:
             if self._options["cache"] and "NUMBA_CACHE_DIR" not in os.environ:
                 config["CACHE_DIR"] = str(folder_for(Path(self.function.__code__.co_filename)))
-            return numba.njit(**self._options)(self.function)
+            try:
+                return numba.njit(**self._options)(self.function)
+            except RuntimeError as error:
+                if "cannot cache" not in str(error):
+                    raise
+                # There is no folder that can be written: compile for this process alone.
+                return numba.njit(**{**self._options, "cache": False})(self.function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it, compiled for the types of the arguments."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -78,11 +79,12 @@ def exists(name: str) -> bool:
 @cache
 def _of_file(path: Path, changed: int) -> ModuleType:
     """Run a module's file, once for each time it was `changed`."""
-    name = f"tracekit_module_file.{path.stem}"
+    # Numba's cache names the classes of a state by their module: a name without dots, the same in every process.
+    name = f"tracekit_module_{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None and specification.loader is not None
     loaded = importlib.util.module_from_spec(specification)
-    sys.modules[name] = loaded  # dataclasses look for the module of a class there
+    sys.modules[name] = loaded
     specification.loader.exec_module(loaded)
     return loaded
 

@@ -262,7 +262,13 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
         if id(function) in seen or function.__module__.startswith(("tracekit.replay.", "tracekit.formats.")):
             continue
         seen.add(id(function))
-        files.add(inspect.getsourcefile(function) or "")
+        yield function.__module__.encode()  # Numba's cache names the classes of a state by it
+        file = inspect.getsourcefile(function) or ""
+        if Path(file).is_file():
+            files.add(file)
+        else:  # typed into a notebook or a shell
+            code = function.__code__
+            yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames)).encode()
         for name in sorted(set(function.__code__.co_names)):
             value = function.__globals__.get(name)
             if isinstance(value, Kernel):
@@ -272,4 +278,4 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
             elif isinstance(value, (int, float, str, tuple)):
                 yield f"{name}={value!r}".encode()
     for file in sorted(files):
-        yield Path(file).read_bytes() if file and Path(file).exists() else b""
+        yield Path(file).read_bytes()
