@@ -35,6 +35,7 @@ COMMANDS: dict[str, Verb] = {
                    failure=125, usage=125),
     "analyze": Verb("tracekit.commands.analyze", "Replay a trace through an analysis module and print the profile."),
     "modules": Verb("tracekit.commands.modules", "List the analysis modules."),
+    "new-module": Verb("tracekit.commands.new_module", "Write a module to start from, and its test."),
     "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),
     "dump": Verb("tracekit.commands.dump", "Print the events of a trace, one a line."),
     "check": Verb("tracekit.commands.check", "Verify every invariant of a trace."),
