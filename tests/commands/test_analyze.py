@@ -169,3 +169,99 @@ def test_modules_are_listed_one_a_line(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_profile_that_cannot_be_written_is_an_error(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyze", "-m", "lamp", "-o", "/nowhere/profile.json", str(trace)]) == 1
     assert "Cannot write the profile to /nowhere/profile.json" in capsys.readouterr().err
+
+
+def profile_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["analyze", "-m", "camp", "--json", *words]) == 0
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return report
+
+
+@pytest.mark.parametrize("words", [["--function", "main"], ["--loop", "app.c:7"], ["--thread", "0"],
+                                   ["--from", "0", "--to", "100%"]])
+def test_a_window_that_holds_everything_changes_nothing(
+    words: list[str], trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, report = profile_of([str(trace)], capsys), profile_of([*words, str(trace)], capsys)
+    assert "window" not in whole
+    assert list(report) == ["tracekit", "module", "trace", "options", "window", "result"]
+    assert report["result"] == whole["result"]
+
+
+def test_a_window_restricts_accesses_and_keeps_iterations(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = profile_of(["--from", "50%", str(trace)], capsys)
+    assert report["window"] == {"from": "50%"}
+    (loop,) = report["result"]["loops"]
+    assert (loop["iterations"], loop["accesses"]) == (5, 5)
+    (flow,) = report["result"]["dependences"]
+    assert flow["count"] == 2
+
+
+def test_a_window_without_accesses_is_told_and_judges_no_loop(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "-m", "camp", "--json", "--to", "0", str(trace)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "tracekit: there was no access inside the window.\n"
+    result = json.loads(captured.out)["result"]
+    assert (result["dependences"], result["loops"], result["summary"]["parallel_loops_lamp"]) == ([], [], 0)
+
+
+def test_the_text_says_what_the_window_is(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", "-m", "camp", "--function", "main", "--to", "8", str(trace)]) == 0
+    assert capsys.readouterr().out.startswith("Only accesses inside the window: function main, to 8\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [(["--function", "mian"], 1, "The trace's program has no function 'mian'; there is main."),
+     (["--loop", "app.c:8"], 1, "The trace's program has no loop at app.c:8; there is app.c:7."),
+     (["--thread", "9"], 1, "The trace has no stream 9; its streams are: 0."),
+     (["--from", "much"], 2, "--from takes a number of accesses or a percentage of them, as 25%, not 'much'."),
+     (["--loop", "7"], 2, "--loop takes a FILE:LINE, not '7'.")],
+)
+def test_a_window_that_there_is_not_is_one_sentence(
+    words: list[str], status: int, message: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analyze", "-m", "camp", *words, str(trace)]) == status
+    assert capsys.readouterr() == ("", f"tracekit: {message}\n")
+
+
+MODULE_FILE = '''
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+import numpy as np
+from tracekit.module import Module, option
+
+class State(NamedTuple):
+    loads: Any
+
+@dataclass(frozen=True)
+class Options:
+    weight: int = option(2, "What a load counts.")
+    function: str = option("", "Not the window's.")
+
+class Loads(Module):
+    Options = Options
+    def state(self):
+        return State(np.zeros(1, np.int64))
+    @staticmethod
+    def load(state, options):
+        state.loads[0] += options.weight
+    def result(self, state):
+        return {"loads": int(state.loads[0])}
+
+MODULE = Loads
+'''
+
+
+def test_a_module_is_run_from_its_file(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MODULE_FILE)
+    words = ["analyze", "-m", str(file), "--weight", "3", "--set", "mine.function=x", "--function", "main", "--json"]
+    assert main([*words, str(trace)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["module"], report["options"]) == ("mine", {"weight": 3, "function": "x"})
+    assert (report["window"], report["result"]) == ({"function": "main"}, {"loads": 15})
+    file.write_text("MODULE = 1\n")
+    assert main(["analyze", "-m", str(file), str(trace)]) == 1
+    assert "defines no subclass of tracekit.module.Module" in capsys.readouterr().err
+    assert main(["analyze", "-m", str(tmp_path / "none.py"), str(trace)]) == 2
