@@ -132,7 +132,7 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
         wanted = {event for each in runners.values() for event in each.columns}
         run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
         if explain is not None:
-            _explain(trace, program, runners, explain)
+            _explain(trace, program, runners, restricted.events, explain)
         return [_profile(name, chosen, trace, each, restricted)
                 for (name, each), chosen in zip(runners.items(), options.values())]
 
@@ -153,6 +153,8 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
         made.accesses = accesses
         made.windowed = restricted.window is not None
         name = registry.shown_name(module)
+        if name in runners:
+            raise TracekitError(f"Two modules of one pass are called {name!r}.")
         runners[name] = runner(made, name, threads)
     events = {event for each in runners.values() for event in each.columns}
     columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
@@ -160,18 +162,24 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
     return replay, runners
 
 
-def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner],
+def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner], for_window: frozenset[str],
              say: Callable[[str], None]) -> None:
     """Which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
     from tracekit.replay.engine import count_events
+    from tracekit.replay.kernels.derive import derive
+    from tracekit.replay.runner import origin
 
+    say(f"replay: {origin(derive)}")
     counts = count_events(trace, program)
     total = sum(counts.values())
     for name, each in runners.items():
         say(f"{name}: {each.workers} {'worker' if each.workers == 1 else 'workers'}, {each.explained}")
         for event, wanted in each.columns.items():
             say(f"  {event:16}  {', '.join(sorted(wanted)) or '(that it happened)'}")
-    made = sum(counts.get(event, 0) for event in {event for each in runners.values() for event in each.columns})
+    if for_window:
+        say(f"the window: {', '.join(sorted(for_window))}")
+    events = for_window.union(*(each.columns for each in runners.values()))
+    made = sum(counts.get(event, 0) for event in events)
     say(f"events generated: {made:,} of {total:,}; removed: {100 * (total - made) / max(total, 1):.1f} %")
 
 

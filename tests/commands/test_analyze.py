@@ -265,3 +265,15 @@ def test_a_module_is_run_from_its_file(trace: Path, tmp_path: Path, capsys: pyte
     assert main(["analyze", "-m", str(file), str(trace)]) == 1
     assert "defines no subclass of tracekit.module.Module" in capsys.readouterr().err
     assert main(["analyze", "-m", str(tmp_path / "none.py"), str(trace)]) == 2
+
+
+def test_explain_says_what_was_generated_and_where_kernels_came_from(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analyze", "-m", "camp", "--explain", "--json", "--function", "main", str(trace)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(("replay: kernel compiled: ", "replay: kernel from the cache: "))
+    assert lines[1] == "camp: 1 worker, brings its own kernels"
+    assert "  load              address, size, subject" in lines
+    assert "the window: function_entry, function_exit, load, store" in lines
+    assert lines[-1].startswith("events generated: 2") and lines[-1].endswith(" %")

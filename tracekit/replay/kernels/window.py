@@ -35,34 +35,36 @@ def select(keep: NDArray[np.uint8], functions: Any, loops: Any, open: NDArray[np
     and `rows` may be None.
     """
     passed = 0
+    accesses, found, first, last = place[ACCESSES], place[FOUND], place[FIRST], place[LAST]
     for event in range(kind.size):
         code = kind[event]
         if functions is not None and code == FUNCTION_ENTRY:
             open[FUNCTIONS] += _member(functions, subject[event])
         if loops is not None and code == LOOP_INVOCATION:
             open[LOOPS] += _member(loops, subject[event])
-        within = here and place[FIRST] <= place[ACCESSES] < place[LAST]
+        # No branches on what events are: they could not be foreseen. What does not pass is overwritten by the next.
+        within = np.int64(here) & np.int64(accesses >= first) & np.int64(accesses < last)
         if functions is not None:
-            within = within and open[FUNCTIONS] > 0
+            within &= np.int64(open[FUNCTIONS] > 0)
         if loops is not None:
-            within = within and open[LOOPS] > 0
+            within &= np.int64(open[LOOPS] > 0)
         if functions is not None and code == FUNCTION_EXIT:
             open[FUNCTIONS] -= min(_member(functions, subject[event]), open[FUNCTIONS])
         if loops is not None and code == LOOP_EXIT:
             open[LOOPS] -= min(_member(loops, subject[event]), open[LOOPS])
-        if code == LOAD or code == STORE:
-            place[ACCESSES] += 1
-            place[FOUND] += np.int64(within)
-        if keep[code] == ALWAYS or (keep[code] == INSIDE and within):
-            kind[passed] = code
-            _move(subject, passed, event)
-            _move(address, passed, event)
-            _move(size, passed, event)
-            _move(value, passed, event)
-            inside[passed] = within
-            if rows is not None:
-                rows[passed] = event
-            passed += 1
+        access = np.int64(code == LOAD) | np.int64(code == STORE)
+        accesses += access
+        found += access & within
+        kind[passed] = code
+        _move(subject, passed, event)
+        _move(address, passed, event)
+        _move(size, passed, event)
+        _move(value, passed, event)
+        inside[passed] = within
+        if rows is not None:
+            rows[passed] = event
+        passed += np.int64(keep[code] == ALWAYS) | (np.int64(keep[code] == INSIDE) & within)
+    place[ACCESSES], place[FOUND] = accesses, found
     return passed
 
 

@@ -1,0 +1,76 @@
+"""Every block of docs/writing-modules.md and docs/python-api.md does what the page says."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tracekit
+
+ROOT = Path(tracekit.__file__).resolve().parents[1]
+TUTORIAL = (ROOT / "docs/writing-modules.md").read_text()
+API = (ROOT / "docs/python-api.md").read_text()
+
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def steady(text: str) -> str:
+    """Without what no two runs share: the trace's hash and times."""
+    text = re.sub(r"trace [0-9a-f]{32}", "trace ...", text)
+    return re.sub(r"in [\d.]+s", "in ...", text)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the tutorial."""
+    made = tmp_path_factory.mktemp("docs")
+    for _, name, text in BLOCK.findall(TUTORIAL):
+        if name:
+            (made / name).write_text(text)
+    return made
+
+
+def run_console(folder: Path, session: str) -> str:
+    """The session again, with what its commands print now."""
+    tool = folder / "bin" / "tracekit"
+    tool.parent.mkdir(exist_ok=True)
+    tool.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tracekit "$@"\n')
+    tool.chmod(0o755)
+    path = f"{tool.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    shown = ""
+    for command in re.findall(r"^\$ (.*)$", session, re.MULTILINE):
+        done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
+        shown += f"$ {command}\n{done.stdout}"
+        assert done.returncode == 0, shown + done.stderr
+    return shown
+
+
+def sessions(page: str) -> list[str]:
+    return [text for kind, _, text in BLOCK.findall(page) if kind == "console"]
+
+
+def test_the_tutorial(folder: Path) -> None:
+    """All blocks in one go: each goes on where the one before it ended."""
+    found = sessions(TUTORIAL)
+    assert len(found) == 4
+    for session in found:
+        assert steady(run_console(folder, session)) == steady(session)
+
+
+def test_the_python_interface(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (folder / "app.zst").exists():
+        run_console(folder, sessions(TUTORIAL)[0])
+    monkeypatch.chdir(folder)
+    examples = "\n".join(text for kind, _, text in BLOCK.findall(API) if kind == "pycon")
+    test = doctest.DocTestParser().get_doctest(examples, {"__name__": "notebook"}, "python-api.md", None, 0)
+    assert len(test.examples) > 15
+    output: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)
+    assert result.failed == 0, "".join(output)
