@@ -21,7 +21,8 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from tracekit.formats.events import BY_NAME
-from tracekit.formats.jit import Kernel
+from tracekit.formats.jit import Kernel, uncached
+from tracekit.formats.kernelcache import digest as digest_of
 from tracekit.formats.kernelcache import home
 from tracekit.module import Module
 
@@ -220,7 +221,15 @@ def kernel_of(made: Plan, origin: str) -> Kernel[..., tuple[int, int]]:
     name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
     loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, text)
     kernel: Kernel[..., tuple[int, int]] = loaded.use(made.callbacks)
-    return kernel
+    if all(_has_file(function) for function in made.callbacks.values()):
+        return kernel
+    # Numba finds code that was typed into a notebook again only in the process that it was typed into.
+    alone: Kernel[..., tuple[int, int]] = uncached(kernel.function)  # type: ignore[assignment]
+    return alone
+
+
+def _has_file(function: Callable[..., None]) -> bool:
+    return Path(inspect.getsourcefile(function) or "").is_file()
 
 
 def _import(name: str, text: str) -> ModuleType:
@@ -263,9 +272,8 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
             continue
         seen.add(id(function))
         yield function.__module__.encode()  # Numba's cache names the classes of a state by it
-        file = inspect.getsourcefile(function) or ""
-        if Path(file).is_file():
-            files.add(file)
+        if _has_file(function):
+            files.add(inspect.getsourcefile(function) or "")
         else:  # typed into a notebook or a shell
             code = function.__code__
             yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames)).encode()
@@ -278,4 +286,5 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
             elif isinstance(value, (int, float, str, tuple)):
                 yield f"{name}={value!r}".encode()
     for file in sorted(files):
-        yield Path(file).read_bytes()
+        # The file as it is now, and whatever of tracekit it imports: maps, shadow memories.
+        yield Path(file).read_bytes() + digest_of(Path(file)).encode()

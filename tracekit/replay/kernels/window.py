@@ -34,7 +34,7 @@ def select(keep: NDArray[np.uint8], functions: Any, loops: Any, open: NDArray[np
     if any does; `here`: whether the window has this stream; `rows`: takes the former rows of those that pass. Columns
     and `rows` may be None.
     """
-    passed = 0
+    passed = np.int64(0)
     accesses, found, first, last = place[ACCESSES], place[FOUND], place[FIRST], place[LAST]
     for event in range(kind.size):
         code = kind[event]
@@ -65,7 +65,7 @@ def select(keep: NDArray[np.uint8], functions: Any, loops: Any, open: NDArray[np
             rows[passed] = event
         passed += np.int64(keep[code] == ALWAYS) | (np.int64(keep[code] == INSIDE) & within)
     place[ACCESSES], place[FOUND] = accesses, found
-    return passed
+    return int(passed)
 
 
 @inlined
