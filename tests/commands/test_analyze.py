@@ -276,4 +276,4 @@ def test_explain_says_what_was_generated_and_where_kernels_came_from(
     assert lines[1] == "camp: 1 worker, brings its own kernels"
     assert "  load              address, size, subject" in lines
     assert "the window: function_entry, function_exit, load, store" in lines
-    assert lines[-1].== "events generated: 19 of 19; removed: 0.0 %"
+    assert lines[-1] == "events generated: 19 of 19; removed: 0.0 %"

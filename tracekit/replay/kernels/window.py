@@ -77,6 +77,6 @@ def _member(rows: Any, row: Any) -> Any:
 
 
 @inlined
-def _move(column: Any, to: int, event: int) -> None:
+def _move(column: Any, to: Any, event: Any) -> None:
     if column is not None:
         column[to] = column[event]
