@@ -80,4 +80,5 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: it needs Numba, and a module that is only looked at does not."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module(f"{__name__}.inserting")  # known before Numba comes to a callback that inserts
     return getattr(importlib.import_module(f"{__name__}.{_WHERE.get(name, 'kinds')}"), name)
