@@ -44,23 +44,27 @@ class Options:
 
 # -- flow dependences ------------------------------------------------------------------------------
 
+KNOWN = 8
+"""Sources of an instruction that are found without the map."""
+
 
 class Flow(NamedTuple):
     """For each byte the instruction that stored it, plus 1."""
 
     memory: Shadow
-    last: Any  # the source that an instruction depended on last: most often the next one
+    known: Any  # [instruction * KNOWN + way]: sources that an instruction depended on lately, for they come again
     found: maps.CountTable  # by source << 32 | destination
 
 
 def load(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
     """Note who stored the bytes."""
     turn_to(state.memory, stream)
-    instruction = min(instruction, state.last.size - 1)
+    instruction = min(instruction, state.known.size // KNOWN - 1)
     for row in reading(state.memory, address, size):
         source = state.memory.rows[row]
-        if source != 0 and source != state.last[np.uint64(instruction)]:
-            state.last[np.uint64(instruction)] = source
+        way = np.uint64(instruction * KNOWN + (source & (KNOWN - 1)))
+        if source != 0 and source != state.known[way]:
+            state.known[way] = source
             maps.count(state.found, (np.int64(source) << 32) | instruction)
 
 
@@ -68,7 +72,7 @@ def store(state: Flow, instruction: int, address: int, size: int, stream: int) -
     """Remember the store."""
     turn_to(state.memory, stream)
     for row in writing(state.memory, address, size):
-        state.memory.rows[row] = min(instruction, state.last.size - 1) + 1
+        state.memory.rows[row] = min(instruction, state.known.size // KNOWN - 1) + 1
 
 
 def forget(state: Any, address: int, size: int) -> None:
@@ -281,7 +285,7 @@ class Dependence(Module):
         """Nothing is known."""
         instructions = len(self.program.ops) + 1
         if self.flow:
-            return Flow(shadows.empty("u4", per_stream=True), np.zeros(instructions, np.uint32), maps.count_map())
+            return Flow(shadows.empty("u4", per_stream=True), np.zeros(instructions * KNOWN, np.uint32), maps.count_map())
         kinds = self.options.kinds.split(",")
         wanted = Wanted(raw=int("raw" in kinds), war=int("war" in kinds), waw=int("waw" in kinds),
                         loops=int(self.loops), distance=int(self.options.distance))
