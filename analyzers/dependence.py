@@ -285,7 +285,8 @@ class Dependence(Module):
         """Nothing is known."""
         instructions = len(self.program.ops) + 1
         if self.flow:
-            return Flow(shadows.empty("u4", per_stream=True), np.zeros(instructions * KNOWN, np.uint32), maps.count_map())
+            known = np.zeros(instructions * KNOWN, np.uint32)
+            return Flow(shadows.empty("u4", per_stream=True), known, maps.count_map())
         kinds = self.options.kinds.split(",")
         wanted = Wanted(raw=int("raw" in kinds), war=int("war" in kinds), waw=int("waw" in kinds),
                         loops=int(self.loops), distance=int(self.options.distance))

@@ -42,7 +42,7 @@ class Profile:
     """Loads and stores inside the window; None without one."""
 
     def __repr__(self) -> str:
-        tables = [f"{name}: {len(value):,} rows" if isinstance(value, list) else name
+        tables = [f"{name}: {len(value):,} {'row' if len(value) == 1 else 'rows'}" if isinstance(value, list) else name
                   for name, value in self.result.items()]
         window = self.report.get("window", {})
         inside = "".join(f", {part} {value}" for part, value in window.items())
