@@ -141,10 +141,12 @@ def _pass_over(program: Program, ops: U4, steps: Rows, keep: U1) -> None:
     code = steps["code"]
     access = code <= state.ACCESS
     both = access & (steps["flags"] & state.STEP_LOADS_TOO != 0)
+    halves = both & (steps["values"] != 0)  # the words of two values: which are whose is known only with both events
     if load != store:
+        both &= ~halves
         steps["kind"][both] = CODE["load"] if load else CODE["store"]
         steps["flags"][both] &= ~np.uint8(state.STEP_LOADS_TOO)
-    unwanted = access & (keep[steps["kind"]] == 0)
+    unwanted = access & (keep[steps["kind"]] == 0) & ~(halves & (load or store))
     for each, name in ((state.POINTER, "pointer_creation"), (state.EXTERNAL, "external_call")):
         unwanted |= (code == each) & (not keep[CODE[name]])
     code[unwanted] = state.UNWANTED
