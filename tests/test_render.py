@@ -129,8 +129,9 @@ def test_names_of_cplusplus_keep_their_colons() -> None:
 def test_a_module_without_a_text_of_its_own_shows_its_tables() -> None:
     place = {"kind": "load", "function": "f", "file": "a.c", "line": 3, "column": 7}
     rows = [{"instruction": place, "often": 1000, "share": 0.25}, {"instruction": place, "often": 2, "share": None}]
-    other = {"module": "other", "trace": "abc", "result": {"hot_rows": rows, "total": 3, "summary": {"a_b": 1, "c": [1, 2]}}}
+    result = {"hot_rows": rows, "total": 3, "summary": {"a_b": 1, "c": [1, 2]}}
+    other = {"module": "other", "trace": "abc", "result": result}
     assert as_text(other, {}, 1, PLAIN).splitlines() == [
         "other, trace abc", "", "hot rows",
-        "instruction        often  share", "a.c:3:7 in f load  1,000   0.25", "... and 1 more rows (--limit 0 shows all)",
-        "", "total", "3", "", "summary", "a b  1", "c    1, 2"]
+        "instruction        often  share", "a.c:3:7 in f load  1,000   0.25",
+        "... and 1 more rows (--limit 0 shows all)", "", "total", "3", "", "summary", "a b  1", "c    1, 2"]

@@ -312,7 +312,8 @@ def consume(state):
 
 state = State(maps.count_map(2), maps.set_map(limit=3))
 consume(state)
-print(len(maps.rows(state.executions)), len(maps.members(state.targets)), sum(consume.dispatcher.stats.cache_hits.values()))
+hits = sum(consume.dispatcher.stats.cache_hits.values())
+print(len(maps.rows(state.executions)), len(maps.members(state.targets)), hits)
 """
 
 
