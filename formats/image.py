@@ -110,6 +110,7 @@ class CallFlag(IntFlag):
     RETURNS_TWICE = 32
     TAIL = 64  # kept a tail call: no record follows its return
     INLINE_ASM = 128  # its memory operands are not seen
+    LEAF = 256  # a function of the C library that calls nothing back: does not end its block
 
 
 class LoopFlag(IntFlag):

@@ -2,6 +2,7 @@
 #include "Attributes.h"
 
 #include "Compat.h"
+#include "Leaves.h"
 
 #include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/InstIterator.h"
@@ -17,14 +18,14 @@ static bool isIFuncResolver(const Function &F) {
   return false;
 }
 
-/// The code generator calls these by itself, in the middle of a block, for intrinsics and wide arithmetic. A program's
-/// own definition must not write records there.
-static bool isCalledByGeneratedCode(const Function &F, const TargetLibraryInfo &TLI) {
+/// These are called in the middle of a block: leaves, and what the code generator calls by itself, for intrinsics and wide
+/// arithmetic. A program's own definition must not write records there.
+static bool isCalledInsideBlocks(const Function &F, const TargetLibraryInfo &TLI) {
   if (F.hasLocalLinkage())
     return false;
   StringRef Name = F.getName();
   static constexpr StringLiteral Memory[] = {"memcpy", "memmove", "memset", "memcmp", "bcmp", "bzero"};
-  if (is_contained(Memory, Name))
+  if (is_contained(Memory, Name) || isLeaf(Name))
     return true;
   if (startsWith(Name, "__") && (Name.ends_with("ti3") || Name.ends_with("ti2") || Name.ends_with("tf2") ||
                                  Name.ends_with("tf3") || Name.ends_with("di3")))
@@ -46,7 +47,7 @@ bool isInstrumented(const Function &F, const TargetLibraryInfo &TLI) {
     return false;
   if (F.isPresplitCoroutine() || F.hasGC() || F.getCallingConv() == CallingConv::X86_INTR)
     return false;
-  return !isIFuncResolver(F) && !isCalledByGeneratedCode(F, TLI) && !usesFunclets(F);
+  return !isIFuncResolver(F) && !isCalledInsideBlocks(F, TLI) && !usesFunclets(F);
 }
 
 void dropBrokenAttributes(Module &M) {

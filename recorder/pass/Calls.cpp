@@ -1,6 +1,7 @@
 // Calls.cpp: see Calls.h.
 #include "Calls.h"
 
+#include "Leaves.h"
 #include "Operations.h"
 
 #include "llvm/Analysis/MemoryBuiltins.h"
@@ -99,13 +100,14 @@ Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, R
   auto *Plain = dyn_cast<CallInst>(&Call);
   uint32_t Flags = 0;
   auto Set = [&](uint32_t Flag, bool Holds) { Flags |= Holds ? Flag : 0; };
-  Set(TK_CALL_INLINE_ASM, !mayReenter(Call));
+  Set(TK_CALL_INLINE_ASM, !mayReenter(Call) && !callsLeaf(Call));
   Set(TK_CALL_INDIRECT, !Callee && !Call.isInlineAsm());
   Set(TK_CALL_MAY_CALL_BACK, mayCallBack(Call, Library, !Targets.empty()));
   Set(TK_CALL_PURE, isPure(Call, Library));
   Set(TK_CALL_NO_RETURN, Call.doesNotReturn());
   Set(TK_CALL_ALLOCATES, allocates(Call, TLI));
   Set(TK_CALL_RETURNS_TWICE, returnsTwice(Call));
+  Set(TK_CALL_LEAF, callsLeaf(Call));
   Set(TK_CALL_TAIL, Plain && Plain->isMustTailCall());
   Row FirstTarget = U.CallTargets.size();
   for (const Function *Target : Targets)

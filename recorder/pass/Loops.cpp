@@ -2,6 +2,7 @@
 #include "Loops.h"
 
 #include "Compat.h"
+#include "Leaves.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -42,7 +43,7 @@ static bool dependsOnData(Value *V, const Loop &L) {
     auto *I = dyn_cast_or_null<Instruction>(Open.pop_back_val());
     if (!I || !L.contains(I) || !Seen.insert(I).second)
       continue;
-    if (isa<LoadInst, AtomicRMWInst, AtomicCmpXchgInst>(I) || mayReenter(*I))
+    if (isa<LoadInst, AtomicRMWInst, AtomicCmpXchgInst>(I) || mayReenter(*I) || callsLeaf(*I))
       return true;
     if (auto *Call = dyn_cast<CallBase>(I); Call && Call->mayReadFromMemory())
       return true;

@@ -2,6 +2,7 @@
 #include "Operations.h"
 
 #include "Compat.h"
+#include "Leaves.h"
 
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -276,7 +277,7 @@ void Classifier::classify(Instruction &I, Operations &Out) const {
   } else if (auto *Call = dyn_cast<CallBase>(&I)) {
     if (auto *Intrinsic = dyn_cast<IntrinsicInst>(Call))
       intrinsic(*Intrinsic, Out);
-    if (mayReenter(I) || touchesUnseenMemory(*Call))
+    if (mayReenter(I) || callsLeaf(I) || touchesUnseenMemory(*Call))
       call(*Call, Out);
   }
   if (!mayReenter(I))
@@ -296,6 +297,7 @@ bool mayReenter(const Instruction &I) {
     return false;
   switch (Call->getIntrinsicID()) {
   case Intrinsic::not_intrinsic:
+    return !callsLeaf(I);
   case Intrinsic::eh_sjlj_longjmp: // control goes on in another activation: the record must be finished before
     return true;
   default:

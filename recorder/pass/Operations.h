@@ -118,7 +118,8 @@ private:
   llvm::SmallVector<llvm::AllocaInst *, 4> DynamicAllocas;
 };
 
-/// Whether control may enter instrumented code during `I`: it is a call, and neither an intrinsic nor inline assembly.
+/// Whether control may enter instrumented code during `I`: it is a call, and neither of an intrinsic or a leaf (Leaves.h)
+/// nor inline assembly.
 bool mayReenter(const llvm::Instruction &I);
 
 /// Whether `I` is a call that may return a second time (setjmp, vfork).

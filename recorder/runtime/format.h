@@ -288,6 +288,7 @@ enum {
     TK_CALL_RETURNS_TWICE = 32,
     TK_CALL_TAIL = 64,
     TK_CALL_INLINE_ASM = 128,
+    TK_CALL_LEAF = 256,
 };
 
 /* Flags of a loop. */

@@ -286,5 +286,6 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
             elif isinstance(value, (int, float, str, tuple)):
                 yield f"{name}={value!r}".encode()
     for file in sorted(files):
-        # The file as it is now, and whatever of tracekit it imports: maps, shadow memories.
-        yield Path(file).read_bytes() + digest_of(Path(file)).encode()
+        # The file as it is now, and whatever of tracekit it imports: maps, shadow memories. Its name, for compiled code
+        # remembers in which file something was raised.
+        yield file.encode() + Path(file).read_bytes() + digest_of(Path(file)).encode()

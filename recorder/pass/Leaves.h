@@ -1,0 +1,15 @@
+// Leaves.h: functions of the C library that call nothing back and touch no memory that a trace tells of.
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/IR/Instruction.h"
+
+namespace tracekit {
+
+/// Whether a function of this name is one. Where a program defines it itself, the definition is not instrumented.
+bool isLeaf(llvm::StringRef Name);
+
+/// Whether `I` calls such a function of another unit, so that no record is made before it returns.
+bool callsLeaf(const llvm::Instruction &I);
+
+} // namespace tracekit
