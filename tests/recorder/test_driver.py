@@ -117,7 +117,7 @@ def test_recursion_may_become_a_loop_where_that_is_asked_for() -> None:
 
 
 @pytestmark_built
-@pytest.mark.parametrize("word", ["--at=nowhere", "--at", "--record=regions"])
+@pytest.mark.parametrize("word", ["--at=nowhere", "--at", "--record=regions", "--values=bytes"])
 def test_wrong_values_of_our_options(word: str) -> None:
     with pytest.raises(TracekitError, match="takes one of"):
         driver.command("cc", [word, "-c", "a.c"])
