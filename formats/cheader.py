@@ -32,6 +32,7 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("BLOCK", image.BlockFlag),
     ("FUNCTION", image.FunctionFlag),
     ("CALL", image.CallFlag),
+    ("VARIABLE", image.VariableFlag),
     ("LOOP", image.LoopFlag),
     ("PHI", image.PhiKind),
     ("EDGE", image.EdgeKind),

@@ -120,6 +120,8 @@ class LoopFlag(IntFlag):
     EXITS_ON_DATA = 2  # an exit depends on loaded data or on a call
     EXITS_EARLY = 4  # break, return, goto: an exit besides the loop's own test
     TESTS_AT_HEADER = 8  # the header may leave the loop and is not a latch (while form)
+    FOR_STATEMENT = 16  # C's or C++'s for, and what counts its iterations is assigned nowhere in its body
+    LEAVES_VALUES = 32  # a value that no variable of the source names is used after the loop, other than a reduction's
 
 
 class PhiKind(IntEnum):
@@ -128,6 +130,14 @@ class PhiKind(IntEnum):
     INDUCTION = 1
     REDUCTION = 2
     RECURRENCE = 3
+    LAST_VALUE = 4  # no iteration looks at what the one before it assigned; the code after the loop does
+
+
+class VariableFlag(IntFlag):
+    """Flags of a local variable that a loop assigns."""
+
+    USED_AFTER = 1  # what the loop leaves in it may be used after the loop
+    INDUCTION = 2  # an induction of the loop, which a phi carries; all others begin each iteration unassigned
 
 
 class EdgeKind(IntEnum):
@@ -174,7 +184,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     # continues: the row of ops of the call that this block follows, or NONE.
     "blocks": [("function", "u4"), ("loop", "u4"), ("first_op", "u4"), ("ops", "u4"),
                ("flags", "u4"), ("call", "u4"), ("continues", "u4"), ("location", "u4")],
-    # base: what `base_kind` says. defines: the register that the recorded word sets, or NONE.
+    # base: what `base_kind` says. defines: the register that the recorded word sets, or NONE. name: of a
+    # stack object, or of the global or local variable that an access is known to lie in, or 0
     "ops": [("size", "u8"), ("offset", "i8"), ("location", "u4"), ("base", "u4"),
             ("first_term", "u4"), ("defines", "u4"), ("terms", "u2"), ("kind", "u1"), ("flags", "u1"),
             ("type_class", "u1"), ("base_kind", "u1"), ("reserved", "u2"), ("name", "u4")],
@@ -190,7 +201,7 @@ TABLES: dict[str, list[tuple[str, str]]] = {
               ("phis", "u4"), ("first_exit", "u4"), ("exits", "u4")],
     # exit edges, from a block inside to one outside
     "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
-    # operator: "+", "*", "&", "|", "^", "min", "max" or 0. name: of the variable, or 0
+    # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max" or 0. name: of the variable, or 0
     "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
     "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"),
               ("from", "u4"), ("to", "u4")],
@@ -201,6 +212,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
                 ("flags", "u4"), ("location", "u4"), ("reserved", "u4")],
     # functions that this unit only declares and takes the address of, by linkage name
     "address_taken": [("name", "u4")],
+    # local variables declared outside a loop that it assigns in registers, but for those of reductions and recurrences
+    "variables": [("loop", "u4"), ("name", "u4"), ("flags", "u4"), ("location", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

@@ -16,7 +16,8 @@ SPEC = Path(__file__).resolve().parent / "SPEC.md"
 
 ENUMS: tuple[type[IntEnum | IntFlag], ...] = (
     image.OpKind, image.OpFlag, image.Base, image.TypeClass, image.PathFlag, image.BlockFlag, image.FunctionFlag,
-    image.CallFlag, image.LoopFlag, image.PhiKind, image.EdgeKind, image.NodeKind, image.GlobalFlag,
+    image.CallFlag, image.LoopFlag, image.PhiKind, image.VariableFlag, image.EdgeKind, image.NodeKind,
+    image.GlobalFlag,
 )
 
 _SECTION = "<!-- {0}: python -m tracekit.formats.spec -->\n{1}<!-- end of {0} -->"

@@ -56,6 +56,38 @@ inline llvm::Value *lifetimeObject(const llvm::IntrinsicInst &I) {
   return I.getArgOperand(I.arg_size() - 1)->stripPointerCasts();
 }
 
+/// The local variables that debug records or intrinsics bind to `V`.
+inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Value *V) {
+  llvm::SmallVector<const llvm::DILocalVariable *, 2> Found;
+#if LLVM_VERSION_MAJOR >= 19
+  if (auto *I = llvm::dyn_cast<llvm::Instruction>(V))
+    if (auto *Wrapped = llvm::ValueAsMetadata::getIfExists(I))
+      for (llvm::DbgVariableRecord *Record : Wrapped->getAllDbgVariableRecordUsers())
+        Found.push_back(Record->getVariable());
+#endif
+  if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
+    if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
+      for (llvm::User *U : AsValue->users())
+        if (auto *Intrinsic = llvm::dyn_cast<llvm::DbgVariableIntrinsic>(U))
+          Found.push_back(Intrinsic->getVariable());
+  return Found;
+}
+
+/// Calls `callback(const DILocalVariable *, const DILocation *, Value *)` for each local variable that is assigned at
+/// `I`; the value is null if it is not one value.
+template <typename Callback> void forEachAssignment(llvm::Instruction &I, Callback callback) {
+#if LLVM_VERSION_MAJOR >= 19
+  for (llvm::DbgVariableRecord &Record : llvm::filterDbgVars(I.getDbgRecordRange()))
+    if (!Record.isDbgDeclare())
+      callback(Record.getVariable(), Record.getDebugLoc().get(),
+               Record.getNumVariableLocationOps() == 1 ? Record.getVariableLocationOp(0) : nullptr);
+#endif
+  if (auto *Intrinsic = llvm::dyn_cast<llvm::DbgVariableIntrinsic>(&I))
+    if (!llvm::isa<llvm::DbgDeclareInst>(Intrinsic))
+      callback(Intrinsic->getVariable(), I.getDebugLoc().get(),
+               Intrinsic->getNumVariableLocationOps() == 1 ? Intrinsic->getVariableLocationOp(0) : nullptr);
+}
+
 /// The source name of the variable that a debug record or intrinsic binds to `V`, or "".
 inline llvm::StringRef variableName(llvm::Value *V) {
 #if LLVM_VERSION_MAJOR >= 19

@@ -3,6 +3,8 @@
 
 #include "Compat.h"
 
+#include "llvm/Analysis/ValueTracking.h"
+
 using namespace llvm;
 
 namespace tracekit {
@@ -37,6 +39,19 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
   return TK_NONE;
 }
 
+/// The name of the variable that an address is computed from, if that is known; "" otherwise.
+static StringRef namedMemory(const Value *Address) {
+  const Value *Object = getUnderlyingObject(Address, /*MaxLookup=*/0);
+  if (auto *Global = dyn_cast<GlobalVariable>(Object)) {
+    SmallVector<DIGlobalVariableExpression *, 1> Sources;
+    Global->getDebugInfo(Sources);
+    return Sources.empty() ? Global->getName() : Sources.front()->getVariable()->getName();
+  }
+  if (auto *Local = dyn_cast<AllocaInst>(Object))
+    return variableName(const_cast<AllocaInst *>(Local));
+  return "";
+}
+
 static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
   tk_row_ops R = {};
   bool Dynamic = Op.Flags & TK_OPFLAG_DYNAMIC_SIZE;
@@ -53,6 +68,11 @@ static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
   if (Op.Kind == TK_OP_STACK_ALLOC && Op.Address) {
     StringRef Variable = variableName(Op.Address);
     R.name = U.string(Variable.empty() ? Op.Address->getName() : Variable);
+    if (auto Variables = variablesOf(Op.Address); R.location == TK_NONE && !Variables.empty())
+      R.location = Sources.declaration(Variables.front()->getFile(), Variables.front()->getLine(),
+                                       Variables.front()->getScope()->getSubprogram()->getName());
+  } else if (Op.Kind <= TK_OP_SET && Op.Address && Op.Address->getType()->isPointerTy()) {
+    R.name = U.string(namedMemory(Op.Address));
   }
   return R;
 }

@@ -104,8 +104,9 @@ static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows
                          SourceMap &Sources) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
     auto [Kind, Operator] = classifyPhi(*Phi, L, SE);
+    const DILocalVariable *V = carriedVariable(*Phi);
     Rows.PhiOf[Phi] = U.Phis.size();
-    U.Phis.push_back({Kind, U.string(Operator), U.string(variableName(Phi)), Sources.location(Phi->getDebugLoc())});
+    U.Phis.push_back({Kind, U.string(Operator), U.string(V ? V->getName() : ""), Sources.location(Phi->getDebugLoc())});
   }
 }
 
@@ -122,7 +123,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInf
     R.depth = L->getLoopDepth();
     R.location = Sources.location(Start);
     R.end_line = Start ? endLine(*L, Start.get()) : 0;
-    R.flags = loopFlags(*L, SE);
+    R.flags = loopFlags(*L, SE) | describeVariables(*L, U.Loops.size(), SE, U, Sources);
     R.first_phi = U.Phis.size();
     describePhis(*L, S, Rows, SE, U, Sources);
     R.phis = U.Phis.size() - R.first_phi;

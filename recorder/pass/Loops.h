@@ -12,6 +12,13 @@ namespace tracekit {
 void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const llvm::LoopInfo &LI, llvm::ScalarEvolution &SE,
                    Unit &U, SourceMap &Sources);
 
+/// The source variable that a header phi carries; null if there is none, or more than one may be meant.
+const llvm::DILocalVariable *carriedVariable(llvm::PHINode &Phi);
+
+/// Appends the local variables from outside `L`, row `LoopRow`, that it assigns; returns the loop's flags
+/// TK_LOOP_FOR_STATEMENT and TK_LOOP_LEAVES_VALUES.
+uint32_t describeVariables(const llvm::Loop &L, Row LoopRow, llvm::ScalarEvolution &SE, Unit &U, SourceMap &Sources);
+
 /// What a loop header's phi carries: TK_PHI_*, and the operator of a reduction ("" otherwise).
 std::pair<uint32_t, llvm::StringRef> classifyPhi(llvm::PHINode &Phi, const llvm::Loop &L, llvm::ScalarEvolution &SE);
 

@@ -4,8 +4,10 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace tracekit {
 
@@ -146,13 +148,98 @@ private:
 
 } // namespace
 
+/// `V` without conversions between truth values and integers.
+static Value *asTruth(Value *V) {
+  for (;;) {
+    if (auto *Cast = dyn_cast<CastInst>(V); Cast && (isa<ZExtInst>(Cast) || isa<TruncInst>(Cast))) {
+      V = Cast->getOperand(0);
+    } else if (auto *Compare = dyn_cast<ICmpInst>(V);
+               Compare && Compare->getPredicate() == CmpInst::ICMP_NE && match(Compare->getOperand(1), m_Zero())) {
+      V = Compare->getOperand(0);
+    } else {
+      return V;
+    }
+  }
+}
+
+/// The instruction at the end of a chain of conversions of `V`, each the only user of the one before inside the loop.
+static Instruction *onlyReader(Value *V, const Loop &L) {
+  for (;;) {
+    Instruction *Reader = nullptr;
+    for (User *U : V->users())
+      if (auto *I = cast<Instruction>(U); L.contains(I)) {
+        if (Reader)
+          return nullptr;
+        Reader = I;
+      }
+    if (!Reader || asTruth(Reader) == Reader)
+      return Reader;
+    V = Reader;
+  }
+}
+
+/// Whether the blocks between `Branch` and `Merge` are entered by `Branch` alone and do nothing but compute: they run
+/// more often where no iteration knows what those before it found.
+static bool onlyComputes(const BranchInst &Branch, const BasicBlock &Merge, const Loop &L) {
+  SmallPtrSet<const BasicBlock *, 8> Between = {Branch.getParent()};
+  SmallVector<const BasicBlock *, 8> Open(successors(Branch.getParent()));
+  while (!Open.empty()) {
+    const BasicBlock *BB = Open.pop_back_val();
+    if (BB == &Merge || !Between.insert(BB).second)
+      continue;
+    if (BB == L.getHeader() || !L.contains(BB) || any_of(*BB, [](const Instruction &I) { return I.mayHaveSideEffects(); }))
+      return false;
+    Open.append(succ_begin(BB), succ_end(BB));
+  }
+  auto FromThere = [&](const BasicBlock *BB) {
+    return all_of(predecessors(BB), [&](const BasicBlock *Before) { return Between.contains(Before); });
+  };
+  return FromThere(&Merge) && all_of(Between, [&](const BasicBlock *BB) {
+           return BB == Branch.getParent() || FromThere(BB);
+         });
+}
+
+/// `phi && x` and `phi || x`, as branches or as a selection, where nothing else looks at the phi.
+static StringRef logicalOperator(PHINode &Phi, const Loop &L) {
+  const BasicBlock *Latch = L.getLoopLatch();
+  Instruction *Reader = Latch ? onlyReader(&Phi, L) : nullptr;
+  if (!Reader)
+    return "";
+  Value *Next = asTruth(Phi.getIncomingValueForBlock(Latch));
+  if (auto *Select = dyn_cast<SelectInst>(Reader); Select && Select == Next) {
+    if (asTruth(Select->getCondition()) != &Phi)
+      return "";
+    if (match(Select->getFalseValue(), m_Zero()))
+      return "&&";
+    return match(Select->getTrueValue(), m_One()) ? "||" : "";
+  }
+  auto *Branch = dyn_cast<BranchInst>(Reader);
+  auto *Merged = dyn_cast<PHINode>(Next);
+  if (!Branch || !Merged || !Merged->getType()->isIntegerTy(1) || !L.contains(Merged) || Merged == &Phi)
+    return "";
+  int Direct = Merged->getBasicBlockIndex(Branch->getParent());
+  if (Direct < 0 || !onlyComputes(*Branch, *Merged->getParent(), L))
+    return "";
+  bool IfFalse = Branch->getSuccessor(1) == Merged->getParent();
+  Value *Decided = Merged->getIncomingValue(Direct);
+  if (Branch->getSuccessor(0) == Branch->getSuccessor(1))
+    return "";
+  if (IfFalse && match(Decided, m_Zero()))
+    return "&&";
+  return !IfFalse && match(Decided, m_One()) ? "||" : "";
+}
+
 std::pair<uint32_t, StringRef> classifyPhi(PHINode &Phi, const Loop &L, ScalarEvolution &SE) {
   if (SE.isSCEVable(Phi.getType())) {
     auto *Evolution = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(&Phi));
     if (Evolution && Evolution->getLoop() == &L && Evolution->isAffine())
       return {TK_PHI_INDUCTION, ""};
   }
+  if (none_of(Phi.users(), [&](const User *U) { return L.contains(cast<Instruction>(U)); }))
+    return {TK_PHI_LAST_VALUE, ""};
   StringRef Operator = Accumulation(Phi, L).match(Phi);
+  if (Operator.empty())
+    Operator = logicalOperator(Phi, L);
   if (!Operator.empty())
     return {TK_PHI_REDUCTION, Operator};
   return {TK_PHI_RECURRENCE, ""};

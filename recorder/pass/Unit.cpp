@@ -69,6 +69,7 @@ std::string Unit::bytes() const {
   Out.append(TK_TABLE_updates, Updates);
   Out.append(TK_TABLE_globals, Globals);
   Out.append(TK_TABLE_address_taken, AddressTaken);
+  Out.append(TK_TABLE_variables, Variables);
   return Out.finish();
 }
 

@@ -42,6 +42,7 @@ public:
   std::vector<tk_row_updates> Updates;
   std::vector<tk_row_globals> Globals;
   std::vector<tk_row_address_taken> AddressTaken;
+  std::vector<tk_row_variables> Variables;
 
 private:
   std::vector<char> Strings;

@@ -45,7 +45,8 @@ enum tk_table {
     TK_TABLE_updates = 16,
     TK_TABLE_globals = 17,
     TK_TABLE_address_taken = 18,
-    TK_TABLES = 19
+    TK_TABLE_variables = 19,
+    TK_TABLES = 20
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -205,6 +206,13 @@ struct __attribute__((packed)) tk_row_address_taken {
     uint32_t name;
 };
 
+struct __attribute__((packed)) tk_row_variables {
+    uint32_t loop;
+    uint32_t name;
+    uint32_t flags;
+    uint32_t location;
+};
+
 /* What an operation does; LOAD to SET are memory accesses. */
 enum {
     TK_OP_LOAD = 1,
@@ -291,12 +299,20 @@ enum {
     TK_CALL_LEAF = 256,
 };
 
+/* Flags of a local variable that a loop assigns. */
+enum {
+    TK_VARIABLE_USED_AFTER = 1,
+    TK_VARIABLE_INDUCTION = 2,
+};
+
 /* Flags of a loop. */
 enum {
     TK_LOOP_COUNTABLE = 1,
     TK_LOOP_EXITS_ON_DATA = 2,
     TK_LOOP_EXITS_EARLY = 4,
     TK_LOOP_TESTS_AT_HEADER = 8,
+    TK_LOOP_FOR_STATEMENT = 16,
+    TK_LOOP_LEAVES_VALUES = 32,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */
@@ -304,6 +320,7 @@ enum {
     TK_PHI_INDUCTION = 1,
     TK_PHI_REDUCTION = 2,
     TK_PHI_RECURRENCE = 3,
+    TK_PHI_LAST_VALUE = 4,
 };
 
 /* An edge of the program dependence graph within a function. */

@@ -57,6 +57,7 @@ TABLES = [
     ("updates", "load store operator"),
     ("globals", "size:8 name source_name type flags location reserved"),
     ("address_taken", "name"),
+    ("variables", "loop name flags location"),
 ]
 
 # Recorded events: code -> (name, words).

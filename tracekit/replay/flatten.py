@@ -43,6 +43,7 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "updates": ("operator",),
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
+    "variables": ("name",),
 }
 """Fields that hold an offset into ``strings``."""
 
@@ -60,6 +61,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "phis": {"location": "locations"},
     "updates": {"load": "ops!", "store": "ops!"},
     "globals": {"location": "locations"},
+    "variables": {"loop": "loops!", "location": "locations"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""
 

@@ -75,6 +75,7 @@ class Program:
     updates: Rows
     globals: Rows
     address_taken: Rows
+    variables: Rows
     locations: Rows
     sources: Rows
     units: Rows

@@ -1,0 +1,168 @@
+// Variables.cpp: what a loop does to local variables of the source, which a directive before it has to name.
+#include "Loops.h"
+
+#include "Compat.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+const DILocalVariable *carriedVariable(PHINode &Phi) {
+  // Where a header begins stand the variables that it carries. What is assigned from them stands further on.
+  SmallPtrSet<const DILocalVariable *, 2> Found;
+  for (Instruction &I : *Phi.getParent()) {
+    if (isa<PHINode>(I))
+      continue;
+    forEachAssignment(I, [&](const DILocalVariable *V, const DILocation *, Value *Assigned) {
+      if (Assigned == &Phi)
+        Found.insert(V);
+    });
+    if (!I.isDebugOrPseudoInst())
+      break;
+  }
+  if (Found.empty())
+    for (const DILocalVariable *V : variablesOf(&Phi))
+      Found.insert(V);
+  return Found.size() == 1 ? *Found.begin() : nullptr;
+}
+
+namespace {
+
+/// Looks at one loop whose place in the source is known.
+class LoopVariables {
+public:
+  LoopVariables(const Loop &L, const DILocation *Start, ScalarEvolution &SE) : L(L), Start(Start) {
+    for (PHINode &Phi : L.getHeader()->phis()) {
+      uint32_t Kind = classifyPhi(Phi, L, SE).first;
+      if (Kind != TK_PHI_LAST_VALUE)
+        (Kind == TK_PHI_INDUCTION ? Inductions : Carried).insert(&Phi);
+    }
+  }
+
+  /// Finds the variables assigned inside, and how often.
+  void collect() {
+    for (BasicBlock *BB : L.blocks())
+      for (Instruction &I : *BB)
+        forEachAssignment(I, [&](const DILocalVariable *V, const DILocation *At, Value *) {
+          if (isOwn(V, At))
+            Assignments[V] += 1;
+        });
+    for (PHINode *Phi : Carried)
+      Assignments.erase(carriedVariable(*Phi));
+  }
+
+  void write(Row LoopRow, Unit &U, SourceMap &Sources) const {
+    for (const auto &[V, Count] : Assignments) {
+      if (isDeclaredInside(V))
+        continue;
+      uint32_t Flags = isUsedAfter(V) ? TK_VARIABLE_USED_AFTER : 0;
+      if (isInduction(V))
+        Flags |= TK_VARIABLE_INDUCTION;
+      StringRef Function = V->getScope()->getSubprogram()->getName();
+      U.Variables.push_back(
+          {LoopRow, U.string(V->getName()), Flags, Sources.declaration(V->getFile(), V->getLine(), Function)});
+    }
+  }
+
+  /// Clang opens a lexical block where a `for` stands, and at no other loop.
+  bool isForStatement() const {
+    for (const BasicBlock *BB : L.blocks())
+      for (const Instruction &I : *BB)
+        if (const DILocation *At = I.getDebugLoc().get(); At && At->getInlinedAt() == Start->getInlinedAt())
+          for (const DIScope *S = At->getScope(); isa_and_nonnull<DILexicalBlockBase>(S); S = S->getScope())
+            if (beginsAt(S, std::equal_to<>()))
+              return true;
+    return false;
+  }
+
+  /// Whether an induction is assigned by more than the one step at the end: at its phi, and there.
+  bool isCountedInBody() const {
+    return any_of(Inductions, [&](PHINode *Phi) {
+      auto Known = Assignments.find(carriedVariable(*Phi));
+      return Known != Assignments.end() && Known->second > 2;
+    });
+  }
+
+  /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside.
+  bool leavesValues() const {
+    for (BasicBlock *BB : L.blocks())
+      for (Instruction &I : *BB)
+        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty())
+          return true;
+    return false;
+  }
+
+private:
+  bool isOwn(const DILocalVariable *V, const DILocation *At) const {
+    return At && At->getInlinedAt() == Start->getInlinedAt() &&
+           V->getScope()->getSubprogram() == Start->getScope()->getSubprogram();
+  }
+
+  template <typename Compare> bool beginsAt(const DIScope *S, Compare Is) const {
+    auto *Block = dyn_cast<DILexicalBlock>(S);
+    return Block && Block->getFile() == Start->getFile() &&
+           Is(std::pair(Block->getLine(), Block->getColumn()), std::pair(Start->getLine(), Start->getColumn()));
+  }
+
+  bool isDeclaredInside(const DILocalVariable *V) const {
+    for (const DIScope *S = V->getScope(); isa_and_nonnull<DILexicalBlockBase>(S); S = S->getScope())
+      if (beginsAt(S, std::greater_equal<>()))
+        return true;
+    return false;
+  }
+
+  bool isInduction(const DILocalVariable *V) const {
+    return any_of(Inductions, [&](PHINode *Phi) { return carriedVariable(*Phi) == V; });
+  }
+
+  bool isUsedOutside(const Instruction &I) const {
+    return any_of(I.users(), [&](const User *U) { return !L.contains(cast<Instruction>(U)); });
+  }
+
+  bool isCarried(const Instruction &I) const {
+    auto *Phi = dyn_cast<PHINode>(&I);
+    return (Phi && Carried.contains(const_cast<PHINode *>(Phi))) || any_of(Carried, [&](const PHINode *Of) {
+             return is_contained(Of->incoming_values(), &I);
+           });
+  }
+
+  /// Optimised code may compute what a variable ends with without the loop: there it has to be assumed.
+  bool isUsedAfter(const DILocalVariable *V) const {
+    if (!L.getHeader()->getParent()->hasOptNone())
+      return true;
+    for (BasicBlock *BB : L.blocks())
+      for (Instruction &I : *BB)
+        if (is_contained(variablesOf(&I), V) && isUsedOutside(I) && !isAnothers(I, V))
+          return true;
+    return false;
+  }
+
+  /// Whether `I` is the phi of another variable, from which `V` has its value for a while.
+  bool isAnothers(Instruction &I, const DILocalVariable *V) const {
+    auto *Phi = dyn_cast<PHINode>(&I);
+    return Phi && Phi->getParent() == L.getHeader() && carriedVariable(*Phi) && carriedVariable(*Phi) != V;
+  }
+
+  const Loop &L;
+  const DILocation *Start;
+  SmallPtrSet<PHINode *, 4> Inductions, Carried;
+  MapVector<const DILocalVariable *, unsigned> Assignments;
+};
+
+} // namespace
+
+uint32_t describeVariables(const Loop &L, Row LoopRow, ScalarEvolution &SE, Unit &U, SourceMap &Sources) {
+  DebugLoc Start = L.getStartLoc();
+  if (!Start)
+    return 0;
+  LoopVariables Found(L, Start.get(), SE);
+  Found.collect();
+  Found.write(LoopRow, U, Sources);
+  return (Found.isForStatement() && !Found.isCountedInBody() ? TK_LOOP_FOR_STATEMENT : 0) |
+         (Found.leavesValues() ? TK_LOOP_LEAVES_VALUES : 0);
+}
+
+} // namespace tracekit
