@@ -52,8 +52,8 @@ def from_profile(profile: DependenceProfile) -> dict[str, Any]:
         "exposed": {(int(row["instruction"]), paths[row["node"]], paths[row["level"]]) for row in profile.exposed},
         "accesses": {(int(row["instruction"]), paths[row["node"]]): int(row["count"]) for row in profile.accesses},
         "nodes": {
-            path: (int(row["invocations"]), int(row["iterations"]), int(row["most_iterations"]), int(row["accesses"]),
-                   int(row["external"]), int(row["camp_id"]))
+            path: (int(row["invocations"]), int(row["iterations"]), int(row["most_iterations"]),
+                   int(row["least_iterations"]), int(row["accesses"]), int(row["external"]), int(row["camp_id"]))
             for path, row in zip(paths, profile.nodes)
         },
     }
@@ -68,11 +68,12 @@ def from_naive(naive: NaiveDependence) -> dict[str, Any]:
                for node, (flags, distances) in found.levels.items()})
         for key, found in naive.dependences.items()
     }
-    nodes = {path: (node.invocations, sum(node.iterations), max(node.iterations, default=0), node.accesses,
-                    node.external, naive.camp_id(path)) for path, node in naive.nodes.items()}
+    nodes = {path: (node.invocations, sum(node.iterations), max(node.iterations, default=0),
+                    min(node.iterations, default=0), node.accesses, node.external, naive.camp_id(path))
+             for path, node in naive.nodes.items()}
     for path in list(nodes) + [path for _, path in naive.accesses]:
         for length in range(0 if () in nodes or not naive.context else 1, len(path)):
-            nodes.setdefault(path[:length], (0, 0, 0, 0, NONE, naive.camp_id(path[:length])))
+            nodes.setdefault(path[:length], (0, 0, 0, 0, 0, NONE, naive.camp_id(path[:length])))
     if not naive.context or any(path == () for _, path in naive.accesses):
-        nodes.setdefault((), (0, 0, 0, 0, NONE, -1))
+        nodes.setdefault((), (0, 0, 0, 0, 0, NONE, -1))
     return {"dependences": dependences, "exposed": naive.exposed, "accesses": dict(naive.accesses), "nodes": nodes}

@@ -194,6 +194,22 @@ def blocking_exits(scenario: Scenario, loop: int) -> list[int]:
 
 def stages(scenario: Scenario, level: int, valid: list[Dependence]) -> int:
     """How many strongly connected components of the loop's dependence graph contain a memory access or a call."""
+    found = graph(scenario, level, valid)
+    if found is None:
+        return 0
+    return sum(any(kind == "op" and scenario.ops[op].kind in WORK for kind, op in component)
+               for component in components(*found))
+
+
+def components(nodes: set[Node], edges: set[tuple[Node, Node]]) -> set[frozenset[Node]]:
+    """The strongly connected components."""
+    reach = {node: reachable(node, edges) for node in nodes}
+    return {frozenset(other for other in nodes if other in reach[node] and node in reach[other]) for node in nodes}
+
+
+def graph(scenario: Scenario, level: int,
+          valid: list[Dependence]) -> tuple[set[Node], set[tuple[Node, Node]]] | None:
+    """The loop's dependence graph; None if a dependence can be placed nowhere in it."""
     loop = scenario.contexts[level].loop
     assert loop is not None
     ops = [number for number, op in enumerate(scenario.ops) if scenario.inside(op.block, loop)]
@@ -212,7 +228,7 @@ def stages(scenario: Scenario, level: int, valid: list[Dependence]) -> int:
             place = place_of(scenario, op, context, level, ops)
             if place is None:  # any call of the loop: they all become one
                 if not calls:
-                    return 0
+                    return None
                 edges |= set(product(calls, calls))
             ends.append(calls[0] if place is None else ("op", place))
         edges.add((ends[0], ends[1]))
@@ -220,11 +236,7 @@ def stages(scenario: Scenario, level: int, valid: list[Dependence]) -> int:
         unseen = [node for node in calls
                   if not scenario.ops[node[1]].pure and not scenario.ops[node[1]].allocates]
         edges |= set(product(unseen, unseen))
-    reach = {node: reachable(node, edges) for node in nodes}
-    components = {frozenset(other for other in nodes if other in reach[node] and node in reach[other])
-                  for node in nodes}
-    return sum(any(kind == "op" and scenario.ops[op].kind in WORK for kind, op in component)
-               for component in components)
+    return nodes, edges
 
 
 def place_of(scenario: Scenario, op: int, context: int, level: int, ops: list[int]) -> int | None:

@@ -24,7 +24,7 @@ def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
         s.loops.append(Loop(0, 0, parent, *(draw(st.booleans()) for _ in range(2))))
         s.loops[-1].exits_early &= draw(st.booleans())
         s.loops[-1].exits_on_data &= draw(st.booleans())
-        phi = st.tuples(st.sampled_from(["induction", "induction", "reduction", "recurrence"]),
+        phi = st.tuples(st.sampled_from(["induction", "induction", "reduction", "recurrence", "last_value"]),
                         st.sampled_from(["+", "max"]), st.just(""))
         s.loops[-1].phis = draw(st.lists(phi, max_size=2))
     for number in range(loops):

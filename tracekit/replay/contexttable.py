@@ -47,6 +47,7 @@ def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.
     old = contexts.nodes[: contexts.used[0]].copy()
     for stream in streams:
         _close_open_levels(old, stream)
+    old["least_iterations"] = np.maximum(old["least_iterations"], 0)
     shown = old["kind"] != ctx.PAIR
     shown[0] = not contexts.aware[0] or used[0] or bool(np.any(old["parent"][1:][shown[1:]] == 0))
     kept = np.flatnonzero(shown)
@@ -72,6 +73,8 @@ def _close_open_levels(nodes: Rows, stream: Stream) -> None:
         node = nodes[level["node"]]
         node["iterations"] += level["iteration"]
         node["most_iterations"] = max(node["most_iterations"], level["iteration"])
+        if node["least_iterations"] < 0 or level["iteration"] < node["least_iterations"]:
+            node["least_iterations"] = level["iteration"]
         if level["outermost"]:
             node["accesses"] += stream.control[ctx.ACCESSES] - level["accesses"]
 

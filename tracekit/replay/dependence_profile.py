@@ -54,6 +54,7 @@ NODE = np.dtype([
     ("invocations", "<u8"),  # recursion: entries from outside
     ("iterations", "<u8"),  # without partial ones; recursion: activations of the recursive functions
     ("most_iterations", "<u8"),  # in one invocation
+    ("least_iterations", "<u8"),  # in one invocation
     ("accesses", "<u8"),  # load and store events made while the node was open, callees included
     ("external", "<u4"),  # instruction of the first external call made inside, or NONE
 ])

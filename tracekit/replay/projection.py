@@ -63,6 +63,8 @@ def _loops(nodes: Rows) -> tuple[Rows, Indices]:
         np.add.at(result[field], at, nodes[field][chosen])
     np.maximum.at(result["most_iterations"], at, nodes["most_iterations"][chosen])
     np.minimum.at(result["external"], at, nodes["external"][chosen])
+    result["least_iterations"][1:] = np.iinfo(np.uint64).max
+    np.minimum.at(result["least_iterations"], at, nodes["least_iterations"][chosen])
     node_of = np.full(nodes.size, -1, np.int64)
     node_of[chosen] = at
     return result, node_of

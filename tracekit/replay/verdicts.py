@@ -78,11 +78,13 @@ def judge(program: Program, profile: DependenceProfile) -> list[Judgement]:
     """The judgement of every loop node of `profile`, in the order of nodes."""
     kinds = profile.nodes["kind"]
     loops = np.flatnonzero((kinds == ContextKind.LOOP) | (kinds == ContextKind.RECURSION_LOOP))
-    bench = _Judge(program, profile)
+    bench = Judge(program, profile)
     return [bench.judge(int(node)) for node in loops]
 
 
-class _Judge:
+class Judge:
+    """Judges the loop nodes of one profile, and says which parts of their graphs hold together."""
+
     def __init__(self, program: Program, profile: DependenceProfile) -> None:
         self.program = program
         self.profile = profile
@@ -103,6 +105,7 @@ class _Judge:
         return LevelView(node, rows["dependence"].astype(np.int64), rows["inter"].astype(np.bool_))
 
     def judge(self, node: int) -> Judgement:
+        """The verdict of one loop node."""
         row = self.profile.nodes[node]
         view = self.view(node)
         kinds = self.profile.dependences["kind"][view.dependences[view.carried]]
@@ -155,21 +158,28 @@ class _Judge:
 
     def _is_pipeline(self, view: LevelView) -> bool:
         """Are there two or more strongly connected components with memory accesses or calls?"""
-        row = self.profile.nodes[view.node]
-        loop = int(row["loop"])
-        graph = self.graphs[loop]
-        dependences = self.profile.dependences[view.dependences]
-        edges, _ = grouped(
-            self._graph_node(dependences["source"], dependences["source_node"], view.node),
-            self._graph_node(dependences["destination"], dependences["destination_node"], view.node),
-        )
-        tied = graph.unseen_calls if row["external"] != NONE else np.zeros(0, np.int64)
+        loop = int(self.profile.nodes["loop"][view.node])
+        edges, _ = grouped(*self.ends(view))
+        tied = self.tied_calls(view.node)
         key = (loop, edges.tobytes(), tied.tobytes())
         if key not in self._pipelines:
-            self._pipelines[key] = _has_stages(graph, edges[0], edges[1], tied)
+            graph = self.graphs[loop]
+            whole = whole_graph(graph, edges[0], edges[1], tied)
+            self._pipelines[key] = whole is not None and working_components(graph, whole) >= 2
         return self._pipelines[key]
 
-    def _graph_node(self, instructions: Rows, contexts: Rows, level: int) -> Indices:
+    def ends(self, view: LevelView) -> tuple[Indices, Indices]:
+        """The nodes of the loop's graph, or ANY_CALL, at the two ends of each dependence of `view`."""
+        dependences = self.profile.dependences[view.dependences]
+        return (self.graph_node(dependences["source"], dependences["source_node"], view.node),
+                self.graph_node(dependences["destination"], dependences["destination_node"], view.node))
+
+    def tied_calls(self, node: int) -> Indices:
+        """The calls of the loop whose unseen effects keep their order."""
+        graph = self.graphs[int(self.profile.nodes["loop"][node])]
+        return graph.unseen_calls if self.profile.nodes["external"][node] != NONE else np.zeros(0, np.int64)
+
+    def graph_node(self, instructions: Rows, contexts: Rows, level: int) -> Indices:
         """The node of the loop's graph in which each access (instruction, context) happens.
 
         That is the outermost call site between the loop and the access, or the instruction itself; ANY_CALL
@@ -192,10 +202,19 @@ class _Judge:
         return np.where(inside, result, ANY_CALL)
 
 
-def _has_stages(graph: LoopGraph, tails: Indices, heads: Indices, tied: Indices) -> bool:
-    """Count the strongly connected components that do work; `tails` and `heads` are memory dependences."""
+class WholeGraph(NamedTuple):
+    """A loop's graph with its memory dependences: nodes by position in ``LoopGraph.nodes``, then helpers."""
+
+    tails: Indices
+    heads: Indices
+    labels: Indices  # per node the strongly connected component; a component's successors have smaller numbers
+    some_call: int  # the helper that stands for "some call": it is in the component of all calls, if it has edges
+
+
+def whole_graph(graph: LoopGraph, tails: Indices, heads: Indices, tied: Indices) -> WholeGraph | None:
+    """Add the memory dependences `tails` -> `heads`; None if one of them can be placed nowhere."""
     if not graph.calls.size and ((tails == ANY_CALL) | (heads == ANY_CALL)).any():
-        return False  # an access of this loop that the graph cannot place
+        return None  # an access of this loop that the graph cannot place
     some_call, may_go_on = graph.nodes.size, graph.nodes.size + 1
     everything = np.arange(graph.nodes.size)
     calls = np.searchsorted(graph.nodes, graph.calls)
@@ -210,12 +229,15 @@ def _has_stages(graph: LoopGraph, tails: Indices, heads: Indices, tied: Indices)
         edges += _both_ways(some_call, calls)
     # What unseen effects do to each other is unknown: they stay together, in order.
     edges += _both_ways(graph.nodes.size + 2, np.searchsorted(graph.nodes, tied))
-    labels = components(
-        graph.nodes.size + 3,
-        np.concatenate([tail for tail, _ in edges]),
-        np.concatenate([head for _, head in edges]),
-    )
-    return int(np.unique(labels[: graph.nodes.size][graph.works]).size) >= 2
+    all_tails = np.concatenate([tail for tail, _ in edges])
+    all_heads = np.concatenate([head for _, head in edges])
+    labels = components(graph.nodes.size + 3, all_tails, all_heads)
+    return WholeGraph(all_tails, all_heads, labels, some_call)
+
+
+def working_components(graph: LoopGraph, whole: WholeGraph) -> int:
+    """How many strongly connected components contain a memory access or a call."""
+    return int(np.unique(whole.labels[: graph.nodes.size][graph.works]).size)
 
 
 def _place(graph: LoopGraph, tails: Indices, heads: Indices, some_call: int) -> tuple[Indices, Indices]:

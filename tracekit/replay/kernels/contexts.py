@@ -37,6 +37,7 @@ NODE = np.dtype([
     ("invocations", "<i8"),
     ("iterations", "<i8"),
     ("most_iterations", "<i8"),
+    ("least_iterations", "<i8"),  # -1 before the first invocation ends
     ("accesses", "<i8"),
 ])
 ROOT, CALL, LOOP, RECURSION, RECURSION_LOOP, PAIR = range(6)  # kinds; PAIR is never shown
@@ -130,6 +131,7 @@ def _make(contexts: Contexts, key: Int, parent: Int, kind: Int, function: Int, l
     node.printed = row
     node.external = -1
     node.camp_id = -1
+    node.least_iterations = -1
     if kind == ROOT:
         node.parent = -1
         node.camp_id = 0
@@ -339,6 +341,8 @@ def close_level(contexts: Any, stream: Any, partial: Any) -> None:
     iterations = level.iteration - partial
     node.iterations += iterations
     node.most_iterations = max(node.most_iterations, iterations)
+    if node.least_iterations < 0 or iterations < node.least_iterations:
+        node.least_iterations = iterations
     if level.outermost != 0:
         node.accesses += control[ACCESSES] - level.accesses
     stream.open[level.node] -= 1
