@@ -151,6 +151,7 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
     for module, chosen in options.items():
         made = (registry.load(module) if isinstance(module, str) else module)(program, chosen)
         made.accesses = accesses
+        made.metadata = {**trace.meta, **(trace.done or {})}
         made.windowed = restricted.window is not None
         name = registry.shown_name(module)
         if name in runners:

@@ -104,6 +104,9 @@ class Analysis:
     accesses: int = 0
     """Loads and stores in the trace, by its own totals; known before the first event."""
 
+    metadata: Mapping[str, Any] = {}
+    """What the trace says of its run: command line, versions, times (SPEC.md, "META and DONE")."""
+
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 

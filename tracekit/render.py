@@ -153,6 +153,12 @@ def _object_cell(value: Json) -> str:
     return ", ".join(f"{key} {cell(part)}" for key, part in value.items())
 
 
+def _advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    from tracekit.render_advise import advise_text
+
+    return advise_text(report, facts, limit, style)
+
+
 def _dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     from tracekit.render_dependence import dependence_text
 
@@ -166,6 +172,7 @@ def _heatmap_text(report: Json, facts: Mapping[str, int], limit: int, style: Sty
 
 
 TEXTS: dict[str, Callable[[Json, Mapping[str, int], int, Style], str]] = {
+    "advise": _advise_text,
     "camp": _dependence_text,
     "heatmap": _heatmap_text,
     "lamp": _dependence_text,

@@ -1,0 +1,58 @@
+"""What each hot loop needs to run in parallel: verdict, evidence, what blocks it and what would free it, OpenMP.
+
+From camp's dependences and verdicts (docs/verdicts.md, docs/advise.md). It speaks of the recorded run and no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tracekit.module import option
+from tracekit.replay.family import DependenceModule
+
+
+@dataclass(frozen=True)
+class AdviseOptions:
+    """Which loops are shown, and which dependences are called rare."""
+
+    top: int = option(10, "So many loops, those with the most accesses; 0 shows all.", "N")
+    min_share: float = option(1.0, "Only loops that make at least so much of all accesses.", "PERCENT")
+    rare: float = option(1.0, "Suggest speculation on dependences in at most so many of 100 iterations.", "PERCENT")
+
+    def __post_init__(self) -> None:
+        if self.top < 0:
+            raise ValueError(f"top is a number of loops, not {self.top}.")
+        for name in ("min_share", "rare"):
+            if not 0 <= getattr(self, name) <= 100:
+                raise ValueError(f"{name.replace('_', '-')} is a percentage, not {getattr(self, name)}.")
+
+
+class Advise(DependenceModule):
+    """One row for each hot loop, hottest first; contexts in which it differs are cases of the row."""
+
+    context = True
+    Options: ClassVar[type[Any]] = AdviseOptions
+
+    def result(self) -> dict[str, Any]:
+        """Runs, loops and summary."""
+        from tracekit.replay.advice import Advice, Limits
+        from tracekit.replay.verdicts import judge
+
+        limits = Limits(self.options.top, self.options.min_share, self.options.rare)
+        judgements = self.seen(self.profile, judge(self.program, self.profile))
+        advice = Advice(self.program, self.profile, judgements, limits)
+        return {"runs": [self._run()], "loops": advice.loops(), "further_parallel": advice.further(),
+                "summary": advice.summary()}
+
+    def _run(self) -> dict[str, Any]:
+        """What is known of the run that the advice rests on."""
+        return {
+            "command": list(self.metadata.get("command", [])),
+            "status": self.metadata.get("status"),
+            "signal": self.metadata.get("signal"),
+            "accesses": int(self.profile.accesses["count"].sum()),
+        }
+
+
+MODULE = Advise

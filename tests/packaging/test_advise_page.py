@@ -1,0 +1,17 @@
+"""The worked example of docs/advise.md gives what the page shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.packaging.test_docs import BLOCK, ROOT, run_console, sessions, steady
+
+PAGE = (ROOT / "docs/advise.md").read_text()
+
+
+def test_the_example(tmp_path: Path) -> None:
+    for _, name, text in BLOCK.findall(PAGE):
+        if name:
+            (tmp_path / name).write_text(text)
+    (session,) = sessions(PAGE)
+    assert steady(run_console(tmp_path, session)) == steady(session)

@@ -1,0 +1,185 @@
+"""Advice put to the test: what `advise` calls parallel is run in parallel as it says, and has to come to the same.
+
+The loops of ``fixtures/advise`` say in a comment what is true of them: ``ADVICE`` a verdict (``never``: neither doall
+nor doall-with) and what the directive has to contain; ``NO PRAGMA`` where there must be none; ``FORCE`` clauses with
+which the loop, run in parallel in spite of the advice or without its recipe, gives something else. ``SPECULATE``: all
+that blocks it is rare.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.programs.parallel import outputs, parallel_outputs
+from tests.programs.running import FIXTURES, TRACEKIT, build_flags, compile_program, record, run
+from tracekit.api import analyze
+
+SOURCES = sorted((FIXTURES / "advise").glob("*.c"))
+KERNELS = sorted((FIXTURES.parent / "benchmarks" / "kernels").glob("*.c"))
+PARALLEL = ("doall", "doall-with")
+REPEATS = 8
+ATTEMPTS = 60
+"""Runs in which a loop forced parallel has to go wrong at least once."""
+
+
+class Truth(NamedTuple):
+    """What the comment on a loop's line says."""
+
+    line: int
+    verdict: str
+    pragma: tuple[str, ...]
+    no_pragma: bool
+    speculate: bool
+    forced: str | None
+
+
+def truths(source: Path) -> list[Truth]:
+    found = []
+    for number, line in enumerate(source.read_text().splitlines(), 1):
+        if match := re.search(r"// ADVICE (\S+)(.*)$", line):
+            words, _, forced = match.group(2).partition("FORCE")
+            pragma = words.replace("NO PRAGMA", "").replace("SPECULATE", "")
+            found.append(Truth(number, match.group(1), tuple(re.findall(r"\w+(?:\(.*?\))?", pragma)),
+                               "NO PRAGMA" in words, "SPECULATE" in words,
+                               forced.strip() if "FORCE" in match.group(2) else None))
+    return found
+
+
+@pytest.fixture(scope="module")
+def advised(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Source -> its advice, by line, and what the program prints; made when first asked for."""
+    known: dict[Path, tuple[dict[int, Any], bytes]] = {}
+
+    def advice(source: Path) -> tuple[dict[int, Any], bytes]:
+        if source not in known:
+            folder = tmp_path_factory.mktemp("advise")
+            flags = ["-g", *(build_flags(source) or ["-O0"]), "-lm"]
+            made = record(compile_program([source], folder / "app", flags, instrumented=True))
+            rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+            printed = made.outcome.stdout + str(made.outcome.status).encode()
+            known[source] = {row["loop"]["line"]: row for row in rows}, printed
+        return known[source]
+
+    return advice
+
+
+def small_kernel(kernel: Path, folder: Path) -> Path:
+    """A PolyBench-like kernel with a problem that OpenMP regions in inner loops do not make slow; lines stay."""
+    text = re.sub(r"(?m)^#define (\w+) \d+$", r"#define \1 18", kernel.read_text())
+    small = folder / kernel.name
+    small.write_text(text)
+    return small
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_the_advice_is_what_is_true(source: Path, advised: Any) -> None:
+    advice, _ = advised(source)
+    expected = truths(source)
+    assert {truth.line for truth in expected} == set(advice)
+    for truth in expected:
+        row = advice[truth.line]
+        where = f"{source.name}:{truth.line}: {row['verdict']} {row['openmp']}"
+        if truth.verdict == "never":
+            assert row["verdict"] not in PARALLEL, where
+        else:
+            assert row["verdict"] == truth.verdict, where
+        assert (row["openmp"] is not None) == (row["verdict"] in PARALLEL)
+        if row["openmp"] is not None:
+            pragma = row["openmp"]["pragma"]
+            assert (pragma is None) == truth.no_pragma, where
+            assert bool(row["openmp"]["missing"]) == truth.no_pragma, where
+            assert pragma is None or all(part in pragma for part in truth.pragma), where
+        assert any(case["speculation"] for case in row["cases"]) == truth.speculate, where
+        for case in row["cases"]:
+            assert bool(case["blocked_by"]) == (case["verdict"] not in PARALLEL)
+            assert bool(case["stages"]) == (case["verdict"] == "pipeline")
+
+
+@pytest.mark.parametrize("source", [*SOURCES, *KERNELS], ids=lambda path: path.stem)
+def test_what_is_called_parallel_runs_in_parallel(source: Path, advised: Any, tmp_path: Path) -> None:
+    if source in KERNELS:
+        source = small_kernel(source, tmp_path)
+    advice, printed = advised(source)
+    tried = 0
+    for line, row in advice.items():
+        if row["openmp"] is None or row["openmp"]["pragma"] is None:
+            continue
+        assert row["openmp"]["line"] == line
+        tried += 1
+        for output in parallel_outputs(source, tmp_path / "parallel", line, row["openmp"]["pragma"], REPEATS):
+            assert output == printed, f"{source.name}:{line}: {row['openmp']['pragma']}"
+    assert tried or source.stem == "lists"
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_the_program_itself_is_deterministic(source: Path, advised: Any, tmp_path: Path) -> None:
+    """Or what is compared above says nothing."""
+    _, printed = advised(source)
+    program = compile_program([source], tmp_path / "app", ["-O2", "-lm"], instrumented=False)
+    assert set(outputs(program, 2)) == {printed}
+
+
+@pytest.fixture(scope="module")
+def a_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("contexts") / "app"
+    return record(compile_program([FIXTURES / "advise" / "contexts.c"], program, ["-g"], instrumented=True)).trace
+
+
+def test_verdicts_are_camps(a_trace: Path) -> None:
+    """The advice adds to what camp says of each loop in its contexts, and takes nothing back."""
+    camp = {(row["loop"]["line"], tuple(row["context"]["path"])): row
+            for row in analyze(a_trace, "camp", jobs=1).result["loops"]}
+    result = analyze(a_trace, "advise", jobs=1, top=0, min_share=0.0).result
+    seen = set()
+    for row in result["loops"]:
+        for case in row["cases"]:
+            of = [camp[row["loop"]["line"], tuple(context["path"])] for context in case["contexts"]]
+            seen |= {(row["loop"]["line"], tuple(context["path"])) for context in case["contexts"]}
+            assert {each["verdict"] for each in of} == {case["verdict"]}
+            assert sum(each["accesses"] for each in of) == case["accesses"]
+            assert sum(each["invocations"] for each in of) == case["invocations"]
+            assert sum(each["iterations"] for each in of) == case["iterations"]
+            assert case["trips"]["min"] <= case["trips"]["mean"] <= case["trips"]["max"]
+            assert [step for each in of for step in each["recipe"]][: len(case["recipe"])] == case["recipe"]
+    assert seen == camp.keys()
+    assert result["runs"][0]["command"][0].endswith("app")
+    assert result["runs"][0]["status"] == 0
+
+
+def test_what_is_shown_can_be_limited(a_trace: Path) -> None:
+    everything = analyze(a_trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    few = analyze(a_trace, "advise", jobs=1, top=2, min_share=6.0).result
+    assert few["loops"] == everything[:2]
+    hot = [row for row in everything if row["share"] >= 6.0]
+    assert few["summary"]["hot"] == len(hot) > 2
+    expected = [row["loop"]["line"] for row in hot[2:] if row["verdict"] in PARALLEL]
+    assert [row["loop"]["line"] for row in few["further_parallel"]] == expected != []
+
+
+@pytest.mark.parametrize("option", ["--top=-1", "--min-share=101", "--rare=-1"])
+def test_nonsense_is_refused(a_trace: Path, option: str) -> None:
+    outcome = run([*TRACEKIT, "analyze", "-m", "advise", option, a_trace])
+    assert outcome.status == 2
+    assert option[2:].partition("=")[0] in outcome.stderr.decode()
+
+
+FORCED = [(source, truth) for source in SOURCES for truth in truths(source) if truth.forced is not None]
+
+
+def test_enough_loops_are_forced() -> None:
+    assert sum(truth.verdict in ("never", "sequential", "pipeline") for _, truth in FORCED) >= 5
+
+
+@pytest.mark.parametrize(("source", "truth"), FORCED, ids=lambda part: getattr(part, "stem", getattr(part, "line", "")))
+def test_a_loop_forced_parallel_against_the_advice_goes_wrong(source: Path, truth: Truth, advised: Any,
+                                                             tmp_path: Path) -> None:
+    _, printed = advised(source)
+    pragma = f"#pragma omp parallel for {truth.forced}"
+    for _ in range(ATTEMPTS // REPEATS):
+        if any(output != printed for output in parallel_outputs(source, tmp_path, truth.line, pragma, REPEATS)):
+            return
+    pytest.fail(f"{source.name}:{truth.line} came to the same in {ATTEMPTS} runs with {pragma}")

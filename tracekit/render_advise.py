@@ -1,0 +1,305 @@
+"""The text of advise's profile: for each hot loop what to do, or what stands in the way and what would remove it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from tracekit.render import WIDTH, Json, Style, more
+from tracekit.render_dependence import (
+    VERDICT_COLOUR,
+    context_text,
+    object_text,
+    place_text,
+    without_folder,
+)
+
+BLOCKERS_SHOWN = 4
+PAIRS_SHOWN = 2
+HOPELESS = 90.0
+"""Percent of a loop's accesses in one stage that runs in order, from which on stages are not worth listing."""
+CONTEXTS_SHOWN = 3
+LINES_SHOWN = 8
+COMMAND_WIDTH = 100
+
+VERDICTS = {
+    "doall": "Its iterations are independent",
+    "doall-with": "Its iterations are independent once the following is done",
+    "pipeline": "Its iterations depend on each other, but its stages may overlap",
+    "sequential": "Its iterations depend on each other",
+}
+
+EXTERNAL_HINTS = {
+    "rand": "give each iteration a generator of its own (rand_r, or a hash of the counter)",
+    "random": "give each iteration a generator of its own",
+    "printf": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "puts": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "putchar": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "fprintf": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "fwrite": "its output must stay in order: `ordered`, or collect it and print after the loop",
+}
+
+
+def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """Every loop that the profile has, at most `limit` (0: all)."""
+    result = report["result"]
+    loops, folder = without_folder(result["loops"][: limit or None])
+    lines = [f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else "")]
+    for number, row in enumerate(loops, 1):
+        lines += ["", *_loop(number, row, style)]
+        around = [outer for outer, other in enumerate(loops[: number - 1], 1) if _surrounds(other, row)]
+        if around and row["openmp"]:
+            lines.append(f"   It lies inside loop {around[-1]}, which is parallel, too: one of them is enough.")
+    if not loops:
+        lines += ["", "No hot loop reached a second iteration."]
+    lines += more(len(result["loops"]), len(loops), "loops")
+    further, _ = without_folder(result["further_parallel"][: limit or None])
+    if further:
+        lines += ["", style("ALSO PARALLEL, but not among the hottest (--top 0 shows all in full)", "bold")]
+        lines += [f"   {place_text(row['loop'])} {row['loop']['function']}, {_share(row['share'])}: {row['verdict']}"
+                  for row in further]
+    return "\n".join([*lines, "", *_summary(report, style)]) + "\n"
+
+
+def _loop(number: int, row: Json, style: Style) -> list[str]:
+    loop = row["loop"]
+    head = f"{number}. {place_text(loop)} {loop['function']}, {_share(row['share'])} of all accesses: "
+    lines = [style(head, "bold") + style(row["verdict"], VERDICT_COLOUR[row["verdict"]])]
+    for case in row["cases"]:
+        lines += [f"   {line}" for line in _case(case, loop, len(row["cases"]) > 1, style)]
+    if len(row["cases"]) > 1 and len({case["verdict"] for case in row["cases"]}) > 1:
+        lines.append("   The verdict depends on the caller: a copy of the function for the better one could use it.")
+    if row["openmp"]:
+        lines += _openmp(row["openmp"], style)
+    if row["contexts_not_exercised"]:
+        count = row["contexts_not_exercised"]
+        lines.append(f"   In {count:,} more context{'s' if count > 1 else ''} it never reached a second iteration.")
+    return lines
+
+
+def _surrounds(outer: Json, inner: Json) -> bool:
+    """Does a parallel loop's text hold that of another loop?"""
+    around, inside = outer["loop"], inner["loop"]
+    same = around["file"] == inside["file"] and around["function"] == inside["function"]
+    within = around["line"] <= inside["line"] <= inside["end_line"] <= around["end_line"]
+    return bool(outer["openmp"]) and same and within and bool(around["depth"] < inside["depth"])
+
+
+def _openmp(openmp: Json, style: Style) -> list[str]:
+    if not openmp["pragma"]:
+        return [f"   No ready OpenMP directive: {openmp['missing']}."]
+    lines = [f"   before {openmp['file']}:{openmp['line']}:  {style(openmp['pragma'], 'green')}"]
+    if openmp["rounding"]:
+        lines.append("   (Floating point: accumulated in another order, the last digits may differ.)")
+    return lines
+
+
+def _share(percent: float) -> str:
+    return f"{percent:.1f}%"
+
+
+# -- one case --------------------------------------------------------------------------------------
+
+
+def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
+    lines = []
+    if several:
+        lines.append(f"case {style(case['verdict'], VERDICT_COLOUR[case['verdict']])}, {_share(case['share'])}:")
+    verdict = case["verdict"] if _heaviest(case["stages"]) < HOPELESS else "sequential"
+    lines.append(f"{VERDICTS[verdict]}. {_trips(case)}.")
+    contexts = [context_text(each, loop["function"], with_loop=False) for each in case["contexts"]]
+    if several or len(contexts) > 1:
+        lines += [f"  in {context}" for context in contexts[:CONTEXTS_SHOWN]]
+        if len(contexts) > CONTEXTS_SHOWN:
+            lines.append(f"  in {len(contexts) - CONTEXTS_SHOWN:,} more contexts")
+    lines += [f"- {_step(step)}" for step in case["recipe"]]
+    lines += _blocked(case["blocked_by"], loop["function"])
+    if case["independent_in_a_row"]:
+        lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
+    if case["speculation"]:
+        lines.append(_speculation(case))
+    lines += _stages(case["stages"])
+    return lines
+
+
+def _trips(case: Json) -> str:
+    trips = case["trips"]
+    spread = f"{trips['min']:,}" if trips["min"] == trips["max"] else \
+        f"{trips['min']:,} to {trips['max']:,} (mean {trips['mean']:,.1f})"
+    times = "once" if case["invocations"] == 1 else f"{case['invocations']:,} times"
+    return f"Ran {times}, {spread} iterations" + (" each" if case["invocations"] > 1 else "")
+
+
+def _step(step: Json) -> str:
+    if step["kind"] == "reduction":
+        return f"reduce {object_text(step['object'])} with {step['operator'] or '?'}"
+    return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads)"
+
+
+def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
+    """What stands in the way: memory by object, then the rest."""
+    memory: dict[str, list[Json]] = {}
+    others: dict[str, list[str]] = {}
+    for row in blockers:
+        if row["reason"] == "dependence":
+            memory.setdefault(_objects(row), []).append(row)
+        else:
+            others.setdefault(row["reason"], []).extend(_obstacle(row))
+    lines = []
+    for thing, rows in list(memory.items())[:BLOCKERS_SHOWN]:
+        lines += _conflicts(thing, rows, function)
+    if len(memory) > BLOCKERS_SHOWN:
+        lines.append(f"- ... and on {len(memory) - BLOCKERS_SHOWN:,} more objects (--json shows all)")
+    for texts in others.values():
+        different = list(dict.fromkeys(texts))
+        lines += different[:BLOCKERS_SHOWN]
+        if len(different) > BLOCKERS_SHOWN:
+            lines.append(f"- ... and {len(different) - BLOCKERS_SHOWN:,} more of this kind (--json shows all)")
+    return lines
+
+
+def _objects(row: Json) -> str:
+    if row["objects"] is None:
+        return "memory of many objects"
+    return ", ".join(object_text(thing) for thing in row["objects"]) or "memory"
+
+
+def _conflicts(thing: str, rows: Sequence[Json], function: str) -> list[str]:
+    """The dependences on one object, the most frequent ones in full."""
+    kinds = [kind for kind in ("RAW", "WAR", "WAW") if any(kind in row["kinds"] for row in rows)]
+    lines = [f"- {', '.join(kinds)} on {thing}:"]
+    for row in rows[:PAIRS_SHOWN]:
+        pair = (f"    {'/'.join(row['kinds'])} {_access(row['source'], function)} -> "
+                f"{_access(row['destination'], function)},")
+        often = _often(row)
+        lines += [f"{pair} {often}"] if len(pair) + len(often) < WIDTH - 4 else [pair, f"        {often}"]
+    if len(rows) > PAIRS_SHOWN:
+        lines.append(f"    ... and {len(rows) - PAIRS_SHOWN:,} more pairs of instructions")
+    remedies = list(dict.fromkeys(_remedy(row) for row in rows))
+    # A remedy helps if it is one for all of them: a flow that stays is not freed by copying what others overwrite.
+    if all(row["remedy"] and row["remedy"]["kind"] != "reduce" for row in rows):
+        lines += [f"    {remedy}" for remedy in remedies]
+    elif any(row["remedy"] and len(row["remedy"]["but"]) <= PAIRS_SHOWN for row in rows if _is_reduction(row)):
+        lines.append("    " + next(_remedy(row) for row in rows if _is_reduction(row)))
+    return lines
+
+
+def _is_reduction(row: Json) -> bool:
+    return bool(row["remedy"]) and row["remedy"]["kind"] == "reduce"
+
+
+def _access(row: Json, function: str) -> str:
+    """`store app.c:12:5`, with its function if that is another than the loop's."""
+    return f"{row['kind']} {place_text(row)}" + (f" {row['function']}" if row["function"] != function else "")
+
+
+def _often(row: Json) -> str:
+    """How often at most, and how far apart."""
+    least, most = row["distance"]["min"], row["distance"]["max"]
+    apart = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    times = "once" if row["executions"] == 1 else f"{row['executions']:,} times"
+    return f"at most {times} ({_frequency(row['per_iteration'])}), distance {apart}"
+
+
+def _frequency(per_iteration: float) -> str:
+    if per_iteration < 0.01:
+        return f"{100 * per_iteration:.2g}% of iterations"
+    return f"{per_iteration:,.2f} an iteration" if per_iteration < 10 else f"{per_iteration:,.0f} an iteration"
+
+
+def _obstacle(row: Json) -> list[str]:
+    """A recurrence, an exit, or a call with unseen effects."""
+    source = row["source"]
+    if row["reason"] == "recurrence":
+        where = f" ({place_text(source)})" if source["line"] else ""
+        return [f"- {source['name'] or 'a value'} of the iteration before is needed{where}"]
+    if row["reason"] == "exit":
+        return [f"- it may be left at {place_text(source)}, by what it finds: later iterations cannot begin before"]
+    hint = EXTERNAL_HINTS.get(row["callee"], "")
+    text = f"- {row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
+    return [text, f"    {hint}"] if hint else [text]
+
+
+def _remedy(row: Json) -> str:
+    remedy = row["remedy"]
+    if remedy is None:
+        return ""
+    if remedy["kind"] == "reduce":
+        others = ", ".join(dict.fromkeys(place_text(each) for each in remedy["but"]))
+        return f"a reduction ({remedy['operator']})" + (f", but for {others}" if others else "")
+    if remedy["kind"] == "copy":
+        return "only overwritten, never read from another iteration: read from a copy made before the loop"
+    return "only written: keep what the last iteration writes (a copy for each thread, merged in order)"
+
+
+def _speculation(case: Json) -> str:
+    found = case["speculation"]
+    return (f"Speculate: all that blocks it is rare, at most {found['executions']:,} conflicts in "
+            f"{case['iterations']:,} iterations ({_frequency(found['per_iteration'])}).")
+
+
+def _heaviest(stages: Sequence[Json]) -> float:
+    """The share of the stage in order with the most accesses."""
+    return max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
+
+
+def _stages(stages: Sequence[Json]) -> list[str]:
+    """The stages that make accesses or hand on values, unless one of them leaves the others nothing to do."""
+    most = _heaviest(stages)
+    if most >= HOPELESS:
+        return [f"Stages are no help: one that must run in order makes {_share(most)} of its accesses."]
+    lines = []
+    for number, stage in enumerate(stages, 1):
+        kind = "parallel" if stage["parallel"] else "in order"
+        lines.append(f"stage {number}, {kind}, {_share(stage['share'])} of its accesses: {_stage_lines(stage)}")
+    if most:
+        lines.append(f"The heaviest stage in order makes {_share(most)} of its accesses: by them, at best "
+                     f"{100 / most:.1f} times as fast.")
+    return lines
+
+
+def _stage_lines(stage: Json) -> str:
+    parts = []
+    for file, group in groupby(stage["lines"], key=lambda place: str(place["file"])):
+        lines = [str(place["line"]) for place in group]
+        shown = ", ".join(lines[:LINES_SHOWN]) + (f", ... ({len(lines)})" if len(lines) > LINES_SHOWN else "")
+        parts.append(f"{file}:{shown}")
+    if stage["values"]:
+        parts.append(f"hands on {', '.join(name or 'a value' for name in stage['values'])}")
+    if stage["calls"]:
+        calls = stage["calls"]
+        parts.append(f"calls {', '.join(calls[:4])}" + (f", ... ({len(calls)})" if len(calls) > 4 else ""))
+    return "; ".join(parts)
+
+
+# -- what it rests on ------------------------------------------------------------------------------
+
+
+def _summary(report: Json, style: Style) -> list[str]:
+    result = report["result"]
+    summary, options = result["summary"], report["options"]
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in summary["verdicts"].items() if count)
+    lines = [style("WHAT THIS RESTS ON", "bold")]
+    lines.append(f"{summary['hot']:,} of {summary['loops']:,} loops make {options['min_share']:g}% of the accesses or "
+                 f"more" + (f": {counts}" if counts else "") + ".")
+    if summary["not_exercised"]:
+        lines.append(f"{summary['not_exercised']:,} loops never reached a second iteration: of them nothing is said.")
+    runs = result["runs"]
+    lines.append(f"{len(runs):,} run{'s' if len(runs) > 1 else ''} seen:")
+    lines += [f"  {_run(run)}" for run in runs]
+    lines += ["Not seen: other inputs, code that was not instrumented (what it reads and writes, what it returns),",
+              "dependences between threads. Test before you parallelise."]
+    return lines
+
+
+def _run(run: Json) -> str:
+    command = shlex.join(run["command"]) or "(its command line is not known)"
+    if len(command) > COMMAND_WIDTH:
+        command = command[: COMMAND_WIDTH - 4] + " ..."
+    ending = ""
+    if run["signal"]:
+        ending = f", ended by signal {run['signal']}"
+    elif run["status"]:
+        ending = f", exit status {run['status']}"
+    return f"{command}  ({run['accesses']:,} accesses{ending})"
