@@ -34,6 +34,7 @@ COMMANDS: dict[str, Verb] = {
     "record": Verb("tracekit.commands.record", "Run an instrumented program and write its trace.",
                    failure=125, usage=125),
     "analyze": Verb("tracekit.commands.analyze", "Replay a trace through an analysis module and print the profile."),
+    "merge": Verb("tracekit.commands.merge", "Join the profiles of several runs of one build."),
     "modules": Verb("tracekit.commands.modules", "List the analysis modules."),
     "new-module": Verb("tracekit.commands.new_module", "Write a module to start from, and its test."),
     "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),
