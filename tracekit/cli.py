@@ -35,6 +35,8 @@ COMMANDS: dict[str, Verb] = {
                    failure=125, usage=125),
     "analyze": Verb("tracekit.commands.analyze", "Replay a trace through an analysis module and print the profile."),
     "merge": Verb("tracekit.commands.merge", "Join the profiles of several runs of one build."),
+    "diff": Verb("tracekit.commands.diff", "Compare two profiles, of one build or of two.", failure=2),
+    "annotate": Verb("tracekit.commands.annotate", "Print source with the accesses and verdicts of each line."),
     "modules": Verb("tracekit.commands.modules", "List the analysis modules."),
     "new-module": Verb("tracekit.commands.new_module", "Write a module to start from, and its test."),
     "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),

@@ -25,7 +25,7 @@ def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: S
     result = report["result"]
     loops = sorted(result["loops"], key=lambda row: -row["accesses"])
     dependences = sorted(result["dependences"], key=lambda row: -row["count"])
-    shown, folder = _without_folder([loops[: limit or None], dependences[: limit or None]])
+    shown, folder = without_folder([loops[: limit or None], dependences[: limit or None]])
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else ""), ""]
     lines += [*_loops(shown[0], facts.get("accesses", 0), len(loops), style), ""]
     lines += [*_dependences(shown[1], report["options"], len(dependences), style), ""]
@@ -33,7 +33,7 @@ def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: S
     return "\n".join(lines) + "\n"
 
 
-def _without_folder(rows: Any) -> tuple[Any, str]:
+def without_folder(rows: Any) -> tuple[Any, str]:
     """Absolute file names below one folder, relative to it; and that folder (or nothing)."""
     files: list[str] = []
 

@@ -1,4 +1,4 @@
-"""footprint, heatmap and value_pattern against their references, on events made by chance."""
+"""accesses, footprint, heatmap and value_pattern against their references, on events made by chance."""
 
 from __future__ import annotations
 
@@ -124,6 +124,23 @@ def test_value_pattern(seed: int, count: int, workers: int, stores: bool) -> Non
         if pattern == "linear":
             wanted[subject] = number, pattern, {"first": value[0], "stride": value[1]}
     assert found == wanted
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3), count=st.sampled_from((0, 1, 30, 900)),
+       workers=st.integers(1, 3))
+def test_accesses(seeds: list[int], count: int, workers: int) -> None:
+    """Of one run, and joined of several."""
+    runs = [some_events(random.Random(seed), count) for seed in seeds]
+    results = [profile("accesses", events, {}, workers, 50) for events in runs]
+    result = registry.load("accesses").join([{"result": each} for each in results], None)["result"] \
+        if len(results) > 1 else results[0]
+    found = {int(row["instruction"]["id"].split(":")[1]): (row["loads"], row["stores"], row["bytes"])
+             for row in result["instructions"]}
+    together = [event for events in runs for event in events]
+    assert found == naive.accesses(together)
+    assert result["summary"] == {"loads": sum(event[1] == "load" for event in together),
+                                 "stores": sum(event[1] == "store" for event in together)}
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -19,7 +19,7 @@ from tracekit.cli import main
 from tracekit.formats.image import BlockFlag, OpKind
 
 
-def record(path: Path, addresses: Sequence[Sequence[int]], line: int = 7) -> Path:
+def record(path: Path, addresses: Sequence[Sequence[int]], line: int = 7, more: bool = False) -> Path:
     """main runs a loop: in each iteration a load of line 8 and a store of line 9, of 8 bytes at the addresses."""
     b = ProgramBuilder()
     f = b.function("main")
@@ -30,6 +30,8 @@ def record(path: Path, addresses: Sequence[Sequence[int]], line: int = 7) -> Pat
     b.op(body, OpKind.LOAD, 8, line=8)
     b.op(body, OpKind.STORE, 8, line=9)
     leave = b.block(f, BlockFlag.RETURNS)
+    if more:  # another build, with the same code in it
+        b.path(b.block(b.function("unused"), BlockFlag.ENTRY | BlockFlag.RETURNS))
     paths = [b.path(block) for block in (entry, header, body, leave)]
     enter, test, work, end = (b.layout().path_number(each) for each in paths)
     records: list[tuple[int, list[int]]] = [(enter, [])]
