@@ -26,7 +26,7 @@ class LoopNote:
     invocations: int = 0
     iterations: int = 0
     accesses: int = 0
-    carried: Counter[str] = field(default_factory=Counter)
+    carried: dict[str, int] = field(default_factory=lambda: {"RAW": 0, "WAR": 0, "WAW": 0})
     """Kind (RAW, WAR, WAW) -> carried dependences."""
 
 
@@ -95,7 +95,8 @@ class Annotations:
             note.invocations += row["invocations"]
             note.iterations += row["iterations"]
             note.accesses += row["accesses"]
-            note.carried.update({kind.upper(): count for kind, count in row["carried"].items()})
+            for kind, count in row["carried"].items():
+                note.carried[kind.upper()] += count
 
     def _add_dependences(self, rows: Sequence[Json]) -> None:
         for row in rows:

@@ -8,6 +8,10 @@ from tracekit.annotation import Annotations, LineNote, shown_lines
 from tracekit.render import Style, table
 from tracekit.render_dependence import UNSEEN, VERDICT_COLOUR
 
+LEGEND = (
+    "CARRIED: dependences that a loop carries, by the line of the other end.",
+    "VERDICT: of the loops that begin in the line, each the worst of all its contexts.",
+)
 ENDS_SHOWN = 3
 CARRIED_WIDTH = 34
 
@@ -33,7 +37,8 @@ def source_text(notes: Annotations, file: str, text: Sequence[str], around: int 
     """A file's lines with their notes; lines farther than `around` from any note are left out (None: none are)."""
     here = notes.files[file]
     stretches = [(1, len(text))] if around is None else shown_lines(here, len(text), around)
-    rows, kept = [], []
+    rows: list[tuple[str, ...]] = []
+    kept: list[str] = []
     for first, last in stretches:
         if kept and rows:
             rows.append(("", "", "", "", "...", ""))
@@ -55,8 +60,7 @@ def source_text(notes: Annotations, file: str, text: Sequence[str], around: int 
     if not notes.has_accesses:
         lines.append("The profile has no loads and stores of lines: analyze with -m accesses, too.")
     if notes.loops_from:
-        lines += ["", "CARRIED: dependences that a loop carries, by the line of the other end. "
-                      "VERDICT: of the loops that begin here, the worst of all contexts.", *UNSEEN]
+        lines += ["", *LEGEND, *UNSEEN]
     else:
         lines.append("The profile has no verdicts of loops: analyze with -m camp, too.")
     return "\n".join(lines) + "\n"

@@ -62,7 +62,7 @@ def write_image(report: Json, path: str) -> None:
     kind = Path(path).suffix.lower()
     if kind not in (".svg", ".png"):
         raise TracekitError(f"--image writes FILE.svg or FILE.png, not {path}.")
-    content = _svg(report).encode() if kind == ".svg" else _png(report)
+    content = svg(report).encode() if kind == ".svg" else _png(report)
     try:
         Path(path).write_bytes(content)
     except OSError as error:
@@ -85,7 +85,8 @@ def _cells(report: Json) -> tuple[list[list[int]], int]:
     return cells, max((max(row, default=0) for row in cells), default=0)
 
 
-def _svg(report: Json) -> str:
+def svg(report: Json) -> str:
+    """The map as an SVG element."""
     cells, hottest = _cells(report)
     summary = report["result"]["summary"]
     width = LABELS + CELL_WIDTH * max(summary["slices"], 1) + 10
