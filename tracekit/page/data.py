@@ -40,6 +40,8 @@ class LoopRow:
     edges: list[Json] = field(default_factory=list)
     """source and destination (instructions), kind, count, carried, min_distance, max_distance; heaviest first."""
     more_edges: int = 0
+    """Edges that are left out, and how many of them the loop carries."""
+    more_carried: int = 0
 
 
 @dataclass
@@ -103,6 +105,7 @@ def _loops(result: Json, accesses: int, limits: Limits, left_out: list[str]) -> 
     for loop in chosen:
         loop.edges.sort(key=lambda edge: (not edge["carried"], -edge["count"]))
         loop.more_edges = max(len(loop.edges) - limits.edges, 0)
+        loop.more_carried = sum(edge["carried"] for edge in loop.edges[limits.edges :])
         shortened += loop.more_edges > 0
         del loop.edges[limits.edges :]
     if shortened:
@@ -116,7 +119,7 @@ def _add_edges(loops: Sequence[LoopRow], dependences: Sequence[Json]) -> None:
     by_loop: dict[str, list[LoopRow]] = {}
     for loop in loops:
         by_loop.setdefault(json.dumps(loop.row["loop"]), []).append(loop)
-    found: dict[tuple[int, str, str, str], dict[str, Any]] = {}
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in dependences:
         for level in row["levels"]:
             for loop in by_loop.get(json.dumps(level["loop"]), ()):
@@ -125,9 +128,9 @@ def _add_edges(loops: Sequence[LoopRow], dependences: Sequence[Json]) -> None:
                     _add_edge(found, loop, row, level)
 
 
-def _add_edge(found: dict[tuple[int, str, str, str], dict[str, Any]], loop: LoopRow, row: Json, level: Json) -> None:
-    """Contexts below the loop are not told apart."""
-    key = (id(loop), row["kind"], str(row["source"]["id"]), str(row["destination"]["id"]))
+def _add_edge(found: dict[tuple[Any, ...], dict[str, Any]], loop: LoopRow, row: Json, level: Json) -> None:
+    """Neither contexts below the loop nor instructions of one place are told apart."""
+    key = (id(loop), row["kind"], _place(row["source"]), _place(row["destination"]))
     edge = found.get(key)
     if edge is None:
         edge = found[key] = {"kind": row["kind"], "source": row["source"], "destination": row["destination"],
@@ -139,6 +142,10 @@ def _add_edge(found: dict[tuple[int, str, str, str], dict[str, Any]], loop: Loop
         edge["min_distance"] = min(low, edge["min_distance"]) if edge["carried"] else low
         edge["max_distance"] = max(high, edge["max_distance"]) if edge["carried"] else high
         edge["carried"] = True
+
+
+def _place(row: Json) -> tuple[Any, ...]:
+    return tuple(row[field] for field in ("kind", "file", "line", "column", "function"))
 
 
 def _inside(loop: Json | None, access: Json | None) -> bool:

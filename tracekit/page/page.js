@@ -168,9 +168,10 @@ function drawGraph(graphs) {
   const loop = graphs.loops[Number(byId("graph-loop").value)];
   const onlyCarried = byId("graph-carried").checked;
   const edges = loop.edges.filter((edge) => !onlyCarried || edge[4]);
-  const more = loop.more ? ` ${loop.more.toLocaleString("en")} lighter ones are left out.` : "";
+  const left = onlyCarried ? loop.more_carried : loop.more;
+  const more = left ? ` ${left.toLocaleString("en")} that happened less often are left out.` : "";
   byId("graph-said").textContent = edges.length
-    ? `${edges.length} dependences.${more}`
+    ? `${edges.length} ${edges.length === 1 ? "dependence" : "dependences"}.${more}`
     : "The loop carries no dependence; clear the box to see those within an iteration.";
   byId("graph-drawing").hidden = byId("graph-rows").hidden = edges.length === 0;
   if (edges.length === 0) return;

@@ -140,13 +140,13 @@ def _loop_row(number: int, loop: LoopRow, shown: Shown) -> str:
     row = loop.row
     place = row["loop"]
     context = context_text(row["context"], place["function"], with_loop=False) if row["context"] else "any"
-    name = text(_short(shown, loop_text(place)))
+    name = _loop_name(shown, loop)
     if _has_line(shown, place["file"], place["line"]):
         name = f'<a href="#{_line_id(shown, place["file"], place["line"])}">{name}</a>'
     graph = ""
     if loop.edges:
         graph = (f' <button type="button" class="show-graph" hidden data-loop="{number}">Graph'
-                 f'<span class="visually-hidden"> of {text(_short(shown, loop_text(place)))}</span></button>')
+                 f'<span class="visually-hidden"> of {_loop_name(shown, loop)}</span></button>')
     return (f'<tr data-verdict="{text(row["verdict"])}"><td data-value="{VERDICTS.index(row["verdict"])}">'
             f'<span class="verdict {text(row["verdict"])}">{text(row["verdict"])}</span></td>'
             f'<th scope="row">{name}{graph}</th>'
@@ -174,6 +174,10 @@ def _short(shown: Shown, line: str) -> str:
     return line.replace(shown.folder, "") if shown.folder else line
 
 
+def _loop_name(shown: Shown, loop: LoopRow) -> str:
+    return text(_short(shown, loop_text(loop.row["loop"])))
+
+
 # -- dependence graph ------------------------------------------------------------------------------
 
 
@@ -183,8 +187,8 @@ def _graph(shown: Shown) -> str:
         return ""
     first = next((number for number, loop in with_edges if loop.edges[0]["carried"]), with_edges[0][0])
     options = "".join(
-        f'<option value="{number}"{" selected" if number == first else ""}>{text(_short(shown, loop_text(loop.row["loop"])))} ({text(loop.row["verdict"])}, '
-        f"{100 * loop.share:.1f}%)</option>" for number, loop in with_edges)
+        f'<option value="{number}"{" selected" if number == first else ""}>{_loop_name(shown, loop)} '
+        f'({text(loop.row["verdict"])}, {100 * loop.share:.1f}%)</option>' for number, loop in with_edges)
     return ('<p class="needs-script">The graph is drawn by a script, which does not run here.</p>'
             '<div hidden id="graph-view"><p><label>Loop <select id="graph-loop">' + options + "</select></label> "
             '<label><input type="checkbox" id="graph-carried" checked> only what the loop carries</label></p>'
@@ -205,7 +209,7 @@ def _graph_data(shown: Shown) -> str:
         return instructions.setdefault(_short(shown, instruction_text(row))[:LONGEST], len(instructions))
 
     loops = [{
-        "more": loop.more_edges,
+        "more": loop.more_edges, "more_carried": loop.more_carried,
         "edges": [[number(edge["source"]), number(edge["destination"]), edge["kind"], edge["count"],
                    int(edge["carried"]), edge["min_distance"], edge["max_distance"]] for edge in loop.edges],
     } for loop in shown.loops]
@@ -276,7 +280,7 @@ def _heatmap(shown: Shown) -> str:
     totals = table("heatmap-rows", "Accesses of each row of memory",
                    (("Address", False), ("Loads", True), ("Stores", True)), rows)
     return ('<p>Memory downwards, time to the right; the darker, the more accesses, on a scale of logarithms.</p>'
-            <div class="scroll heat" role="region" aria-label="Heat map" tabindex="0">'
+            '<div class="scroll heat" role="region" aria-label="Heat map" tabindex="0">'
             f"{render_heatmap.svg(report)}</div><details><summary>The rows as a table</summary>{totals}</details>")
 
 
