@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,8 +110,8 @@ def _loops(result: Json, accesses: int, limits: Limits, left_out: list[str]) -> 
         shortened += loop.more_edges > 0
         del loop.edges[limits.edges :]
     if shortened:
-        left_out.append(f"Of {shortened:,} loops the graph shows the {limits.edges} heaviest dependences, those that "
-                        "the loop carries first.")
+        left_out.append(f"Of {_counted(shortened, 'loop')} the graph shows the {limits.edges} heaviest dependences, "
+                        "those that the loop carries first.")
     return chosen
 
 
@@ -158,6 +159,10 @@ def _inside(loop: Json | None, access: Json | None) -> bool:
                 and (len(path) <= around or path[around] == outer[around]))
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 # -- sources ---------------------------------------------------------------------------------------
 
 
@@ -170,34 +175,34 @@ def _files(notes: Annotations, sources: Sources, limits: Limits, left_out: list[
             missing.append(name)
             continue
         stretches = shown_lines(notes.files[name], len(lines), limits.around)
-        wanted = sum(last - first + 1 for first, last in stretches)
-        if wanted > room:
+        if _size(stretches) > room:
             dropped += 1
-            stretches = _hottest_stretches(notes, name, stretches, room)
-        room -= sum(last - first + 1 for first, last in stretches)
+            stretches = _hottest_stretches(notes, name, len(lines), limits, room)
+        room -= _size(stretches)
         if stretches:
             shown.append(SourceFile(name, lines, stretches))
     if dropped:
-        left_out.append(f"Of the source the {limits.lines:,} hottest lines, with those around them, are shown; "
-                        f"{dropped:,} files are not whole.")
+        left_out.append(f"Of the source the hottest lines, {limits.lines:,} with those around them, are shown; "
+                        f"{_counted(dropped, 'file')} left out or cut.")
     named = [name for name in missing if name]
     if named:
-        left_out.append(f"{len(named):,} source files were not found ({named[0]}{', ...' if named[1:] else ''}): give "
-                        "their folder with --source DIR, or record with --with-sources.")
+        named_first = f"{named[0]}{', ...' if named[1:] else ''}"
+        left_out.append(f"Not found: {_counted(len(named), 'source file')} ({named_first}): give their folder with "
+                        "--source DIR, or record with --with-sources.")
     return shown
 
 
-def _hottest_stretches(notes: Annotations, name: str, stretches: Sequence[tuple[int, int]],
-                       room: int) -> list[tuple[int, int]]:
-    """As many stretches as there is room for, those with most accesses, in order of lines."""
-    def heat(stretch: tuple[int, int]) -> int:
-        inside = (notes.files[name].get(line) for line in range(stretch[0], stretch[1] + 1))
-        return sum(note.loads + note.stores for note in inside if note)
+def _hottest_stretches(notes: Annotations, name: str, last: int, limits: Limits, room: int) -> list[tuple[int, int]]:
+    """Stretches around as many lines as there is room for, those with most accesses."""
+    here = notes.files[name]
+    hottest = sorted(here, key=lambda line: (-here[line].loads - here[line].stores, line))
 
-    chosen = []
-    for stretch in sorted(stretches, key=heat, reverse=True):
-        size = stretch[1] - stretch[0] + 1
-        if size <= room:
-            chosen.append(stretch)
-            room -= size
-    return sorted(chosen)
+    def around(count: int) -> list[tuple[int, int]]:
+        return shown_lines(hottest[:count], last, limits.around)
+
+    # The more lines are chosen, the more are shown: the greatest number that fits is found by bisection.
+    return around(bisect_right(range(len(hottest) + 1), room, key=lambda count: _size(around(count))) - 1)
+
+
+def _size(stretches: Sequence[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in stretches)
