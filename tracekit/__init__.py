@@ -44,5 +44,9 @@ def load_profile(path: str | Path, module: str | None = None) -> Profile:
 def merge(paths: Sequence[str | Path]) -> list[Profile]:
     """The profiles in several files, of runs of one build, joined: one for each module; as ``tracekit merge`` does."""
     from tracekit import merging, profiles
+    from tracekit.formats.errors import TracekitError
 
+    twice = [str(path) for number, path in enumerate(paths) if path in paths[:number]]
+    if twice:
+        raise TracekitError(f"{twice[0]} is named twice.")
     return merging.merge_files({str(path): profiles.load(path) for path in paths})

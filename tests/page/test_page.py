@@ -186,7 +186,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.chdir(tmp_path)
     record(tmp_path / "trace.zst", CHAINED)
     assert main(["report", "trace.zst", "-o", "page.html"]) == 0
-    assert "MB -> page.html" in capsys.readouterr().err
+    assert "kB -> page.html" in capsys.readouterr().err
     first = (tmp_path / "page.html").read_text()
     assert "Not found: 1 source file (app.c): give their folder with --source DIR" in first
     (tmp_path / "src").mkdir()

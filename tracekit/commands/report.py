@@ -38,4 +38,4 @@ def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None,
     title = f"{Path(str(command_line[0])).name}: memory profile"
     page = write_page(gathered, Sources(gathered.embedded, folders), title, Limits(loops=loops))
     write_whole(output, page, "the page")
-    click.echo(f"tracekit: {len(page.encode()) / 1e6:.1f} MB -> {output}", err=True)
+    click.echo(f"tracekit: {len(page.encode()) / 1000:,.0f} kB -> {output}", err=True)
