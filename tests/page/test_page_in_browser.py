@@ -154,7 +154,7 @@ def test_a_link_to_the_source_opens_the_file(at: Browser) -> None:
         return [line.closest("details").open, box.top >= 0 && box.bottom <= innerHeight];""")
     assert opened and visible
     cells = at.run("return [...document.querySelector('#f0l8').cells].map((cell) => cell.textContent)")
-    assert cells == ["8", "70", "", "", "line 8", "WAR to 9, RAW from 9"]
+    assert cells == ["8", "70", "", "line 8", "", "WAR to 9, RAW from 9"]
 
 
 def test_everything_is_reached_by_keyboard_in_order(at: Browser) -> None:

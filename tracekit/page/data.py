@@ -195,7 +195,14 @@ def _files(notes: Annotations, sources: Sources, limits: Limits, left_out: list[
 def _hottest_stretches(notes: Annotations, name: str, last: int, limits: Limits, room: int) -> list[tuple[int, int]]:
     """Stretches around as many lines as there is room for, those with most accesses."""
     here = notes.files[name]
-    hottest = sorted(here, key=lambda line: (-here[line].loads - here[line].stores, line))
+
+    def heat(line: int) -> tuple[int, ...]:
+        """Without counts of accesses, those of the loops that begin there, and of the dependences, decide."""
+        note = here[line]
+        loops = sum(loop.accesses for loop in note.loops)
+        return (-note.loads - note.stores, -loops, -note.ends.total(), line)
+
+    hottest = sorted(here, key=heat)
 
     def around(count: int) -> list[tuple[int, int]]:
         return shown_lines(hottest[:count], last, limits.around)

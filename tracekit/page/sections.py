@@ -231,15 +231,15 @@ def _file(shown: Shown, number: int, file: SourceFile) -> str:
     following = 1
     for first, last in file.stretches:
         if first > following:
-            rows.append(f'<tr class="gap"><td colspan="6">{first - following:,} lines without accesses</td></tr>\n')
+            rows.append(f'<tr class="gap"><td colspan="6">{first - following:,} lines left out</td></tr>\n')
         following = last + 1
         rows += [_line(number, line, file.lines[line - 1], notes.get(line), file.name)
                  for line in range(first, last + 1)]
     name = _short(shown, file.name)
     head = "".join(f'<th scope="col"{_number_class(heading in ("Line", "Loads", "Stores"))}>{heading}</th>'
-                   for heading in ("Line", "Loads", "Stores", "Verdict", "Source", "Carried"))
-    return (f'<details class="file"{" open" if number == 0 else ""}><summary>{text(name)} '
-            f'<span class="dim">{loads:,} loads, {stores:,} stores</span></summary>'
+                   for heading in ("Line", "Loads", "Stores", "Source", "Verdict", "Carried"))
+    counts = f' <span class="dim">{loads:,} loads, {stores:,} stores</span>' if shown.notes.has_accesses else ""
+    return (f'<details class="file"{" open" if number == 0 else ""}><summary>{text(name)}{counts}</summary>'
             f'<div class="scroll" role="region" aria-label="{text(name)}" tabindex="0"><table class="code">'
             f'<caption class="visually-hidden">{text(name)}</caption><thead><tr>{head}</tr></thead>\n'
             f"<tbody>{''.join(rows)}</tbody></table></div></details>")
@@ -250,8 +250,8 @@ def _line(file: int, number: int, source: str, note: LineNote | None, name: str)
     verdicts = " ".join(f'<span class="verdict {text(verdict)}">{text(verdict)}</span>'
                         for verdict in dict.fromkeys(loop.verdict for loop in note.loops))
     return (f'<tr id="f{file}l{number}"><td class="number">{number}</td><td class="number">{_count(note.loads)}</td>'
-            f'<td class="number">{_count(note.stores)}</td><td>{verdicts}</td>'
-            f"<td><code>{text(source.expandtabs(4))}</code></td><td>{text(carried_ends(note, name))}</td></tr>\n")
+            f'<td class="number">{_count(note.stores)}</td><td><code>{text(source.expandtabs(4))}</code></td>'
+            f"<td>{verdicts}</td><td>{text(carried_ends(note, name))}</td></tr>\n")
 
 
 def _count(number: int) -> str:
