@@ -161,14 +161,16 @@ def test_a_loop_in_a_recursion_has_the_dependences_of_the_leaf() -> None:
 
 def test_however_much_there_is_the_page_stays_small(tmp_path: Path) -> None:
     long = "f" * 5000
-    loops = [loop_row(line, accesses=line, function=f"{long}{line}") for line in range(1, 4000)]
+    loops = [loop_row(line, accesses=line, function=f"{long}{line}") for line in range(1, 1500)]
     for row in loops:
         row["blocked_by"] = [{"reason": "dependence", "source": instruction(number, "store", long),
                               "destination": instruction(number, "load", long)} for number in range(50)]
-    page = page_of(tmp_path, camp(loops, []), accesses(dict.fromkeys(range(1, 40_000), 1)),
-                   source="\n".join(["x" * 4000] * 40_000), limits=Limits(loops=4000, lines=40_000))
+    page = page_of(tmp_path, camp(loops, []), accesses(dict.fromkeys(range(1, 8000), 1)),
+                   source="\n".join(["x" * 2000] * 8000), limits=Limits(loops=1500, lines=8000))
+    whole = page_of(tmp_path, camp(loops[:300], []), accesses({1: 1}))
     assert len(page.encode()) < MOST_BYTES
-    assert page.count("<tr data-verdict") > 100
+    assert 100 < page.count("<tr data-verdict") < 1499 and 100 < page.count("<code>") < 8000
+    assert page.count("with most accesses are shown") == 1 and whole.count("<tr data-verdict") == 200
 
 
 def test_a_module_without_a_section_of_its_own_is_shown_as_tables(tmp_path: Path) -> None:
