@@ -250,8 +250,16 @@ def test_a_full_page_opens_in_two_seconds(at: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(write_page(Gathered(profiles), Sources({}, [tmp_path]), "app"))
     assert path.stat().st_size > 500_000
+    # The main thread's own time: what other processes take on a busy machine is not the page's.
+    at.devtools("Performance.enable", {})
     times = []
-    for _ in range(5):
+    for _ in range(3):
+        before = thread_seconds(at)
         at.open(path)
-        times.append(at.run("return performance.getEntriesByType('navigation')[0].loadEventEnd"))
-    assert min(times) < 2000, times
+        times.append(thread_seconds(at) - before)
+    assert 0 < min(times) < 1.5, times
+
+
+def thread_seconds(at: Browser) -> float:
+    metrics = {each["name"]: each["value"] for each in at.devtools("Performance.getMetrics", {})["metrics"]}
+    return float(metrics["ThreadTime"])

@@ -28,6 +28,8 @@ Json = Mapping[str, Any]
 LONGEST = 300
 """Characters of any one name."""
 BLOCKERS = 6
+OPEN_LINES = 1500
+"""A file of more lines is not unfolded at first, since a long table takes time to lay out."""
 
 NAMES = {"object_lifetime": "Object lifetimes", "value_pattern": "Value patterns", "points_to": "Points-to sets"}
 """Headings of modules that have no section of their own; of others, the module's name."""
@@ -239,7 +241,8 @@ def _file(shown: Shown, number: int, file: SourceFile) -> str:
     head = "".join(f'<th scope="col"{_number_class(heading in ("Line", "Loads", "Stores"))}>{heading}</th>'
                    for heading in ("Line", "Loads", "Stores", "Source", "Verdict", "Carried"))
     counts = f' <span class="dim">{loads:,} loads, {stores:,} stores</span>' if shown.notes.has_accesses else ""
-    return (f'<details class="file"{" open" if number == 0 else ""}><summary>{text(name)}{counts}</summary>'
+    unfolded = number == 0 and len(rows) <= OPEN_LINES
+    return (f'<details class="file"{" open" if unfolded else ""}><summary>{text(name)}{counts}</summary>'
             f'<div class="scroll" role="region" aria-label="{text(name)}" tabindex="0"><table class="code">'
             f'<caption class="visually-hidden">{text(name)}</caption><thead><tr>{head}</tr></thead>\n'
             f"<tbody>{''.join(rows)}</tbody></table></div></details>")
