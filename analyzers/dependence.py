@@ -7,12 +7,13 @@ allocated or freed loses its history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracekit.formats.errors import TracekitError
 from tracekit.module import Module, inlined, option
 from tracekit.replay import ladder, maps, shadows
 from tracekit.replay.kernels import runs
@@ -21,6 +22,7 @@ from tracekit.replay.kernels.readers import Readers, add_reader, collect, drop_r
 from tracekit.replay.kernels.relating import RAW, WAR, WAW, Relations, access_of, place, relate
 from tracekit.replay.kernels.runs import Runs
 from tracekit.replay.kernels.shadows import Shadow, changing, clear, reading, turn_to, writing
+from tracekit.replay.ladder_join import join_dependences
 
 OBJECT_EVENTS = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
 OTHER_EVENTS = ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit", "external_call")
@@ -304,6 +306,14 @@ class Dependence(Module):
         if self.flow:
             return {"dependences": ladder.flow_rows(self.program, maps.rows(state.found)["key"])}
         return {"dependences": ladder.rows(self, state.relations)}
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """The dependences of all runs; with carried-by a run counts for those that it showed the loop to carry."""
+        if profiles[0]["options"]["carried_by"] == "hottest":
+            raise TracekitError("Profiles of dependence with --carried-by hottest cannot be merged: each run chose a "
+                                "loop of its own; name the loop.")
+        return {"result": {"dependences": join_dependences([each["result"]["dependences"] for each in profiles])}}
 
 
 MODULE = Dependence

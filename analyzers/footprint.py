@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracekit.formats.errors import TracekitError
 from tracekit.module import Module, inlined, option
 from tracekit.replay import shadows
 from tracekit.replay.kernels.shadows import Shadow, changing
@@ -99,6 +100,12 @@ class Footprint(Module):
                              "new_bytes": int(state.new[number]) * unit, "total_bytes": total * unit})
         return {"slices": rows, "summary": {
             "bytes": total * unit, "largest_working_set": max((row["touched_bytes"] for row in rows), default=0)}}
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """Refuse."""
+        raise TracekitError("Profiles of footprint cannot be merged: "
+                            "a slice is a stretch of one run, and runs differ in length.")
 
 
 MODULE = Footprint

@@ -5,12 +5,13 @@ An access counts once in every row of memory that it touches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracekit.formats.errors import TracekitError
 from tracekit.module import Module, inlined, kernel, option
 from tracekit.replay import shadows
 from tracekit.replay.arena import Arena, arena, taken
@@ -148,6 +149,12 @@ class Heatmap(Module):
             if len(starts) <= self.options.rows:
                 return self.options.granule << factor, starts, row_of
             factor += 1
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """Refuse."""
+        raise TracekitError("Profiles of heatmap cannot be merged: "
+                            "each run has addresses and times of its own.")
 
 
 MODULE = Heatmap

@@ -5,13 +5,14 @@ What a memory with costly ones, or a bus with costly changes, would pay for. Nee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import CODE
+from tracekit.joining import add, join_rows
 from tracekit.module import BatchModule, EventBatch
 
 WIDEST = 64
@@ -64,6 +65,17 @@ class Histobin(BatchModule):
         summary = {"ones": sum(row["ones"] for row in rows), "zeros": sum(row["zeros"] for row in rows),
                    "accesses_without_value": int(self._sums[..., WITHOUT].sum())}
         return {"accesses": rows, "summary": summary}
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """All numbers add."""
+        tables = [profile["result"]["accesses"] for profile in profiles]
+        names = ("accesses", "ones", "zeros")
+        rows = join_rows(tables, ("kind", "size"), dict.fromkeys(names, add),
+                         order=lambda row: (row["kind"], row["size"]))
+        summaries = [profile["result"]["summary"] for profile in profiles]
+        return {"result": {"accesses": rows, "summary": {name: sum(each[name] for each in summaries)
+                                                         for name in summaries[0]}}}
 
 
 MODULE = Histobin

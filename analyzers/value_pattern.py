@@ -5,13 +5,14 @@ A load that always gave one value can be speculated on, or its computation hoist
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tracekit.module import Module, inlined, option
+from tracekit.replay.report import instruction_key
 from tracekit.replay.values import shown_value
 
 PATTERN = np.dtype([("count", "i8"), ("first", "i8"), ("last", "i8"), ("stride", "i8"), ("bent", "i8"), ("size", "i8")])
@@ -60,6 +61,20 @@ def follow(state: State, instruction: int, value: int, options: PatternOptions) 
     row.count += 1
 
 
+def both_patterns(first: Mapping[str, Any], second: Mapping[str, Any], most: int) -> tuple[str, Any]:
+    """What is true of the values of two runs: the pattern that they share, or a set of at most `most` values."""
+    if first["pattern"] == second["pattern"] and first["value"] == second["value"]:
+        return first["pattern"], first["value"]
+    members: dict[str, Any] = {}
+    for row in (first, second):
+        if row["pattern"] not in ("constant", "set"):
+            return "", None
+        members |= {repr(value): value for value in (row["value"] if row["pattern"] == "set" else [row["value"]])}
+    if len(members) > most:
+        return "", None
+    return "set", sorted(members.values(), key=lambda value: (isinstance(value, str), value, repr(value)))
+
+
 class ValuePattern(Module):
     """One row for each instruction whose values follow a pattern; it has to have run."""
 
@@ -98,15 +113,39 @@ class ValuePattern(Module):
 
     def result(self, state: State) -> dict[str, Any]:
         """Rows in the order of the program."""
+        return {"instructions": [
+            {"instruction": self.program.instruction(instruction), "count": int(state.patterns["count"][instruction]),
+             "pattern": pattern, "value": value}
+            for instruction, pattern, value in self._patterns(state) if pattern]}
+
+    def evidence(self, state: State) -> dict[str, Any]:
+        """The instructions that ran without a pattern: what another run says of them does not hold for both."""
+        return {"without_pattern": [self.program.instruction(instruction)["id"]
+                                    for instruction, pattern, _ in self._patterns(state) if not pattern]}
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """The patterns that hold in all runs in which the instruction ran."""
+        most = profiles[0]["options"]["small_set"]
+        without = {name for profile in profiles for name in profile["evidence"]["without_pattern"]}
+        found: dict[str, dict[str, Any]] = {}
+        for row in (row for profile in profiles for row in profile["result"]["instructions"]):
+            name = row["instruction"]["id"]
+            known = found.get(name)
+            pattern, value = both_patterns(known, row, most) if known else (row["pattern"], row["value"])
+            count = row["count"] + (known["count"] if known else 0)
+            found[name] = {**row, "count": count, "pattern": pattern, "value": value}
+        without |= {name for name, row in found.items() if not row["pattern"]}
+        rows = sorted((row for name, row in found.items() if name not in without),
+                      key=lambda row: instruction_key(row["instruction"]))
+        return {"result": {"instructions": rows}, "evidence": {"without_pattern": sorted(without)}}
+
+    def _patterns(self, state: State) -> Iterator[tuple[int, str, Any]]:
+        """Of each instruction that ran its pattern, or none."""
         # Of a value of more than eight bytes the first eight are compared: that proves no pattern.
-        judged = self.program.valued & (self.program.ops["size"] <= 8) & (state.patterns["count"] > 0)
-        rows = []
-        for instruction in np.flatnonzero(judged).tolist():
-            pattern, value = self._pattern(state, instruction)
-            if pattern:
-                rows.append({"instruction": self.program.instruction(instruction),
-                             "count": int(state.patterns["count"][instruction]), "pattern": pattern, "value": value})
-        return {"instructions": rows}
+        judged = self.program.valued & (self.program.ops["size"] <= 8)
+        for instruction in np.flatnonzero(state.patterns["count"] > 0).tolist():
+            yield instruction, *(self._pattern(state, instruction) if judged[instruction] else ("", None))
 
     def _pattern(self, state: State, instruction: int) -> tuple[str, Any]:
         row = state.patterns[instruction]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tracekit.api import Profile
     from tracekit.module import Analysis
@@ -32,3 +32,21 @@ def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = N
     from tracekit import api
 
     return api.analyze(path, module, jobs, window=window, **options)
+
+
+def load_profile(path: str | Path, module: str | None = None) -> Profile:
+    """Read a profile file, as ``tracekit analyze -o`` writes it; see :func:`tracekit.api.load_profile`."""
+    from tracekit import api
+
+    return api.load_profile(path, module)
+
+
+def merge(paths: Sequence[str | Path]) -> list[Profile]:
+    """The profiles in several files, of runs of one build, joined: one for each module; as ``tracekit merge`` does."""
+    from tracekit import merging, profiles
+    from tracekit.formats.errors import TracekitError
+
+    twice = [str(path) for number, path in enumerate(paths) if path in paths[:number]]
+    if twice:
+        raise TracekitError(f"{twice[0]} is named twice.")
+    return merging.merge_files({str(path): profiles.load(path) for path in paths})

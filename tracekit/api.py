@@ -40,6 +40,12 @@ class Profile:
     """False if the trace is cut off: the profile is of what it holds."""
     accesses_inside: int | None = None
     """Loads and stores inside the window; None without one."""
+    build: tuple[tuple[str, ...], ...] = ()
+    """The hashes of the units of each image of the program: equal for runs of one build."""
+    images: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    """The program's image tables, if joining profiles needs them (formats.keptimages)."""
+    evidence: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
+    """What joining profiles needs beside the result (module.Analysis.join)."""
 
     def __repr__(self) -> str:
         tables = [f"{name}: {len(value):,} {'row' if len(value) == 1 else 'rows'}" if isinstance(value, list) else name
@@ -48,6 +54,11 @@ class Profile:
         inside = "".join(f", {part} {value}" for part, value in window.items())
         cut = "" if self.complete else ", of a trace that is cut off"
         return f"<profile {self.report['module']}{inside}{cut}; {', '.join(tables)}>"
+
+    @property
+    def module(self) -> str:
+        """The name of the module."""
+        return str(self.report["module"])
 
     @property
     def result(self) -> dict[str, Any]:
@@ -60,6 +71,12 @@ class Profile:
         from tracekit import render
 
         return render.as_json([self.report])
+
+    def save(self, path: str | Path) -> None:
+        """Write a profile file, as ``tracekit analyze -o``; :func:`tracekit.load_profile` reads it back."""
+        from tracekit import profiles
+
+        profiles.save(path, [self])
 
     def to_dataframe(self, table: str | None = None) -> Any:
         """One table of the result as a data frame of pandas or, without it, of polars.
@@ -82,6 +99,21 @@ class Profile:
 
             return polars.DataFrame(rows, infer_schema_length=None)
         raise TracekitError("A data frame needs pandas or polars: pip install pandas.")
+
+
+def load_profile(path: str | Path, module: str | None = None) -> Profile:
+    """The profile in a file that ``tracekit analyze -o`` or :meth:`Profile.save` wrote; of several that of `module`.
+
+    Raises TracekitError if the file is no profile, is of a newer version, or has none, or several, to choose from.
+    """
+    from tracekit import profiles
+
+    found = [each for each in profiles.load(path) if module is None or each.module == module]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise TracekitError(f"{path} holds profiles of {', '.join(each.module for each in found)}: name one of them.")
+    raise TracekitError(f"{path} holds no profile of {module}.")
 
 
 def _flat(row: Any, prefix: str = "") -> dict[str, Any]:
@@ -186,6 +218,7 @@ def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner]
 
 def _profile(name: str, options: Any, trace: TraceReader, runner: Runner, restricted: Restriction) -> Profile:
     from tracekit import __version__
+    from tracekit.formats.keptimages import kept_images
 
     result, facts = runner.result()
     report = {
@@ -196,5 +229,7 @@ def _profile(name: str, options: Any, trace: TraceReader, runner: Runner, restri
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         "result": result,
     }
-    return Profile(report, facts, trace.complete, restricted.found)
+    build = tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
+    images = tuple(kept_images(trace)) if runner.module.joins_with_program else ()
+    return Profile(report, facts, trace.complete, restricted.found, build, images, runner.evidence)
 

@@ -110,9 +110,23 @@ class Analysis:
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 
+    joins_with_program: ClassVar[bool] = False
+    """Whether :meth:`join` needs the program; then profile files carry its image tables."""
+
     def __init__(self, program: Program, options: Any) -> None:
         self.program = program
         self.options = options
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+        """What the profiles of several runs of one build, with the same options, come to: `tracekit merge`.
+
+        Each of `profiles` is a profile file's object: ``result``, ``options``, ``facts``, ``window`` if there was one,
+        and ``evidence`` as :meth:`evidence` gave it (arrays as lists). Returns the keys of the joined one that differ:
+        ``result``, and ``facts`` and ``evidence`` where there are any. Joining is associative and commutative.
+        :mod:`tracekit.joining` has what modules share. Raises TracekitError, with a sentence, where it makes no sense.
+        """
+        raise TracekitError("Profiles of the module {module} cannot be merged: it does not say how its results join.")
 
 
 class Module(Analysis, ABC):
@@ -147,6 +161,10 @@ class Module(Analysis, ABC):
         """Numbers that the text may show beside the result; they are not part of the profile."""
         return {}
 
+    def evidence(self, state: Any) -> dict[str, Any] | None:
+        """What :meth:`join` needs beside the result: JSON values or arrays, kept in profile files alone."""
+        return None
+
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """Event -> the function called for it; override to leave out what the options make superfluous."""
         return {name: method.__func__ for parent in reversed(type(self).__mro__)
@@ -170,6 +188,10 @@ class BatchModule(Analysis, ABC):
     def facts(self) -> dict[str, int]:
         """Numbers that the text may show beside the result; they are not part of the profile."""
         return {}
+
+    def evidence(self) -> dict[str, Any] | None:
+        """What :meth:`join` needs beside the result, as :meth:`Module.evidence` gives it."""
+        return None
 
 
 class WrongModuleError(TracekitError, TypeError):

@@ -19,7 +19,7 @@ def as_json(reports: Sequence[Json]) -> str:
 
 
 def _report_json(report: Json) -> str:
-    head = [f"{_dump(key)}: {_dump(value)}" for key, value in report.items() if key != "result"]
+    head = [f"{_dump(key)}: {_dump(value)}" for key, value in report.items() if key not in ("result", "evidence")]
     tables = []
     known: dict[int, str] = {}
     for key, value in report["result"].items():
@@ -27,7 +27,11 @@ def _report_json(report: Json) -> str:
             tables.append(f"{_dump(key)}: [\n" + ",\n".join([_row_json(row, known) for row in value]) + "\n]")
         else:
             tables.append(f"{_dump(key)}: {_dump(value)}")
-    return "{" + ", ".join(head) + ', "result": {\n' + ",\n".join(tables) + "\n}}"
+    last = ""
+    if "evidence" in report:  # of files; one part on a line
+        parts = [f"{_dump(key)}: {_dump(value)}" for key, value in report["evidence"].items()]
+        last = ', "evidence": {\n' + ",\n".join(parts) + "\n}"
+    return "{" + ", ".join(head) + ', "result": {\n' + ",\n".join(tables) + "\n}" + last + "}"
 
 
 def _row_json(row: Any, known: dict[int, str]) -> str:
@@ -48,7 +52,12 @@ def _row_json(row: Any, known: dict[int, str]) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+def _plain(value: Any) -> Any:
+    """Arrays, which evidence holds, as lists."""
+    return value.tolist()
+
+
+_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain).encode
 
 
 def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
@@ -95,9 +104,14 @@ def more(total: int, shown: int, what: str) -> list[str]:
     return [f"... and {total - shown:,} more {what} (--limit 0 shows all)"] if total > shown else []
 
 
+def traces_text(report: Json) -> str:
+    """`trace 12ab...`, or how many traces a merged profile is of."""
+    return f"trace {report['trace']}" if "trace" in report else f"merged of {len(report['traces'])} traces"
+
+
 def _plain_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """A module without a text of its own: each list of its result as a table, in the order that it is in."""
-    lines = [f"{report['module']}, trace {report['trace']}"]
+    lines = [f"{report['module']}, {traces_text(report)}"]
     for name, value in report["result"].items():
         lines += ["", style(name.replace("_", " "), "bold")]
         if isinstance(value, list):

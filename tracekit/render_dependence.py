@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from tracekit.render import Json, Style, more, table
+from tracekit.render import Json, Style, more, table, traces_text
 
 UNSEEN = (
     "A verdict is about this run. Not seen: other inputs, code that was not instrumented (what it reads and writes,",
@@ -26,7 +26,7 @@ def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: S
     loops = sorted(result["loops"], key=lambda row: -row["accesses"])
     dependences = sorted(result["dependences"], key=lambda row: -row["count"])
     shown, folder = without_folder([loops[: limit or None], dependences[: limit or None]])
-    lines = [f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else ""), ""]
+    lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else ""), ""]
     lines += [*_loops(shown[0], facts.get("accesses", 0), len(loops), style), ""]
     lines += [*_dependences(shown[1], report["options"], len(dependences), style), ""]
     lines += [*_summary(report, style), "", *UNSEEN]

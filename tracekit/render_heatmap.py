@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from tracekit.formats.errors import TracekitError
-from tracekit.render import Json, Style
+from tracekit.render import Json, Style, traces_text
 
 SHADES = " .:-=+*#%@"
 COLUMNS = 72
@@ -30,7 +30,7 @@ def heatmap_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
     step = -(-slices // COLUMNS)
     key = (f"A row is {summary['bytes_per_row']:,} bytes, a column {step * summary['accesses_per_slice']:,} accesses; "
            f"a shade is ten times the one before it, '{SHADES[-1]}' the most.")
-    lines = [f"{report['module']}, trace {report['trace']}", "", key, ""]
+    lines = [f"{report['module']}, {traces_text(report)}", "", key, ""]
     cells = [[sum(total[at : at + step]) for at in range(0, slices, step)] for total in map(_total, rows)]
     hottest = max((max(row) for row in cells), default=0)
     lines.append(style(f"{'address':>14}  {'loads':>13}  {'stores':>13}", "bold"))
@@ -62,7 +62,7 @@ def write_image(report: Json, path: str) -> None:
     kind = Path(path).suffix.lower()
     if kind not in (".svg", ".png"):
         raise TracekitError(f"--image writes FILE.svg or FILE.png, not {path}.")
-    content = _svg(report).encode() if kind == ".svg" else _png(report)
+    content = svg(report).encode() if kind == ".svg" else _png(report)
     try:
         Path(path).write_bytes(content)
     except OSError as error:
@@ -85,7 +85,8 @@ def _cells(report: Json) -> tuple[list[list[int]], int]:
     return cells, max((max(row, default=0) for row in cells), default=0)
 
 
-def _svg(report: Json) -> str:
+def svg(report: Json) -> str:
+    """The map as an SVG element."""
     cells, hottest = _cells(report)
     summary = report["result"]["summary"]
     width = LABELS + CELL_WIDTH * max(summary["slices"], 1) + 10

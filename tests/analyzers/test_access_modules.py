@@ -1,4 +1,4 @@
-"""footprint, heatmap and value_pattern against their references, on events made by chance."""
+"""accesses, footprint, heatmap and value_pattern against their references, on events made by chance."""
 
 from __future__ import annotations
 
@@ -124,3 +124,59 @@ def test_value_pattern(seed: int, count: int, workers: int, stores: bool) -> Non
         if pattern == "linear":
             wanted[subject] = number, pattern, {"first": value[0], "stride": value[1]}
     assert found == wanted
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3), count=st.sampled_from((0, 1, 30, 900)),
+       workers=st.integers(1, 3))
+def test_accesses(seeds: list[int], count: int, workers: int) -> None:
+    """Of one run, and joined of several."""
+    runs = [some_events(random.Random(seed), count) for seed in seeds]
+    results = [profile("accesses", events, {}, workers, 50) for events in runs]
+    result = registry.load("accesses").join([{"result": each} for each in results], None)["result"] \
+        if len(results) > 1 else results[0]
+    found = {int(row["instruction"]["id"].split(":")[1]): (row["loads"], row["stores"], row["bytes"])
+             for row in result["instructions"]}
+    together = [event for events in runs for event in events]
+    assert found == naive.accesses(together)
+    assert result["summary"] == {"loads": sum(event[1] == "load" for event in together),
+                                 "stores": sum(event[1] == "store" for event in together)}
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    options = {"stores": False, "linear": True, "small_set": 3}
+    return registry.load("value_pattern").join([{"options": options, **part} for part in parts], None)
+
+
+def pattern_profile(events: Sequence[naive.Event], linear: bool) -> dict[str, Any]:
+    """The keys of a profile file that joining looks at."""
+    kind = registry.load("value_pattern")
+    assert issubclass(kind, Module)
+    module = kind(program(8), make_options(kind.Options, {"linear": linear, "small_set": 3}))
+    runner = CallbackRunner(module, "value_pattern", 1)
+    run(batches(events, 50), [runner], 1)
+    return {"result": runner.result()[0], "evidence": runner.evidence}
+
+
+def as_sets(rows: Any) -> Any:
+    """The order of a set's members is not that of the references."""
+    return [{**row, "value": sorted(row["value"])} if row["pattern"] == "set" else row for row in rows]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=2, max_size=3), count=st.sampled_from((1, 9, 30)))
+def test_joined_value_patterns_are_those_of_all_events(seeds: list[int], count: int) -> None:
+    runs = [some_events(random.Random(seed), count) for seed in seeds]
+    together = pattern_profile([event for events in runs for event in events], linear=False)["result"]
+    result = joined([pattern_profile(events, linear=False) for events in runs])["result"]
+    assert as_sets(result["instructions"]) == as_sets(together["instructions"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds=st.tuples(*[st.integers(0, 50)] * 3), count=st.sampled_from((1, 9, 30)))
+def test_joining_value_patterns_is_associative_and_commutative(seeds: tuple[int, ...], count: int) -> None:
+    first, second, third = (pattern_profile(some_events(random.Random(seed), count), linear=True) for seed in seeds)
+    expected = joined([first, second, third])
+    assert joined([third, first, second]) == expected
+    assert joined([joined([first, second]), third]) == expected
+    assert joined([first, joined([third, second])]) == expected

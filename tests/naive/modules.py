@@ -95,3 +95,12 @@ def ones_and_zeros(events: Sequence[Event]) -> list[dict[str, Any]]:
             found[name, size].append(bin(value).count("1"))
     return [{"kind": kind, "size": size, "accesses": len(ones), "ones": sum(ones),
              "zeros": 8 * size * len(ones) - sum(ones)} for (kind, size), ones in sorted(found.items())]
+
+
+def accesses(events: Sequence[Event]) -> dict[int, tuple[int, int, int]]:
+    """Instruction -> loads, stores, bytes."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for _, name, subject, _, size, _ in accesses_of(events):
+        loads, stores, total = found.get(subject, (0, 0, 0))
+        found[subject] = (loads + (name == "load"), stores + (name == "store"), total + size)
+    return found

@@ -1,4 +1,4 @@
-"""Every block of docs/writing-modules.md and docs/python-api.md does what the page says."""
+"""Every block of docs/writing-modules.md, docs/python-api.md and docs/reports.md does what the page says."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import tracekit
 
 ROOT = Path(tracekit.__file__).resolve().parents[1]
 TUTORIAL = (ROOT / "docs/writing-modules.md").read_text()
+REPORTS = (ROOT / "docs/reports.md").read_text()
 API = (ROOT / "docs/python-api.md").read_text()
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -74,3 +75,16 @@ def test_the_python_interface(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     output: list[str] = []
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)
     assert result.failed == 0, "".join(output)
+
+
+def test_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ((_, name, text),) = [block for block in BLOCK.findall(REPORTS) if block[1]]
+    (tmp_path / name).write_text(text)
+    found = sessions(REPORTS)
+    assert len(found) == 5
+    for session in found:
+        assert steady(run_console(tmp_path, session)) == steady(session)
+    (code,) = [text for kind, name, text in BLOCK.findall(REPORTS) if kind == "python"]
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("to_dataframe", "result.get"), {"tracekit": tracekit})
+    assert "<title>both.profile: memory profile</title>" in (tmp_path / "both.html").read_text()

@@ -16,7 +16,7 @@ import tracekit
 
 ROOT = Path(tracekit.__file__).resolve().parents[1]
 SHIPPED = ("formats", "recorder", "analyzers", "tracekit")
-SUFFIXES = (".py", ".c", ".cpp", ".h", ".md", ".typed")
+SUFFIXES = (".py", ".c", ".cpp", ".h", ".md", ".typed", ".html", ".css", ".js")
 
 
 def shipped_files() -> set[str]:
@@ -50,6 +50,7 @@ def test_the_wheel_holds_every_file_of_the_rooms(distributions: tuple[Path, Path
         "tracekit/recorder/pass/Plugin.cpp",
         "tracekit/recorder/runtime/stub.c",
         "tracekit/formats/SPEC.md",
+        "tracekit/page/page.js",
     } <= names
 
 

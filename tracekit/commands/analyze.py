@@ -80,7 +80,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="What standard output gets.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("-o", "--output", metavar="FILE", help="Write the profile to FILE, as JSON.")
+@click.option("-o", "--output", metavar="FILE", help="Write the profile to FILE, for merge, diff, annotate and report.")
 @click.option("--image", metavar="FILE", help="Draw heatmap's profile into FILE, .svg or .png.")
 @click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
 @click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
@@ -99,6 +99,7 @@ def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | No
             loop: str | None, thread: int | None, start: str | None, stop: str | None, trace: str, **own: Any) -> None:
     """Replay TRACE through an analysis module and print the profile."""
     from tracekit import api, render, render_heatmap
+    from tracekit.profiles import save
 
     names = list(dict.fromkeys(modules))
     unknown = [name for name in names if not registry.exists(name)]
@@ -119,7 +120,7 @@ def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | No
     if image is not None:
         render_heatmap.write_image(reports[names.index("heatmap")], image)
     if output is not None:
-        _write(output, render.as_json(reports))
+        save(output, profiles)
         return
     if as_json or form == "json":
         click.echo(render.as_json(reports), nl=False)
@@ -160,11 +161,3 @@ def _check_window(window: Mapping[str, Any]) -> None:
         Window.of(window)
     except TracekitError as error:
         raise Misused(str(error)) from None
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise TracekitError(f"Cannot write the profile to {path}: {error.strerror}.") from None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracekit.module import BatchModule, EventBatch, option
+from tracekit.options import make_options
+from tracekit.replay.union import as_evidence, from_evidence, unite
 
 if TYPE_CHECKING:
+    from tracekit.replay.dependence import DependenceEngine
     from tracekit.replay.dependence_profile import DependenceProfile
     from tracekit.replay.program import Program
     from tracekit.replay.report import Report
@@ -49,6 +52,7 @@ class DependenceModule(BatchModule):
     """A module of the family; `context` says whether it tells contexts apart."""
 
     context: ClassVar[bool]
+    joins_with_program = True
     Options = DependenceOptions
     events: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(("load", "store", "heap_alloc", "heap_free", "stack_alloc", "stack_free"),
@@ -63,11 +67,14 @@ class DependenceModule(BatchModule):
     }
 
     def __init__(self, program: Program, options: DependenceOptions) -> None:
+        super().__init__(program, options)
+
+    @cached_property
+    def engine(self) -> DependenceEngine:
+        """The engine that is fed."""
         from tracekit.replay.dependence import DependenceEngine
 
-        self.program = program
-        self.options = options
-        self.engine = DependenceEngine(program, self.context)
+        return DependenceEngine(self.program, self.context)
 
     def feed(self, batch: EventBatch) -> None:
         """Hand the batch to the engine."""
@@ -106,3 +113,16 @@ class DependenceModule(BatchModule):
     def facts(self) -> dict[str, int]:
         """How many accesses there were, of which the text gives each loop's share."""
         return {"accesses": int(self.profile.accesses["count"].sum())}
+
+    def evidence(self) -> dict[str, Any]:
+        """The tables that verdicts are derived from."""
+        return as_evidence(self.profile)
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+        """The union of the dependences of all runs, and the verdicts that follow from it."""
+        assert program is not None
+        module = cls(program, make_options(cls.Options, profiles[0]["options"]))
+        module.windowed = "window" in profiles[0]
+        module.profile = unite([from_evidence(each["evidence"], program) for each in profiles])
+        return {"result": module.result(), "facts": module.facts(), "evidence": module.evidence()}

@@ -125,7 +125,7 @@ class Report:
             if number_of[node] == len(loops):
                 loops.append(loop)
         rank = np.zeros(len(shown), np.int64)
-        for position, key in enumerate(sorted(shown, key=_mixed)):
+        for position, key in enumerate(sorted(shown, key=mixed)):
             rank[shown[key]] = position
         keys, at = grouped(self.group_of[levels["dependence"]], rank[number_of[levels["node"]]])
         united = np.zeros(keys.shape[1], LEVEL)
@@ -255,6 +255,9 @@ def _carried(levels: list[Json], place: tuple[str, int]) -> bool:
     )
 
 
+KIND_RANK = {kind.name: kind.value for kind in DependenceKind}
+"""The order of kinds in a profile."""
+
 _REASON_RANK = {reason.value: rank for rank, reason in enumerate(Reason)}
 
 
@@ -270,7 +273,7 @@ def _place_key(place: Json | None) -> tuple[Any, ...]:
     return (place["file"], place["line"], place["column"], place.get("name", ""), 0)
 
 
-def _mixed(key: tuple[Any, ...]) -> tuple[Any, ...]:
+def mixed(key: tuple[Any, ...]) -> tuple[Any, ...]:
     """Makes tuples of numbers and strings comparable with each other."""
     return tuple((isinstance(part, str), part) for part in key)
 

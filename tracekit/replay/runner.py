@@ -88,6 +88,13 @@ class Runner(Protocol):
     def explained(self) -> str:
         """Where its kernel came from."""
 
+    @property
+    def module(self) -> Analysis:
+        """The module."""
+
+    evidence: dict[str, Any] | None
+    """What joining profiles needs beside the result; set by :meth:`result`."""
+
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """The profile and the facts beside it."""
 
@@ -123,6 +130,7 @@ class BatchRunner:
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
+        self.evidence = self.module.evidence()
         return self.module.result(), self.module.facts()
 
 
@@ -207,4 +215,5 @@ class CallbackRunner:
         if first.contexts is not None:
             self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
         state = self.module.merge([worker.state for worker in self._workers])
+        self.evidence = self.module.evidence(state)
         return self.module.result(state), self.module.facts(state)

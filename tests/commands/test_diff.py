@@ -1,0 +1,98 @@
+"""`tracekit diff`: new, gone and changed rows, of one build and of two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.test_merge import CHAINED, FAR, INDEPENDENT, record
+from tracekit import api
+from tracekit.cli import main
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Profile files of camp, by run."""
+    folder = tmp_path_factory.mktemp("diff")
+    made = {}
+    runs = (("independent", INDEPENDENT, 7, False), ("chained", CHAINED, 7, False), ("far", FAR, 7, False),
+            ("moved", CHAINED, 6, False), ("rebuilt", FAR, 7, True))
+    for name, addresses, line, more in runs:
+        made[name] = str(folder / f"{name}.profile")
+        api.analyze(record(folder / f"{name}.zst", addresses, line, more), "camp").save(made[name])
+    return made
+
+
+def diff(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main(["diff", "--json", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_new_and_gone_dependences_and_changed_verdicts(files: dict[str, str],
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
+    found = diff(capsys, files["independent"], files["chained"])
+    assert found["matched_by"] == "id"
+    (new,) = found["tables"]["dependences"]["new"]
+    assert (new["kind"], new["count"], found["tables"]["dependences"]["gone"]) == ("RAW", 3, [])
+    (loop,) = found["tables"]["loops"]["changed"]
+    assert loop["changes"]["verdict"] == {"before": "doall", "after": "pipeline"}
+    assert loop["changes"]["iterations"] == {"before": 5, "after": 4, "factor": 0.8}
+    assert loop["changes"]["carried.raw"] == {"before": 0, "after": 1, "factor": None}
+    assert "invocations" not in loop["changes"]
+    back = diff(capsys, files["chained"], files["independent"])
+    assert (back["tables"]["dependences"]["gone"], back["tables"]["dependences"]["new"]) == ([new], [])
+
+
+def test_counts_and_distances_that_changed(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    found = diff(capsys, files["chained"], files["far"])["tables"]["dependences"]
+    (row,) = found["changed"]
+    assert row["changes"] == {"distance": {"before": [1, 1], "after": [3, 3]}}
+    assert (found["new"], found["gone"], found["same"]) == ([], [], 0)
+
+
+def test_two_builds_are_matched_by_place(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    found = diff(capsys, files["chained"], files["rebuilt"])
+    assert found["matched_by"] == "place"
+    dependences = found["tables"]["dependences"]
+    assert not dependences["new"] and not dependences["gone"]  # though all ids differ
+    assert dependences["changed"][0]["changes"] == {"distance": {"before": [1, 1], "after": [3, 3]}}
+    moved = diff(capsys, files["chained"], files["moved"])["tables"]["loops"]
+    assert (moved["new"][0]["loop"]["line"], moved["gone"][0]["loop"]["line"]) == (6, 7)
+    assert main(["diff", files["chained"], files["moved"]]) == 0
+    assert "matched by function, line, column and kind, not by id." in capsys.readouterr().out
+
+
+def test_text(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", files["independent"], files["chained"]]) == 0
+    out = capsys.readouterr().out
+    for line in ("DEPENDENCES: 1 new, 0 gone, 0 changed, 0 the same",
+                 "+ RAW store app.c:9:1 main -> load app.c:8:1 main  (count 3)", "    in main > loop main:7  [1]",
+                 "~ app.c:7:1 main", "    verdict doall -> pipeline", "    iterations 5 -> 4 (x0.8)"):
+        assert line in out.splitlines()
+    assert main(["diff", "--factor", "1.5", files["far"], files["far"]]) == 0
+    assert "LOOPS: 0 new, 0 gone, 0 changed, 1 the same" in capsys.readouterr().out
+
+
+def test_exit_statuses(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "--exit-code", files["far"], files["far"]]) == 0
+    assert main(["diff", "--exit-code", files["far"], files["chained"]]) == 1
+    assert main(["diff", files["far"], str(tmp_path / "no")]) == 2
+    assert "Cannot read" in capsys.readouterr().err
+    lamp = tmp_path / "lamp"
+    api.analyze(files["far"].replace(".profile", ".zst"), "lamp").save(lamp)
+    assert main(["diff", files["far"], str(lamp)]) == 2
+    assert "have no module in common: camp; lamp." in capsys.readouterr().err
+
+
+def test_tables_of_one_run_are_not_compared_and_values_are(files: dict[str, str], tmp_path: Path,
+                                                          capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("far", "chained"):
+        api.analyze(files[name].replace(".profile", ".zst"), "footprint", granule=8).save(tmp_path / name)
+    found = diff(capsys, str(tmp_path / "chained"), str(tmp_path / "far"))
+    assert found["not_compared"] == ["slices"] and not found["tables"]
+    assert found["values"]["summary.bytes"]["factor"] > 1
+    assert main(["diff", str(tmp_path / "chained"), str(tmp_path / "far")]) == 0
+    assert "slices: rows of one run, not compared." in capsys.readouterr().out

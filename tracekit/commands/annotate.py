@@ -1,0 +1,74 @@
+"""`tracekit annotate`: the source, with what happened beside each line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracekit.formats.errors import TracekitError
+
+if TYPE_CHECKING:
+    from tracekit.annotation import Annotations
+
+
+@click.command("annotate")
+@click.option("--source", "folders", multiple=True, metavar="DIR", type=click.Path(exists=True, file_okay=False),
+              help="Look for source files below DIR, too; may be given several times.")
+@click.option("--lines", "around", type=click.IntRange(min=0), default=3, show_default=True, metavar="N",
+              help="Lines shown before and after each line with notes.")
+@click.option("--all", "whole", is_flag=True, help="Show the whole file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the notes as one JSON object.")
+@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
+              help="Files listed; 0 lists all.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Threads.")
+@click.argument("trace", type=click.Path())
+@click.argument("file", required=False)
+def command(folders: tuple[str, ...], around: int, whole: bool, as_json: bool, limit: int, jobs: int | None,
+            trace: str, file: str | None) -> None:
+    """Print the source FILE with the loads, stores, carried dependences and verdicts of each line.
+
+    TRACE is a trace, or a profile file of `tracekit analyze -m camp -m accesses -o`. Without FILE the files are listed.
+    """
+    from tracekit import gathering, render
+    from tracekit.annotation import Annotations
+    from tracekit.render_annotation import files_text, source_text
+    from tracekit.sources import Sources, chosen_file
+
+    gathered = gathering.gather(trace, ("camp", "accesses"), jobs)
+    notes = Annotations([profile.report for profile in gathered.profiles])
+    if not notes.has_accesses and not notes.loops_from:
+        raise TracekitError(f"{trace} says nothing of lines: it has no profile of camp, lamp or accesses.")
+    sources = Sources(gathered.embedded, folders)
+    style = render.Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    if file is None:
+        if as_json:
+            click.echo(json.dumps([_file_json(notes, each) for each in notes.hottest()], ensure_ascii=False, indent=1))
+            return
+        found = [each for each in notes.hottest()[: limit or None] if sources.lines(each) is not None]
+        click.echo(files_text(notes, found, limit, style), nl=False)
+        return
+    name = chosen_file(file, notes.files)
+    if as_json:
+        click.echo(json.dumps(_file_json(notes, name), ensure_ascii=False, indent=1))
+        return
+    text = sources.lines(name)
+    if text is None:
+        raise TracekitError(sources.missing(name))
+    click.echo(source_text(notes, name, text, None if whole else around, style), nl=False)
+
+
+def _file_json(notes: Annotations, file: str) -> dict[str, Any]:
+    """A file's notes: the lines in order, each with its number."""
+    lines = []
+    for number, note in sorted(notes.files[file].items()):
+        ends = [{"kind": kind, "way": way, "file": other, "line": line, "count": count}
+                for (kind, way, other, line), count in sorted(note.ends.items())]
+        lines.append({"line": number, "loads": note.loads, "stores": note.stores, "bytes": note.bytes,
+                      "carried": ends, "loops": [asdict(loop) for loop in note.loops]})
+    loads, stores = notes.totals(file)
+    return {"file": file, "loads": loads, "stores": stores, "lines": lines}

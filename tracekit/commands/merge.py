@@ -1,0 +1,43 @@
+"""`tracekit merge`: join the profiles of several runs of one build."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+
+@click.command("merge")
+@click.option("-o", "--output", metavar="FILE", help="Write the joined profile to FILE, a profile file again.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="What standard output gets.")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
+              help="Rows of each table in text; 0 shows all.")
+@click.argument("profiles", nargs=-1, required=True, type=click.Path(), metavar="PROFILE...")
+def command(output: str | None, form: str, as_json: bool, limit: int, profiles: tuple[str, ...]) -> None:
+    """Join profile files of several runs of one build into one profile.
+
+    A dependence is there if any run shows it; counts add; verdicts of loops are derived anew from all dependences. The
+    runs may have had any inputs; the build and the options of the analysis have to be the same.
+    """
+    from tracekit import render
+    from tracekit.merging import merge_files
+    from tracekit.profiles import load, save
+
+    names = list(dict.fromkeys(profiles))
+    if len(names) < len(profiles):
+        twice = next(name for name in names if profiles.count(name) > 1)
+        raise click.UsageError(f"{twice} is named twice.")
+    found = {name: load(name) for name in names}
+    merged = merge_files(found) if len(found) > 1 else found[names[0]]
+    if output is not None:
+        save(output, merged)
+        return
+    if as_json or form == "json":
+        click.echo(render.as_json([profile.report for profile in merged]), nl=False)
+        return
+    style = render.Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    texts = [render.as_text(profile.report, profile.facts, limit, style) for profile in merged]
+    click.echo("\n".join(texts), nl=False)

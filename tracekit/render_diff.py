@@ -1,0 +1,117 @@
+"""The text of `tracekit diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracekit.render import Json, Style, cell, more
+from tracekit.render_dependence import VERDICT_COLOUR, context_text, instruction_text, loop_text, without_folder
+
+COLOUR = {"new": "green", "gone": "red", "changed": "yellow"}
+SIGN = {"new": "+", "gone": "-", "changed": "~"}
+
+
+def diff_text(difference: Json, names: tuple[str, str], factor: float, limit: int, style: Style) -> str:
+    """Each table's new, gone and changed rows, at most `limit` of each (0: all).
+
+    Changes of numbers alone are left out below `factor`, either way.
+    """
+    tables, folder = without_folder(difference["tables"])
+    where = f", files below {folder}" if folder else ""
+    lines = [style(f"{difference['module']}: {names[0]} -> {names[1]}", "bold") + where]
+    if difference["matched_by"] == "place":
+        lines.append("The builds differ: rows are matched by function, line, column and kind, not by id.")
+    if difference["options_differ"]:
+        lines.append("The options differ: some differences may come of that.")
+    lines += [f"{name.replace('_', ' ')}: rows of one run, not compared." for name in difference["not_compared"]]
+    for name, table in sorted(tables.items(), key=lambda table: table[0] != "loops"):
+        changed = [row for row in table["changed"] if _matters(row["changes"], factor)]
+        counts = ", ".join(f"{len(rows):,} {what}" for what, rows in
+                           (("new", table["new"]), ("gone", table["gone"]), ("changed", changed)))
+        lines += ["", style(f"{name.replace('_', ' ').upper()}: {counts}, {table['same']:,} the same", "bold")]
+        below = len(table["changed"]) - len(changed)
+        lines += [f"{below:,} more changed by less than a factor of {factor:g}"] if below else []
+        for what, rows in (("new", sorted(table["new"], key=_weight)), ("gone", sorted(table["gone"], key=_weight)),
+                           ("changed", sorted(changed, key=_urgency))):
+            shown = rows[: limit or None]
+            for row in shown:
+                lines += _row(what, row, style)
+            lines += more(len(rows), len(shown), f"{what} {name.replace('_', ' ')}")
+    if difference["values"]:
+        lines += ["", style("VALUES", "bold")]
+        lines += [f"{SIGN['changed']} {column.replace('_', ' ')} {change_text(change)}"
+                  for column, change in difference["values"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _matters(changes: Json, factor: float) -> bool:
+    return any("factor" not in change or _size(change) >= factor for change in changes.values())
+
+
+def _size(change: Json) -> float:
+    factor = change["factor"]
+    return max(factor, 1 / factor) if factor else float("inf")
+
+
+def _weight(row: Json) -> Any:
+    """The heaviest first."""
+    return -(row.get("accesses") or row.get("count") or 0)
+
+
+def _urgency(row: Json) -> tuple[Any, ...]:
+    """Changed verdicts first, then what is no number, then by factor."""
+    changes = row["changes"]
+    sizes = [_size(change) for change in changes.values() if "factor" in change]
+    return ("verdict" not in changes, all("factor" in change for change in changes.values()), -max(sizes, default=1))
+
+
+def _row(what: str, row: Json, style: Style) -> list[str]:
+    sign = style(SIGN[what], COLOUR[what])
+    tail = ""
+    if what != "changed":
+        tail = ", ".join(f"{column} {cell(row[column])}" for column in ("verdict", "accesses", "count", "pattern")
+                         if column in row)
+        tail = f"  ({tail})" if tail else ""
+    lines = [f"{sign} {label(row)}{tail}"]
+    lines += [f"    {text}" for text in _contexts(row)]
+    if what == "changed":
+        lines += [f"    {column.replace('_', ' ')} {change_text(change, style)}"
+                  for column, change in row["changes"].items()]
+    return lines
+
+
+def label(row: Json) -> str:
+    """What a row is about, in a line."""
+    if "source" in row and "destination" in row:
+        return f"{row['kind']} {instruction_text(row['source'])} -> {instruction_text(row['destination'])}"
+    if isinstance(row.get("loop"), Mapping):
+        return loop_text(row["loop"])
+    if isinstance(row.get("instruction"), Mapping):
+        return instruction_text(row["instruction"])
+    return ", ".join(cell(value) for column, value in row.items() if column != "changes")
+
+
+def _contexts(row: Json) -> list[str]:
+    if row.get("source_context"):
+        source = context_text(row["source_context"], row["source"]["function"])
+        destination = context_text(row["destination_context"], row["destination"]["function"])
+        return [f"in {source}"] if source == destination else [f"from {source}", f"to   {destination}"]
+    if row.get("context") and isinstance(row.get("loop"), Mapping):
+        return [f"in {context_text(row['context'], row['loop'].get('function', ''), with_loop=False)}"]
+    return []
+
+
+def change_text(change: Json, style: Style | None = None) -> str:
+    """`3 -> 6 (x2.00)`."""
+    old, new = (_value(change[when]) for when in ("before", "after"))
+    if style is not None:
+        old, new = (style(text, VERDICT_COLOUR[text]) if text in VERDICT_COLOUR else text for text in (old, new))
+    times = f" (x{change['factor']:.3g})" if change.get("factor") is not None else ""
+    return f"{old} -> {new}{times}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str) and not value:
+        return "none"
+    return cell(value)
