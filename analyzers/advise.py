@@ -5,11 +5,15 @@ From camp's dependences and verdicts (docs/verdicts.md, docs/advise.md). It spea
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracekit.module import option
 from tracekit.replay.family import DependenceModule
+
+if TYPE_CHECKING:
+    from tracekit.replay.program import Program
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,13 @@ class Advise(DependenceModule):
         advice = Advice(self.program, self.profile, judgements, limits)
         return {"runs": [self._run()], "loops": advice.loops(), "further_parallel": advice.further(),
                 "summary": advice.summary()}
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+        """What follows from the dependences of all runs; it rests on each of them."""
+        joined = super().join(profiles, program)
+        joined["result"]["runs"] = [run for profile in profiles for run in profile["result"]["runs"]]
+        return joined
 
     def _run(self) -> dict[str, Any]:
         """What is known of the run that the advice rests on."""

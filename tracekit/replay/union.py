@@ -124,6 +124,7 @@ def _add_node(node: Any, row: Any) -> None:
     for field in ("invocations", "iterations", "accesses"):
         node[field] += row[field]
     node["most_iterations"] = max(node["most_iterations"], row["most_iterations"])
+    node["least_iterations"] = min(node["least_iterations"], row["least_iterations"])
     node["external"] = min(node["external"], row["external"])
 
 
