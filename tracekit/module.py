@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tracekit.replay.contexttable import ContextTable
     from tracekit.replay.program import Program
 
-__all__ = ["SERVICES", "Analysis", "BatchModule", "EventBatch", "Module", "NoOptions", "declared", "inlined", "kernel",
-           "option"]
+__all__ = ["SERVICES", "Analysis", "BatchModule", "EventBatch", "Module", "NoOptions", "Preset", "declared", "inlined",
+           "kernel", "option"]
 
 SERVICES: dict[str, str] = {
     "options": "the module's numbers and truth values of its Options, as constants: an `if` of one costs nothing",
@@ -167,6 +167,17 @@ class BatchModule(Analysis, ABC):
     def facts(self) -> dict[str, int]:
         """Numbers that the text may show beside the result; they are not part of the profile."""
         return {}
+
+
+class Preset(Analysis, ABC):
+    """Several modules under one name; the profile is a list of theirs."""
+
+    @abstractmethod
+    def modules(self, count: Callable[[type[Module]], Any]) -> Mapping[str, Any]:
+        """Name of a module -> an instance of its Options.
+
+        `count` runs a module without options over the trace, in a pass of its own, and returns its result.
+        """
 
 
 class WrongModuleError(TracekitError, TypeError):
