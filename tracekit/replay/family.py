@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tracekit.module import BatchModule, EventBatch, option
+from tracekit.module import Module, option
 
 if TYPE_CHECKING:
     from tracekit.replay.dependence_profile import DependenceProfile
-    from tracekit.replay.program import Program
+    from tracekit.replay.kernels.dependence import State
     from tracekit.replay.report import Report
     from tracekit.replay.verdicts import Judgement
 
@@ -45,38 +45,27 @@ class DependenceOptions:
         return (file, int(line)) if file else None
 
 
-class DependenceModule(BatchModule):
+class DependenceModule(Module):
     """A module of the family; `context` says whether it tells contexts apart."""
 
     context: ClassVar[bool]
     Options = DependenceOptions
-    events: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **dict.fromkeys(("load", "store", "heap_alloc", "heap_free", "stack_alloc", "stack_free"),
-                        ("instruction", "address", "size")),
-        "global_init": ("object", "address", "size"),
-        "function_entry": ("function", "call"),
-        "function_exit": ("function",),
-        "loop_invocation": ("loop",),
-        "loop_iteration": ("loop",),
-        "loop_exit": ("loop", "partial"),
-        "external_call": ("instruction",),
-    }
+    profile: DependenceProfile
+    """What was found; set when the replay is over."""
 
-    def __init__(self, program: Program, options: DependenceOptions) -> None:
-        from tracekit.replay.dependence import DependenceEngine
+    def state(self) -> State:
+        """Nothing is known."""
+        from tracekit.replay.dependence_state import empty_state
 
-        self.program = program
-        self.options = options
-        self.engine = DependenceEngine(program, self.context)
+        return empty_state(self.program)
 
-    def feed(self, batch: EventBatch) -> None:
-        """Hand the batch to the engine."""
-        self.engine.feed(batch)
+    def merge(self, states: Sequence[State]) -> State:
+        """The one worker's; from it the profile is made."""
+        from tracekit.replay.dependence_result import profile
 
-    @cached_property
-    def profile(self) -> DependenceProfile:
-        """What the engine found."""
-        return self.engine.result()
+        (state,) = states
+        self.profile = profile(state, self.contexts, len(self.program.ops))
+        return state
 
     @cached_property
     def report(self) -> Report:
@@ -91,7 +80,7 @@ class DependenceModule(BatchModule):
         """Of a window on the trace, only the loops that have accesses in it: of the others nothing can be said."""
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
-    def result(self) -> dict[str, Any]:
+    def result(self, state: State) -> dict[str, Any]:
         """Dependences, loops and summary."""
         return {
             "dependences": self.report.dependences(self.options.listed_kinds, self.options.loop_place),
@@ -103,6 +92,6 @@ class DependenceModule(BatchModule):
         """The profile in a few numbers."""
         return {"dependences": self.report.dependence_count}
 
-    def facts(self) -> dict[str, int]:
+    def facts(self, state: State) -> dict[str, int]:
         """How many accesses there were, of which the text gives each loop's share."""
         return {"accesses": int(self.profile.accesses["count"].sum())}
