@@ -271,8 +271,8 @@ def collect_now(readers: Readers, memory: Any) -> None:
         begin = (memory.granules.size + word) << parts
         for row in range(begin, begin + (1 << parts)):
             readers.marks[memory.rows[row].chunk] = number
-    for size in range(control.size - FREE):
-        control[FREE + size] = 0
+    for place in range(FREE, control.size):
+        control[place] = 0
     control[FREED] = 0
     chunk, end = np.int64(1), control[USED] // UNIT
     while chunk < end:
