@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracekit.analyzers.camp import Camp
 from tracekit.module import option
-from tracekit.replay.family import DependenceModule
 
 if TYPE_CHECKING:
+    from tracekit.replay.kernels.dependence import State
     from tracekit.replay.program import Program
 
 
@@ -32,13 +33,12 @@ class AdviseOptions:
                 raise ValueError(f"{name.replace('_', '-')} is a percentage, not {getattr(self, name)}.")
 
 
-class Advise(DependenceModule):
+class Advise(Camp):
     """One row for each hot loop, hottest first; contexts in which it differs are cases of the row."""
 
-    context = True
     Options: ClassVar[type[Any]] = AdviseOptions
 
-    def result(self) -> dict[str, Any]:
+    def result(self, state: State | None) -> dict[str, Any]:
         """Runs, loops and summary."""
         from tracekit.replay.advice import Advice, Limits
         from tracekit.replay.verdicts import judge

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracekit.formats.errors import TracekitError
-from tracekit.module import Module, inlined, option
+from tracekit.module import Module, option
 from tracekit.replay import carried, ladder, maps, shadows
-from tracekit.replay.kernels import runs
+from tracekit.replay.contextstate import empty_stream
+from tracekit.replay.dependence_state import empty_state
 from tracekit.replay.kernels.carried import Carried
-from tracekit.replay.kernels.contexts import ACCESSES, CLOCK, CONTEXT, DEPTH
-from tracekit.replay.kernels.readers import Readers, add_reader, collect, drop_readers
-from tracekit.replay.kernels.relating import RAW, WAR, WAW, Relations, access_of, place, relate
-from tracekit.replay.kernels.runs import Runs
-from tracekit.replay.kernels.shadows import Shadow, changing, clear, reading, turn_to, writing
+from tracekit.replay.kernels.dependence import State, Wanted, in_context, interrupt, loaded, stored, without_context
+from tracekit.replay.kernels.dependence import forget as forget_history
+from tracekit.replay.kernels.shadows import Shadow, clear, reading, turn_to, writing
 from tracekit.replay.ladder_join import join_dependences
 
 OBJECT_EVENTS = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
@@ -85,179 +84,79 @@ def forget(state: Any, address: int, size: int) -> None:
 
 # -- the ladder ------------------------------------------------------------------------------------
 
-HISTORY = np.dtype([("store", "<u4"), ("readers", "<u4"), ("stamp", "<i8")])
 
+class Ladder(NamedTuple):
+    """The state of all rungs above flow dependences."""
 
-class Wanted(NamedTuple):
-    """Which kinds are wanted, and whether the loops that carry them and the distances are."""
-
-    raw: int
-    war: int
-    waw: int
-    loops: int
-    distance: int
-
-
-class State(NamedTuple):
-    """For each byte its last store, when that was, and the loads since."""
-
-    memory: Shadow
-    readers: Readers
-    relations: Relations
-    runs: Runs
+    history: State
     wanted: Wanted
-    known: Any  # [instruction]: context << 32 | its access there
     idle: Any  # levels of a stream without any
 
 
-@inlined
-def depends(state: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any) -> None:
-    """A byte of an access depends on an earlier one."""
-    accesses = state.relations.accesses.rows
-    row = relate(state.relations, kind, accesses[source].printed, accesses[access].printed, now)
-    if state.wanted.loops:
-        place(state.relations, levels, row, stamp, np.int64(accesses[source].depth), now, state.wanted.distance)
-
-
-@inlined
-def loaded(state: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
-           time: Any) -> None:
-    """A load depends on the stores of its bytes."""
-    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 0)
-    stamp = levels.control[CLOCK]
-    if state.wanted.raw:
-        for row in reading(state.memory, address, size):
-            known = state.memory.rows[row]
-            if known.store != 0:
-                depends(state, levels, RAW, np.int64(known.store), access, known.stamp, now)
-    if state.wanted.war:
-        if state.runs.updating[np.uint64(instruction)] != 0:
-            runs.wait(state.runs, access, stamp, address, size)
-        else:
-            for row in changing(state.memory, address, size):
-                add_reader(state.readers, state.memory, row, access, stamp, levels)
-        collect(state.readers, state.memory)
-
-
-@inlined
-def stored(state: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
-           time: Any) -> None:
-    """A store depends on the stores of its bytes, and on the loads since."""
-    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 1)
-    if state.wanted.waw or state.wanted.war:
-        for row in reading(state.memory, address, size):
-            known = state.memory.rows[row]
-            kind, source, stamp = WAW, np.int64(known.store) * state.wanted.waw, known.stamp
-            entry = np.int64(known.readers)
-            earliest = False  # of an entry both ends count: first the latest load, then the earliest
-            while True:
-                if source != 0:
-                    depends(state, levels, kind, source, access, stamp, now)
-                if entry == 0:
-                    break
-                reader = state.readers.rows[entry]
-                kind, source, stamp = WAR, np.int64(reader.access), reader.earliest
-                if not earliest:
-                    stamp = reader.latest
-                earliest = not earliest and reader.earliest != reader.latest
-                if not earliest:
-                    entry = np.int64(reader.next)
-    if state.runs.waiting.control[0] > 1:
-        runs.cut(state.runs.waiting, address, address + size)
-    for row in writing(state.memory, address, size):
-        drop_readers(state.readers, state.memory, row)
-        state.memory.rows[row].store = access
-        state.memory.rows[row].stamp = levels.control[CLOCK]
-
-
-@inlined
-def without_context(state: Any, instruction: Any) -> Any:
-    """The access of an instruction, whatever its context."""
-    access = np.int64(state.known[np.uint64(instruction)])
-    if access == 0:
-        access = access_of(state.relations, instruction, 0, 0, 0)
-        state.known[np.uint64(instruction)] = access
-    return access
-
-
-@inlined
-def in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
-    """The access of an instruction in the present context."""
-    known = np.int64(state.known[np.uint64(instruction)])
-    if known == 0 or known >> 32 != levels.control[CONTEXT]:
-        found = access_of(state.relations, instruction, levels.control[CONTEXT], context, levels.control[DEPTH])
-        known = (levels.control[CONTEXT] << 32) | found
-        state.known[np.uint64(instruction)] = known
-    return known & 0xFFFFFFFF
-
-
-def load_any(state: State, instruction: int, address: int, size: int, stream: int, time: int) -> None:
+def load_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int) -> None:
     """Without loops and contexts."""
-    instruction = min(instruction, state.known.size - 1)
-    loaded(state, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
+    instruction = min(instruction, state.history.known.size - 1)
+    access = without_context(state.history, instruction)
+    loaded(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time)
 
 
-def store_any(state: State, instruction: int, address: int, size: int, stream: int, time: int) -> None:
+def store_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int) -> None:
     """Without loops and contexts."""
-    instruction = min(instruction, state.known.size - 1)
-    stored(state, state.idle, instruction, without_context(state, instruction), address, size, stream, time)
+    instruction = min(instruction, state.history.known.size - 1)
+    access = without_context(state.history, instruction)
+    stored(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time)
 
 
-def load_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
+def load_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int,
+                  levels: Any) -> None:
     """With loops, without contexts."""
-    levels.control[ACCESSES] += 1
-    instruction = min(instruction, state.known.size - 1)
-    loaded(state, levels, instruction, without_context(state, instruction), address, size, stream, time)
+    instruction = min(instruction, state.history.known.size - 1)
+    access = without_context(state.history, instruction)
+    loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
 
 
-def store_in_loops(state: State, instruction: int, address: int, size: int, stream: int, time: int,
+def store_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int,
                    levels: Any) -> None:
     """With loops, without contexts."""
-    levels.control[ACCESSES] += 1
-    instruction = min(instruction, state.known.size - 1)
-    stored(state, levels, instruction, without_context(state, instruction), address, size, stream, time)
+    instruction = min(instruction, state.history.known.size - 1)
+    access = without_context(state.history, instruction)
+    stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
 
 
-def load_in_context(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+def load_in_context(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
                     context: int) -> None:
     """With contexts."""
-    levels.control[ACCESSES] += 1
-    instruction = min(instruction, state.known.size - 1)
-    access = in_context(state, levels, instruction, context)
-    loaded(state, levels, instruction, access, address, size, stream, time)
+    instruction = min(instruction, state.history.known.size - 1)
+    access = in_context(state.history, levels, instruction, context)
+    loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
 
 
-def store_in_context(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+def store_in_context(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
                      context: int) -> None:
     """With contexts."""
-    levels.control[ACCESSES] += 1
-    instruction = min(instruction, state.known.size - 1)
-    access = in_context(state, levels, instruction, context)
-    stored(state, levels, instruction, access, address, size, stream, time)
+    instruction = min(instruction, state.history.known.size - 1)
+    access = in_context(state.history, levels, instruction, context)
+    stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
 
 
-def forget_any(state: State, address: int, size: int, stream: int) -> None:
+def forget_any(state: Ladder, address: int, size: int, stream: int) -> None:
     """Memory that begins or ends has no history."""
-    runs.finish(state.runs, state.readers, state.memory, state.idle, stream)
-    clear(state.memory, address, size)
+    forget_history(state.history, state.idle, address, size, stream)
 
 
-def forget_in_loops(state: State, address: int, size: int, stream: int, levels: Any) -> None:
+def forget_in_loops(state: Ladder, address: int, size: int, stream: int, levels: Any) -> None:
     """The same, with loops."""
-    runs.finish(state.runs, state.readers, state.memory, levels, stream)
-    clear(state.memory, address, size)
+    forget_history(state.history, levels, address, size, stream)
 
 
-def interrupt(state: State, stream: int) -> None:
+def interrupt_any(state: Ladder, stream: int) -> None:
     """Another event ends an execution."""
-    if state.runs.control[runs.INSTRUCTION] != 0:
-        runs.finish(state.runs, state.readers, state.memory, state.idle, stream)
+    interrupt(state.history, state.idle, stream)
 
 
-def interrupt_in_loops(state: State, stream: int, levels: Any) -> None:
+def interrupt_in_loops(state: Ladder, stream: int, levels: Any) -> None:
     """The same, with loops."""
-    if state.runs.control[runs.INSTRUCTION] != 0:
-        runs.finish(state.runs, state.readers, state.memory, levels, stream)
+    interrupt(state.history, levels, stream)
 
 
 class Dependence(Module):
@@ -281,7 +180,7 @@ class Dependence(Module):
             return {"load": load, "store": store} | dict.fromkeys(OBJECT_EVENTS, forget)
         if self.place:
             return carried.CALLBACKS
-        functions: Sequence[Callable[..., None]] = (load_any, store_any, forget_any, interrupt)
+        functions: Sequence[Callable[..., None]] = (load_any, store_any, forget_any, interrupt_any)
         if self.options.context:
             functions = (load_in_context, store_in_context, forget_in_loops, interrupt_in_loops)
         elif self.loops:
@@ -290,7 +189,7 @@ class Dependence(Module):
         return {"load": on_load, "store": on_store} | dict.fromkeys(OBJECT_EVENTS, on_object) | dict.fromkeys(
             OTHER_EVENTS, on_other)
 
-    def state(self) -> Flow | State | Carried:
+    def state(self) -> Flow | Ladder | Carried:
         """Nothing is known."""
         if self.place:
             return carried.carried_by(self.program, self.place)
@@ -300,9 +199,8 @@ class Dependence(Module):
             return Flow(shadows.empty("u4", per_stream=True), known, maps.count_map())
         kinds = self.options.kinds.split(",")
         wanted = Wanted(raw=int("raw" in kinds), war=int("war" in kinds), waw=int("waw" in kinds),
-                        loops=int(self.loops), distance=int(self.options.distance))
-        return State(shadows.empty(HISTORY, per_stream=True), *ladder.tables(self.program), wanted,
-                     np.zeros(instructions, np.int64), ladder.idle())
+                        loops=int(self.loops), histogram=int(self.options.distance), profile=0)
+        return Ladder(empty_state(self.program), wanted, empty_stream(0))
 
     def merge(self, states: Sequence[Any]) -> Any:
         """What all workers found."""
@@ -314,7 +212,7 @@ class Dependence(Module):
         """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""
         if self.flow or self.place:
             return {"dependences": ladder.flow_rows(self.program, maps.rows(state.found)["key"])}
-        return {"dependences": ladder.rows(self, state.relations)}
+        return {"dependences": ladder.rows(self, state.history)}
 
     @classmethod
     def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:

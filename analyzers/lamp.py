@@ -5,13 +5,38 @@ The baseline that the CAMP paper compares itself with (LAMP; Fig. 2a shows its p
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from tracekit.analyzers.camp import OTHERS, WANTED
 from tracekit.replay.family import DependenceModule
+from tracekit.replay.kernels.dependence import State, loaded, stored, without_context
+
+
+def load(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
+    """It may depend on stores."""
+    instruction = min(instruction, state.known.size - 1)
+    access = without_context(state, instruction)
+    state.relations.accesses.rows[access].count += 1
+    loaded(state, WANTED, levels, instruction, access, address, size, stream, time)
+
+
+def store(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
+    """It may depend on stores and loads."""
+    instruction = min(instruction, state.known.size - 1)
+    access = without_context(state, instruction)
+    state.relations.accesses.rows[access].count += 1
+    stored(state, WANTED, levels, instruction, access, address, size, stream, time)
 
 
 class Lamp(DependenceModule):
     """One row for each pair of instructions and kind; loops are judged without regard to who called them."""
 
     context = False
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Those of camp, but for loads and stores."""
+        return {"load": load, "store": store, **OTHERS}
 
 
 MODULE = Lamp

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 import tracekit
 from tests.naive.program_builder import ProgramBuilder
+from tracekit.analyzers.camp import Camp
 from tracekit.analyzers.dependence import Dependence, Options
+from tracekit.analyzers.lamp import Lamp
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag, OpKind
-from tracekit.replay.dependence import DependenceEngine
 from tracekit.replay.program import Program
 from tracekit.replay.runner import CallbackRunner
 
@@ -152,21 +153,12 @@ VARIANTS = {
 }
 
 
-class Camp:
-    """camp and lamp as the module is measured."""
-
-    def __init__(self, program: Program, context: bool) -> None:
-        self.engine = DependenceEngine(program, context)
-
-    def feed(self, batch: Any, worker: int) -> None:
-        self.engine.feed(batch)
-
-
 def consumer(program: Program, variant: str) -> Any:
     """What takes the batches of a variant."""
     options = VARIANTS[variant]
     if options is None:
-        return Camp(program, variant == "camp")
+        module = Camp if variant == "camp" else Lamp
+        return CallbackRunner(module(program, module.Options()), variant, 1)
     return CallbackRunner(Dependence(program, options), "dependence", 1)
 
 

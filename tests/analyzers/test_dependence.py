@@ -20,7 +20,8 @@ from tests.naive.dependence_rows import from_profile, paths_of
 from tests.replay.test_dependence import Bench
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.formats.events import CODE
-from tracekit.replay import ladder, maps
+from tracekit.replay import maps
+from tracekit.replay.dependence_result import profile_and_levels
 from tracekit.replay.kernels.readers import COLLECT_AT
 from tracekit.replay.kernels.relating import DISTANCE_BITS, count_all
 from tracekit.replay.keyed import used_rows
@@ -43,7 +44,7 @@ def run(program: Program, events: list[Event], options: Options, workers: int = 
                                     size=size[kept])
             for worker in range(workers):
                 if collect:
-                    runner._workers[worker].state.readers.control[COLLECT_AT] = 0
+                    runner._workers[worker].state.history.readers.control[COLLECT_AT] = 0
                 runner.feed(batch, worker)
     return runner
 
@@ -63,13 +64,15 @@ def found(runner: CallbackRunner, options: Options) -> dict[Any, Any]:
         ends = [(int(key >> 32) - 1, int(key & 0xFFFFFFFF)) for key in maps.rows(merged.found)["key"].tolist()]
         return {(RAW, _row(source, none), (), _row(destination, none), ()): (None, None)
                 for source, destination in ends}
-    profile = ladder.tables_of(runner.module, state.relations)
+    relations = state.history.relations
+    profile, places = profile_and_levels(state.history, getattr(runner.module, "contexts", None),
+                                         len(runner.module.program.ops))
     rows = from_profile(profile)["dependences"]
     keys = list(rows)
     assert len(keys) == len(profile.dependences)
     order = [(int(row["kind"]), int(row["source"]), paths_of(profile)[row["source_node"]], int(row["destination"]),
               paths_of(profile)[row["destination_node"]]) for row in profile.dependences]
-    histograms = _histograms(state.relations, profile, order)
+    histograms = _histograms(relations, profile, places, order)
     return {key: (count if options.counts else None,
                   {node: (*level, histograms.get((key, node))) for node, level in levels.items()}
                   if options.distance else None)
@@ -80,12 +83,12 @@ def _row(row: int, none: int) -> int:
     return 0xFFFFFFFF if row == none else row
 
 
-def _histograms(relations: Any, profile: Any, order: list[Any]) -> dict[Any, dict[int, int]]:
+def _histograms(relations: Any, profile: Any, places: Any, order: list[Any]) -> dict[Any, dict[int, int]]:
     count_all(relations, int(relations.levels.control[0]))
     histograms: dict[Any, dict[int, int]] = {}
     paths = paths_of(profile)
     for row in used_rows(relations.distances)[1:]:
-        level = profile.levels[(int(row["key"]) >> DISTANCE_BITS) - 1]
+        level = profile.levels[places[int(row["key"]) >> DISTANCE_BITS]]
         key = (order[level["dependence"]], paths[level["node"]])
         histograms.setdefault(key, {})[int(row["key"]) & ((1 << DISTANCE_BITS) - 1)] = int(row["times"])
     return histograms

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from tests.naive.dependence import Event
+from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.program_builder import ProgramBuilder
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag, CallFlag, FunctionFlag, OpKind
-from tracekit.replay.dependence import DependenceEngine
 from tracekit.replay.program import Program
 
 

@@ -127,7 +127,7 @@ def replayed(trace: Path) -> Replayed:
 
 def dependence_profile(trace: Path, *, context: bool) -> tuple[Any, Any]:
     """The program of a trace, and what the dependence engine leaves."""
-    from tracekit.replay.dependence import DependenceEngine
+    from tests.naive.dependence_engine import DependenceEngine
 
     with opened(trace) as (program, replay):
         engine = DependenceEngine(program, context)

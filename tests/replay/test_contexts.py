@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.dependence_programs import EventLog, feed, figure_1, figure_7
 from tests.naive.dependence_rows import paths_of
 from tests.naive.program_builder import ProgramBuilder
 from tracekit.formats.events import NONE
 from tracekit.formats.image import BlockFlag
 from tracekit.replay.contexts import GREATEST_ID, static_tree
-from tracekit.replay.dependence import ContextKind, DependenceEngine, DependenceProfile
+from tracekit.replay.dependence_profile import ContextKind, DependenceProfile
 
 
 def ids(profile: DependenceProfile) -> dict[tuple[int, ...], int]:

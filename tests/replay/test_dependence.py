@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from tests.naive.dependence import RAW, WAR, WAW
+from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.dependence_programs import EventLog, Figure1, feed, figure_1
 from tests.naive.dependence_rows import from_profile
 from tests.naive.program_builder import ProgramBuilder
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
 from tracekit.formats.image import BlockFlag, OpKind
-from tracekit.replay.dependence import DependenceEngine, DependenceProfile
+from tracekit.replay.dependence_profile import DependenceProfile
 from tracekit.replay.program import Program
 
 SOMEWHERE = 0x5000

@@ -5,22 +5,23 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracekit.replay.dependence_state import empty_objects, grow_objects
+from tracekit.replay.arena import USED, check
 from tracekit.replay.kernels import objects as kernel
+from tracekit.replay.objects import empty_objects
 
 BASE = 0x5000_0FF0
 BIG = kernel.BIG
 
 
 class Map:
-    """The kernel's map, grown as the engine grows it."""
+    """The kernel's map."""
 
-    def __init__(self, capacity: int = 1) -> None:
-        self.objects = empty_objects(capacity)
+    def __init__(self) -> None:
+        self.objects = empty_objects()
 
     def place(self, start: int, size: int, identity: int) -> None:
-        while (status := kernel.place(self.objects, start, start + size, identity)) != kernel.OK:
-            self.objects = grow_objects(self.objects, status)
+        kernel.place(self.objects, start, start + size, identity)
+        check(self.objects.pages, self.objects.bytes, self.objects.bigs)
 
     def at(self, address: int) -> int:
         return int(kernel.identity_at(self.objects, address))
@@ -50,10 +51,10 @@ def test_every_byte_belongs_to_the_latest_object(places: list[tuple[int, int, in
 
 
 def test_words_that_are_no_longer_shared_give_their_table_back() -> None:
-    objects = Map(4)
+    objects = Map()
     for turn in range(100):
         objects.place(BASE, 4, 1)
         objects.place(BASE + 4, 4, 2)
         assert (objects.at(BASE), objects.at(BASE + 7)) == (1, 2)
         objects.place(BASE, 8, -1 if turn % 2 else 3)
-    assert objects.objects.control[kernel.BYTES] == 1
+    assert objects.objects.bytes.control[USED] == 2

@@ -1,4 +1,4 @@
-"""Allocates and grows the state that ``kernels/contexts.py`` works on."""
+"""Allocates the state that ``kernels/contexts.py`` works on, and makes room in it for the next batch."""
 
 from __future__ import annotations
 
@@ -9,70 +9,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
+from tracekit.replay import arena
 from tracekit.replay.contexts import static_tree
 from tracekit.replay.kernels import contexts as ctx
 from tracekit.replay.kernels.contexts import Contexts, Stream
-from tracekit.replay.kernels.hashmap import grown, hash_map
-from tracekit.replay.kernels.shadow import CACHED_PAGES, NOT_CACHED
+from tracekit.replay.keyed import keyed, used_rows
 from tracekit.replay.program import Program
-from tracekit.replay.shadow import lengthened
 
 SPILL_BYTES = 256 << 20
 """Starts of iterations beyond this live in an unnamed file, so that the system may write them out."""
 
+MOST_CONTEXTS = 1 << 28
 
-def empty_contexts(program: Program, aware: bool, capacity: int) -> Contexts:
+
+def empty_contexts(program: Program, aware: bool) -> Contexts:
     """The context tree before the first event; without `aware` calls are not told apart: all loops have one root."""
-    nodes = np.zeros(capacity + 1, ctx.NODE)
+    tree = keyed(ctx.NODE_FIELDS, MOST_CONTEXTS)
     for field in ("parent", "function", "loop", "call", "external", "camp_id"):
-        nodes[field][0] = -1
-    return Contexts(
-        nodes, hash_map(capacity), hash_map(capacity), np.ones(1, np.int64), np.array([aware], np.int64),
-        *static_tree(program),
-    )
+        tree.rows[field][0] = -1
+    return Contexts(tree, keyed([], MOST_CONTEXTS), np.array([aware], np.int64), *static_tree(program))
 
 
-def empty_stream(number: int, capacity: int) -> Stream:
+def nodes_of(contexts: Contexts) -> NDArray[Any]:
+    """The rows of the tree made so far."""
+    return used_rows(contexts.tree)
+
+
+def empty_stream(number: int) -> Stream:
     """The state of stream `number` before its first event. Raises TracekitError if there are too many streams."""
     if number >> (63 - ctx.STREAM_BITS):
         raise TracekitError("The trace has more streams than one profile can tell apart (524,288).")
     control = np.zeros(ctx.CONTROL, np.int64)
     control[ctx.CLOCK] = number << ctx.STREAM_BITS
-    control[ctx.LEAF_LEVEL] = control[ctx.RUN_INSTRUCTION] = -1
-    control[ctx.STREAM] = number
+    control[ctx.LEAF_LEVEL] = -1
     return Stream(
         control=control,
-        frames=np.zeros(capacity, ctx.FRAME),
-        levels=np.zeros(capacity, ctx.LEVEL),
-        runs=np.zeros(capacity, ctx.RUN),
-        open=np.zeros(capacity, np.int32),
-        pages=np.full(2 * CACHED_PAGES, NOT_CACHED, np.int64),
+        frames=np.zeros(1, ctx.FRAME),
+        levels=np.zeros(1, ctx.LEVEL),
+        recent=np.zeros(ctx.RECENT, np.int64),
+        runs=np.zeros(1, ctx.RUN),
+        open=arena.reserve("i4", MOST_CONTEXTS, 1 << 20),
     )
 
 
-def grow_contexts(contexts: Contexts, stream: Stream, status: int) -> tuple[Contexts, Stream]:
-    """Give room to what a status of kernels/contexts.py says is used up."""
-    if status == ctx.NO_NODES:
-        contexts = contexts._replace(nodes=lengthened(contexts.nodes), node_index=grown(contexts.node_index),
-                                     sites=grown(contexts.sites))
-        return contexts, stream
-    if status == ctx.NO_FRAMES:
-        return contexts, stream._replace(frames=lengthened(stream.frames))
-    if status == ctx.NO_LEVELS:
-        return contexts, stream._replace(levels=lengthened(stream.levels))
-    if status == ctx.NO_RUNS:
-        return contexts, stream._replace(runs=_lengthened_runs(stream.runs))
-    if status == ctx.NO_OPEN:
-        opened = np.zeros(len(contexts.nodes), np.int32)
-        opened[: len(stream.open)] = stream.open
-        return contexts, stream._replace(open=opened)
-    raise AssertionError(f"status {status} is none of the contexts'")
+def with_room(stream: Stream, events: int) -> Stream:
+    """The same stream with room for `events` more events, each of which may open a frame, a level and a run."""
+    control = stream.control
+    if control[ctx.FRAMES] + events > len(stream.frames):
+        stream = stream._replace(frames=_lengthened(stream.frames, control[ctx.FRAMES] + events))
+    if control[ctx.LEVELS] + events > len(stream.levels):
+        stream = stream._replace(levels=_lengthened(stream.levels, control[ctx.LEVELS] + events))
+        stream = stream._replace(recent=_lengthened(stream.recent, ctx.RECENT * len(stream.levels)))
+    if control[ctx.RUNS] + events > len(stream.runs):
+        stream = stream._replace(runs=_lengthened(stream.runs, control[ctx.RUNS] + events))
+    return stream
 
 
-def _lengthened_runs(runs: NDArray[Any]) -> NDArray[Any]:
-    if 2 * runs.nbytes <= SPILL_BYTES:
-        return lengthened(runs)
-    with tempfile.TemporaryFile() as file:  # lives on, without a name, as long as it is mapped
-        longer: NDArray[Any] = np.memmap(file, runs.dtype, "w+", shape=(2 * len(runs),))
-    longer[: len(runs)] = runs
-    return longer.view(np.ndarray)
+def _lengthened(rows: NDArray[Any], least: int) -> NDArray[Any]:
+    """A copy of `rows` with at least `least` rows, and at least twice the room, zeros behind."""
+    room = max(2 * len(rows), int(least))
+    if room * rows.itemsize <= SPILL_BYTES:
+        longer: NDArray[Any] = np.zeros(room, rows.dtype)
+    else:
+        with tempfile.TemporaryFile() as file:  # lives on, without a name, as long as it is mapped
+            longer = np.memmap(file, rows.dtype, "w+", shape=(room,)).view(np.ndarray)
+    longer[: len(rows)] = rows
+    return longer

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.events import NONE
 from tracekit.formats.jit import allocating_kernel
+from tracekit.replay.contextstate import nodes_of
 from tracekit.replay.dependence_profile import NODE
 from tracekit.replay.kernels import contexts as ctx
 from tracekit.replay.kernels.contexts import Contexts, Stream
@@ -24,9 +25,16 @@ class ContextTable:
     """What the numbers in the service ``context`` mean, when the replay is over."""
 
     def __init__(self, program: Program, contexts: Contexts, streams: Iterable[Stream]) -> None:
-        self.nodes, rows = final_nodes(contexts, streams, np.ones(contexts.used[0], np.bool_))
-        self._row_of = rows[contexts.nodes["printed"][: contexts.used[0]]]
+        self._contexts, self._streams = contexts, list(streams)
+        self.known = len(nodes_of(contexts))
+        """Numbers that there are: they are smaller than this."""
+        self.nodes, self._row_of = self.where(np.ones(self.known, np.bool_))
         self._names = ContextNames(program, self.nodes)
+
+    def where(self, used: NDArray[np.bool_]) -> tuple[Rows, Ints]:
+        """The context tree of a profile that recorded something only in the contexts `used`, and the row of each."""
+        nodes, rows = final_nodes(self._contexts, self._streams, used)
+        return nodes, rows[nodes_of(self._contexts)["printed"]]
 
     def rows(self, contexts: NDArray[Any]) -> Ints:
         """Numbers as a callback saw them -> rows of :attr:`nodes`, which stand in canonical order."""
@@ -44,7 +52,7 @@ def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.
 
     `used` says of each old row whether something was recorded there; loops that are open count as if they ended here.
     """
-    old = contexts.nodes[: contexts.used[0]].copy()
+    old = nodes_of(contexts).copy()
     for stream in streams:
         _close_open_levels(old, stream)
     old["least_iterations"] = np.maximum(old["least_iterations"], 0)

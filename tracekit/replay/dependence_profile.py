@@ -106,4 +106,4 @@ class DependenceProfile:
     exposed: Rows  # EXPOSED
     accesses: Rows  # ACCESS
     objects: Rows  # OBJECT
-    shadow_bytes: int  # memory that shadow and histories held at most
+    shadow_bytes: int  # memory that shadow and histories held at most, divided words counted as whole ones

@@ -1,54 +1,73 @@
-"""Turns the state of the dependence kernels into a profile whose rows have a canonical order."""
+"""Turns what the dependence kernels found into a profile whose rows have a canonical order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import NONE
-from tracekit.replay.contexttable import final_nodes
+from tracekit.replay import arena
+from tracekit.replay.contexttable import ContextTable
 from tracekit.replay.dependence_profile import (
     ACCESS,
     DEPENDENCE,
     EXPOSED,
     LEVEL,
     LISTED_OBJECTS,
+    NODE,
     OBJECT,
     DependenceProfile,
 )
-from tracekit.replay.kernels import engine as dep
-from tracekit.replay.kernels.contexts import Stream
-from tracekit.replay.kernels.engine import Engine
-from tracekit.replay.kernels.hashmap import HashMap
-from tracekit.replay.shadow import shadow_bytes
+from tracekit.replay.kernels.dependence import State
+from tracekit.replay.kernels.keyed import Keyed
+from tracekit.replay.kernels.shadows import PAGES, WORDS
+from tracekit.replay.keyed import used_rows
 
 Rows = NDArray[Any]
 Ints = NDArray[np.int64]
 
+LOW = np.uint64(0xFFFF_FFFF)
 
-def profile(engine: Engine, streams: Sequence[Stream], instructions: int) -> DependenceProfile:
-    """The profile of all streams; `instructions` is the row that stands for the instruction NONE."""
-    accesses = engine.accesses[: engine.control[dep.ACCESSES]]
-    used = np.zeros(engine.contexts.used[0], np.bool_)
-    used[accesses["context"][1:]] = True
-    nodes, new_node = final_nodes(engine.contexts, streams, used)
-    instruction = accesses["instruction"].astype(np.uint32)
-    instruction[accesses["instruction"] == instructions] = NONE
-    node = new_node[engine.contexts.nodes["printed"][accesses["context"]]]
-    ends = (instruction, node)
-    dependences, new_dependence, objects = _dependences(engine, ends)
-    return DependenceProfile(
+
+def profile(state: State, contexts: ContextTable | None, instructions: int) -> DependenceProfile:
+    """The profile; `instructions` is the row that stands for the instruction NONE. Without contexts there is one."""
+    return profile_and_levels(state, contexts, instructions)[0]
+
+
+def profile_and_levels(state: State, contexts: ContextTable | None,
+                       instructions: int) -> tuple[DependenceProfile, Ints]:
+    """The same, and for each row of ``state.relations.levels`` its row among the profile's levels (-1 for row 0)."""
+    accesses = used_rows(state.relations.accesses)
+    instruction, context = _keys(accesses)
+    if contexts is None:
+        nodes, new_node = np.zeros(1, NODE), np.zeros(1, np.int64)
+        nodes["parent"] = nodes["function"] = nodes["loop"] = nodes["call"] = nodes["external"] = NONE
+    else:
+        used = np.zeros(contexts.known, np.bool_)
+        used[context[1:]] = True
+        nodes, new_node = contexts.where(used)
+    ends = (np.where(instruction == instructions, NONE, instruction).astype(np.uint32), new_node[context])
+    dependences, new_dependence, objects = _dependences(state, ends)
+    levels, place = _levels(state, new_dependence, new_node)
+    found = DependenceProfile(
         nodes=nodes,
         dependences=dependences,
-        levels=_levels(engine, new_dependence, new_node),
-        exposed=_exposed(engine, ends, new_node),
+        levels=levels,
+        exposed=_exposed(state, ends, new_node),
         accesses=_accesses(accesses, ends),
         objects=objects,
-        shadow_bytes=shadow_bytes(engine.shadow),
+        shadow_bytes=_bytes(state),
     )
+    return found, np.concatenate([[-1], place])
+
+
+def _bytes(state: State) -> int:
+    """Bytes of the rows of all words of the pages touched, as if none were divided, and of the loads since stores."""
+    words = int(state.memory.control[PAGES]) * WORDS
+    loads = int(state.readers.control[arena.USED])
+    return words * (state.memory.rows.itemsize + 1) + loads * state.readers.rows.itemsize
 
 
 def _ordered(rows: Rows, *fields: str) -> Ints:
@@ -63,23 +82,27 @@ def _places(order: Ints) -> Ints:
     return places
 
 
-def _keys(table: HashMap) -> tuple[Ints, Ints]:
-    """The upper and the lower 32 bits of the keys of a map."""
-    keys = table.cells[0::2][table.cells[1::2] != 0]
-    return keys >> 32, keys & 0xFFFF_FFFF
+def _keys(rows: Rows) -> tuple[Ints, Ints]:
+    """The upper and the lower 32 bits of the keys of rows."""
+    return (rows["key"] >> np.uint64(32)).astype(np.int64), (rows["key"] & LOW).astype(np.int64)
 
 
-def _dependences(engine: Engine, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
+def _made(table: Keyed) -> Rows:
+    """The rows of a table, without the one that is none."""
+    return used_rows(table)[1:]
+
+
+def _dependences(state: State, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
     """The rows of ``dependences``, the new row of each old one, and ``objects``."""
     instruction, node = ends
-    old = engine.dependences[: engine.control[dep.DEPENDENCES]]
-    objects, object_row = _objects(engine)
+    old = _made(state.relations.dependences)
+    objects, object_row = _objects(state)
     rows = np.zeros(len(old), DEPENDENCE)
-    for field in ("kind", "count", "objects"):
-        rows[field] = old[field]
-    for end in ("source", "destination"):
-        rows[end] = instruction[old[end]]
-        rows[end + "_node"] = node[old[end]]
+    rows["kind"] = old["key"] >> np.uint64(60)
+    rows["count"], rows["objects"] = old["count"], old["objects"]
+    for name, shift in (("source", 30), ("destination", 0)):
+        end = (old["key"] >> np.uint64(shift) & np.uint64((1 << 30) - 1)).astype(np.int64)
+        rows[name], rows[name + "_node"] = instruction[end], node[end]
     for place in range(LISTED_OBJECTS):
         rows["object_list"][:, place] = np.where(old["objects"] > place, object_row[old[f"object_{place}"]], NONE)
     rows["first_object"] = rows["object_list"][:, 0]
@@ -87,33 +110,31 @@ def _dependences(engine: Engine, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, R
     return rows[order], _places(order), objects
 
 
-def _objects(engine: Engine) -> tuple[Rows, Ints]:
+def _objects(state: State) -> tuple[Rows, Ints]:
     """The rows of ``objects``, those that some dependence happened in, and the row of each identity."""
-    kind, site = _keys(engine.identities)
-    identity = engine.identities.cells[1::2][engine.identities.cells[1::2] != 0] - 1
-    rows = np.zeros(len(identity) + 1, OBJECT)
+    rows = np.zeros(len(used_rows(state.identities)), OBJECT)
+    rows["kind"], rows["site"] = _keys(used_rows(state.identities))
     rows["site"][0] = NONE
-    rows["kind"][identity] = kind
-    rows["site"][identity] = site
-    used = np.unique(_keys(engine.dependence_objects)[1])
+    used = np.unique(_keys(_made(state.relations.objects))[1])
     order = used[_ordered(rows[used], "kind", "site")]
     row_of = np.zeros(len(rows), np.int64)
     row_of[order] = np.arange(len(order))
     return rows[order], row_of
 
 
-def _levels(engine: Engine, new_dependence: Ints, new_node: Ints) -> Rows:
-    old = engine.level_rows[: engine.control[dep.LEVEL_ROWS]]
+def _levels(state: State, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
+    old = _made(state.relations.levels)
+    dependence, node = _keys(old)
     rows = np.zeros(len(old), LEVEL)
-    rows["dependence"] = new_dependence[old["dependence"]]
-    rows["node"] = new_node[old["node"]]
+    rows["dependence"], rows["node"] = new_dependence[dependence - 1], new_node[node]
     rows["intra"], rows["inter"] = old["intra"] != 0, old["inter"] != 0
     rows["min_distance"], rows["max_distance"] = old["least"], old["greatest"]
-    return rows[_ordered(rows, "dependence", "node")]
+    order = _ordered(rows, "dependence", "node")
+    return rows[order], _places(order)
 
 
-def _exposed(engine: Engine, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:
-    access, level = _keys(engine.exposed)
+def _exposed(state: State, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:
+    access, level = _keys(_made(state.relations.exposed))
     rows = np.zeros(len(access), EXPOSED)
     rows["instruction"], rows["node"] = ends[0][access], ends[1][access]
     rows["level"] = new_node[level]

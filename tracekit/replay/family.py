@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tracekit.module import BatchModule, EventBatch, option
+from tracekit.module import Module, option
 from tracekit.options import make_options
 from tracekit.replay.union import as_evidence, from_evidence, unite
 
 if TYPE_CHECKING:
-    from tracekit.replay.dependence import DependenceEngine
     from tracekit.replay.dependence_profile import DependenceProfile
+    from tracekit.replay.kernels.dependence import State
     from tracekit.replay.program import Program
     from tracekit.replay.report import Report
     from tracekit.replay.verdicts import Judgement
@@ -48,42 +48,28 @@ class DependenceOptions:
         return (file, int(line)) if file else None
 
 
-class DependenceModule(BatchModule):
+class DependenceModule(Module):
     """A module of the family; `context` says whether it tells contexts apart."""
 
     context: ClassVar[bool]
     joins_with_program = True
     Options = DependenceOptions
-    events: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **dict.fromkeys(("load", "store", "heap_alloc", "heap_free", "stack_alloc", "stack_free"),
-                        ("instruction", "address", "size")),
-        "global_init": ("object", "address", "size"),
-        "function_entry": ("function", "call"),
-        "function_exit": ("function",),
-        "loop_invocation": ("loop",),
-        "loop_iteration": ("loop",),
-        "loop_exit": ("loop", "partial"),
-        "external_call": ("instruction",),
-    }
+    profile: DependenceProfile
+    """What was found; set when the replay is over, or profiles are joined. The rest reads it, and no state."""
 
-    def __init__(self, program: Program, options: DependenceOptions) -> None:
-        super().__init__(program, options)
+    def state(self) -> State:
+        """Nothing is known."""
+        from tracekit.replay.dependence_state import empty_state
 
-    @cached_property
-    def engine(self) -> DependenceEngine:
-        """The engine that is fed."""
-        from tracekit.replay.dependence import DependenceEngine
+        return empty_state(self.program)
 
-        return DependenceEngine(self.program, self.context)
+    def merge(self, states: Sequence[State]) -> State:
+        """The one worker's; from it the profile is made."""
+        from tracekit.replay.dependence_result import profile
 
-    def feed(self, batch: EventBatch) -> None:
-        """Hand the batch to the engine."""
-        self.engine.feed(batch)
-
-    @cached_property
-    def profile(self) -> DependenceProfile:
-        """What the engine found."""
-        return self.engine.result()
+        (state,) = states
+        self.profile = profile(state, self.contexts, len(self.program.ops))
+        return state
 
     @cached_property
     def report(self) -> Report:
@@ -98,7 +84,7 @@ class DependenceModule(BatchModule):
         """Of a window on the trace, only the loops that have accesses in it: of the others nothing can be said."""
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
-    def result(self) -> dict[str, Any]:
+    def result(self, state: State | None) -> dict[str, Any]:
         """Dependences, loops and summary."""
         return {
             "dependences": self.report.dependences(self.options.listed_kinds, self.options.loop_place),
@@ -110,11 +96,11 @@ class DependenceModule(BatchModule):
         """The profile in a few numbers."""
         return {"dependences": self.report.dependence_count}
 
-    def facts(self) -> dict[str, int]:
+    def facts(self, state: State | None) -> dict[str, int]:
         """How many accesses there were, of which the text gives each loop's share."""
         return {"accesses": int(self.profile.accesses["count"].sum())}
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self, state: State | None) -> dict[str, Any]:
         """The tables that verdicts are derived from."""
         return as_evidence(self.profile)
 
@@ -125,4 +111,4 @@ class DependenceModule(BatchModule):
         module = cls(program, make_options(cls.Options, profiles[0]["options"]))
         module.windowed = "window" in profiles[0]
         module.profile = unite([from_evidence(each["evidence"], program) for each in profiles])
-        return {"result": module.result(), "facts": module.facts(), "evidence": module.evidence()}
+        return {"result": module.result(None), "facts": module.facts(None), "evidence": module.evidence(None)}

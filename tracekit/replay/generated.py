@@ -29,6 +29,10 @@ from tracekit.module import Module
 CONTEXT_EVENTS = ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit")
 """The events that the context manager lives on."""
 
+SIZED = ("load", "store", "heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
+LARGEST = 1 << 40
+"""More bytes than an access or an object of any program has: one that claims so many is damaged."""
+
 PAGE_BITS = 12
 """Workers that share by address have every n-th page of this size."""
 
@@ -56,6 +60,8 @@ class Plan(NamedTuple):
         if self.keeps_contexts:
             for name in CONTEXT_EVENTS:
                 found.setdefault(name, set()).update(("subject", "size"))
+            if "external_call" in found:
+                found["external_call"].add("subject")
         if "time" in self.services:
             for name in ("load", "store"):
                 found.setdefault(name, set())
@@ -88,7 +94,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tracekit.formats.jit import kernel, uncached
-from tracekit.replay.kernels.contexts import CONTEXT, enter_function, enter_loop, iterate, leave_function, leave_loop
+from tracekit.replay.kernels.contexts import (
+    ACCESSES,
+    CONTEXT,
+    enter_function,
+    enter_loop,
+    iterate,
+    leave_function,
+    leave_loop,
+    note_external,
+)
 
 {options}
 
@@ -101,11 +116,10 @@ def use(functions):
 
 
 @kernel
-def consume(state, contexts, levels, clock, stream, kind, subject, address, size, value, inside, start, worker,
-            workers):
-    """Call the callbacks for the events from `start` on; returns where it stopped, and why (0: at the end)."""
+def consume(state, contexts, levels, clock, stream, kind, subject, address, size, value, inside, worker, workers):
+    """Call the callbacks; returns whether a size is more than any program could have."""
     within = np.int64(1)
-    for event in range(start, kind.size):
+    for event in range(kind.size):
         code = kind[event]
 '''
 
@@ -113,8 +127,9 @@ _ENTERING = {
     "function_entry": "enter_function(contexts, levels, np.int64(subject[event]), np.int64(size[event]))",
     "loop_invocation": "enter_loop(contexts, levels, np.int64(subject[event]))",
     "loop_iteration": "iterate(levels)",
+    "external_call": "note_external(contexts, levels, np.int64(subject[event]))",
 }
-"""What the context manager does before the callback; it may ask for room."""
+"""What the context manager does before the callback."""
 _LEAVING = {
     "function_exit": "leave_function(contexts, levels)",
     "loop_exit": "leave_loop(contexts, levels, np.int64(size[event]))",
@@ -130,7 +145,7 @@ def source(made: Plan, origin: str) -> str:
         text += f"        {word} code == {BY_NAME[name].code}:  # {name}\n"
         text += "".join(f"            {line}\n" for line in _branch(made, name))
         word = "elif"
-    return text + "    return kind.size, 0\n"
+    return text + "    return False\n"
 
 
 _OPTIONS = '''
@@ -158,9 +173,12 @@ def _branch(made: Plan, name: str) -> Iterator[str]:
         yield "if inside is not None:"
         yield "    within = np.int64(inside[event])"
     if made.keeps_contexts and name in _ENTERING:
-        yield f"status = {_ENTERING[name]}"
-        yield "if status != 0:"
-        yield "    return event, status"
+        yield _ENTERING[name]
+    if name in SIZED and "size" in made.columns()[name]:
+        yield f"if size[event] > {LARGEST}:"
+        yield "    return True"
+    if is_access and "levels" in made.services:
+        yield "levels.control[ACCESSES] += 1"
     if name in made.callbacks:
         yield from _shared(made, name) if is_access and made.decoupled else _call(made, name, "1", "1")
     if is_access and "time" in made.services:
@@ -176,7 +194,8 @@ def _call(made: Plan, name: str, first: str, whole: str, place: str = "np.int64(
         first, whole = "np.int64(worker == 0)", "np.int64(workers == 1)"
     given = {
         "options": "options", "stream": "stream", "time": "clock[0]", "first": first, "whole": whole,
-        "inside": "within", "context": "np.int64(contexts.nodes[levels.control[CONTEXT]].printed)", "levels": "levels",
+        "inside": "within", "levels": "levels",
+        "context": "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)",
     }
     for field in BY_NAME[name].fields:
         given[field.name] = {"address": place, "size": length}.get(field.column, f"np.int64({field.column}[event])")
@@ -212,7 +231,7 @@ def _shared(made: Plan, name: str) -> Iterator[str]:
 # -- its file --------------------------------------------------------------------------------------
 
 
-def kernel_of(made: Plan, origin: str) -> Kernel[..., tuple[int, int]]:
+def kernel_of(made: Plan, origin: str) -> Kernel[..., bool]:
     """The kernel for a plan, imported from the file that this or an earlier process wrote."""
     text = source(made, origin)
     digest = hashlib.blake2b(text.encode(), digest_size=12)
@@ -220,11 +239,11 @@ def kernel_of(made: Plan, origin: str) -> Kernel[..., tuple[int, int]]:
         digest.update(b"\0" + part)
     name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
     loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, text)
-    kernel: Kernel[..., tuple[int, int]] = loaded.use(made.callbacks)
+    kernel: Kernel[..., bool] = loaded.use(made.callbacks)
     if all(_has_file(function) for function in made.callbacks.values()):
         return kernel
     # Numba finds code that was typed into a notebook again only in the process that it was typed into.
-    alone: Kernel[..., tuple[int, int]] = uncached(kernel.function)  # type: ignore[assignment]
+    alone: Kernel[..., bool] = uncached(kernel.function)  # type: ignore[assignment]
     return alone
 
 

@@ -14,15 +14,13 @@ from tracekit.formats.events import BY_NAME, COLUMNS
 from tracekit.module import Analysis, BatchModule, EventBatch, Module, declared
 from tracekit.replay import complaints
 from tracekit.replay.arena import Arena, Limited, check
-from tracekit.replay.contextstate import empty_contexts, empty_stream, grow_contexts
+from tracekit.replay.contextstate import empty_contexts, empty_stream, with_room
 from tracekit.replay.contexttable import ContextTable
 from tracekit.replay.generated import Plan, kernel_of, plan
 from tracekit.replay.kernels.contexts import Contexts, Stream
+from tracekit.replay.kernels.keyed import Keyed
+from tracekit.replay.kernels.readers import Readers
 from tracekit.replay.kernels.shadows import Shadow
-
-CAPACITY = 1024
-"""Contexts, frames and levels that there is room for before the tables first grow."""
-
 
 COLUMN_NAMES = ("kind", *COLUMNS, "inside")
 
@@ -142,12 +140,12 @@ class Worker:
         self.contexts = contexts
         self.levels: dict[int, Stream] = {}
         self.clock = np.zeros(1, np.int64)
-        self.arenas = list(_arenas(state))
+        self.arenas = list(_arenas((state, contexts)))
 
 
 def _arenas(state: Any) -> Iterator[Limited]:
-    """Arenas and shadow memories anywhere in a state."""
-    if isinstance(state, (Arena, Shadow)):
+    """Arenas, tables and shadow memories anywhere in a state."""
+    if isinstance(state, (Arena, Shadow, Keyed, Readers)):
         yield state
     elif isinstance(state, tuple):
         for part in state:
@@ -170,31 +168,26 @@ class CallbackRunner:
     def _contexts(self) -> Contexts | None:
         if not self.plan.keeps_contexts:
             return None
-        return empty_contexts(self.module.program, "context" in self.plan.services, CAPACITY)
+        return empty_contexts(self.module.program, "context" in self.plan.services)
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""
         own = self._workers[worker]
-        levels = self._levels(own, batch.stream)
-        start, status = self._run(own, levels, batch, 0, worker)
-        while status != 0:
-            assert own.contexts is not None and levels is not None
-            own.contexts, levels = grow_contexts(own.contexts, levels, status)
-            own.levels[batch.stream] = levels
-            start, status = self._run(own, levels, batch, start, worker)
+        if self._run(own, self._levels(own, batch), batch, worker):
+            raise TracekitError("The trace is damaged: an event claims more bytes than a program can have.")
         check(*own.arenas)
 
-    def _levels(self, own: Worker, stream: int) -> Stream | None:
+    def _levels(self, own: Worker, batch: EventBatch) -> Stream | None:
         if own.contexts is None:
             return None
-        if stream not in own.levels:
-            own.levels[stream] = empty_stream(len(own.levels), CAPACITY)
-        return own.levels[stream]
+        levels = own.levels.get(batch.stream) or empty_stream(len(own.levels))
+        own.levels[batch.stream] = with_room(levels, len(batch.kind))
+        return own.levels[batch.stream]
 
-    def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, start: int, worker: int) -> tuple[int, int]:
+    def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
         try:
-            return self.kernel(own.state, own.contexts, levels, own.clock, batch.stream, *columns_of(batch), start,
-                               worker, self.workers)
+            return self.kernel(own.state, own.contexts, levels, own.clock, batch.stream, *columns_of(batch), worker,
+                               self.workers)
         except Exception as error:
             if type(error).__module__.startswith("numba."):
                 told = complaints.of_compiler(self.plan.callbacks, error)
@@ -211,9 +204,13 @@ class CallbackRunner:
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
+        state = self.finished()
+        self.evidence = self.module.evidence(state)
+        return self.module.result(state), self.module.facts(state)
+
+    def finished(self) -> Any:
+        """The state that the module's result is made from."""
         first = self._workers[0]
         if first.contexts is not None:
             self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
-        state = self.module.merge([worker.state for worker in self._workers])
-        self.evidence = self.module.evidence(state)
-        return self.module.result(state), self.module.facts(state)
+        return self.module.merge([worker.state for worker in self._workers])

@@ -1,7 +1,7 @@
 """The verdict of every loop that ran: may its iterations run in parallel, and if not, what stands in the way.
 
 docs/verdicts.md defines each term. A verdict is computed for each loop node of a
-:class:`~tracekit.replay.dependence.DependenceProfile`: a loop in a context (camp) or a loop (lamp).
+:class:`~tracekit.replay.dependence_profile.DependenceProfile`: a loop in a context (camp) or a loop (lamp).
 """
 
 from __future__ import annotations

@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.hashmap import HashMap, Int, find, is_full, put
+from tracekit.replay.kernels.keyed import Keyed, find_or_make
+
+Int = Any
+"""An integer in a kernel."""
 
 STREAM_BITS = 44
 """A stream's clock starts at its number shifted by this."""
 
-NODE = np.dtype([
+NODE_FIELDS = [
     ("parent", "<i4"),  # -1 at a root
     ("kind", "<i4"),
     ("function", "<i4"),
@@ -39,7 +42,7 @@ NODE = np.dtype([
     ("most_iterations", "<i8"),
     ("least_iterations", "<i8"),  # -1 before the first invocation ends
     ("accesses", "<i8"),
-])
+]
 ROOT, CALL, LOOP, RECURSION, RECURSION_LOOP, PAIR = range(6)  # kinds; PAIR is never shown
 
 FRAME = np.dtype([
@@ -60,24 +63,22 @@ LEVEL = np.dtype([
 RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
 """Iterations first, first + 1, ... began at clock start, start + stride, ..., up to the next run."""
 
+RECENT = 8
+"""Iterations of a level whose beginnings are found without its runs."""
+
 SITE_LOOP, SITE_DEPTH = 1 << 30, 1 << 31
 NO_CALL = 0xFFFF_FFFF
 
-# Elements of Stream.control
-(CLOCK, CONTEXT, LEAF_LEVEL, DEPTH, LEVELS, FRAMES, RUNS, ACCESSES, EXECUTION, RUN_INSTRUCTION, RUN_PHASE,
- CURSOR, RESUMED, STREAM) = range(14)
-CONTROL = 14
-
-OK, NO_NODES, NO_FRAMES, NO_LEVELS, NO_RUNS, NO_OPEN = range(6)
+CLOCK, CONTEXT, LEAF_LEVEL, DEPTH, LEVELS, FRAMES, RUNS, ACCESSES, CONTROL = range(9)
+"""Elements of Stream.control: clock; present context; number of the leaf's level, or -1, and the depth in it; how many
+levels, frames and runs there are; loads and stores so far."""
 
 
 class Contexts(NamedTuple):
-    """All contexts of a profile. Row 0 of ``nodes`` is the root without a function."""
+    """All contexts of a profile. Row 0 of the tree is the root without a function."""
 
-    nodes: NDArray[Any]  # NODE
-    node_index: HashMap  # parent << 32 | site -> row
-    sites: HashMap  # call << 32 | function -> site
-    used: NDArray[np.int64]  # one element: rows of nodes used
+    tree: Keyed  # NODE_FIELDS, by parent << 32 | site
+    sites: Keyed  # by call + 1 << 32 | function; a site's number is its row
     aware: NDArray[np.int64]  # one element: 1 for contexts, 0 for the root alone and loops below it
     component: NDArray[np.int64]  # the rest: tracekit.replay.contexts.StaticTree
     recursive: NDArray[np.int64]
@@ -92,42 +93,38 @@ class Contexts(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Where one stream stands."""
+    """Where one stream stands. An event takes at most one row of each; the driver makes room for a whole batch."""
 
     control: NDArray[np.int64]
     frames: NDArray[Any]  # FRAME
     levels: NDArray[Any]  # LEVEL
+    recent: NDArray[np.int64]  # [level * RECENT + iteration % RECENT]: clocks at which its last iterations began
     runs: NDArray[Any]  # RUN
     open: NDArray[np.int32]  # node -> how many levels are open at it
-    pages: NDArray[np.int64]  # the shadow's cache: page number, row
 
 
 @inlined
 def intern(contexts: Any, parent: Any, site: Any, kind: Any, function: Any, loop: Any, call: Any) -> Any:
-    """The row of `site` below `parent`, made if it is new; -1 if there is no room."""
-    key = (np.int64(parent) << 32) | np.int64(site)
-    row = find(contexts.node_index, key)
-    if row < 0:
-        row = np.int64(_make(contexts, key, parent, kind, function, loop, call))
+    """The row of `site` below `parent`, made if it is new."""
+    key = (np.uint64(parent) << np.uint64(32)) | np.uint64(site)
+    row, is_new = find_or_make(contexts.tree, key)
+    if is_new:
+        _describe(contexts, row, parent, site, kind, function, loop, call)
     return row
 
 
 @kernel
-def _make(contexts: Contexts, key: Int, parent: Int, kind: Int, function: Int, loop: Int, call: Int) -> int:
-    row = contexts.used[0]
-    if row == contexts.nodes.size or is_full(contexts.node_index):
-        return -1
-    if kind == CALL and (contexts.recursive[function] != 0 or _encloses(contexts.nodes, parent, function)):
+def _describe(contexts: Contexts, row: Int, parent: Int, site: Int, kind: Int, function: Int, loop: Int,
+              call: Int) -> None:
+    nodes: Any = contexts.tree.rows
+    if kind == CALL and (contexts.recursive[function] != 0 or _encloses(nodes, parent, function)):
         kind = RECURSION
-    contexts.used[0] += 1
-    put(contexts.node_index, key, row)
-    node = contexts.nodes[row]
+    node = nodes[row]
     node.parent = parent
     node.kind = kind
     node.function = function
     node.loop = loop
     node.call = call
-    node.depth = 0
     node.printed = row
     node.external = -1
     node.camp_id = -1
@@ -136,13 +133,12 @@ def _make(contexts: Contexts, key: Int, parent: Int, kind: Int, function: Int, l
         node.parent = -1
         node.camp_id = 0
     elif kind == LOOP:
-        node.camp_id = _sum(contexts.nodes[parent].camp_id, contexts.loop_offset[loop])
+        node.camp_id = _sum(nodes[parent].camp_id, contexts.loop_offset[loop])
     elif kind == CALL or kind == RECURSION:
         node.camp_id = _call_id(contexts, parent, call, function)
     elif kind == PAIR:
-        node.depth = key & (SITE_DEPTH - 1)
+        node.depth = site & (SITE_DEPTH - 1)
         node.printed = parent
-    return int(row)
 
 
 @kernel
@@ -171,44 +167,35 @@ def _call_id(contexts: Contexts, parent: Int, call: Int, function: Int) -> int:
     row = contexts.call_row[call]
     for target in range(contexts.first_target[row], contexts.first_target[row] + contexts.targets[row]):
         if contexts.target[target] == function:
-            around = _sum(contexts.nodes[parent].camp_id, contexts.call_offset[row])
+            nodes: Any = contexts.tree.rows
+            around = _sum(nodes[parent].camp_id, contexts.call_offset[row])
             return int(_sum(around, contexts.target_offset[target]))
     return -1
 
 
 @inlined
 def _pair(contexts: Any, leaf: Any, depth: Any) -> Any:
-    return intern(contexts, leaf, SITE_DEPTH | depth, PAIR, contexts.nodes[leaf].function, -1, -1)
+    return intern(contexts, leaf, SITE_DEPTH | depth, PAIR, contexts.tree.rows[leaf].function, -1, -1)
 
 
 @inlined
-def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> Any:
-    """function_entry: returns a status; after one that is not OK nothing has changed."""
-    control, nodes = stream.control, contexts.nodes
+def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> None:
+    """function_entry."""
+    control, nodes = stream.control, contexts.tree.rows
     if contexts.aware[0] == 0:
-        return OK
-    if control[FRAMES] == stream.frames.size:
-        return NO_FRAMES
+        return
     context, depth, leaf = np.int64(control[CONTEXT]), np.int64(control[DEPTH]), 0
     if control[LEAF_LEVEL] >= 0:
         node = np.int64(stream.levels[control[LEAF_LEVEL]].node)
         if contexts.component[function] == contexts.component[nodes[node].function]:
             context = _pair(contexts, node, depth + 1)
-            if context < 0:
-                return NO_NODES
             stream.levels[control[LEAF_LEVEL]].iteration += 1
             depth += 1
     else:
         context = _enter_call(contexts, control, context, function, call)
-        if context < 0:
-            return NO_NODES
         if nodes[context].kind == RECURSION:
             pair = _pair(contexts, context, 1)
-            if pair < 0:
-                return NO_NODES
-            status = open_level(contexts, stream, context)
-            if status != OK:
-                return status
+            open_level(contexts, stream, context)
             control[LEAF_LEVEL] = control[LEVELS] - 1
             context, depth, leaf = pair, np.int64(1), 1
     frame = stream.frames[control[FRAMES]]
@@ -219,22 +206,15 @@ def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> Any:
     control[FRAMES] += 1
     control[CONTEXT] = context
     control[DEPTH] = depth
-    return OK
 
 
 @inlined
 def _enter_call(contexts: Any, control: Any, context: Any, function: Any, call: Any) -> Any:
-    """The node of a function entered outside any recursion; -1 if there is no room."""
+    """The node of a function entered outside any recursion."""
     if call == NO_CALL or control[FRAMES] == 0:
         call = np.int64(-1)
         context = np.int64(0)
-    key = ((call + 1) << 32) | np.int64(function)
-    site = find(contexts.sites, key)
-    if site < 0:
-        if is_full(contexts.sites):
-            return np.int64(-1)
-        site = np.int64(contexts.sites.used[0])
-        put(contexts.sites, key, site)
+    site, _ = find_or_make(contexts.sites, (np.uint64(call + 1) << np.uint64(32)) | np.uint64(function))
     return intern(contexts, context, site, ROOT if call < 0 else CALL, function, -1, call)
 
 
@@ -255,8 +235,8 @@ def leave_function(contexts: Any, stream: Any) -> None:
 
 
 @inlined
-def enter_loop(contexts: Any, stream: Any, loop: Any) -> Any:
-    """loop_invocation: returns a status; after one that is not OK nothing has changed."""
+def enter_loop(contexts: Any, stream: Any, loop: Any) -> None:
+    """loop_invocation."""
     control = stream.control
     around = np.int64(control[CONTEXT])
     leaf = control[LEAF_LEVEL] >= 0
@@ -265,24 +245,15 @@ def enter_loop(contexts: Any, stream: Any, loop: Any) -> Any:
         around = np.int64(stream.levels[control[LEAF_LEVEL]].node)
         kind = RECURSION_LOOP
     node = intern(contexts, around, SITE_LOOP | loop, kind, contexts.loop_function[loop], loop, -1)
-    if node < 0:
-        return NO_NODES
-    status = open_level(contexts, stream, node)
-    if status == OK and contexts.aware[0] != 0 and not leaf:
+    open_level(contexts, stream, node)
+    if contexts.aware[0] != 0 and not leaf:
         control[CONTEXT] = node
-    return status
 
 
 @inlined
-def open_level(contexts: Any, stream: Any, node: Any) -> Any:
+def open_level(contexts: Any, stream: Any, node: Any) -> None:
     """Push a level at `node` and tick the clock."""
     control = stream.control
-    if control[LEVELS] == stream.levels.size:
-        return NO_LEVELS
-    if control[RUNS] == stream.runs.size:
-        return NO_RUNS
-    if node >= stream.open.size:
-        return NO_OPEN
     control[CLOCK] += 1
     level = stream.levels[control[LEVELS]]
     control[LEVELS] += 1
@@ -294,11 +265,11 @@ def open_level(contexts: Any, stream: Any, node: Any) -> Any:
     level.node = node
     level.context = control[CONTEXT]
     level.outermost = stream.open[node] == 0
+    stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + 1)] = control[CLOCK]
     level.external = 0
     stream.open[node] += 1
-    contexts.nodes[node].invocations += 1
+    contexts.tree.rows[node].invocations += 1
     _begin_run(stream, control, 1)
-    return OK
 
 
 @inlined
@@ -311,24 +282,22 @@ def _begin_run(stream: Any, control: Any, iteration: Any) -> None:
 
 
 @inlined
-def iterate(stream: Any) -> Any:
-    """loop_iteration of the innermost level: returns a status."""
+def iterate(stream: Any) -> None:
+    """loop_iteration of the innermost level."""
     control = stream.control
     if control[LEVELS] == 0:
-        return OK
-    if control[RUNS] == stream.runs.size:
-        return NO_RUNS
+        return
     control[CLOCK] += 1
     level = stream.levels[control[LEVELS] - 1]
     level.iteration += 1
     level.iteration_start = control[CLOCK]
+    stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + (level.iteration & (RECENT - 1)))] = control[CLOCK]
     run = stream.runs[control[RUNS] - 1]
     ahead = level.iteration - run.first
     if ahead == 1 and run.stride == 0:
         run.stride = control[CLOCK] - run.start
     elif control[CLOCK] != run.start + run.stride * ahead:
         _begin_run(stream, control, level.iteration)
-    return OK
 
 
 @inlined
@@ -337,7 +306,7 @@ def close_level(contexts: Any, stream: Any, partial: Any) -> None:
     control = stream.control
     control[LEVELS] -= 1
     level = stream.levels[control[LEVELS]]
-    node = contexts.nodes[level.node]
+    node = contexts.tree.rows[level.node]
     iterations = level.iteration - partial
     node.iterations += iterations
     node.most_iterations = max(node.most_iterations, iterations)
@@ -364,7 +333,7 @@ def note_external(contexts: Any, stream: Any, call: Any) -> None:
     level = np.int64(stream.control[LEVELS]) - 1
     while level >= 0 and stream.levels[level].external == 0:
         stream.levels[level].external = 1
-        node = contexts.nodes[stream.levels[level].node]
+        node = contexts.tree.rows[stream.levels[level].node]
         if node.external < 0:
             node.external = call
         level -= 1

@@ -1,214 +1,200 @@
-"""Memory dependences at every level and in every context: CAMP's Algorithm 1 on event columns.
+"""Memory dependences of loads and stores: with the loops that carry them and in every context, as far as is wanted.
 
-For each access the history of its bytes gives the earlier ends of its dependences; the stream's levels
-say how far both ends lie in the same iterations. All work on an event can be repeated from the granule at
-which some table ran out of room (see :func:`consume`), so kernels never allocate.
+For each row of shadow memory the history gives the earlier ends of its dependences (readers.py), the open levels say
+how far both ends lie in the same iterations (levels.py, CAMP's Algorithm 1), and what was found is entered into tables
+(relating.py). A dependence holds between two *executions* of instructions (runs.py).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels import contexts as ctx
-from tracekit.replay.kernels import shadow as shd
-from tracekit.replay.kernels.contexts import Stream
-from tracekit.replay.kernels.engine import (
-    CONTEXTS,
-    EXECUTIONS,
-    EXTERNAL_CALL,
-    FUNCTION_ENTRY,
-    FUNCTION_EXIT,
-    GLOBAL_INIT,
-    HEAP_ALLOC,
-    LARGEST,
-    LOAD,
-    LOOP_EXIT,
-    LOOP_INVOCATION,
-    LOOP_ITERATION,
-    NO_ACCESSES,
-    OK,
+from tracekit.formats.jit import inlined
+from tracekit.replay.kernels import runs
+from tracekit.replay.kernels.contexts import CLOCK, CONTEXT, DEPTH
+from tracekit.replay.kernels.keyed import Keyed, row_of
+from tracekit.replay.kernels.levels import shared_levels
+from tracekit.replay.kernels.objects import Objects, identity_at
+from tracekit.replay.kernels.objects import place as place_object
+from tracekit.replay.kernels.readers import UNIT, Readers, add_reader, collect, drop_readers
+from tracekit.replay.kernels.relating import (
     RAW,
-    SHADOW,
-    STORE,
-    TOO_LARGE,
     WAR,
     WAW,
-    Engine,
+    Relations,
+    access_of,
+    expose,
+    note_object,
+    place,
+    relate,
+    tally,
 )
-from tracekit.replay.kernels.executions import add_pending, begin_execution, change_objects, cut_pending, end_execution
-from tracekit.replay.kernels.hashmap import Int
-from tracekit.replay.kernels.history import add_reader
-from tracekit.replay.kernels.levels import shared_levels
-from tracekit.replay.kernels.prefetch import prefetch
-from tracekit.replay.kernels.relations import access_of, expose, relate
+from tracekit.replay.kernels.runs import Runs
+from tracekit.replay.kernels.shadows import Shadow, changing, clear, writing
+
+NOTHING, HEAP, STACK, GLOBAL = range(4)
+"""Kinds of objects (dependence_profile.ObjectKind); NOTHING: one ends."""
 
 
-@kernel
-def consume(engine: Engine, stream: Stream, kinds: Any, subjects: Any, addresses: Any, sizes: Any,
-            start: Int) -> tuple[int, int]:
-    """Take the events from number `start` on; returns (events taken, status).
+class Wanted(NamedTuple):
+    """What is to be found out; a constant of a module costs nothing."""
 
-    After a status other than OK the caller grows what the status names and calls again from there.
-    """
-    for event in range(start, kinds.size):
-        kind = kinds[event]
-        status = OK
-        if kind == LOAD or kind == STORE:
-            status = _access(engine, stream, kind == STORE, np.int64(subjects[event]), addresses[event], sizes[event])
-        else:
-            if stream.control[ctx.RUN_INSTRUCTION] >= 0:
-                status = end_execution(engine, stream)
-                if status != OK:
-                    return event, status
-            if kind == FUNCTION_ENTRY:
-                status = ctx.enter_function(engine.contexts, stream, np.int64(subjects[event]), sizes[event])
-                if status != OK:
-                    status += CONTEXTS
-            elif kind == FUNCTION_EXIT:
-                ctx.leave_function(engine.contexts, stream)
-            elif kind == LOOP_ITERATION:
-                status = ctx.iterate(stream)
-                if status != OK:
-                    status += CONTEXTS
-            elif kind == LOOP_INVOCATION:
-                status = ctx.enter_loop(engine.contexts, stream, np.int64(subjects[event]))
-                if status != OK:
-                    status += CONTEXTS
-            elif kind == LOOP_EXIT:
-                ctx.leave_loop(engine.contexts, stream, sizes[event])
-            elif kind == EXTERNAL_CALL:
-                ctx.note_external(engine.contexts, stream, np.int64(subjects[event]))
-            elif HEAP_ALLOC <= kind <= GLOBAL_INIT:
-                status = change_objects(engine, kind, np.int64(subjects[event]), addresses[event], sizes[event])
-        if status != OK:
-            return event, status
-    return kinds.size, OK
+    raw: int
+    war: int
+    waw: int
+    loops: int  # which loops carry it, and the least and greatest distance
+    histogram: int  # of distances
+    profile: int  # the objects, and loads of what was not stored before in the present iteration
+
+
+class State(NamedTuple):
+    """The history of each byte, what was found, and what is under way."""
+
+    memory: Shadow  # HISTORY
+    readers: Readers
+    relations: Relations
+    runs: Runs
+    objects: Objects
+    identities: Keyed  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
+    known: Any  # [instruction]: context << 32 | its access there
 
 
 @inlined
-def _access(engine: Any, stream: Any, is_store: Any, instruction: Any, address: Any, size: Any) -> Any:
-    """A load or a store of `size` bytes at `address`; returns a status (then call again)."""
-    control, shadow = stream.control, engine.shadow
-    instruction = min(instruction, np.int64(engine.instructions.size - 1))
-    known = engine.instructions[instruction]
-    if known.context != control[ctx.CONTEXT]:
-        found = access_of(engine.contexts.nodes, engine.accesses, engine.access_index, engine.control,
-                           instruction, control[ctx.CONTEXT])
-        if found < 0:
-            return NO_ACCESSES
-        known.access = found
-        known.context = control[ctx.CONTEXT]
-    access = np.int64(known.access)
-    place = np.int64(address)
-    if control[ctx.RESUMED] != 0:
-        control[ctx.RESUMED] = 0
-        place = control[ctx.CURSOR]
-    else:
-        if size < 0 or size > LARGEST:
-            return TOO_LARGE
-        if known.updates != 0 or control[ctx.RUN_INSTRUCTION] >= 0:
-            status = begin_execution(engine, stream, instruction, known.updates, is_store)
-            if status != OK:
-                return status
-        else:
-            engine.control[EXECUTIONS] += 1
-            control[ctx.EXECUTION] = engine.control[EXECUTIONS]
-        engine.accesses[access].count += 1
-        control[ctx.ACCESSES] += 1
-    end = address + size
-    while place < end:
-        page = shd.page_slots(shadow, stream.pages, control[ctx.STREAM], place >> shd.PAGE_BITS)
-        if page < 0:
-            return _pause(control, place, SHADOW - page)
-        word = page + ((place >> 3) & (shd.WORDS - 1))
-        first = place & 7
-        last = min(np.int64(8), first + (end - place))
-        parts = shd.granules(shadow, word, first, last)
-        if parts < 0:
-            return _pause(control, place, SHADOW - parts)
-        shift = parts & 3
-        block = parts >> 2
-        for number in range(block + (first >> shift), block + (last >> shift)):
-            slot = np.uint32(number)
-            status = _granule(engine, stream, is_store, slot, access, address)
-            if status == OK and not is_store and known.updates == 0:
-                if not add_reader(shadow, stream, engine.accesses, slot, access):
-                    status = SHADOW + shd.NO_READERS
-            if status != OK:
-                return _pause(control, place - first + ((number - block) << shift), status)
-        if is_store and shift < 3 and last - first == 8:
-            shd.join(shadow.slots, shadow.control, word)
-        place += last - first
-    if known.updates != 0 and size > 0:
-        if is_store:
-            cut_pending(engine.pending, engine.control, False, control[ctx.STREAM], address, end)
-        else:
-            add_pending(engine.pending, engine.control, control, access, address, end)
-    return OK
-
-
-@inlined
-def _pause(control: Any, place: Any, status: Any) -> Any:
-    """Remember that the bytes of the access before `place` are done."""
-    control[ctx.CURSOR] = place
-    control[ctx.RESUMED] = 1
-    return np.int64(status)
-
-
-@inlined
-def _granule(engine: Any, stream: Any, is_store: Any, slot: Any, access: Any, address: Any) -> Any:
-    """Find the dependences of one granule of an access, and for a store make it the history; returns a status."""
-    slots, readers = engine.shadow.slots, engine.shadow.readers
-    kind = WAW if is_store else RAW
-    source = np.int64(slots[slot].store) - 1
-    stamp = slots[slot].stamp
-    entry = np.int64(0)
-    before = np.int64(0)
-    done = np.int64(0)
+def _depends(state: Any, wanted: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any,
+             address: Any) -> Any:
+    """A byte of an access depends on an earlier one; returns what ``shared_levels`` does."""
+    accesses = state.relations.accesses.rows
+    row, is_new = relate(state.relations, kind, np.int64(accesses[source].printed),
+                         np.int64(accesses[access].printed), now)
+    if wanted.profile and is_new:
+        note_object(state.relations, row, identity_at(state.objects, address))
     shared = np.int64(0)
-    while True:
-        if source >= 0:
-            shared = np.int64(shared_levels(stream, stamp, engine.accesses[source].depth))
-            status = relate(engine, stream, kind, source, access, stamp, shared, address)
-            if status != OK:
-                _drop_readers(slots, readers, engine.shadow.control, slot, before, done)
-                return status
-        if not is_store:
-            break
-        if entry == 0:
-            kind = WAR
-            entry = np.int64(slots[slot].readers)
-        elif stamp != readers[entry].earliest:
-            stamp = readers[entry].earliest
-            continue
-        else:
-            done += 1
-            before = entry
-            entry = np.int64(readers[entry].next)
-        if entry == 0:
-            break
-        prefetch(readers, readers[entry].next)
-        source = np.int64(readers[entry].access)
-        stamp = readers[entry].latest
-    if is_store:
-        _drop_readers(slots, readers, engine.shadow.control, slot, before, done)
-        slots[slot].store = access + 1
-        slots[slot].stamp = stream.control[ctx.CLOCK]
-        return OK
-    return expose(engine, stream, engine.accesses[access].printed, shared >> 1)
+    if wanted.loops:
+        depth = np.int64(accesses[source].depth)
+        shared = np.int64(shared_levels(levels, stamp, depth))
+        place(state.relations, levels, row, stamp, shared, depth)
+        if wanted.histogram:
+            tally(state.relations, levels, row, stamp, shared, depth, now)
+    return shared
 
 
 @inlined
-def _drop_readers(slots: Any, readers: Any, control: Any, slot: Any, last: Any, count: Any) -> None:
-    """Take the first `count` readers, up to the entry `last`, off a granule's list and give them back together."""
-    if count > 0:
-        first = np.int64(slots[slot].readers)
-        rest = np.int64(readers[last].next)
-        slots[slot].readers = rest
-        if rest != 0:
-            readers[rest].length = readers[first].length - count
-            readers[rest].limit = readers[first].limit
-        shd.give_readers(readers, control, first, last, count)
+def loaded(state: Any, wanted: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
+           time: Any) -> None:
+    """A load depends on the stores of its bytes."""
+    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 0)
+    waits = state.runs.updating[np.uint64(instruction)] != 0
+    for row in changing(state.memory, address, size):
+        _loaded(state, wanted, levels, access, row, now, address)
+        if wanted.war and not waits:
+            add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
+    if wanted.war:
+        if waits:
+            runs.wait(state.runs, access, levels.control[CLOCK], address, size)
+        collect(state.readers, state.memory)
+
+
+@inlined
+def _loaded(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, address: Any) -> None:
+    known = state.memory.rows[row]
+    shared = np.int64(0)
+    if wanted.raw and known.store != 0:
+        shared = _depends(state, wanted, levels, RAW, np.int64(known.store), access, known.stamp, now, address)
+    if wanted.profile:
+        expose(state.relations, levels, access, shared >> 1)
+
+
+@inlined
+def stored(state: Any, wanted: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
+           time: Any) -> None:
+    """A store depends on the stores of its bytes, and on the loads since."""
+    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 1)
+    if state.runs.waiting.control[0] > 1:
+        runs.cut(state.runs.waiting, address, address + size)
+    is_divided = False
+    for row in changing(state.memory, address, size):
+        if wanted.waw or wanted.war:
+            _stored(state, wanted, levels, access, row, now, address)
+        _become(state, levels, row, access)
+        is_divided |= row >= np.uint64(2 * state.memory.granules.size)
+    if is_divided:  # words that are covered become whole
+        for row in writing(state.memory, address, size):
+            _become(state, levels, row, access)
+
+
+@inlined
+def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
+    drop_readers(state.readers, state.memory, row)
+    state.memory.rows[row].store = access
+    state.memory.rows[row].stamp = levels.control[CLOCK]
+
+
+@inlined
+def _stored(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, address: Any) -> None:
+    """First the last store, then the loads since, the latest first."""
+    known, loads = state.memory.rows[row], state.readers.rows
+    kind, source, stamp = WAW, np.int64(known.store) * wanted.waw, known.stamp
+    first, entry = np.int64(0), np.int64(-1)  # of the chunk; -1 before the loads
+    while True:
+        if source != 0:
+            _depends(state, wanted, levels, kind, source, access, stamp, now, address)
+        if entry == -1:
+            if known.reader == 0:
+                break
+            kind, source, stamp = WAR, np.int64(known.reader), known.loaded
+            first = np.int64(known.chunk) * UNIT
+            entry = first
+            if first != 0:
+                entry += np.int64(loads[first].about)
+        elif entry == first:
+            break
+        else:
+            entry -= 1
+            source, stamp = np.int64(loads[entry].access), loads[entry].stamp
+
+
+@inlined
+def without_context(state: Any, instruction: Any) -> Any:
+    """The access of an instruction, whatever its context."""
+    access = np.int64(state.known[np.uint64(instruction)])
+    if access == 0:
+        access = access_of(state.relations, instruction, 0, 0, 0)
+        state.known[np.uint64(instruction)] = access
+    return access
+
+
+@inlined
+def in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
+    """The access of an instruction in the present context, which a profile shows as `context`."""
+    known = np.int64(state.known[np.uint64(instruction)])
+    if known == 0 or known >> 32 != levels.control[CONTEXT]:
+        found = access_of(state.relations, instruction, levels.control[CONTEXT], context, levels.control[DEPTH])
+        known = (levels.control[CONTEXT] << 32) | found
+        state.known[np.uint64(instruction)] = known
+    return known & 0xFFFFFFFF
+
+
+@inlined
+def forget(state: Any, levels: Any, address: Any, size: Any, stream: Any) -> None:
+    """Memory that begins or ends has no history."""
+    runs.finish(state.runs, state.readers, state.memory, levels, stream)
+    clear(state.memory, address, size)
+
+
+@inlined
+def change_object(state: Any, kind: Any, site: Any, address: Any, size: Any) -> None:
+    """An object of this kind and site (HEAP, STACK, GLOBAL) begins, or what was there ends (NOTHING)."""
+    if size > 0:
+        identity = np.int64(-1)
+        if kind != NOTHING:
+            identity = np.int64(row_of(state.identities, (kind << 32) | site))
+        place_object(state.objects, address, address + size, identity)
+
+
+@inlined
+def interrupt(state: Any, levels: Any, stream: Any) -> None:
+    """Another event ends an execution."""
+    if state.runs.control[runs.INSTRUCTION] != 0:
+        runs.finish(state.runs, state.readers, state.memory, levels, stream)

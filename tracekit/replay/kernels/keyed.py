@@ -42,6 +42,17 @@ def row_of(table: Any, key: Any) -> Any:
 
 
 @inlined
+def find_or_make(table: Any, key: Any) -> Any:
+    """The row of `key` (u8) as an int64, and whether it was made by this call."""
+    cell = cell_of(table.rows, table.cells, table.control[CELLS], key)
+    row = np.int64(table.cells[cell])
+    is_new = row == 0
+    if is_new:
+        row = np.int64(make_row(table.rows, table.cells, table.control, key, cell))
+    return row, is_new
+
+
+@inlined
 def cell_of(rows: Any, cells: Any, count: Any, key: Any) -> Any:
     """The cell of a key, or the free one where it belongs."""
     mask = np.uint64(count - 1)

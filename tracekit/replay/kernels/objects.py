@@ -13,29 +13,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.hashmap import HashMap, Int, find, is_full, put
+from tracekit.replay.arena import EXHAUSTED, USED, Arena
+from tracekit.replay.kernels.arena import take
+from tracekit.replay.kernels.keyed import CELLS, Keyed, cell_of, row_of
+
+Int = Any
+"""An integer in a kernel."""
 
 BIG = 1 << 16
 WORDS = 512  # of a page
 SHARED = 1 << 30  # in a word: the rest is a row of `bytes`, else it is an identity plus 1
 CACHED = 64
 EXTENT = np.dtype([("start", "<i8"), ("end", "<i8"), ("identity", "<i8")])
+BYTES = np.dtype([("identity", "<i4", (8,))])
 
-# Elements of Objects.control
-PAGES, BYTES, BIGS, FREE_BYTES, LAST_BIG = range(5)
-CONTROL = 5
-
-OK, NO_PAGES, NO_BYTES, NO_BIGS = range(4)
+FREE_BYTES, LAST_BIG, CONTROL = range(3)
+"""Elements of Objects.control: first free row of `bytes` (0: none), and the big object that was found last."""
 
 
 class Objects(NamedTuple):
     """The live objects of the process."""
 
-    page_index: HashMap  # page number -> row of words
-    words: NDArray[np.int32]  # WORDS per page
-    bytes: NDArray[np.int32]  # eight per shared word: identity plus 1; in a free row, the next free row first
-    bigs: NDArray[Any]  # EXTENT, ascending, disjoint
-    cache: NDArray[np.int64]  # direct-mapped: page number, row of words plus 1, or 0 if there is none
+    pages: Keyed  # by page number
+    words: NDArray[np.int32]  # WORDS for each row of `pages`
+    bytes: Arena  # BYTES: identity plus 1 of each byte of a shared word; in a free row, the next free row first
+    bigs: Arena  # EXTENT, ascending, disjoint, from row 1 on
+    cache: NDArray[np.int64]  # direct-mapped: page number, row of `pages` or 0
     control: NDArray[np.int64]
 
 
@@ -43,33 +46,43 @@ class Objects(NamedTuple):
 def identity_at(objects: Any, address: Any) -> Any:
     """The identity of the object that holds `address`, or 0, which stands for unknown memory."""
     number = address >> 12
-    way = (number & (CACHED - 1)) * 2
-    if objects.cache[way] == number:
-        row = objects.cache[way + 1] - 1
-    else:
-        row = find(objects.page_index, number)
+    way = np.uint64((number & (CACHED - 1)) * 2)
+    row = objects.cache[way | np.uint64(1)]
+    if objects.cache[way] != number:
+        row = _page(objects.pages, number)
         objects.cache[way] = number
-        objects.cache[way + 1] = row + 1
-    if row >= 0:
-        word = np.int64(objects.words[row * WORDS + ((address >> 3) & (WORDS - 1))])
+        objects.cache[way | np.uint64(1)] = row
+    if row != 0:
+        word = np.int64(objects.words[np.uint64(row * WORDS + ((address >> 3) & (WORDS - 1)))])
         if word & SHARED:
-            word = np.int64(objects.bytes[(word ^ SHARED) * 8 + (address & 7)])
+            word = np.int64(objects.bytes.rows[np.uint64(word ^ SHARED)].identity[address & 7])
         if word > 0:
             return word - 1
-    last = objects.control[LAST_BIG]
-    if last < objects.control[BIGS] and objects.bigs[last].start <= address < objects.bigs[last].end:
-        return objects.bigs[last].identity
-    place = _big_after(objects.bigs, objects.control[BIGS], address)
-    if place > 0 and address < objects.bigs[place - 1].end:
-        objects.control[LAST_BIG] = place - 1
-        return objects.bigs[place - 1].identity
+    if objects.bigs.control[USED] > 1:
+        return np.int64(_big_at(objects.bigs, objects.control, address))
     return np.int64(0)
 
 
 @inlined
-def _big_after(bigs: Any, count: Any, address: Any) -> Any:
+def _page(pages: Any, number: Any) -> Any:
+    return np.int64(pages.cells[cell_of(pages.rows, pages.cells, pages.control[CELLS], np.uint64(number))])
+
+
+@kernel
+def _big_at(bigs: Arena, control: Any, address: Int) -> int:
+    last = control[LAST_BIG]
+    if last >= bigs.control[USED] or not bigs.rows[last].start <= address < bigs.rows[last].end:
+        last = np.int64(_big_after(bigs.rows, bigs.control[USED], address)) - 1
+        if last < 1 or address >= bigs.rows[last].end:
+            return 0
+        control[LAST_BIG] = last
+    return int(bigs.rows[last].identity)
+
+
+@inlined
+def _big_after(bigs: Any, used: Any, address: Any) -> Any:
     """The first of the big objects that starts after `address`."""
-    low, high = np.int64(0), np.int64(count)
+    low, high = np.int64(1), np.int64(used)
     while low < high:
         middle = (low + high) >> 1
         if bigs[middle].start <= address:
@@ -80,43 +93,34 @@ def _big_after(bigs: Any, count: Any, address: Any) -> Any:
 
 
 @kernel
-def place(objects: Objects, start: Int, end: Int, identity: Int) -> int:
-    """Say that the bytes start .. end - 1 belong to `identity`, or to nothing if it is -1; returns a status.
-
-    After a status other than OK, grow and call again.
-    """
-    status = _remove_bigs(objects, start, end)
-    if status != OK:
-        return int(status)
+def place(objects: Objects, start: Int, end: Int, identity: Int) -> None:
+    """Say that the bytes start .. end - 1 belong to `identity`, or to nothing if it is -1."""
+    pages = objects.pages
+    if objects.bigs.control[USED] > 1:
+        _remove_bigs(objects.bigs.rows, objects.bigs.control, start, end)
     small = end - start < BIG and identity >= 0
     first, last = start >> 12, (end - 1) >> 12
-    if last - first < objects.control[PAGES] or small:
+    if last - first < pages.control[USED] or small:
         for number in range(first, last + 1):
-            row = find(objects.page_index, number)
-            if row < 0 and small:
-                if is_full(objects.page_index) or (objects.control[PAGES] + 1) * WORDS > objects.words.size:
-                    return NO_PAGES
-                row = objects.control[PAGES]
-                objects.control[PAGES] += 1
-                put(objects.page_index, number, row)
+            row: Any = np.int64(row_of(pages, np.uint64(number))) if small else _page(pages, number)
+            if row != 0:
                 way = (number & (CACHED - 1)) * 2
                 objects.cache[way] = number
-                objects.cache[way + 1] = row + 1
-            if row >= 0 and not _fill(objects, row, number, start, end, identity + 1 if small else 0):
-                return NO_BYTES
+                objects.cache[way + 1] = row
+                _fill(objects, row, number, start, end, identity + 1 if small else 0)
     else:  # fewer pages exist than the range has
-        for cell in range(0, objects.page_index.cells.size, 2):
-            number, row = objects.page_index.cells[cell], objects.page_index.cells[cell + 1] - 1
-            if row >= 0 and first <= number <= last and not _fill(objects, row, number, start, end, 0):
-                return NO_BYTES
+        for row in range(1, pages.control[USED]):
+            found = np.int64(pages.rows[row].key)
+            if first <= found <= last:
+                _fill(objects, row, found, start, end, 0)
     if identity >= 0 and not small:
-        return int(_insert_big(objects, start, end, identity))
-    return OK
+        _insert_big(objects.bigs.rows, objects.bigs.control, start, end, identity)
 
 
 @kernel
-def _fill(objects: Objects, row: Int, number: Int, start: Int, end: Int, content: Int) -> bool:
-    """Set the words and bytes of one page that lie in start .. end - 1; False if there is no room."""
+def _fill(objects: Objects, row: Int, number: Int, start: Int, end: Int, content: Int) -> None:
+    """Set the words and bytes of one page that lie in start .. end - 1."""
+    tables: Any = objects.bytes.rows
     low, high = max(start - (number << 12), 0), min(end - (number << 12), 4096)
     for word in range(low >> 3, (high + 7) >> 3):
         position = row * WORDS + word
@@ -128,25 +132,23 @@ def _fill(objects: Objects, row: Int, number: Int, start: Int, end: Int, content
             objects.words[position] = content
         elif old != content:
             if not old & SHARED:
-                table = _take_bytes(objects)
-                if table < 0:
-                    return False
+                shared = _take_bytes(objects)
                 for byte in range(8):
-                    objects.bytes[table * 8 + byte] = old
-                objects.words[position] = table | SHARED
+                    tables[shared].identity[byte] = old
+                objects.words[position] = shared | SHARED
             table = np.int64(objects.words[position]) ^ SHARED
             for byte in range(first, last):
-                objects.bytes[table * 8 + byte] = content
+                tables[table].identity[byte] = content
             _unshare(objects, position, table)
-    return True
 
 
 @kernel
 def _unshare(objects: Objects, position: Int, table: Int) -> None:
     """Give up the table of bytes of a word if they all agree."""
-    content = objects.bytes[table * 8]
+    tables: Any = objects.bytes.rows
+    content = tables[table].identity[0]
     for byte in range(1, 8):
-        if objects.bytes[table * 8 + byte] != content:
+        if tables[table].identity[byte] != content:
             return
     _give_bytes(objects, table)
     objects.words[position] = content
@@ -154,71 +156,64 @@ def _unshare(objects: Objects, position: Int, table: Int) -> None:
 
 @inlined
 def _take_bytes(objects: Any) -> Any:
-    row = objects.control[FREE_BYTES] - 1
-    if row >= 0:
-        objects.control[FREE_BYTES] = objects.bytes[row * 8]
+    row = objects.control[FREE_BYTES]
+    if row != 0:
+        objects.control[FREE_BYTES] = np.int64(objects.bytes.rows[row].identity[0])
         return row
-    row = objects.control[BYTES]
-    if row * 8 == objects.bytes.size:
-        return np.int64(-1)
-    objects.control[BYTES] += 1
-    return row
+    return np.int64(take(objects.bytes, 1))
 
 
 @inlined
 def _give_bytes(objects: Any, row: Any) -> None:
-    objects.bytes[row * 8] = objects.control[FREE_BYTES]
-    objects.control[FREE_BYTES] = row + 1
+    objects.bytes.rows[row].identity[0] = objects.control[FREE_BYTES]
+    objects.control[FREE_BYTES] = row
 
 
 @kernel
-def _remove_bigs(objects: Objects, start: Int, end: Int) -> int:
+def _remove_bigs(bigs: Any, control: Any, start: Int, end: Int) -> None:
     """Cut start .. end - 1 out of the big objects."""
-    bigs, control = objects.bigs, objects.control
-    if control[BIGS] + 1 > bigs.size:
-        return NO_BIGS
-    place = np.int64(_big_after(bigs, control[BIGS], start))
-    if place > 0 and bigs[place - 1].end > start:
+    place = np.int64(_big_after(bigs, control[USED], start))
+    if place > 1 and bigs[place - 1].end > start:
         place -= 1
-    if place < control[BIGS] and bigs[place].start < start and bigs[place].end > start:
+    if place < control[USED] and bigs[place].start < start and bigs[place].end > start:
         if bigs[place].end > end:  # a hole: the part behind becomes an object of its own
-            _shift_bigs(bigs, control, place + 1, 1)
+            if not _shift_bigs(bigs, control, place + 1, 1):
+                return
             bigs[place + 1].start = end
             bigs[place + 1].end = bigs[place].end
             bigs[place + 1].identity = bigs[place].identity
         bigs[place].end = start
         place += 1
     covered = place
-    while covered < control[BIGS] and bigs[covered].end <= end:
+    while covered < control[USED] and bigs[covered].end <= end:
         covered += 1
     if covered > place:
         _shift_bigs(bigs, control, covered, place - covered)
-    if place < control[BIGS] and bigs[place].start < end:
+    if place < control[USED] and bigs[place].start < end:
         bigs[place].start = end
-    return OK
 
 
 @kernel
-def _insert_big(objects: Objects, start: Int, end: Int, identity: Int) -> int:
-    bigs, control = objects.bigs, objects.control
-    if control[BIGS] + 1 > bigs.size:
-        return NO_BIGS
-    place = _big_after(bigs, control[BIGS], start)
-    _shift_bigs(bigs, control, place, 1)
-    bigs[place].start = start
-    bigs[place].end = end
-    bigs[place].identity = identity
-    return OK
+def _insert_big(bigs: Any, control: Any, start: Int, end: Int, identity: Int) -> None:
+    place = _big_after(bigs, control[USED], start)
+    if _shift_bigs(bigs, control, place, 1):
+        bigs[place].start = start
+        bigs[place].end = end
+        bigs[place].identity = identity
 
 
 @kernel
-def _shift_bigs(bigs: Any, control: Any, first: Int, by: Int) -> None:
-    """Move the big objects from `first` on by `by` places."""
-    count = control[BIGS]
+def _shift_bigs(bigs: Any, control: Any, first: Int, by: Int) -> bool:
+    """Move the big objects from `first` on by `by` places; False if there is no room."""
+    count = control[USED]
+    if count + by > bigs.size:
+        control[EXHAUSTED] = 1
+        return False
     if by > 0:
         for row in range(count - 1, first - 1, -1):
             bigs[row + by] = bigs[row]
     else:
         for row in range(first, count):
             bigs[row + by] = bigs[row]
-    control[BIGS] = count + by
+    control[USED] = count + by
+    return True

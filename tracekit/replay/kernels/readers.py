@@ -5,10 +5,12 @@ loads of one interval relate to any later store alike at every level. As time go
 merge, but none is ever split. So the earliest and the latest load of each access in each interval are all that a store
 needs to know. (replay.md; without levels all the past is one interval.)
 
-The list of a row of shadow memory is ordered by its entries' latest loads, the most recent first. Dividing a word
-copies its row, so that the parts come to share one list; an entry says in how many parts the word was when its list was
-made, and a row of other parts copies the list before it changes it. Such lists, and those of cleared memory, are
-collected when the entries have doubled in number.
+A row of shadow memory (HISTORY) has its latest load in itself. Those before it, in order of time, are in a *chunk*: a
+power of two of entries, compacted when it is full, and replaced by a larger one if that does not make half of it free.
+
+Dividing a word copies its row, so that the parts come to share one chunk; a chunk says in how many parts the word was
+when it was made, and a row of other parts copies it before it changes it. Such chunks, and those of cleared memory, are
+collected when the chunks in use have doubled.
 """
 
 from __future__ import annotations
@@ -21,200 +23,231 @@ from numpy.typing import NDArray
 from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.arena import EXHAUSTED, USED
 from tracekit.replay.kernels.contexts import LEVELS
-from tracekit.replay.kernels.history import FARTHEST, interval
 from tracekit.replay.kernels.shadows import PAGES, SCRATCH, WORDS
 
-READER = np.dtype([
-    ("access", "<u4"),
-    ("next", "<u4"),
-    ("earliest", "<i8"),  # clocks of its first and last execution in one present interval
-    ("latest", "<i8"),
-    ("length", "<u4"),  # in the first entry: entries in the list
-    ("limit", "<u4"),  # and the length at which the list is next compacted
-    ("parts", "<u4"),  # and log2 of the parts of the word that made it
-    ("seen", "<u4"),  # by the collection with this number
+HISTORY = np.dtype([
+    ("store", "<u4"),  # access that stored the byte last, 0: none
+    ("reader", "<u4"),  # access that loaded it last since then, 0: none
+    ("stamp", "<i8"),  # clocks of the two
+    ("loaded", "<i8"),
+    ("chunk", "<u4"),  # the loads before that, 0: none
+    ("object", "<u4"),
 ])
-FIRST_LIMIT = 8
-FREE, FREED, COLLECT_AT, COLLECTIONS, CONTROL = 2, 3, 4, 5, 6
-"""Elements of Readers.control after those of an arena: first free entry (0: none), how many there are, entries in use
-at which the next collection runs, and collections so far."""
+READER = np.dtype([
+    ("stamp", "<i8"),  # of the first entry of a free chunk: the next free one
+    ("access", "<u4"),
+    ("about", "<u4"),  # of the first entry: entries in use; of the second: log2 of UNITs | parts << 8
+])
+UNIT = 4
+"""Entries of the smallest chunk: a cache line."""
+FREED, COLLECT_AT, COLLECTIONS, FREE = 2, 3, 4, 5
+CONTROL = FREE + 28
+"""Elements of Readers.control after those of an arena (in entries): entries of free chunks; entries in use at which the
+next collection runs; collections so far; and the first free chunk of each size, 0: none."""
 FIRST_COLLECTION = 1 << 20
-SEEN = np.dtype([("tag", "<i8"), ("entry", "<u4")])
+SEEN = np.dtype([("tag", "<i8"), ("entry", "<i8")])
+NOT_AT_HAND = -1
+FARTHEST = 8
+"""A load looks at so many levels for one to take the place of; what it misses waits for the next compaction."""
 
 
 class Readers(NamedTuple):
-    """Entries of lists of loads; a row of the shadow has the first in its field `readers`, 0 if there is none."""
+    """Chunks; number n begins with the entry n * UNIT. Chunk 0 is none."""
 
-    rows: NDArray[Any]  # READER; row 0 is none
+    rows: NDArray[Any]  # READER
     control: NDArray[np.int64]
     seen: NDArray[Any]  # [access]: SEEN, for compaction; row 0 counts
+    marks: NDArray[np.uint32]  # [chunk]: the last collection that came across it
 
 
 @inlined
-def _take(readers: Any) -> Any:
-    entry = readers.control[FREE]
-    if entry != 0:
-        readers.control[FREE] = np.int64(readers.rows[entry].next)
-        readers.control[FREED] -= 1
-        return entry
-    entry = readers.control[USED]
-    if entry >= readers.rows.size:
-        readers.control[EXHAUSTED] = 1
+def _take(readers: Any, size: Any) -> Any:
+    """A chunk of UNIT << size entries."""
+    control = readers.control
+    chunk = control[FREE + size]
+    if chunk != 0:
+        control[FREE + size] = readers.rows[chunk * UNIT].stamp
+        control[FREED] -= UNIT << size
+        return chunk
+    first = control[USED]
+    if first + (UNIT << size) > readers.rows.size:
+        control[EXHAUSTED] = 1
         return np.int64(0)
-    readers.control[USED] = entry + 1
-    return entry
+    control[USED] = first + (UNIT << size)
+    return first // UNIT
 
 
 @inlined
-def _give(readers: Any, entry: Any) -> None:
-    readers.rows[entry].next = readers.control[FREE]
-    readers.control[FREE] = entry
-    readers.control[FREED] += 1
+def _give(readers: Any, chunk: Any, size: Any) -> None:
+    readers.rows[chunk * UNIT].stamp = readers.control[FREE + size]
+    readers.control[FREE + size] = chunk
+    readers.control[FREED] += UNIT << size
 
 
 @inlined
 def parts_of(memory: Any, row: Any) -> Any:
     """log2 of the parts of the word that a row of the shadow belongs to."""
     whole = np.uint64(2 * memory.granules.size)
-    return (np.uint32(row >= whole) + np.uint32(row >= whole * np.uint64(2)) + np.uint32(row >= whole * np.uint64(4)))
+    place = np.uint64(row)
+    return np.int64(place >= whole) + np.int64(place >= whole * np.uint64(2)) + np.int64(place >= whole * np.uint64(4))
 
 
 @inlined
 def drop_readers(readers: Any, memory: Any, row: Any) -> None:
     """Forget the loads of a row, which is being stored."""
-    first = np.int64(memory.rows[row].readers)
-    if first != 0:
-        memory.rows[row].readers = 0
-        _free(readers, first, parts_of(memory, row))
+    known = memory.rows[row]
+    known.reader = 0
+    if known.chunk != 0:
+        _drop(readers, np.int64(known.chunk), parts_of(memory, row))
+        known.chunk = 0
 
 
 @kernel
-def _free(readers: Any, first: Any, parts: Any) -> None:
-    if readers.rows[first].parts == parts:  # else other parts of the word may have it too
-        entry = first
-        while entry != 0:
-            following = np.int64(readers.rows[entry].next)
-            _give(readers, entry)
-            entry = following
+def _drop(readers: Readers, chunk: Any, parts: Any) -> None:
+    about = np.int64(readers.rows[chunk * UNIT + 1].about)
+    if about >> 8 == parts:  # else other parts of the word may have it too
+        _give(readers, chunk, about & 255)
 
 
 @inlined
 def add_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, levels: Any) -> None:
     """Enter a load by `access` at clock `now`."""
     known = memory.rows[row]
-    first = np.int64(known.readers)
-    count = np.int64(levels.control[LEVELS])
-    present = np.int64(0)
-    if count > 0:
-        present = levels.levels[count - 1].iteration_start
-    if first != 0:
-        head = readers.rows[first]
-        if head.access == access and head.latest >= present and head.parts == parts_of(memory, row):
-            head.latest = now
-            return
-    known.readers = _enter(readers, first, access, now, present, levels.levels, count, parts_of(memory, row))
+    if known.reader != 0:
+        count = np.int64(levels.control[LEVELS])
+        if known.reader == access:
+            present = np.int64(0)
+            if count > 0:
+                present = levels.levels[count - 1].iteration_start
+            if known.loaded >= present:
+                return  # in this iteration it read the byte before: no store can tell the two apart
+        parts = parts_of(memory, row)
+        if not _prolonged(readers, np.int64(known.chunk), known.reader, known.loaded, levels.levels, count, parts):
+            known.chunk = _push(readers, np.int64(known.chunk), known.reader, known.loaded, levels.levels, count, parts)
+    known.reader = access
+    known.loaded = now
 
 
-@kernel
-def _enter(readers: Any, first: Any, access: Any, now: Any, present: Any, levels: Any, count: Any, parts: Any) -> int:
-    """The rest of add_reader; the first entry of the list that it makes."""
-    rows = readers.rows
-    if first != 0 and rows[first].parts != parts:
-        first = _copied(readers, first, parts)
-    before, entry, farthest = np.int64(0), np.int64(first), FARTHEST
-    while entry != 0 and rows[entry].latest >= present and farthest > 0:
-        farthest -= 1
-        if rows[entry].access == access:  # it read the bytes in this interval before: it becomes the first
-            rows[entry].latest = now
-            if before != 0:
-                rows[before].next = rows[entry].next
-                rows[entry].next = first
-                _describe(rows, entry, rows[first].length, rows[first].limit, parts)
-            return int(entry)
-        before, entry = entry, np.int64(rows[entry].next)
-    if first != 0 and rows[first].length >= rows[first].limit:
-        _compact(readers, levels, count, first)
-    return int(_pushed(readers, first, access, now, parts))
+@inlined
+def _prolonged(readers: Any, chunk: Any, access: Any, stamp: Any, levels: Any, count: Any, parts: Any) -> Any:
+    """Whether the last two loads of a chunk are of this access and interval, so that this one takes the later's place.
+
+    The common case of bytes with one reader: two loads in one interval, and now a later one.
+    """
+    rows, first = readers.rows, chunk * UNIT
+    if chunk != 0 and np.int64(rows[first + 1].about) >> 8 == parts:
+        last = first + np.int64(rows[first].about) - 1
+        if last > first and rows[last].access == access and rows[last - 1].access == access:
+            earliest = min(rows[last].stamp, rows[last - 1].stamp)
+            innermost = np.int64(count) - 1
+            level = innermost
+            while level >= 0 and levels[level].invocation > stamp and innermost - level < FARTHEST:
+                level -= 1
+            if innermost - level < FARTHEST and earliest >= _interval_start(levels, level + 1, stamp):
+                rows[last - 1].stamp = earliest
+                rows[last].stamp = stamp
+                return True
+    return False
 
 
-@kernel
-def push_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any) -> None:
+@inlined
+def push_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, levels: Any) -> None:
     """Enter a load while the levels of its stream are not at hand: nothing is merged."""
-    first, parts = np.int64(memory.rows[row].readers), parts_of(memory, row)
-    if first != 0 and readers.rows[first].parts != parts:
-        first = np.int64(_copied(readers, first, parts))
-    memory.rows[row].readers = _pushed(readers, first, access, now, parts)
-
-
-@inlined
-def _pushed(readers: Any, first: Any, access: Any, now: Any, parts: Any) -> Any:
-    rows = readers.rows
-    entry = _take(readers)
-    rows[entry].access = access
-    rows[entry].earliest = now
-    rows[entry].latest = now
-    rows[entry].next = first
-    if first == 0:
-        _describe(rows, entry, 1, FIRST_LIMIT, parts)
-    else:
-        _describe(rows, entry, rows[first].length + 1, rows[first].limit, parts)
-    return entry
-
-
-@inlined
-def _describe(rows: Any, entry: Any, length: Any, limit: Any, parts: Any) -> None:
-    rows[entry].length = length
-    rows[entry].limit = limit
-    rows[entry].parts = parts
-
-
-@inlined
-def _copied(readers: Any, first: Any, parts: Any) -> Any:
-    """A copy of a list for a row of other parts."""
-    rows = readers.rows
-    copied, before, entry = np.int64(0), np.int64(0), np.int64(first)
-    while entry != 0:
-        new = _take(readers)
-        rows[new] = rows[entry]
-        rows[new].next = 0
-        if before == 0:
-            copied = new
-        else:
-            rows[before].next = new
-        before, entry = new, np.int64(rows[entry].next)
-    rows[copied].parts = parts
-    return copied
+    known = memory.rows[row]
+    if known.reader != 0:
+        known.chunk = _push(readers, np.int64(known.chunk), known.reader, known.loaded, levels.levels,
+                            np.int64(NOT_AT_HAND), parts_of(memory, row))
+    known.reader = access
+    known.loaded = now
 
 
 @kernel
-def _compact(readers: Any, levels: Any, count: Any, first: Any) -> None:
-    """Merge the entries of each access that have come to lie in one interval."""
+def _push(readers: Readers, chunk: Any, access: Any, stamp: Any, levels: Any, count: Any, parts: Any) -> int:
+    """Append a load to a chunk, the latest of its loads so far; the chunk that has it, maybe another."""
+    rows = readers.rows
+    if chunk == 0:
+        chunk = np.int64(_take(readers, 0))
+        rows[chunk * UNIT].about = 0
+        rows[chunk * UNIT + 1].about = parts << 8
+    elif np.int64(rows[chunk * UNIT + 1].about) >> 8 != parts:
+        chunk = np.int64(_copied(readers, chunk, np.int64(rows[chunk * UNIT + 1].about) & 255, parts))
+    first = chunk * UNIT
+    length = np.int64(rows[first].about)
+    size = np.int64(rows[first + 1].about) & 255
+    if length == UNIT << size:
+        if count >= 0:
+            length = np.int64(_compact(readers, first, length, levels, count))
+        if 2 * length > UNIT << size:
+            larger = _copied(readers, chunk, size + 1, parts)
+            _give(readers, chunk, size)
+            chunk = np.int64(larger)
+            first = chunk * UNIT
+    rows[first + length].access = access
+    rows[first + length].stamp = stamp
+    rows[first].about = length + 1
+    return int(chunk)
+
+
+@kernel
+def _copied(readers: Readers, chunk: Any, size: Any, parts: Any) -> int:
+    """A copy of a chunk, of UNIT << size entries, for a row of such parts."""
+    rows = readers.rows
+    new = np.int64(_take(readers, size))
+    length = np.int64(rows[chunk * UNIT].about)
+    if new == 0:  # no room: there is no list
+        length = np.int64(0)
+    for entry in range(length):
+        rows[new * UNIT + entry].stamp = rows[chunk * UNIT + entry].stamp
+        rows[new * UNIT + entry].access = rows[chunk * UNIT + entry].access
+    rows[new * UNIT].about = length
+    rows[new * UNIT + 1].about = size | (parts << 8)
+    return int(new)
+
+
+@inlined
+def _interval_start(levels: Any, count: Any, stamp: Any) -> Any:
+    """The clock at which the interval that holds `stamp` began."""
+    level = np.int64(count) - 1
+    while level >= 0 and levels[level].invocation > stamp:
+        level -= 1
+    if level < 0:
+        return np.int64(0)
+    if stamp >= levels[level].iteration_start:
+        return levels[level].iteration_start
+    return levels[level].invocation
+
+
+@kernel
+def _compact(readers: Readers, first: Any, length: Any, levels: Any, count: Any) -> int:
+    """Keep the earliest and the latest load of each access in each interval; how many that are."""
     rows, seen = readers.rows, readers.seen
-    length = np.int64(rows[first].length)
-    open_now, upper, tag = np.int64(count), np.int64(-1), np.int64(0)
-    before, entry = np.int64(0), np.int64(first)
-    while entry != 0:
-        following = np.int64(rows[entry].next)
-        place = interval(levels, open_now, rows[entry].latest)
-        if place != upper:
-            upper = place
-            open_now = (place + 1) >> 1  # later entries are not younger
-            seen[0].tag += 1
+    start, tag = np.int64(-1), np.int64(0)  # of the interval that is being gathered
+    open_now = np.int64(count)
+    kept = first + length  # entries from here on are kept
+    for entry in range(first + length - 1, first - 1, -1):
+        stamp, access = rows[entry].stamp, rows[entry].access
+        if start < 0 or stamp < start:
+            while open_now > 0 and levels[open_now - 1].invocation > stamp:
+                open_now -= 1
+            start = np.int64(_interval_start(levels, open_now, stamp))
+            seen[0].tag += 2  # row 0 lends its field as the counter
             tag = seen[0].tag
-        access = rows[entry].access
-        if seen[access].tag == tag:
-            kept = seen[access].entry
-            rows[kept].earliest = min(rows[kept].earliest, rows[entry].earliest)
-            rows[before].next = following
-            _give(readers, entry)
-            length -= 1
-        else:
-            seen[access].tag = tag
-            seen[access].entry = entry
-            before = entry
-        entry = following
-    rows[first].length = length
-    rows[first].limit = max(FIRST_LIMIT, 2 * length)
+        known = seen[access]
+        if known.tag == tag + 1:  # two of it are kept
+            rows[known.entry].stamp = min(rows[known.entry].stamp, stamp)
+        elif known.tag != tag or rows[known.entry].stamp != stamp:
+            known.tag = tag + np.int64(known.tag == tag)
+            kept -= 1
+            known.entry = kept
+            rows[kept].stamp = stamp
+            rows[kept].access = access
+    left = first + length - kept
+    if kept > first:
+        for entry in range(left):
+            rows[first + entry].stamp = rows[kept + entry].stamp
+            rows[first + entry].access = rows[kept + entry].access
+        rows[first].about = left
+    return int(left)
 
 
 # -- collection ------------------------------------------------------------------------------------
@@ -222,30 +255,37 @@ def _compact(readers: Any, levels: Any, count: Any, first: Any) -> None:
 
 @inlined
 def collect(readers: Any, memory: Any) -> None:
-    """Take entries back that no row leads to, if there are many; lists of other shadows are lost."""
+    """Take chunks back that no row leads to, if there are many; those of other shadows are lost."""
     if readers.control[USED] - readers.control[FREED] > readers.control[COLLECT_AT]:
         collect_now(readers, memory)
 
 
 @kernel
-def collect_now(readers: Any, memory: Any) -> None:
+def collect_now(readers: Readers, memory: Any) -> None:
     """Mark what the rows of the shadow lead to, and free the rest."""
     control, rows = readers.control, readers.rows
     control[COLLECTIONS] += 1
     number = np.uint32(control[COLLECTIONS])
-    used = np.int64(0)
     for word in range((SCRATCH + 1) * WORDS, memory.control[PAGES] * WORDS):
         parts = np.int64(memory.granules[word])
         begin = (memory.granules.size + word) << parts
         for row in range(begin, begin + (1 << parts)):
-            entry = np.int64(memory.rows[row].readers)
-            while entry != 0 and rows[entry].seen != number:
-                rows[entry].seen = number
-                used += 1
-                entry = np.int64(rows[entry].next)
-    control[FREE] = 0
+            readers.marks[memory.rows[row].chunk] = number
+    for place in range(FREE, control.size):
+        control[place] = 0
     control[FREED] = 0
-    for unseen in range(1, control[USED]):
-        if rows[unseen].seen != number:
-            _give(readers, unseen)
-    control[COLLECT_AT] = max(2 * used, FIRST_COLLECTION)
+    chunk, end = np.int64(1), control[USED] // UNIT
+    while chunk < end:
+        if readers.marks[chunk] == number:
+            chunk += 1 << (np.int64(rows[chunk * UNIT + 1].about) & 255)
+            continue
+        behind = chunk
+        while behind < end and readers.marks[behind] != number:
+            behind += 1
+        while chunk < behind:
+            size = np.int64(0)
+            while size < control.size - FREE - 1 and chunk + (2 << size) <= behind:
+                size += 1
+            _give(readers, chunk, size)
+            chunk += 1 << size
+    control[COLLECT_AT] = max(2 * (control[USED] - control[FREED]), FIRST_COLLECTION)

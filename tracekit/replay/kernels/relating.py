@@ -1,7 +1,7 @@
-"""What is known of a dependence: how often, and how far apart its ends were in each loop that was open at both.
+"""What is known of a dependence: how often, in which objects, and how far apart its ends were in each open loop.
 
 Rows are found by keys (keyed.py): an access (instruction, context), a dependence (kind, source, destination), the
-dependence at a level, and a distance there. A destination's last dependences stand in ``recent``, in front of the map.
+dependence at a level, a distance there. A row is a cache line, so that finding it is all the waiting there is.
 """
 
 from __future__ import annotations
@@ -12,30 +12,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, STREAM_BITS
-from tracekit.replay.kernels.keyed import Keyed, row_of
-from tracekit.replay.kernels.levels import iteration_at, shared_levels
+from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, RECENT, STREAM_BITS
+from tracekit.replay.kernels.keyed import Keyed, find_or_make, row_of
+from tracekit.replay.kernels.levels import clock_at, distance_to, is_apart, is_between
 
 RAW, WAR, WAW = range(3)
-RECENT = 4
-"""Dependences of a destination that are found at once."""
+LISTED = 4
+"""Objects that a dependence lists."""
 
-ACCESS_FIELDS = [("depth", "<i4"), ("printed", "<u4")]  # depth of recursion; the access that a profile shows
+ACCESS_FIELDS = [
+    ("depth", "<i4"),  # of recursion
+    ("printed", "<u4"),  # the access that a profile shows
+    ("count", "<i8"),
+    ("exposed_from", "<i8"),  # its loads are known to be exposed at all levels that are still open
+    ("exposed_to", "<i8"),  # and whose invocation began in exposed_from .. exposed_to
+    ("exposed_node", "<i4"),  # and at this node
+]
 DEPENDENCE_FIELDS = [
     ("execution", "<i8"),  # the last that had it
     ("count", "<i8"),
     ("mark", "<i8"),  # levels whose invocation began until this clock, and that are open still, are marked as intra
-    ("node", "<i4"),  # of the level where it was carried last, and its row
+    ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
     ("carried", "<u4"),
+    ("identity", "<i4"),  # of the object of the last execution, plus 1
+    ("objects", "<i4"),
+    ("object_0", "<i4"), ("object_1", "<i4"), ("object_2", "<i4"), ("object_3", "<i4"),
 ]
 LEVEL_FIELDS = [
     ("intra", "<i4"), ("inter", "<i4"),
     ("least", "<i8"), ("greatest", "<i8"),  # distances
     ("stamp", "<i8"), ("iteration", "<i8"), ("invocation", "<i8"),  # that iteration ran at that clock
+    ("reserved", "<i8"),
+]
+TALLY = np.dtype([
     ("execution", "<i8"),  # the last that was counted in the histogram
     ("distance", "<i8"), ("times", "<i8"),  # counted there `times` in sequence, not yet entered
-]
-DISTANCE_BITS = 40
+])
+DISTANCE_BITS = 36
 
 
 class Relations(NamedTuple):
@@ -45,7 +58,9 @@ class Relations(NamedTuple):
     dependences: Keyed
     levels: Keyed
     distances: Keyed
-    recent: NDArray[np.uint64]  # [destination * RECENT + way]: kind, source, row
+    tallies: NDArray[Any]  # TALLY, beside `levels`
+    exposed: Keyed  # access << 32 | node of a level
+    objects: Keyed  # dependence << 32 | identity
 
 
 @inlined
@@ -61,25 +76,43 @@ def access_of(relations: Any, instruction: Any, context: Any, printed: Any, dept
 
 @inlined
 def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: Any) -> Any:
-    """The row of a dependence between two accesses, counted once for each execution of the destination."""
-    wanted = np.uint64((kind << 30) | source)
-    way = np.uint64(destination * RECENT + ((source ^ kind) & (RECENT - 1)))
-    found = relations.recent[way]
-    row = found & np.uint64(0xFFFFFFFF)
-    if found >> np.uint64(32) != wanted or row == 0:
-        row = np.uint64(row_of(relations.dependences, (kind << 60) | (source << 30) | destination))
-        relations.recent[way] = (wanted << np.uint64(32)) | row
+    """The row of a dependence between two accesses, and whether this execution of the destination is new to it."""
+    row = row_of(relations.dependences, (kind << 60) | (source << 30) | destination)
     dependence = relations.dependences.rows[row]
-    if dependence.execution != execution:
+    is_new = dependence.execution != execution
+    if is_new:
         dependence.execution = execution
         dependence.count += 1
-    return row
+    return row, is_new
 
 
 @inlined
-def place(relations: Any, levels: Any, row: Any, stamp: Any, depth: Any, execution: Any, histogram: Any) -> None:
-    """Say in which open loops the source, at clock `stamp` and recursion depth `depth`, was in the same iteration."""
-    shared = np.int64(shared_levels(levels, stamp, depth))
+def note_object(relations: Any, row: Any, identity: Any) -> None:
+    """A dependence happened in an object."""
+    if relations.dependences.rows[row].identity != identity + 1:
+        _note_object(relations.dependences.rows, relations.objects, row, identity)
+
+
+@kernel
+def _note_object(dependences: Any, objects: Keyed, row: Any, identity: Any) -> None:
+    dependence = dependences[row]
+    _, is_new = find_or_make(objects, (np.uint64(row) << np.uint64(32)) | np.uint64(identity))
+    if is_new:
+        if dependence.objects == 0:
+            dependence.object_0 = identity
+        elif dependence.objects == 1:
+            dependence.object_1 = identity
+        elif dependence.objects == 2:
+            dependence.object_2 = identity
+        elif dependence.objects == 3:
+            dependence.object_3 = identity
+        dependence.objects += 1
+    dependence.identity = identity + 1
+
+
+@inlined
+def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> None:
+    """Enter what ``shared_levels`` says of a source at `stamp` and recursion depth `depth`."""
     dependence = relations.dependences.rows[row]
     intra = shared >> 1
     if intra > 0:
@@ -93,24 +126,54 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, depth: Any, executi
             dependence.carried = _level_row(relations.levels, row, level.node)
         carried = relations.levels.rows[dependence.carried]
         if intra == levels.control[LEAF_LEVEL]:
-            distance = abs(levels.control[DEPTH] - depth)
-        else:
-            if carried.stamp != stamp or carried.invocation != level.invocation:
-                carried.stamp = stamp
-                carried.invocation = level.invocation
-                carried.iteration = iteration_at(levels, intra, stamp)
-            distance = level.iteration - carried.iteration
-        if carried.inter == 0:
-            carried.inter = 1
-            carried.least = distance
+            _note_distance(carried, abs(levels.control[DEPTH] - depth))
+        elif not is_between(levels, intra, stamp, carried.least, carried.greatest):
+            _note_far(levels, intra, stamp, carried)
+
+
+@inlined
+def _note_far(levels: Any, intra: Any, stamp: Any, carried: Any) -> None:
+    """The distance may be new, or is too long for ``is_between``."""
+    # Long distances take a search. Mostly it is clear without that one is neither the least nor the greatest: `stamp`
+    # is not before a clock of the past whose iteration is near enough.
+    level = levels.levels[intra]
+    is_known = carried.invocation == level.invocation and level.iteration - carried.iteration <= carried.greatest
+    if not is_known or carried.stamp > stamp or not is_apart(levels, intra, stamp, carried.least):
+        _note_distance(carried, distance_to(levels, intra, stamp))
+        if carried.greatest >= RECENT and (
+                not is_known or 2 * (level.iteration - carried.iteration) < carried.greatest):
+            carried.invocation = level.invocation
+            carried.iteration = max(np.int64(1), level.iteration - (carried.greatest - (carried.greatest >> 2)))
+            carried.stamp = clock_at(levels, intra, carried.iteration)
+
+
+@inlined
+def _note_distance(carried: Any, distance: Any) -> None:
+    if carried.inter == 0:
+        carried.inter = 1
+        carried.least = distance
+        carried.greatest = distance
+    else:
         carried.least = min(carried.least, distance)
         carried.greatest = max(carried.greatest, distance)
-        if histogram and carried.execution != execution:
-            carried.execution = execution
-            if carried.distance != distance:
-                _count(relations.levels.rows, relations.distances, dependence.carried)
-                carried.distance = distance
-            carried.times += 1
+
+
+@inlined
+def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, execution: Any) -> None:
+    """Count the distance in the histogram of the level that carries the dependence, once for each execution."""
+    if shared & 1:
+        intra = shared >> 1
+        carried = relations.dependences.rows[row].carried
+        level = relations.tallies[carried]
+        if level.execution != execution:
+            level.execution = execution
+            distance = abs(levels.control[DEPTH] - depth)
+            if intra != levels.control[LEAF_LEVEL]:
+                distance = distance_to(levels, intra, stamp)
+            if level.distance != distance:
+                _count(relations.tallies, relations.distances, carried)
+                level.distance = distance
+            level.times += 1
 
 
 @inlined
@@ -132,9 +195,9 @@ def _mark(dependences: Any, table: Keyed, levels: Any, row: Any, intra: Any) -> 
 
 
 @kernel
-def _count(levels: Any, distances: Keyed, row: Any) -> None:
+def _count(tallies: Any, distances: Keyed, row: Any) -> None:
     """Enter what a level counted of one distance into the histogram."""
-    level = levels[row]
+    level = tallies[row]
     if level.times > 0:
         found = row_of(distances, (np.int64(row) << DISTANCE_BITS) | level.distance)
         distances.rows[found].times += level.times
@@ -145,4 +208,42 @@ def _count(levels: Any, distances: Keyed, row: Any) -> None:
 def count_all(relations: Relations, levels: Any) -> None:
     """Enter what all levels have counted so far."""
     for row in range(1, levels):
-        _count(relations.levels.rows, relations.distances, row)
+        _count(relations.tallies, relations.distances, row)
+
+
+# -- exposed reads ---------------------------------------------------------------------------------
+
+
+@inlined
+def expose(relations: Any, levels: Any, access: Any, first: Any) -> None:
+    """A load of `access` read what was not stored in the present iterations of the levels from `first` on."""
+    count = levels.control[LEVELS]
+    if first < count:
+        known = relations.accesses.rows[access]
+        innermost = levels.levels[count - 1].invocation
+        if known.exposed_from > levels.levels[first].invocation or innermost > known.exposed_to:
+            between = np.int64(0)  # when the invocation around the innermost began
+            if count > 1:
+                between = levels.levels[count - 2].invocation
+            is_marked = (known.exposed_node == levels.levels[count - 1].node + 1
+                         and (known.exposed_to ^ innermost) >> STREAM_BITS == 0)  # the innermost, in another invocation
+            if is_marked and between <= known.exposed_to and known.exposed_from <= levels.levels[first].invocation:
+                known.exposed_to = innermost
+            elif is_marked and first + 1 == count:
+                known.exposed_from = known.exposed_to = innermost
+            else:
+                _mark_exposed(known, relations.exposed, levels.levels, count, first)
+
+
+@kernel
+def _mark_exposed(known: Any, exposed: Keyed, levels: Any, count: Any, first: Any) -> None:
+    outermost, innermost = levels[first].invocation, levels[count - 1].invocation
+    known_from, known_to = known.exposed_from, known.exposed_to
+    if (known_to ^ innermost) >> STREAM_BITS != 0 or outermost > known_to:
+        known_from, known_to = outermost, outermost - 1
+    for level in range(first, count):
+        if not known_from <= levels[level].invocation <= known_to:
+            row_of(exposed, (np.int64(known.printed) << 32) | levels[level].node)
+    known.exposed_from = min(known_from, outermost)
+    known.exposed_to = max(known_to, innermost)
+    known.exposed_node = levels[count - 1].node + 1

@@ -89,7 +89,7 @@ def finish(runs: Runs, readers: Readers, memory: Shadow, levels: Any, stream: An
             if control[STREAM] == stream:
                 add_reader(readers, memory, row, part.access, part.stamp, levels)
             else:
-                push_reader(readers, memory, row, part.access, part.stamp)
+                push_reader(readers, memory, row, part.access, part.stamp, levels)
     waiting.control[USED] = 1
     control[INSTRUCTION] = 0
     if control[STREAM] != stream:

@@ -1,0 +1,48 @@
+"""camp and lamp without the trace: events in, a DependenceProfile out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tracekit.analyzers.camp import Camp
+from tracekit.analyzers.lamp import Lamp
+from tracekit.replay.dependence_profile import DependenceProfile
+from tracekit.replay.family import DependenceModule
+from tracekit.replay.kernels.readers import COLLECT_AT
+from tracekit.replay.program import Program
+from tracekit.replay.runner import CallbackRunner
+
+
+class DependenceEngine:
+    """``context=True`` is CAMP, ``context=False`` LAMP."""
+
+    def __init__(self, program: Program, context: bool, workers: int = 1) -> None:
+        module: type[DependenceModule] = Camp if context else Lamp
+        self.module = module(program, module.Options())
+        self.collects = False
+        """Whether the loads that nobody needs are collected again and again, not only when they are many."""
+        self.runner = CallbackRunner(self.module, "camp" if context else "lamp", workers)
+
+    @property
+    def states(self) -> list[Any]:
+        """The state of each worker."""
+        return [worker.state for worker in self.runner._workers]
+
+    def feed(self, batch: Any) -> None:
+        for worker in range(self.runner.workers):
+            if self.collects:
+                self.states[worker].readers.control[COLLECT_AT] = 0
+            self.runner.feed(batch, worker)
+
+    def feed_columns(self, number: int, kind: Any, subject: Any, address: Any, size: Any) -> None:
+        """Take events of stream `number`, given as columns (u1, u4, u8, u8) of one length."""
+        self.feed(SimpleNamespace(stream=number, kind=kind, subject=subject, address=address.view(np.uint64),
+                                  size=size.view(np.uint64)))
+
+    def result(self) -> DependenceProfile:
+        """What was found until now; loops that are open count as if they ended here."""
+        self.runner.finished()
+        return self.module.profile

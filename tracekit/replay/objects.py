@@ -1,0 +1,22 @@
+"""Makes the map of live objects that ``kernels/objects.py`` works on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracekit.replay import arena
+from tracekit.replay.kernels.objects import BYTES, CACHED, CONTROL, EXTENT, WORDS, Objects
+from tracekit.replay.keyed import keyed
+
+
+def empty_objects() -> Objects:
+    """A map without objects."""
+    pages = keyed([], min(1 << 28, arena.memory() // (4 * WORDS)))
+    return Objects(
+        pages=pages,
+        words=arena.reserve("i4", WORDS * len(pages.rows)),
+        bytes=arena.arena(BYTES, 1 << 29, spare=1),
+        bigs=arena.arena(EXTENT, 1 << 28, spare=1),
+        cache=np.zeros(2 * CACHED, np.int64),
+        control=np.zeros(CONTROL, np.int64),
+    )
