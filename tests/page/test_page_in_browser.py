@@ -240,7 +240,7 @@ def test_without_scripts_tables_and_source_are_there(at: Browser, page: Path) ->
     assert "line 8" in text and any("wörk" in each for each in text)
 
 
-def test_a_full_page_opens_in_two_seconds(at: Browser, tmp_path: Path) -> None:
+def test_a_full_page_opens_in_two_seconds(tmp_path: Path) -> None:
     loops = many(300)
     dependences = [dependence(40 + number % 200, count=number, path=(f"work:{number}:1",)) for number in range(9000)]
     for number, row in enumerate(dependences):
@@ -250,16 +250,12 @@ def test_a_full_page_opens_in_two_seconds(at: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(write_page(Gathered(profiles), Sources({}, [tmp_path]), "app"))
     assert path.stat().st_size > 500_000
-    # The main thread's own time: what other processes take on a busy machine is not the page's.
-    at.devtools("Performance.enable", {})
-    times = []
-    for _ in range(3):
-        before = thread_seconds(at)
-        at.open(path)
-        times.append(thread_seconds(at) - before)
-    assert 0 < min(times) < 1.5, times
-
-
-def thread_seconds(at: Browser) -> float:
-    metrics = {each["name"]: each["value"] for each in at.devtools("Performance.getMetrics", {})["metrics"]}
-    return float(metrics["ThreadTime"])
+    # The main thread's own time, since it began: what other processes take on a busy machine is not the page's.
+    with Browser() as window:
+        window.devtools("Performance.enable", {})
+        window.open(path)
+        assert window.run("return document.readyState") == "complete"
+        metrics = {each["name"]: each["value"] for each in window.devtools("Performance.getMetrics", {})["metrics"]}
+        rows = window.run("return document.querySelectorAll('tbody tr').length")
+    assert rows > 4000
+    assert 0 < metrics["ThreadTime"] < 1.5, metrics
