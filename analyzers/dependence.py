@@ -15,8 +15,9 @@ import numpy as np
 
 from tracekit.formats.errors import TracekitError
 from tracekit.module import Module, inlined, option
-from tracekit.replay import ladder, maps, shadows
+from tracekit.replay import carried, ladder, maps, shadows
 from tracekit.replay.kernels import runs
+from tracekit.replay.kernels.carried import Carried
 from tracekit.replay.kernels.contexts import ACCESSES, CLOCK, CONTEXT, DEPTH
 from tracekit.replay.kernels.readers import Readers, add_reader, collect, drop_readers
 from tracekit.replay.kernels.relating import RAW, WAR, WAW, Relations, access_of, place, relate
@@ -268,12 +269,18 @@ class Dependence(Module):
         super().__init__(program, options)
         self.loops = bool(options.distance or options.carried_by)
         self.flow = options.kinds == "raw" and not (options.counts or options.context or self.loops)
-        self.decoupled = "address" if self.flow else ""
+        place = ladder.place_of(options.carried_by) if options.carried_by not in ("", "hottest") else None
+        plain = options.kinds == "raw" and not (options.counts or options.context or options.distance)
+        self.place = place if plain and carried.fits(program) else None
+        """The loop, if that is all that is asked for: then there is a shorter way."""
+        self.decoupled = "address" if self.flow or self.place else ""
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """The callbacks for these options."""
         if self.flow:
             return {"load": load, "store": store} | dict.fromkeys(OBJECT_EVENTS, forget)
+        if self.place:
+            return carried.CALLBACKS
         functions: Sequence[Callable[..., None]] = (load_any, store_any, forget_any, interrupt)
         if self.options.context:
             functions = (load_in_context, store_in_context, forget_in_loops, interrupt_in_loops)
@@ -283,8 +290,10 @@ class Dependence(Module):
         return {"load": on_load, "store": on_store} | dict.fromkeys(OBJECT_EVENTS, on_object) | dict.fromkeys(
             OTHER_EVENTS, on_other)
 
-    def state(self) -> Flow | State:
+    def state(self) -> Flow | State | Carried:
         """Nothing is known."""
+        if self.place:
+            return carried.carried_by(self.program, self.place)
         instructions = len(self.program.ops) + 1
         if self.flow:
             known = np.zeros(instructions * KNOWN, np.uint32)
@@ -303,7 +312,7 @@ class Dependence(Module):
 
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""
-        if self.flow:
+        if self.flow or self.place:
             return {"dependences": ladder.flow_rows(self.program, maps.rows(state.found)["key"])}
         return {"dependences": ladder.rows(self, state.relations)}
 

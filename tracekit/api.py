@@ -21,7 +21,7 @@ from tracekit.options import make_options
 
 if TYPE_CHECKING:
     from tracekit.formats.reader import TraceReader
-    from tracekit.module import Analysis
+    from tracekit.module import Analysis, Module
     from tracekit.replay.engine import Replay
     from tracekit.replay.program import Program
     from tracekit.replay.runner import Runner
@@ -139,7 +139,10 @@ def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = N
     Raises TracekitError for a bad file, module, option or value.
     """
     found = registry.load(module) if isinstance(module, str) else module
-    return analyze_all(path, {module: make_options(found.Options, options)}, jobs, window=window)[0]
+    profiles = analyze_all(path, {module: make_options(found.Options, options)}, jobs, window=window)
+    if len(profiles) > 1:
+        raise TracekitError(f"{registry.shown_name(module)} stands for several modules: use tracekit.api.analyze_all.")
+    return profiles[0]
 
 
 def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None = None,
@@ -160,6 +163,7 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
         threads = jobs or os.cpu_count() or 1
         program = Program.from_images(trace.images())
         restricted = Restriction(window, trace, program)
+        options = _expanded(trace, program, options, window, threads)
         replay, runners = prepare(trace, program, options, threads, restricted)
         wanted = {event for each in runners.values() for event in each.columns}
         run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
@@ -167,6 +171,28 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
             _explain(trace, program, runners, restricted.events, explain)
         return [_profile(name, chosen, trace, each, restricted)
                 for (name, each), chosen in zip(runners.items(), options.values())]
+
+
+def _expanded(trace: TraceReader, program: Program, options: Mapping[Any, Any], window: Mapping[str, Any] | None,
+              threads: int) -> dict[Any, Any]:
+    """The modules that presets stand for in their places; one that is also asked for by itself has its own options."""
+    from tracekit.module import NoOptions, Preset
+    from tracekit.replay.parallel import run
+    from tracekit.replay.window import Restriction
+
+    def count(module: type[Module]) -> dict[str, Any]:
+        restricted = Restriction(window, trace, program)
+        replay, runners = prepare(trace, program, {module: NoOptions()}, threads, restricted)
+        wanted = {event for each in runners.values() for event in each.columns}
+        run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
+        return runners[module.__name__].result()[0]
+
+    expanded: dict[Any, Any] = {}
+    for name, chosen in options.items():
+        kind: type[Analysis] = registry.load(name) if isinstance(name, str) else name
+        members = kind(program, chosen).modules(count) if issubclass(kind, Preset) else {name: chosen}
+        expanded.update((member, options.get(member, own)) for member, own in members.items())
+    return expanded
 
 
 def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[Analysis], Any], threads: int,

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tracekit.replay.contexttable import ContextTable
     from tracekit.replay.program import Program
 
-__all__ = ["SERVICES", "Analysis", "BatchModule", "EventBatch", "Module", "NoOptions", "declared", "inlined", "kernel",
-           "option"]
+__all__ = ["SERVICES", "Analysis", "BatchModule", "EventBatch", "Module", "NoOptions", "Preset", "declared", "inlined",
+           "kernel", "option"]
 
 SERVICES: dict[str, str] = {
     "options": "the module's numbers and truth values of its Options, as constants: an `if` of one costs nothing",
@@ -192,6 +192,17 @@ class BatchModule(Analysis, ABC):
     def evidence(self) -> dict[str, Any] | None:
         """What :meth:`join` needs beside the result, as :meth:`Module.evidence` gives it."""
         return None
+
+
+class Preset(Analysis, ABC):
+    """Several modules under one name; the profile is a list of theirs."""
+
+    @abstractmethod
+    def modules(self, count: Callable[[type[Module]], Any]) -> Mapping[str, Any]:
+        """Name of a module -> an instance of its Options.
+
+        `count` runs a module without options over the trace, in a pass of its own, and returns its result.
+        """
 
 
 class WrongModuleError(TracekitError, TypeError):

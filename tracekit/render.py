@@ -185,10 +185,20 @@ def _heatmap_text(report: Json, facts: Mapping[str, int], limit: int, style: Sty
     return heatmap_text(report, facts, limit, style)
 
 
+def _objects_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    from tracekit import render_objects
+
+    text: str = render_objects.TEXTS[report["module"]](report, facts, limit, style)
+    return text
+
+
 TEXTS: dict[str, Callable[[Json, Mapping[str, int], int, Style], str]] = {
     "advise": _advise_text,
     "camp": _dependence_text,
     "heatmap": _heatmap_text,
     "lamp": _dependence_text,
+    "object_lifetime": _objects_text,
+    "points_to": _objects_text,
+    "privateer": _objects_text,
 }
 """Module -> how its report is written for a person."""

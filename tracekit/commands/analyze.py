@@ -118,7 +118,7 @@ def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | No
         click.echo("tracekit: there was no access inside the window.", err=True)
     reports = [profile.report for profile in profiles]
     if image is not None:
-        render_heatmap.write_image(reports[names.index("heatmap")], image)
+        render_heatmap.write_image(next(report for report in reports if report["module"] == "heatmap"), image)
     if output is not None:
         save(output, profiles)
         return

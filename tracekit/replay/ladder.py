@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracekit.formats.events import NONE
 from tracekit.formats.image import OpKind
 from tracekit.replay import arena
+from tracekit.replay.carried import hottest
 from tracekit.replay.contextstate import empty_stream
 from tracekit.replay.dependence_profile import (
     ACCESS,
@@ -19,7 +20,6 @@ from tracekit.replay.dependence_profile import (
     LEVEL,
     NODE,
     OBJECT,
-    ContextKind,
     DependenceKind,
     DependenceProfile,
 )
@@ -111,7 +111,7 @@ def rows(module: Module, relations: Relations) -> list[Json]:
     report = LadderReport(module, relations)
     place = None
     if options.carried_by:
-        place = report.hottest() if options.carried_by == "hottest" else _place(options.carried_by)
+        place = report.hottest() if options.carried_by == "hottest" else place_of(options.carried_by)
         if place is None:
             return []
     kinds = frozenset(options.kinds.upper().split(","))
@@ -125,7 +125,8 @@ def rows(module: Module, relations: Relations) -> list[Json]:
     return found
 
 
-def _place(text: str) -> tuple[str, int]:
+def place_of(text: str) -> tuple[str, int]:
+    """FILE:LINE as file and line."""
     file, _, line = text.rpartition(":")
     return file, int(line)
 
@@ -141,12 +142,7 @@ class LadderReport(Report):
 
     def hottest(self) -> tuple[str, int] | None:
         """File and line of the loop with the most accesses, callees included."""
-        accesses = Counter[tuple[str, int]]()
-        for node in self.profile.nodes:
-            if node["loop"] != NONE and node["kind"] in (ContextKind.LOOP, ContextKind.RECURSION_LOOP):
-                loop = self.names.loop(int(node["loop"]))
-                accesses[loop["file"], loop["line"]] += int(node["accesses"])
-        return min(accesses, key=lambda place: (-accesses[place], place), default=None)
+        return hottest(self.names.program, self.profile.nodes)
 
     def _levels(self) -> dict[int, list[Json]]:
         """The levels of each group, outermost first, with ``histogram: [[distance, times], ...]``."""

@@ -142,6 +142,12 @@ class Program:
             raise TracekitError("The trace holds no values of loads and stores: build the program again with "
                                 "tracekit cc --values, and record it.")
 
+    def require_pointers(self, otherwise: str = "") -> None:
+        """Raise TracekitError if no part of the program says where pointers come from; it ends with `otherwise`."""
+        if not bool(np.any(self.ops["kind"] == OpKind.POINTER)):
+            raise TracekitError("The trace does not say where pointers come from: build the program again with "
+                                f"tracekit cc --pointers, and record it{otherwise}.")
+
     @cached_property
     def _presentation(self) -> Any:
         from tracekit.replay.presentation import Presentation

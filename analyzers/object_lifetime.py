@@ -1,0 +1,217 @@
+"""How long objects live: for each allocation site and context the innermost scope that holds every object's whole life.
+
+A scope is an iteration or an invocation of a loop, a call, or the run. Objects that never leave an iteration can be
+made anew in each, so they do not stand in the way of running iterations in parallel (PROMPT, section 6.4).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.module import Module, inlined, kernel
+from tracekit.replay.arena import taken
+from tracekit.replay.kernels.contexts import LEVELS
+from tracekit.replay.kernels.keyed import Keyed, row_of
+from tracekit.replay.kernels.liveobjects import (
+    GLOBAL,
+    HEAP,
+    STACK,
+    Live,
+    Unloading,
+    begin,
+    end,
+    extended,
+    kind_of,
+    starting_at,
+)
+from tracekit.replay.kernels.scopes import (
+    TICK,
+    Scopes,
+    close_call,
+    close_loop,
+    holder,
+    next_iteration,
+    open_scope,
+)
+from tracekit.replay.keyed import keyed, used_rows
+from tracekit.replay.liveobjects import SiteNames, live_objects, unloading
+from tracekit.replay.scopes import RUN, ScopeNames, open_scopes
+
+
+class State(NamedTuple):
+    """The live objects, the open scopes, and by site and scope how many objects have lived there."""
+
+    live: Live
+    scopes: Scopes
+    lives: Keyed  # site << 32 | scope (holder)
+    images: Unloading
+
+
+@inlined
+def died(state: Any, address: Any, size: Any, stream: Any) -> None:
+    """An object ends: note the innermost scope that was open when it began; a thread knows nothing of another's."""
+    row = end(state.live, address, size)
+    if row != 0 and state.live.objects.rows[row].born >= 0:
+        old = state.live.objects.rows[row]
+        scope = np.int64(0)
+        if old.stream == stream:
+            scope = holder(state.scopes, stream, old.born)
+        state.lives.rows[row_of(state.lives, (np.int64(old.site) << 32) | scope)].objects += 1
+
+
+@inlined
+def born(state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any) -> None:
+    """An object begins; it counts if it began inside the window.
+
+    A variable whose lifetime begins stands for the storage that its function had made for it: one object, not two.
+    """
+    before = starting_at(state.live, address)
+    if before != 0 and state.live.objects.rows[before].born >= 0:
+        old = state.live.sites.rows[state.live.objects.rows[before].site]
+        if kind != HEAP and kind_of(old.key) == kind:
+            old.objects -= 1
+            old.bytes -= state.live.objects.rows[before].end - address
+        else:
+            died(state, address, 0, stream)  # its end was not seen
+    row = begin(state.live, kind, site, context, address, size, stream)
+    if row != 0:
+        state.live.objects.rows[row].born = state.scopes.control[TICK] if counts else -1
+        site = state.live.sites.rows[state.live.objects.rows[row].site]
+        site.objects += counts
+        site.bytes += size * counts
+
+
+@kernel
+def allocated(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any) -> None:
+    """heap_alloc: a new object, or the tail by which a realloc let one grow."""
+    row = extended(state.live, instruction, address, size)
+    if row == 0:
+        born(state, HEAP, instruction, context, address, size, stream, counts)
+    elif state.live.objects.rows[row].born >= 0:
+        state.live.sites.rows[state.live.objects.rows[row].site].bytes += size
+
+
+@kernel
+def loaded(state: State, number: Any, address: Any, size: Any, stream: Any, counts: Any) -> None:
+    """global_init."""
+    born(state, GLOBAL, number, 0, address, size, stream, counts)
+
+
+@kernel
+def freed(state: State, address: Any, size: Any, stream: Any) -> None:
+    """heap_free."""
+    died(state, address, size, stream)
+
+
+@kernel
+def unloaded(state: State, image: Any, stream: Any) -> None:
+    """image_unload."""
+    for row in range(state.images.image.size):
+        if state.images.image[row] == image and state.images.address[row] != 0:
+            died(state, np.int64(state.images.address[row]), np.int64(state.images.size[row]), stream)
+
+
+class ObjectLifetime(Module):
+    """One row for each allocation site in each context, and for each global."""
+
+    def state(self) -> State:
+        """No object, no scope."""
+        fields = [("objects", "<i8"), ("bytes", "<i8")]
+        return State(live_objects(self.program, fields), open_scopes(), keyed([("objects", "<i8")]),
+                     unloading(self.program))
+
+    @staticmethod
+    def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
+                   inside: int) -> None:
+        """A new object, or the tail by which a realloc let one grow."""
+        allocated(state, instruction, context, address, size, stream, inside)
+
+    @staticmethod
+    def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
+                    inside: int) -> None:
+        """A local variable begins."""
+        born(state, STACK, instruction, context, address, size, stream, inside)
+
+    @staticmethod
+    def global_init(state: State, object: int, address: int, size: int, stream: int, inside: int) -> None:
+        """An image was loaded."""
+        loaded(state, object, address, size, stream, inside)
+
+    @staticmethod
+    def heap_free(state: State, address: int, size: int, stream: int) -> None:
+        """An object ends, or the tail that a realloc cut off."""
+        freed(state, address, size, stream)
+
+    @staticmethod
+    def stack_free(state: State, address: int, size: int, stream: int) -> None:
+        """A local variable ends: its block, or its function, also by unwinding."""
+        died(state, address, size, stream)
+
+    @staticmethod
+    def image_unload(state: State, image: int, stream: int) -> None:
+        """The globals of a library that was closed end."""
+        unloaded(state, image, stream)
+
+    @staticmethod
+    def function_entry(state: State, context: int, stream: int) -> None:
+        """A call opens."""
+        open_scope(state.scopes, stream, context, False)
+
+    @staticmethod
+    def function_exit(state: State, stream: int) -> None:
+        """It closes."""
+        close_call(state.scopes, stream)
+
+    @staticmethod
+    def loop_invocation(state: State, stream: int, levels: Any) -> None:
+        """A loop opens."""
+        open_scope(state.scopes, stream, levels.levels[levels.control[LEVELS] - 1].node, True)
+
+    @staticmethod
+    def loop_iteration(state: State, stream: int) -> None:
+        """Its next iteration begins."""
+        next_iteration(state.scopes, stream)
+
+    @staticmethod
+    def loop_exit(state: State, stream: int) -> None:
+        """It closes."""
+        close_loop(state.scopes, stream)
+
+    def result(self, state: State) -> dict[str, Any]:
+        """Sites by kind, instruction, context; ``lives``: how many objects each innermost scope holds."""
+        sites, scopes = SiteNames(self.program, self.contexts, state.live), ScopeNames(self.program, self.contexts)
+        lives, forever = ended(state, scopes), unended(state)
+        rows = []
+        for site in sites:
+            counts, immortal = state.live.sites.rows[site], int(forever[site])
+            found = lives[site]
+            if immortal:
+                found[RUN] = found.get(RUN, 0) + immortal
+            if counts["objects"]:
+                listed = [{"scope": scopes.show(scope), "objects": found[scope]} for scope in sorted(found)]
+                rows.append({"object": sites.show(site), "objects": int(counts["objects"]),
+                             "bytes": int(counts["bytes"]), "never_freed": immortal,
+                             "scope": scopes.show(scopes.join(found)), "lives": listed})
+        return {"sites": rows}
+
+
+def ended(state: State, scopes: ScopeNames) -> defaultdict[int, dict[Any, int]]:
+    """Site -> scope -> how many objects have ended there."""
+    lives: defaultdict[int, dict[Any, int]] = defaultdict(dict)
+    for row in used_rows(state.lives)[1:]:
+        of_site, scope = lives[int(row["key"]) >> 32], scopes.of(int(row["key"]) & 0xFFFF_FFFF)
+        of_site[scope] = of_site.get(scope, 0) + int(row["objects"])
+    return lives
+
+
+def unended(state: State) -> Any:
+    """By site, how many objects have not ended."""
+    objects = taken(state.live.objects)
+    chosen = (objects["alive"] != 0) & (objects["born"] >= 0)
+    return np.bincount(objects["site"][chosen], minlength=len(used_rows(state.live.sites)))
+
+
+MODULE = ObjectLifetime

@@ -1,0 +1,281 @@
+"""Where pointers point: for each instruction that creates one, the objects, and what else its pointers were.
+
+A pointer is created where it comes out of memory, out of a call or out of a number (``tracekit cc --pointers``). Those
+that may not be dereferenced, null, past the end, dangling, numbers, are told apart (PROMPT, section 6.4, fails on
+them). With ``--accesses``, for any trace, also the objects that each load and store touched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.module import Module, inlined, option
+from tracekit.replay import shadows
+from tracekit.replay.kernels.keyed import Keyed, row_of
+from tracekit.replay.kernels.liveobjects import (
+    DEAD,
+    STACK,
+    Live,
+    Unloading,
+    allocate,
+    at,
+    begin,
+    end,
+    ends_at,
+    place,
+    release,
+    unload,
+)
+from tracekit.replay.kernels.shadows import Shadow, changing, reading
+from tracekit.replay.keyed import keyed, used_rows
+from tracekit.replay.liveobjects import SiteNames, live_objects, unloading
+
+START, INTERIOR, PAST_END, BOUNDARY, DANGLING, TOUCHED, TOUCHED_DEAD = range(7)
+CLASSES = ("start", "interior", "past_end", "boundary", "dangling", "accesses", "dangling")
+CLASS_BITS = 3
+PAGES = 1 << 15
+
+
+class Elsewhere(NamedTuple):
+    """Pointers to no object: whether an access touched the byte that they point to, afterwards."""
+
+    marks: Shadow  # row of `addresses`
+    pages: Any  # number of a page of 4 KiB modulo PAGES: 1 if one of them may have marks
+    addresses: Keyed  # address: accesses so far
+    pointers: Keyed  # row of addresses << 32 | instruction
+
+
+class State(NamedTuple):
+    """The live objects, and for each instruction and site how many pointers there were of each class."""
+
+    live: Live
+    found: Keyed  # instruction << 32 | site << CLASS_BITS | class: count
+    recent: Any  # instruction: site << CLASS_BITS | class of its last pointer << 32 | the row there
+    totals: Any  # instruction: TOTALS
+    limit: Any  # int64 (1)
+    elsewhere: Elsewhere
+    images: Unloading
+
+
+TOTALS = np.dtype([("null", "<i8"), ("elsewhere", "<i8"), ("unknown", "<i8"), ("keys", "<i8")])
+POINTER = [("waiting", "<i8"), ("accesses", "<i8")]
+"""Created since the address had so many accesses."""
+
+
+@dataclass(frozen=True)
+class PointsToOptions:
+    """What is listed."""
+
+    most: int = option(0, "List the objects of an instruction only if they are at most N; 0: always.", "N")
+    accesses: bool = option(False, "Also the objects that each load and store touched.")
+
+    def __post_init__(self) -> None:
+        if self.most < 0:
+            raise ValueError(f"most is not negative, not {self.most}.")
+
+
+@inlined
+def note(state: Any, instruction: Any, site: Any, what: Any) -> None:
+    """One more pointer of an instruction, or access, to an object of a site."""
+    key = (np.int64(site) << CLASS_BITS) | what
+    recent = state.recent[np.uint64(instruction)]
+    if np.int64(recent >> np.uint64(32)) != key:
+        totals, limit = state.totals[np.uint64(instruction)], state.limit[0]
+        if limit > 0 and totals.keys > limit * len(CLASSES):
+            key = np.int64(what)  # so many keys are more sites than are listed: from now on they are only counted
+        before = state.found.control[0]
+        recent = (np.uint64(key) << np.uint64(32)) | np.uint64(row_of(state.found, (instruction << 32) | key))
+        totals.keys += state.found.control[0] - before
+        state.recent[np.uint64(instruction)] = recent
+    state.found.rows[recent & np.uint64(0xFFFFFFFF)].count += 1
+
+
+@inlined
+def note_elsewhere(state: Any, instruction: Any, address: Any) -> None:
+    """A pointer to no object; if the byte is accessed from now on it was dereferenced."""
+    state.totals[np.uint64(instruction)].elsewhere += 1
+    place = np.int64(row_of(state.elsewhere.addresses, address))
+    state.elsewhere.pages[np.uint64((address >> 12) & (PAGES - 1))] = 1
+    for row in changing(state.elsewhere.marks, address, 1):
+        state.elsewhere.marks.rows[row] = place
+    accesses = state.elsewhere.addresses.rows[place].accesses
+    pointer = state.elsewhere.pointers.rows[row_of(state.elsewhere.pointers, (place << 32) | instruction)]
+    if pointer.accesses != accesses:
+        pointer.waiting = 0
+        pointer.accesses = accesses
+    pointer.waiting += 1
+
+
+@inlined
+def access(state: Any, instruction: Any, address: Any, size: Any, wanted: Any) -> None:
+    """A load or a store."""
+    pages = state.elsewhere.pages
+    if pages[np.uint64((address >> 12) & (PAGES - 1))] | pages[np.uint64(((address + size - 1) >> 12) & (PAGES - 1))] \
+            or size > 4096:
+        for row in reading(state.elsewhere.marks, address, size):
+            mark = state.elsewhere.marks.rows[row]
+            if mark != 0:
+                state.elsewhere.addresses.rows[mark].accesses += 1
+    if wanted:
+        instruction = min(instruction, state.totals.size - 1)
+        known = at(state.live, address)
+        if known == 0:
+            state.totals[np.uint64(instruction)].unknown += 1
+        elif known < DEAD:
+            note(state, instruction, np.int64(state.live.objects.rows[known].site), TOUCHED)
+        else:
+            note(state, instruction, known ^ DEAD, TOUCHED_DEAD)
+
+
+@inlined
+def created(state: Any, instruction: Any, address: Any) -> None:
+    """Find out what a pointer points to."""
+    instruction = min(instruction, state.totals.size - 1)
+    objects, known = state.live.objects.rows, at(state.live, address)
+    if address == 0:
+        state.totals[np.uint64(instruction)].null += 1
+    elif 0 < known < DEAD and objects[known].start != address:
+        note(state, instruction, np.int64(objects[known].site), INTERIOR)
+    else:
+        before = ends_at(state.live, address)
+        if 0 < known < DEAD:
+            what = START if before == 0 else BOUNDARY  # the start of one object, or one past the end of another
+            note(state, instruction, np.int64(objects[known].site), what)
+            if before != 0:
+                note(state, instruction, np.int64(objects[before].site), what)
+        elif before != 0:
+            note(state, instruction, np.int64(objects[before].site), PAST_END)
+        elif known != 0:
+            note(state, instruction, known ^ DEAD, DANGLING)
+        else:
+            note_elsewhere(state, instruction, address)
+
+
+def touch(state: State, instruction: int, address: int, size: int) -> None:
+    """A load or a store, with the object that it touched."""
+    access(state, instruction, address, size, True)
+
+
+class PointsTo(Module):
+    """One row for each instruction that created a pointer."""
+
+    Options = PointsToOptions
+
+    def state(self) -> State:
+        """No object, no pointer."""
+        if not self.options.accesses:
+            self.program.require_pointers(", or ask for what is accessed (--accesses)")
+        count = len(self.program.ops) + 1
+        elsewhere = Elsewhere(shadows.empty("u4"), np.zeros(PAGES, np.uint8), keyed([("accesses", "<i8")]),
+                              keyed(POINTER))
+        return State(live_objects(self.program), keyed([("count", "<i8")]), np.zeros(count, np.uint64),
+                     np.zeros(count, TOTALS), np.array([self.options.most]), elsewhere, unloading(self.program))
+
+    @staticmethod
+    def pointer_creation(state: State, instruction: int, address: int) -> None:
+        """Find out what it points to."""
+        created(state, instruction, address)
+
+    @staticmethod
+    def load(state: State, instruction: int, address: int, size: int) -> None:
+        """Is it through one of the pointers to no object?"""
+        access(state, instruction, address, size, False)
+
+    @staticmethod
+    def store(state: State, instruction: int, address: int, size: int) -> None:
+        """The same."""
+        access(state, instruction, address, size, False)
+
+    def callbacks(self) -> dict[str, Any]:
+        """With ``--accesses`` loads and stores are looked at."""
+        wanted = {"load": touch, "store": touch} if self.options.accesses else {}
+        return super().callbacks() | wanted
+
+    @staticmethod
+    def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int) -> None:
+        """A new object, or the tail by which a realloc let one grow."""
+        allocate(state.live, instruction, context, address, size, stream)
+
+    @staticmethod
+    def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int) -> None:
+        """A local variable begins."""
+        begin(state.live, STACK, instruction, context, address, size, stream)
+
+    @staticmethod
+    def global_init(state: State, object: int, address: int, size: int, stream: int) -> None:
+        """An image was loaded."""
+        place(state.live, object, address, size, stream)
+
+    @staticmethod
+    def heap_free(state: State, address: int, size: int) -> None:
+        """An object ends."""
+        release(state.live, address, size)
+
+    @staticmethod
+    def stack_free(state: State, address: int, size: int) -> None:
+        """A local variable ends."""
+        end(state.live, address, size)
+
+    @staticmethod
+    def image_unload(state: State, image: int) -> None:
+        """The globals of a library that was closed end."""
+        unload(state.live, state.images, image)
+
+    def result(self, state: State) -> dict[str, Any]:
+        """Instructions as the program has them; their objects by kind, instruction or global, context."""
+        found = [objects_of(state, classes) for classes in (range(TOUCHED), range(TOUCHED, len(CLASSES)))]
+        sites = SiteNames(self.program, self.contexts, state.live)
+        order = {site: number for number, site in enumerate(sites)}
+
+        def row(instruction: int, of: dict[int, Counter[str]], **counts: int) -> dict[str, Any]:
+            listed = None
+            if not 0 < self.options.most < len(of):
+                listed = [{**sites.show(site), **of[site]} for site in sorted(of, key=order.__getitem__)]
+            shown = None if instruction == len(self.program.ops) else self.program.instruction(instruction)
+            return {"instruction": shown, **counts, "objects": listed}
+
+        unused = never_dereferenced(state)
+        some = {*found[0], *np.flatnonzero(state.totals["null"] + state.totals["elsewhere"]).tolist()}
+        result = {"pointers": [row(each, found[0][each], **totals(state, each, found[0][each]),
+                                   never_dereferenced=unused[each]) for each in sorted(some)]}
+        if self.options.accesses:
+            result["accesses"] = [row(each, found[1][each], unknown=int(state.totals["unknown"][each]))
+                                  for each in sorted({*found[1], *np.flatnonzero(state.totals["unknown"]).tolist()})]
+        return result
+
+
+def objects_of(state: State, classes: Collection[int]) -> defaultdict[int, dict[int, Counter[str]]]:
+    """Instruction -> site -> how many pointers, or accesses, of each of the classes."""
+    found: defaultdict[int, dict[int, Counter[str]]] = defaultdict(dict)
+    for row in used_rows(state.found)[1:]:
+        key, what = int(row["key"]), int(row["key"]) & ((1 << CLASS_BITS) - 1)
+        if what in classes:
+            site = (key & 0xFFFF_FFFF) >> CLASS_BITS
+            found[key >> 32].setdefault(site, Counter())[CLASSES[what]] = int(row["count"])
+    return found
+
+
+def totals(state: State, instruction: int, objects: dict[int, Counter[str]]) -> dict[str, int]:
+    """How many pointers an instruction created, and of which class."""
+    sums = {name: sum(of[name] for of in objects.values()) for name in CLASSES[:TOUCHED]}
+    sums["boundary"] //= 2  # each stands with the object that begins and the one that ends there
+    others = {name: int(state.totals[name][instruction]) for name in ("null", "elsewhere")}
+    return {"count": sum(sums.values()) + sum(others.values()), **sums, **others}
+
+
+def never_dereferenced(state: State) -> Counter[int]:
+    """Instruction -> how many of its pointers to no object were not followed by an access to their byte."""
+    accesses = used_rows(state.elsewhere.addresses)["accesses"]
+    unused: Counter[int] = Counter()
+    for row in used_rows(state.elsewhere.pointers)[1:]:
+        if row["accesses"] == accesses[int(row["key"]) >> 32]:
+            unused[int(row["key"]) & 0xFFFF_FFFF] += int(row["waiting"])
+    return unused
+
+
+MODULE = PointsTo

@@ -1,0 +1,115 @@
+"""``dependence --carried-by``, the shorter way, against the reference; the counting pass; the preset perspective."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracekit
+from tests.naive.dependence import RAW
+from tests.naive.dependence_ladder import NaiveLadder
+from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
+from tests.programs.running import FIXTURES, compile_program, record, run
+from tracekit.analyzers.dependence import Dependence, Options
+from tracekit.analyzers.perspective import PerspectiveOptions
+from tracekit.api import analyze_all
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import CODE
+from tracekit.options import make_options
+from tracekit.replay import maps
+from tracekit.replay.runner import CallbackRunner
+
+
+@settings(deadline=None, max_examples=80)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 3), workers=st.integers(1, 3))
+def test_what_some_loops_carry_is_its_reference(seed: int, streams: int, workers: int) -> None:
+    random = Random(seed)
+    made = RandomProgram(random)
+    events = interleaved(random, [Machine(made, random, stream, 300).run() for stream in range(streams)])
+    loops = {row for row in range(len(made.program.loops)) if random.random() < 0.5}
+    module = Dependence(made.program, Options(carried_by="somewhere.c:1"))
+    runner = CallbackRunner(module, "dependence", workers)
+    for worker in runner._workers:
+        worker.state.loops[:] = [row in loops for row in range(len(worker.state.loops))]
+    wanted = np.array([CODE[name] for name in runner.columns])
+    for stream, rows in groupby(events, key=lambda event: event[0]):
+        kind, subject, address, size = (np.array(column, dtype) for column, dtype in zip(
+            list(zip(*rows))[1:], ("u1", "u4", "u8", "u8")))
+        kept = np.isin(kind, wanted)
+        batch = SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept], address=address[kept],
+                                size=size[kept])
+        for worker in range(workers):
+            runner.feed(batch, worker)
+    found = maps.rows(module.merge([worker.state for worker in runner._workers]).found)["key"].tolist()
+    none = len(made.program.ops)
+    naive = NaiveLadder(made.program, context=False)
+    naive.feed(events)
+    expected = {(source, destination) for (kind, source, _, destination, _), known in naive.dependences.items()
+                if kind == RAW and any(flags[1] and node[-1][1] in loops for node, (flags, _) in known.levels.items())}
+    assert {(int(key >> 32) - 1, int(key & 0xFFFF_FFFF)) for key in found} == {
+        tuple(none if end == 0xFFFF_FFFF else end for end in pair) for pair in expected}
+
+
+# -- on a program ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("perspective")
+    source = FIXTURES / "lifetimes.c"
+    flags = {"full": ["--values=loads", "--pointers"], "values": ["--values=loads"], "plain": []}
+    return {name: record(compile_program([source], folder / name, ["-O1", *given], instrumented=True)).trace
+            for name, given in flags.items()}
+
+
+def test_the_hottest_loop_is_the_same_with_and_without_a_counting_pass(traces: dict[str, Path]) -> None:
+    profiles = analyze_all(traces["full"], {"perspective": PerspectiveOptions()}, 1)
+    assert [profile.report["module"] for profile in profiles] == [
+        "value_pattern", "object_lifetime", "points_to", "dependence"]
+    loop = profiles[3].report["options"]["carried_by"]
+    assert loop != "hottest"
+    ladder = tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest").result
+    assert profiles[3].result == ladder
+    assert ladder["dependences"]
+
+
+def test_each_module_says_what_it_says_alone_with_any_number_of_threads(traces: dict[str, Path]) -> None:
+    together = {profile.report["module"]: profile
+                for profile in analyze_all(traces["full"], {"perspective": PerspectiveOptions()}, 3)}
+    for name, profile in together.items():
+        options = profile.report["options"]
+        assert tracekit.analyze(traces["full"], name, 1, **options).to_json() == profile.to_json()
+
+
+def test_a_module_that_is_also_asked_for_by_itself_has_its_own_options(traces: dict[str, Path]) -> None:
+    from tracekit.analyzers.points_to import PointsToOptions
+
+    chosen = {"points_to": make_options(PointsToOptions, {"most": 3}), "perspective": PerspectiveOptions()}
+    profiles = analyze_all(traces["full"], chosen, 1)
+    assert [profile.report["options"].get("most") for profile in profiles] == [3, None, None, None]
+
+
+def test_what_a_trace_lacks_is_said_at_once(traces: dict[str, Path]) -> None:
+    with pytest.raises(TracekitError, match="tracekit cc --values"):
+        analyze_all(traces["plain"], {"perspective": PerspectiveOptions()}, 1)
+    with pytest.raises(TracekitError, match="tracekit cc --pointers"):
+        analyze_all(traces["values"], {"perspective": PerspectiveOptions()}, 1)
+    with pytest.raises(TracekitError, match="stands for several modules"):
+        tracekit.analyze(traces["full"], "perspective", 1)
+
+
+def test_the_command_prints_four_reports(traces: dict[str, Path]) -> None:
+    import sys
+
+    done: Any = run([sys.executable, "-m", "tracekit", "analyze", "-m", "perspective", traces["full"]])
+    assert done.status == 0, done.stderr
+    for title in (b"value_pattern, trace", b"lifetimes", b"pointers", b"dependence, trace"):
+        assert title in done.stdout

@@ -1,0 +1,143 @@
+"""The module ``points_to`` against its reference on random programs, and on fixtures/pointers.c."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracekit
+from tests.analyzers.test_object_lifetime import fed, fresh, random_run
+from tests.naive.dependence_rows import paths_of
+from tests.naive.points_to import NaivePointsTo
+from tests.programs.running import FIXTURES, compile_program, record
+from tracekit.analyzers.points_to import (
+    CLASSES,
+    TOUCHED,
+    PointsTo,
+    PointsToOptions,
+    never_dereferenced,
+    objects_of,
+    totals,
+)
+from tracekit.formats.errors import TracekitError
+from tracekit.replay.liveobjects import SiteNames
+
+
+@settings(deadline=None, max_examples=80)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
+def test_it_is_its_reference(seed: int, streams: int) -> None:
+    made, events = random_run(seed, streams)
+    module = PointsTo(made.program, PointsToOptions(accesses=True))
+    runner = fed(module, "points_to", events, 1 + seed % 60)
+    result, _ = runner.result()
+    state = runner._workers[0].state
+    naive = NaivePointsTo(made.program, fresh(module, state))
+    naive.feed(events)
+    assert found(module, state) == dict(naive.found)
+    assert {(row, name): int(state.totals[name][row]) for row in range(len(state.totals))
+            for name in ("null", "elsewhere", "unknown") if state.totals[name][row]} == dict(naive.plain)
+    assert never_dereferenced(state) == naive.never_dereferenced()
+    made_pointers = Counter(min(event[2], len(made.program.ops)) for event in events if event[1] == 3)
+    assert {row: totals(state, row, objects_of(state, range(TOUCHED))[row])["count"]
+            for row in made_pointers} == made_pointers
+    assert sum(row["count"] for row in result["pointers"]) == sum(made_pointers.values())
+
+
+def found(module: PointsTo, state: Any) -> dict[Any, int]:
+    """What the module counted, with paths in place of rows."""
+    names = SiteNames(module.program, module.contexts, state.live)
+    paths = paths_of(SimpleNamespace(nodes=module.contexts.nodes))
+    rows = {}
+    for classes, dead in ((range(TOUCHED), "dangling"), (range(TOUCHED, len(CLASSES)), "dead")):
+        for instruction, sites in objects_of(state, classes).items():
+            for site, counts in sites.items():
+                kind = int(names.kind[site])
+                key = (kind, int(names.site[site]), () if kind == 3 else paths[names.node[site]])
+                for name, count in counts.items():
+                    rows[instruction, key, dead if name == "dangling" else name] = count
+    return rows
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32), limit=st.integers(1, 4))
+def test_a_limit_leaves_large_sets_out_and_no_number(seed: int, limit: int) -> None:
+    made, events = random_run(seed, 2)
+    events = [event for event in events if event[1] > 2]  # here a load may be one row with a pointer: in no program
+    module = PointsTo(made.program, PointsToOptions(accesses=True, most=limit))
+    rows = fed(module, "points_to", events, 50).result()[0]["pointers"]
+    full = fed(PointsTo(made.program, PointsToOptions(accesses=True)), "points_to", events, 7).result()[0]["pointers"]
+    assert [{**row, "objects": row["objects"] if len(row["objects"]) <= limit else None} for row in full] == rows
+
+
+# -- known answers ---------------------------------------------------------------------------------
+
+SOURCE = FIXTURES / "pointers.c"
+LINES = list(enumerate(SOURCE.read_text().splitlines(), 1))
+POINTS = {number: {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", match.group(1))}
+          for number, line in LINES if number > 2 and (match := re.search(r"// POINTS (.*)$", line))}
+ALL = (*CLASSES[:TOUCHED], "null", "elsewhere", "never_dereferenced")
+
+
+@pytest.fixture(scope="module", params=["-O0", "-O1", "-O2"])
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("pointers")
+    flags = [request.param, "--pointers"]
+    return record(compile_program([SOURCE], folder / "app", flags, instrumented=True)).trace
+
+
+@pytest.fixture(scope="module")
+def pointers(trace: Path) -> list[Any]:
+    rows: list[Any] = tracekit.analyze(trace, "points_to", 1).result["pointers"]
+    return rows
+
+
+def at(pointers: list[Any], line: int) -> list[Any]:
+    return [row for row in pointers if row["instruction"]["line"] == line]
+
+
+@pytest.mark.parametrize("line", POINTS)
+def test_the_classes_of_each_line(pointers: list[Any], line: int) -> None:
+    (row,) = [row for row in at(pointers, line) if row["instruction"]["column"] > 5]
+    assert {name: row[name] for name in ALL if row[name]} == POINTS[line]
+
+
+def test_one_past_the_end_does_not_land_in_the_neighbour(pointers: list[Any]) -> None:
+    blocks = next(number for number, line in LINES if "two blocks" in line)
+    (row,) = [row for row in at(pointers, blocks + 2) if row["count"] == 6]
+    (made,) = row["objects"]
+    assert (made["site"]["line"], made["past_end"]) == (blocks, 1)
+    first = min(each["column"] for each in _calls(pointers, blocks))
+    assert made["site"]["column"] == first
+
+
+def _calls(pointers: list[Any], line: int) -> list[Any]:
+    return [row["instruction"] for row in at(pointers, line)]
+
+
+def test_globals_are_named(pointers: list[Any]) -> None:
+    names = {made["name"] for row in pointers for made in row["objects"] if made["kind"] == "global"}
+    assert {"table", "edges"} <= names
+
+
+def test_any_number_of_threads_says_the_same(trace: Path) -> None:
+    reports = [tracekit.analyze(trace, "points_to", jobs).to_json() for jobs in (1, 2, 3)]
+    assert reports[0] == reports[1] == reports[2]
+
+
+def test_accesses_alone_say_which_objects_are_touched(trace: Path, tmp_path: Path) -> None:
+    program = compile_program([SOURCE], tmp_path / "plain", ["-O1"], instrumented=True)
+    plain = record(program).trace
+    with pytest.raises(TracekitError, match=r"build the program again with tracekit cc --pointers, .* \(--accesses\)"):
+        tracekit.analyze(plain, "points_to", 1)
+    result = tracekit.analyze(plain, "points_to", 1, accesses=True).result
+    assert result["pointers"] == []
+    line = next(number for number, text in LINES if "*tail = 1" in text)
+    (row,) = [row for row in result["accesses"] if row["instruction"]["line"] == line]
+    assert [(made["kind"], made["accesses"]) for made in row["objects"]] == [("heap", 1)]

@@ -1,0 +1,77 @@
+"""Makes the state of kernels/carried.py, and finds the loop that makes the most accesses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracekit.formats.events import NONE
+from tracekit.module import Module
+from tracekit.replay import maps, shadows
+from tracekit.replay.dependence_profile import ContextKind
+from tracekit.replay.kernels import carried
+from tracekit.replay.kernels.carried import KNOWN, SOURCE_BITS, Carried
+from tracekit.replay.kernels.contexts import ACCESSES
+from tracekit.replay.scopes import open_scopes
+
+if TYPE_CHECKING:
+    from tracekit.replay.program import Program
+
+OBJECT_EVENTS = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
+
+CALLBACKS: dict[str, Callable[..., None]] = {
+    "load": carried.load, "store": carried.store, **dict.fromkeys(OBJECT_EVENTS, carried.forget),
+    "loop_invocation": carried.loop_invocation, "loop_iteration": carried.loop_iteration,
+    "loop_exit": carried.loop_exit,
+}
+
+
+def fits(program: Program) -> bool:
+    """Whether the program has so few instructions that a word can name them."""
+    return len(program.ops) + 2 < 1 << SOURCE_BITS
+
+
+def carried_by(program: Program, place: tuple[str, int]) -> Carried:
+    """No store yet; `place`: file and line of the loop."""
+    loops = np.zeros(max(len(program.loops), 1), np.uint8)
+    for loop in range(len(program.loops)):
+        shown = program.loop(loop)
+        loops[loop] = (shown["file"], shown["line"]) == place
+    count = len(program.ops)
+    return Carried(shadows.empty("u8", per_stream=True), loops, open_scopes(), np.zeros((count + 1) * KNOWN, np.uint32),
+                   maps.count_map(), np.array([count]), np.zeros(1, np.int64))
+
+
+class Hottest(Module):
+    """Counts the accesses that are made while each loop is open, callees included."""
+
+    def state(self) -> Any:
+        """The context manager keeps the counts."""
+        return np.zeros(1, np.int64)
+
+    @staticmethod
+    def load(state: Any, levels: Any) -> None:
+        """A load."""
+        levels.control[ACCESSES] += 1
+
+    @staticmethod
+    def store(state: Any, levels: Any) -> None:
+        """A store."""
+        levels.control[ACCESSES] += 1
+
+    def result(self, state: Any) -> dict[str, Any]:
+        """``{"file", "line"}`` of the loop with the most accesses; None if there is no loop."""
+        return {"hottest": hottest(self.program, self.contexts.nodes)}
+
+
+def hottest(program: Program, nodes: Any) -> tuple[str, int] | None:
+    """File and line of the loop with the most accesses."""
+    accesses = Counter[tuple[str, int]]()
+    for node in nodes:
+        if node["loop"] != NONE and node["kind"] in (ContextKind.LOOP, ContextKind.RECURSION_LOOP):
+            loop = program.loop(int(node["loop"]))
+            accesses[loop["file"], loop["line"]] += int(node["accesses"])
+    return min(accesses, key=lambda place: (-accesses[place], place), default=None)

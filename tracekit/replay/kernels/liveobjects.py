@@ -1,0 +1,241 @@
+"""The objects that live at the present moment, found by any of their addresses; liveobjects.py makes the table.
+
+Callbacks of modules use these:
+
+    row = begin(live, kind, site, context, address, size, stream)   # an object begins
+    row = end(live, address, size)                     # it ends: its row, good until the next begin
+    row = extended(live, site, address, size)          # of an object that a realloc let grow in place
+    found = at(live, address)                          # row of the object; DEAD | its site once it has ended
+
+A *site* is what a profile names objects by: kind, instruction or global, and context. What is known of a byte is what
+the last event said that touched it, so memory that is used again belongs to the new object alone.
+
+What a byte belongs to stands in a shadow word by word; of objects that are larger than a granule of ``1 << WIDE_BITS``
+bytes all whole granules stand in a second shadow, where a word stands for a granule: memory that is reserved by the
+gigabyte costs nothing here either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.jit import inlined, kernel
+from tracekit.replay.arena import Arena
+from tracekit.replay.kernels.arena import take
+from tracekit.replay.kernels.keyed import Keyed, row_of
+from tracekit.replay.kernels.shadows import Shadow, clear, reading, writing
+
+HEAP, STACK, GLOBAL = 1, 2, 3
+"""Kinds of objects, those of ``dependence_profile.ObjectKind``."""
+
+DEAD = 1 << 31
+"""In a shadow: the object has ended, and the rest is its site; else it is the object's row."""
+WIDE_BITS = 15
+LARGEST = 1 << 47
+
+OBJECT = np.dtype([
+    ("start", "<i8"), ("end", "<i8"),  # its bytes; an object of no bytes is found at its address all the same
+    ("born", "<i8"),  # for the module: a time
+    ("stream", "<i4"),  # where it began
+    ("site", "<u4"),
+    ("next", "<u4"),  # of rows that wait to be used again
+    ("alive", "<u4"),
+])
+SITE_SHIFT, KIND_SHIFT, SITE_BITS = 30, 60, (1 << 30) - 1
+"""The key of a site: kind, instruction or global, context."""
+
+FREE, WIDES = range(2)
+CONTROL = 2
+"""Elements of Live.control: the first row that waits to be used again; 1 once there is a wide object."""
+
+
+class Live(NamedTuple):
+    """The live objects of the process."""
+
+    sites: Keyed
+    objects: Arena  # OBJECT
+    words: Shadow  # u4
+    wide: Shadow  # u4; word number n stands for the n-th granule of memory
+    known: NDArray[np.uint64]  # instruction: its last context << 34 | kind << 32 | the site there
+    fresh: NDArray[np.uint8]  # instruction: 1 if it is a call of a function that never lets an object grow
+    control: NDArray[np.int64]
+
+
+@inlined
+def at(live: Any, address: Any) -> Any:
+    """The row of the object that the byte belongs to, DEAD | site of the one that it belonged to last, or 0."""
+    found = np.int64(0)
+    for row in reading(live.words, address, 1):
+        found = np.int64(live.words.rows[row])
+    if found == 0 and live.control[WIDES] != 0:
+        for row in reading(live.wide, np.int64(np.uint64(address) >> np.uint64(WIDE_BITS)) << 3, 1):
+            found = np.int64(live.wide.rows[row])
+    return found
+
+
+@inlined
+def starting_at(live: Any, address: Any) -> Any:
+    """The row of the live object that begins there, or 0."""
+    row = at(live, address)
+    if row >= DEAD or live.objects.rows[row].start != address:
+        row = np.int64(0)
+    return row
+
+
+@inlined
+def ends_at(live: Any, address: Any) -> Any:
+    """The row of the live object whose last byte is the one before `address`, or 0."""
+    row = at(live, address - 1)
+    if row >= DEAD or live.objects.rows[row].end != address:
+        row = np.int64(0)
+    return row
+
+
+@inlined
+def kind_of(key: Any) -> Any:
+    """The kind of the objects of a site."""
+    return np.int64(key >> np.uint64(KIND_SHIFT))
+
+
+@inlined
+def site_of(live: Any, kind: Any, site: Any, context: Any) -> Any:
+    """The site of an instruction or a global (kind GLOBAL) in a context."""
+    key = (np.int64(kind) << KIND_SHIFT) | (site << SITE_SHIFT) | context
+    if kind == GLOBAL:
+        return np.int64(row_of(live.sites, key))
+    known = live.known[np.uint64(site)]
+    wanted = np.uint64((context << 2) | kind)
+    if known >> np.uint64(32) != wanted:
+        known = (wanted << np.uint64(32)) | np.uint64(row_of(live.sites, key))
+        live.known[np.uint64(site)] = known
+    return np.int64(known & np.uint64(0xFFFFFFFF))
+
+
+@inlined
+def end(live: Any, address: Any, size: Any) -> Any:
+    """The object at `address` ends, or the last `size` bytes of a heap object; its row, 0 unless it ends as a whole."""
+    row = at(live, address)
+    if row == 0 or row >= DEAD:
+        return np.int64(0)
+    old = live.objects.rows[row]
+    if old.start == address:
+        _assign(live, address, max(old.end - address, 1), DEAD | np.int64(old.site))
+        _release(live, row)
+        return row
+    if size > 0 and address + size == old.end and kind_of(live.sites.rows[old.site].key) == HEAP:
+        old.end = address
+        _assign(live, address, size, DEAD | np.int64(old.site))
+    return np.int64(0)
+
+
+@inlined
+def begin(live: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any) -> Any:
+    """An object begins; returns its row, 0 if there is none (address 0: an allocation that failed)."""
+    if address == 0 or size < 0 or size > LARGEST:
+        return np.int64(0)
+    if kind != GLOBAL:
+        site = min(site, live.known.size - 1)
+    end(live, address, 0)  # of an object whose end was not seen
+    row = np.int64(live.control[FREE])
+    if row != 0:
+        live.control[FREE] = live.objects.rows[row].next
+    else:
+        row = np.int64(take(live.objects, 1))
+    new = live.objects.rows[row]
+    new.start = address
+    new.end = address + size
+    new.stream = stream
+    new.site = site_of(live, kind, site, context)
+    new.alive = 1
+    _assign(live, address, max(size, 1), row)
+    return row
+
+
+@inlined
+def extended(live: Any, site: Any, address: Any, size: Any) -> Any:
+    """If an allocation at `address` continues a heap object (realloc in place), let that grow; its row, or 0."""
+    row = np.int64(0)
+    if live.fresh[np.uint64(min(site, live.known.size - 1))] == 0 and address > 0 and 0 <= size <= LARGEST:
+        row = ends_at(live, address)
+        if row != 0 and kind_of(live.sites.rows[live.objects.rows[row].site].key) == HEAP:
+            live.objects.rows[row].end += size
+            _assign(live, address, size, row)
+        else:
+            row = np.int64(0)
+    return row
+
+
+@inlined
+def _release(live: Any, row: Any) -> None:
+    old = live.objects.rows[row]
+    old.alive = 0
+    old.next = live.control[FREE]
+    live.control[FREE] = row
+
+
+@inlined
+def _assign(live: Any, address: Any, size: Any, value: Any) -> None:
+    """Say what the bytes belong to."""
+    if ((address + (1 << WIDE_BITS) - 1) >> WIDE_BITS) < ((address + size) >> WIDE_BITS):
+        _assign_wide(live, address, size, value)
+    elif size > 0:
+        for row in writing(live.words, address, size):
+            live.words.rows[row] = value
+
+
+@kernel
+def _assign_wide(live: Live, address: Any, size: Any, value: Any) -> None:
+    """The same, of bytes that have whole granules among them."""
+    first, behind = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS, (address + size) >> WIDE_BITS
+    start, stop = first << WIDE_BITS, behind << WIDE_BITS
+    live.control[WIDES] = 1
+    if start > address:
+        for row in writing(live.words, address, start - address):
+            live.words.rows[row] = value
+    clear(live.words, start, stop - start)
+    for row in writing(live.wide, first << 3, (behind - first) << 3):
+        live.wide.rows[row] = value
+    if address + size > stop:
+        for row in writing(live.words, stop, address + size - stop):
+            live.words.rows[row] = value
+
+
+# -- calls, for what happens less often than stack objects: code that is inlined everywhere is slow to compile -------
+
+
+class Unloading(NamedTuple):
+    """The globals of the program, to end those of an image that is unloaded."""
+
+    image: NDArray[np.uint32]
+    address: NDArray[np.uint64]
+    size: NDArray[np.uint64]
+
+
+@kernel
+def allocate(live: Live, site: Any, context: Any, address: Any, size: Any, stream: Any) -> None:
+    """heap_alloc: a new object, or the tail by which a realloc let one grow."""
+    if extended(live, site, address, size) == 0:
+        begin(live, HEAP, site, context, address, size, stream)
+
+
+@kernel
+def place(live: Live, number: Any, address: Any, size: Any, stream: Any) -> None:
+    """global_init."""
+    begin(live, GLOBAL, number, 0, address, size, stream)
+
+
+@kernel
+def release(live: Live, address: Any, size: Any) -> None:
+    """heap_free."""
+    end(live, address, size)
+
+
+@kernel
+def unload(live: Live, images: Unloading, image: Any) -> None:
+    """image_unload: its globals end."""
+    for row in range(images.image.size):
+        if images.image[row] == image and images.address[row] != 0:
+            end(live, np.int64(images.address[row]), np.int64(images.size[row]))
