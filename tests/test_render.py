@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from tracekit.render import Style, as_json, as_text, table
-from tracekit.render_dependence import context_text
+from tracekit.render_dependence import context_text, without_folder
+from tracekit.sources import common_folder
 
 PLAIN = Style(colour=False)
 
@@ -135,3 +136,15 @@ def test_a_module_without_a_text_of_its_own_shows_its_tables() -> None:
         "other, trace abc", "", "hot rows",
         "instruction        often  share", "a.c:3:7 in f load  1,000   0.25",
         "... and 1 more rows (--limit 0 shows all)", "", "total", "3", "", "summary", "a b  1", "c    1, 2"]
+
+
+def test_the_folder_of_a_program_is_found_beside_headers_of_the_system() -> None:
+    assert common_folder(["/home/me/src/a.c", "/home/me/src/lib/b.c", "/usr/include/stdio.h"]) == "/home/me/src"
+    assert common_folder(["/home/me/a.c", "/opt/b.c"]) == ""
+    assert common_folder(["/usr/src/x/a.c", "/usr/src/x/b.c"]) == "/usr/src/x"
+    assert common_folder(["a.c", "/home/me/b.c"]) == "" == common_folder([])
+    rows, folder = without_folder([{"file": "/home/me/a.c"}, {"file": "/opt/b.c"}, {"file": ""}])
+    assert (folder, [row["file"] for row in rows]) == ("", ["/home/me/a.c", "/opt/b.c", ""])
+    files = ("/home/me/a.c", "/home/me/b/c.c", "/usr/include/stdio.h", "")
+    rows, folder = without_folder([{"file": file} for file in files])
+    assert (folder, [row["file"] for row in rows]) == ("/home/me", ["a.c", "b/c.c", "/usr/include/stdio.h", ""])

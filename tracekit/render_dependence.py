@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from tracekit.render import Json, Style, more, table, traces_text
+from tracekit.sources import common_folder
 
 UNSEEN = (
     "A verdict is about this run. Not seen: other inputs, code that was not instrumented (what it reads and writes,",
@@ -42,10 +42,8 @@ def without_folder(rows: Any) -> tuple[Any, str]:
         return file
 
     _map_files(rows, note)
-    if not files or not all(file.startswith("/") for file in files):
-        return rows, ""
-    folder = os.path.commonpath({os.path.dirname(file) for file in files})
-    return _map_files(rows, lambda file: os.path.relpath(file, folder) if file else file), folder
+    folder = common_folder(files)
+    return (_map_files(rows, lambda file: file.removeprefix(folder + "/")) if folder else rows), folder
 
 
 def _map_files(value: Any, change: Callable[[str], str]) -> Any:

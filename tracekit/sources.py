@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from tracekit.formats.errors import TracekitError
+
+
+def common_folder(files: Iterable[str]) -> str:
+    """The folder that a program's files are in, whatever headers of the system's are among them.
+
+    Without a slash at its end; empty if names are relative, or if there is no such folder but the root.
+    """
+    names = set(files)
+    own = {name for name in names if not name.startswith("/usr/")} or names
+    if not own or not all(name.startswith("/") for name in own):
+        return ""
+    return os.path.commonpath({os.path.dirname(name) for name in own}).rstrip("/")
 
 
 class Sources:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 
 from tracekit.annotation import Annotations, shown_lines
 from tracekit.gathering import Gathered
-from tracekit.sources import Sources
+from tracekit.sources import Sources, common_folder
 
 Json = Mapping[str, Any]
 
@@ -68,7 +67,7 @@ class Shown:
     """What is not shown, in sentences."""
     rows: int
     folder: str
-    """The folder that all files are in, with a slash at its end; empty if there is none."""
+    """The folder that the program's files are in (tracekit.sources.common_folder)."""
 
 
 def choose(gathered: Gathered, sources: Sources, limits: Limits) -> Shown:
@@ -84,13 +83,7 @@ def choose(gathered: Gathered, sources: Sources, limits: Limits) -> Shown:
         facts = next(profile.facts for profile in gathered.profiles if profile.module == module)
         loops = _loops(reports[module]["result"], facts.get("accesses", 0), limits, left_out)
     return Shown(gathered, reports, notes, loops, module, _files(notes, sources, limits, left_out), left_out,
-                 limits.rows, _folder([name for name in notes.files if name]))
-
-
-def _folder(names: Sequence[str]) -> str:
-    if not names or not all(name.startswith("/") for name in names):
-        return ""
-    return os.path.commonpath({os.path.dirname(name) for name in names}).rstrip("/") + "/"
+                 limits.rows, common_folder(name for name in notes.files if name))
 
 
 # -- loops and their dependences -------------------------------------------------------------------

@@ -172,8 +172,8 @@ def _why(row: Json, shown: Shown) -> str:
 
 
 def _short(shown: Shown, line: str) -> str:
-    """A text without the folder that all files are in."""
-    return line.replace(shown.folder, "") if shown.folder else line
+    """A text without the folder that the program's files are in."""
+    return line.replace(shown.folder + "/", "") if shown.folder else line
 
 
 def _loop_name(shown: Shown, loop: LoopRow) -> str:
