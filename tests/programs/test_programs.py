@@ -44,7 +44,7 @@ CASES = (
     Case("long_block.c", accesses=100_000), Case("containers.cpp", accesses=500),
     Case("varargs.c", stdin=b"one 2 three\n4x5 last line 17\n"),
     Case("known_dependences.c", accesses=60), Case("known_unwinding.cpp"),
-    Case("lifetimes.c"), Case("pointers.c", accesses=90), Case("heaps.c", accesses=2_000),
+    Case("lifetimes.c"), Case("pointers.c", accesses=80), Case("heaps.c", accesses=2_000),
 )
 
 
