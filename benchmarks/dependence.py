@@ -1,6 +1,6 @@
 """Speed of the dependence analyses alone, without decoding: nanoseconds of processor time per access.
 
-    python benchmarks/dependence.py [--variant NAME]... [--trace FILE [--events N]] [STREAM ...]
+    python -m benchmarks.dependence [--variant NAME]... [--trace FILE [--events N]] [STREAM ...]
 
 Variants: the rungs of the module dependence (flow, counts, kinds, distance, context), camp and lamp. On synthetic event
 streams, or on the first N million events of a trace.

@@ -3,8 +3,8 @@
     python benchmarks/lines.py
 
 Counted as cloc does: no blank lines, comments or docstrings. *lines*: the file in analyzers/ alone. *with its kernels*:
-and the files of tracekit/replay that serve this module, or this one and its sisters (lamp and camp; object_lifetime and
-privateer). What all share (shadow memory, maps, contexts, live objects) is tracekit's, as PROMPT's backend is PROMPT's.
+and the files of tracekit/replay that serve this module, or this one and its sisters (dependence, camp and
+lamp; object_lifetime and privateer). What all share (shadow memory, maps, contexts, live objects) is tracekit's, as PROMPT's backend is PROMPT's.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KERNELS = ROOT / "tracekit/replay/kernels"
+
+HISTORY = ["dependence_state", "dependence_result", "kernels/dependence", "kernels/readers", "kernels/relating",
+           "kernels/runs"]
+"""What dependence, camp and lamp have in common."""
 
 MODULES: list[tuple[str, list[str], int, str]] = [
-    ("dependence", ["carried", "kernels/carried", "ladder", "kernels/runs", "kernels/readers", "kernels/relating"], 136,
-     "memory dependence, Table 6"),
+    ("dependence", ["carried", "kernels/carried", "ladder", *HISTORY], 136, "memory dependence, Table 6"),
     ("value_pattern", ["values"], 69, "value pattern, Table 6"),
     ("object_lifetime", ["scopes", "kernels/scopes"], 117, "object lifetime, Table 6"),
     ("points_to", [], 248, "points-to, Table 6"),
     ("perspective", [], 570, "all four of Table 6"),
     ("privateer", [], 1505, "Privateer, Table 4"),
-    ("lamp", ["family", "dependence", "dependence_state", "dependence_result", "kernels/dependence", "kernels/engine",
-              "kernels/executions", "kernels/history", "kernels/relations"], 911, "LAMP, Table 3"),
+    ("lamp", ["family", *HISTORY], 911, "LAMP, Table 3"),
 ]
 """Module, the files of tracekit/replay, PROMPT's lines, where they stand. PROMPT's dependence module is flow alone."""
 

@@ -26,7 +26,6 @@ from tracekit.replay.kernels.shadows import (
     PAGES,
     SCRATCH,
     STREAM,
-    STREAMS,
     WORDS,
     Shadow,
     enter,
@@ -81,8 +80,3 @@ def shadow_bytes(shadow: Shadow) -> int:
     """Bytes of memory that the shadow has touched."""
     arrays: Sequence[npt.NDArray[np.generic]] = (shadow.rows, shadow.granules, shadow.table, shadow.pages, shadow.far)
     return sum(arena.touched(array) for array in arrays)
-
-
-def stream_count(shadow: Shadow) -> int:
-    """Streams that have a history."""
-    return int(shadow.control[STREAMS])

@@ -1,0 +1,29 @@
+"""The benchmarks start as their own texts say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMAND = re.compile(r"^ *python ((?:-m )?benchmarks[\w./]+)", re.MULTILINE)
+BENCHMARKS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if "argparse" in path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_a_command_of_a_docstring(path: Path) -> None:
+    commands = [found for found in COMMAND.findall(path.read_text(encoding="utf-8")) if path.stem in found]
+    assert commands, "its docstring gives no command"
+    for command in sorted(set(commands)):
+        subprocess.run([sys.executable, *command.split(), "--help"], cwd=ROOT, capture_output=True, check=True)
+
+
+def test_lines_of_code_are_counted() -> None:
+    run = subprocess.run([sys.executable, "benchmarks/lines.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    rows = [line.split(" | ") for line in run.stdout.splitlines()[2:]]
+    assert {row[0].strip("| ") for row in rows} >= {"dependence", "points_to", "lamp"}
+    assert all(0 < int(row[1]) <= int(row[2]) for row in rows)
