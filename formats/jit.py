@@ -1,7 +1,8 @@
 """The one way to compile a kernel: a typed decorator around Numba, cached on disk and without the GIL.
 
 Numba takes half a second to import, so nothing here imports it before a kernel is called: what the decorators return
-only remembers the function. A kernel that calls another finds it through :func:`_teach_numba`.
+only remembers the function. A kernel that calls another finds it through :func:`_teach_numba`, and compiles it as a
+part of itself (callee.py).
 
 Kernels borrow their arrays: they run without Numba's reference counting. With it, a tuple of arrays costs an atomic
 operation per array at each call, a quarter of a microsecond for the state of a replay; without it, nothing. The price:
@@ -28,7 +29,8 @@ R = TypeVar("R")
 _making = threading.RLock()
 """Held while a dispatcher is made: where it keeps its code is a global setting of Numba."""
 
-_COUNTING: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+# What is not given here a callee takes over from the first caller that it is compiled for: forceinline, too.
+_COUNTING: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": False}
 _BORROWING: dict[str, Any] = {**_COUNTING, "_nrt": False}
 _INLINED: dict[str, Any] = {**_BORROWING, "forceinline": True}
 
@@ -44,7 +46,7 @@ class Kernel(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher for it."""
+        """Numba's dispatcher for calls from Python."""
         numba, config = _numba()
         with _making:
             if self._options["cache"] and "NUMBA_CACHE_DIR" not in os.environ:
@@ -56,6 +58,14 @@ class Kernel(Generic[P, R]):
                     raise
                 # There is no folder that can be written: compile for this process alone.
                 return numba.njit(**{**self._options, "cache": False})(self.function)
+
+    @cached_property
+    def callee(self) -> Any:
+        """Numba's dispatcher for calls from other kernels, whose code it becomes a part of."""
+        from tracekit.formats.callee import CalleeCompiler
+
+        options = {**self._options, "cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return _numba()[0].njit(**options, pipeline_class=CalleeCompiler)(self.function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it, compiled for the types of the arguments."""
@@ -78,7 +88,10 @@ class Instruction:
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a global function of arrays and scalars; the compiled code is cached between processes."""
+    """Compile a global function of arrays and scalars; the compiled code is cached between processes.
+
+    Where another kernel calls it, LLVM decides whether it stays a function of its own.
+    """
     return Kernel(function, _BORROWING)
 
 
@@ -108,12 +121,14 @@ def _numba() -> tuple[Any, dict[str, Any]]:
 
 
 def _teach_numba() -> None:
-    """A global Kernel in a kernel's code means its dispatcher, a global Instruction its intrinsic."""
-    from numba.core import registry, types
+    """A global Kernel in a kernel's code means its `callee`, a global Instruction its intrinsic."""
+    from numba.core import registry
     from numba.extending import typeof_impl
 
+    from tracekit.formats.callee import CalleeType
+
     def type_of_kernel(value: Kernel[Any, Any], context: Any) -> Any:
-        return types.Dispatcher(value.dispatcher)
+        return CalleeType(value.callee)
 
     def type_of_instruction(value: Instruction, context: Any) -> Any:
         typing = registry.cpu_target.typing_context

@@ -20,7 +20,9 @@ from pathlib import Path
 KEPT_DAYS = 30
 """Compiled kernels that nobody used for so long are removed."""
 
-_IMPORT = re.compile(rb"^from (tracekit[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(rb"^( *)from (tracekit[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_EXTENDS_NUMBA = re.compile(rb"^(from|import) numba\b", re.MULTILINE)
+"""A file that imports Numba is imported late, inside a function; compiled code depends on it all the same."""
 
 
 def home() -> Path:
@@ -68,10 +70,11 @@ def _source(path: Path) -> tuple[bytes, tuple[Path, ...]]:
 
 
 def _imported(text: bytes) -> Iterator[Path]:
-    for module, names in _IMPORT.findall(text):
-        yield from _file(module.decode())
-        for name in re.findall(r"\w+", names.decode()):
-            yield from _file(f"{module.decode()}.{name}")
+    for is_late, module, names in _IMPORT.findall(text):
+        for name in ("", *(f".{name}" for name in re.findall(r"\w+", names.decode()))):
+            for path in _file(module.decode() + name):
+                if not is_late or _EXTENDS_NUMBA.search(path.read_bytes()):
+                    yield path
 
 
 @cache

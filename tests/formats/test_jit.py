@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 import pytest
 
 from tracekit.formats import jit, kernelcache
+from tracekit.formats.callee import CalleeLibrary
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_the_derive_kernel_depends_on_the_event_table_and_not_on_camp() -> None:
         if path.name not in names:
             names.add(path.name)
             waiting += kernelcache._source(path)[1]
-    assert {"events.py", "image.py", "state.py", "accesses.py", "jit.py"} <= names
+    assert {"events.py", "image.py", "state.py", "accesses.py", "jit.py", "callee.py"} <= names
     assert not {"dependence.py", "relations.py"} & names
 
 
@@ -79,3 +81,45 @@ def test_a_kernel_may_not_make_an_array_but_an_allocating_one_may() -> None:
     with pytest.raises(numba.errors.NumbaError):
         jit.kernel(_refused)(3)
     assert jit.allocating_kernel(_allowed)(3) == 3.0
+
+
+@jit.inlined
+def _add(column: Any, row: Any, value: Any) -> None:
+    if column is not None:
+        column[row] += value
+
+
+@jit.kernel
+def _fold(column: Any, times: Any) -> Any:
+    for _ in range(times):
+        _add(column, 0, 1)
+        _add(column, 1, 2)
+        _add(None, 0, 3)
+    return column[0] + column[1]
+
+
+@jit.kernel
+def _folds(column: Any) -> Any:
+    return _fold(column, 3) + _fold(column, 4)
+
+
+def test_a_kernel_that_others_call_is_a_part_of_them_and_is_called_from_python_too() -> None:
+    assert _folds(np.zeros(2, np.int64)) == 9 + 21
+    assert _fold(np.zeros(2, np.int64), 5) == 15
+    column = np.zeros(2, np.int64)
+    _add(column, 1, 7)
+    assert list(column) == [0, 7]
+
+
+def test_constants_do_not_compile_a_callee_anew() -> None:
+    jit.uncached(_folds.function)(np.zeros(2, np.int64))
+    assert len(_fold.callee.signatures) == 1 and len(_add.callee.signatures) == 2
+
+
+def test_a_callee_has_no_machine_code_and_is_inlined_only_if_it_says_so() -> None:
+    jit.uncached(_folds.function)(np.zeros(2, np.int64))  # which is inlined: its callee does not take that over
+    for helper, is_inlined in ((_fold, False), (_add, True)):
+        for made in helper.callee.overloads.values():
+            assert type(made.library) is CalleeLibrary
+            function = made.library.get_function(made.fndesc.llvm_func_name)
+            assert (b"alwaysinline" in function.attributes) == is_inlined

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields as option_fields
 from pathlib import Path
+from textwrap import indent
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -140,12 +141,35 @@ _LEAVING = {
 def source(made: Plan, origin: str) -> str:
     """The text of the kernel's file."""
     text = _HEAD.format(origin=origin, options=_options(made.options))
-    word = "if"
-    for name in sorted(made.columns(), key=lambda name: BY_NAME[name].code):
-        text += f"        {word} code == {BY_NAME[name].code}:  # {name}\n"
-        text += "".join(f"            {line}\n" for line in _branch(made, name))
-        word = "elif"
+    if made.keeps_contexts:
+        text += _chain({_ENTERING[name]: [name] for name in made.columns() if name in _ENTERING})
+    text += _chain(_handling(made))
+    if made.keeps_contexts:
+        text += _chain({_LEAVING[name]: [name] for name in made.columns() if name in _LEAVING})
     return text + "    return False\n"
+
+
+def _handling(made: Plan) -> dict[str, list[str]]:
+    """What is done for an event beside the contexts -> the events: a callback of several is compiled once."""
+    found: dict[str, list[str]] = {}
+    known_as: dict[Callable[..., None], str] = {}
+    for name in sorted(made.columns(), key=lambda name: BY_NAME[name].code):
+        as_name = known_as.setdefault(made.callbacks[name], name) if name in made.callbacks else name
+        lines = "\n".join(_branch(made, name)).replace(f"on_{name}(", f"on_{as_name}(")
+        if lines:
+            found.setdefault(lines, []).append(name)
+    return found
+
+
+def _chain(branches: Mapping[str, list[str]]) -> str:
+    """An if statement that tells events apart by their code."""
+    text, word = "", "if"
+    for lines, names in branches.items():
+        codes = sorted(BY_NAME[name].code for name in names)
+        text += f"        {word} {' or '.join(f'code == {code}' for code in codes)}:  # {', '.join(names)}\n"
+        text += indent(lines, " " * 12) + "\n"
+        word = "elif"
+    return text
 
 
 _OPTIONS = '''
@@ -172,8 +196,6 @@ def _branch(made: Plan, name: str) -> Iterator[str]:
     if "inside" in made.parameters.get(name, ()):
         yield "if inside is not None:"
         yield "    within = np.int64(inside[event])"
-    if made.keeps_contexts and name in _ENTERING:
-        yield _ENTERING[name]
     if name in SIZED and "size" in made.columns()[name]:
         yield f"if size[event] > {LARGEST}:"
         yield "    return True"
@@ -183,8 +205,6 @@ def _branch(made: Plan, name: str) -> Iterator[str]:
         yield from _shared(made, name) if is_access and made.decoupled else _call(made, name, "1", "1")
     if is_access and "time" in made.services:
         yield "clock[0] += 1"
-    if made.keeps_contexts and name in _LEAVING:
-        yield _LEAVING[name]
 
 
 def _call(made: Plan, name: str, first: str, whole: str, place: str = "np.int64(address[event])",
@@ -211,21 +231,17 @@ def _shared(made: Plan, name: str) -> Iterator[str]:
         yield "if workers == 1 or np.int64(subject[event]) % workers == worker:"
         yield from (f"    {line}" for line in _call(made, name, "1", "1"))
         return
+    # One place that calls, however many workers: each more would be the whole callback compiled once more.
     yield "low = np.int64(address[event])"
     yield "high = low + np.int64(size[event])"
-    yield f"pages = ((high - 1) >> {PAGE_BITS}) - (low >> {PAGE_BITS})"
-    yield "if workers == 1:"
-    yield from (f"    {line}" for line in _call(made, name, "1", "1"))
-    yield "elif pages <= 0:"
-    yield f"    if (low >> {PAGE_BITS}) % workers == worker:"
-    yield from (f"        {line}" for line in _call(made, name, "1", "1"))
-    yield "else:"
-    yield f"    page = (low >> {PAGE_BITS}) + (worker - (low >> {PAGE_BITS})) % workers"
-    yield f"    while page <= (high - 1) >> {PAGE_BITS}:"
-    yield f"        begin = max(low, page << {PAGE_BITS})"
-    yield f"        end = min(high, (page + 1) << {PAGE_BITS})"
-    yield from (f"        {line}" for line in _call(made, name, "np.int64(begin == low)", "0", "begin", "end - begin"))
-    yield "        page += workers"
+    yield f"last = max(low, high - 1) >> {PAGE_BITS}"
+    yield f"page = last if workers == 1 else (low >> {PAGE_BITS}) + (worker - (low >> {PAGE_BITS})) % workers"
+    yield "while page <= last:"
+    yield f"    begin = low if workers == 1 else max(low, page << {PAGE_BITS})"
+    yield f"    end = high if workers == 1 else min(high, (page + 1) << {PAGE_BITS})"
+    yield from (f"    {line}" for line in _call(made, name, "np.int64(begin == low)",
+                                                "np.int64(begin == low and end == high)", "begin", "end - begin"))
+    yield "    page += workers"
 
 
 # -- its file --------------------------------------------------------------------------------------
