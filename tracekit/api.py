@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tracekit import registry
 from tracekit.formats.errors import TracekitError
 from tracekit.options import make_options
+from tracekit.uncollected import uncollected
 
 if TYPE_CHECKING:
     from tracekit.formats.reader import TraceReader
@@ -242,6 +243,7 @@ def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner]
     say(f"events generated: {made:,} of {total:,}; removed: {100 * (total - made) / max(total, 1):.1f} %")
 
 
+@uncollected()
 def _profile(name: str, options: Any, trace: TraceReader, runner: Runner, restricted: Restriction) -> Profile:
     from tracekit import __version__
     from tracekit.formats.keptimages import kept_images

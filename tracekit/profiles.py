@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracekit.formats.errors import TracekitError
+from tracekit.uncollected import uncollected
 
 if TYPE_CHECKING:
     from tracekit.api import Profile
@@ -33,6 +34,7 @@ PRINTED = ("tracekit", "module", "trace", "traces", "options", "window", "result
 """The keys of what ``analyze --json`` prints; the others are of files alone."""
 
 
+@uncollected()
 def save(path: str | Path, profiles: Sequence[Profile]) -> None:
     """Write a profile file, whole or not at all. Raises TracekitError if it cannot be written."""
     from tracekit import render
@@ -78,6 +80,7 @@ def _object(profile: Profile) -> dict[str, Any]:
             **({} if profile.evidence is None else {"evidence": profile.evidence})}
 
 
+@uncollected()
 def load(path: str | Path) -> list[Profile]:
     """The profiles in a file. What `analyze --json` printed is read, too; it cannot be merged.
 

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from tracekit.uncollected import uncollected
+
 Json = Mapping[str, Any]
 
 WIDTH = 118
 """Columns that a line of text should not exceed."""
 
 
+@uncollected()
 def as_json(reports: Sequence[Json]) -> str:
     """One report as an object, several as a list; the rows of a result's tables stand one on a line."""
     texts = [_report_json(report) for report in reports]

@@ -37,6 +37,11 @@ class _Pool:
         return self.runs[run], len(run)
 
 
+# As integers: `flags & CallFlag.INDIRECT` makes an object of the enumeration, and there is a call in every other line.
+_ADDRESS_TAKEN, _LOCAL = int(FunctionFlag.ADDRESS_TAKEN), int(FunctionFlag.LOCAL)
+_INDIRECT, _MAY_CALL_BACK = int(CallFlag.INDIRECT), int(CallFlag.MAY_CALL_BACK)
+
+
 class Resolver:
     """Finds functions by name and by signature, among those that were linked into an image."""
 
@@ -52,8 +57,8 @@ class Resolver:
         order = np.argsort(~linked, kind="stable")
         for row in order.tolist():
             flags, name = int(functions["flags"][row]), text(int(functions["name"][row]))
-            taken = bool(flags & FunctionFlag.ADDRESS_TAKEN)
-            if flags & FunctionFlag.LOCAL:
+            taken = bool(flags & _ADDRESS_TAKEN)
+            if flags & _LOCAL:
                 self.local.setdefault((int(unit[row]), name), row)
             else:
                 self.external.setdefault(name, row)
@@ -84,11 +89,11 @@ def resolve(tables: Mapping[str, Rows], call_unit: NDArray[np.uint32], resolver:
     ):
         unit = int(call_unit[row])
         run: tuple[int, ...] = ()
-        if flags & CallFlag.INDIRECT:
+        if flags & _INDIRECT:
             run = resolver.by_signature.get(resolver.text(signature), ())
         elif (direct := resolver.named(unit, resolver.text(callee))) is not None:
             run = (direct,)
-        elif flags & CallFlag.MAY_CALL_BACK:
+        elif flags & _MAY_CALL_BACK:
             names = targets["name"][first_target : first_target + target_count].tolist()
             found = {resolver.named(unit, resolver.text(name)) for name in names}
             run = tuple(sorted(row for row in found if row is not None)) if names else resolver.address_taken

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from tracekit.replay import arena
 from tracekit.replay.carried import hottest
 from tracekit.replay.dependence_profile import NODE
 from tracekit.replay.dependence_result import profile_and_levels
+from tracekit.replay.grouping import Indices, grouped
 from tracekit.replay.kernels.dependence import State
 from tracekit.replay.kernels.relating import DISTANCE_BITS, count_all
 from tracekit.replay.keyed import used_rows
@@ -93,18 +93,12 @@ class LadderReport(Report):
         """File and line of the loop with the most accesses, callees included."""
         return hottest(self.names.program, self.profile.nodes)
 
-    def _levels(self) -> dict[int, list[Json]]:
-        """The levels of each group, outermost first, with ``histogram: [[distance, times], ...]``."""
-        counted: defaultdict[Any, Counter[int]] = defaultdict(Counter)
-        groups = self.group_of[self.profile.levels["dependence"]].tolist()
-        loops = [tuple(self.names.level(node).values()) for node in self.profile.levels["node"].tolist()]
-        for row in self.distances:
-            level = self.level_of[int(row["key"]) >> DISTANCE_BITS]
-            counted[groups[level], loops[level]][int(row["key"]) & ((1 << DISTANCE_BITS) - 1)] += int(row["times"])
-        levels = super()._levels()
-        return {group: [self._with_histogram(level, counted.get((group, tuple(level["loop"].values()))))
-                        for level in listed] for group, listed in levels.items()}
-
-    @staticmethod
-    def _with_histogram(level: Json, counted: Counter[int] | None) -> Json:
-        return {**level, "histogram": [list(each) for each in sorted(counted.items())] if counted else None}
+    def _histograms(self, at: Indices, count: int) -> list[tuple[tuple[int, int], ...]]:
+        shown = at[self.level_of[self.distances["key"] >> DISTANCE_BITS]]
+        pairs, pair = grouped(shown, self.distances["key"] & np.uint64((1 << DISTANCE_BITS) - 1))
+        times = np.zeros(pairs.shape[1], np.int64)
+        np.add.at(times, pair, self.distances["times"])
+        found: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+        for level, distance, often in zip(*pairs.tolist(), times.tolist()):
+            found[level].append((distance, often))
+        return [tuple(each) for each in found]

@@ -19,6 +19,8 @@ KIND_NAMES: dict[int, str] = {
     OpKind.STACK_ALLOC: "stack_alloc", OpKind.STACK_FREE: "stack_free", OpKind.POINTER: "pointer",
 }
 
+_LIBRARY = int(OpFlag.LIBRARY)
+
 INLINING_LIMIT = 256
 """Longest inlined-at chain shown; a damaged table could hold a cycle."""
 
@@ -49,7 +51,7 @@ class Presentation:
         row = program.ops[op]
         unit = int(np.searchsorted(program.unit_first_op, op, side="right")) - 1
         kind = KIND_NAMES.get(int(row["kind"]), "")
-        if int(row["flags"]) & OpFlag.LIBRARY:
+        if int(row["flags"]) & _LIBRARY:
             kind = "library"
         owner = int(program.op_function[op])
         function = self.function_name(owner) if owner != NONE else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,10 +132,11 @@ class Report:
         united = np.zeros(keys.shape[1], LEVEL)
         unite_levels(levels, at, united)
         by_rank = {int(rank[number]): loop for number, loop in enumerate(loops)}
-        columns = (united[name].tolist() for name in ("intra", "inter", "min_distance", "max_distance"))
+        columns = [united[name].tolist() for name in ("intra", "inter", "min_distance", "max_distance")]
+        histograms = self._histograms(at, len(united))
         known: dict[tuple[Any, ...], int] = {}
         numbers: dict[int, list[int]] = {}
-        for group, *level in zip(*keys.tolist(), *columns):
+        for group, *level in zip(*keys.tolist(), *columns, histograms or repeat(None)):
             numbers.setdefault(group, []).append(known.setdefault(tuple(level), len(known)))
         made = [{
             "loop": by_rank[position],
@@ -142,10 +144,18 @@ class Report:
             "inter": inter,
             "min_distance": least if inter else None,
             "max_distance": greatest if inter else None,
-        } for position, intra, inter, least, greatest in known]
+            **({"histogram": [list(each) for each in histogram] if histogram else None} if histograms else {}),
+        } for position, intra, inter, least, greatest, histogram in known]
         # Most dependences share their list with others: it is made once, and render.py writes it once.
         lists = {key: [made[number] for number in key] for key in {tuple(each) for each in numbers.values()}}
         return {group: lists[tuple(each)] for group, each in numbers.items()}
+
+    def _histograms(self, at: Indices, count: int) -> list[tuple[tuple[int, int], ...]]:
+        """For each of `count` levels that are shown (distance, times), ascending, if they are wanted.
+
+        `at`: for each row of the profile's levels the number of the level that shows it.
+        """
+        return []
 
     def _depths(self) -> npt.NDArray[np.int64]:
         """How deep each node lies: in the tree, or without contexts its loop in its function."""
