@@ -200,6 +200,7 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
             restricted: Restriction | None = None) -> tuple[Replay, dict[str, Runner]]:
     """A replay of the events and columns that modules want, and the modules' runners by name."""
     from tracekit.replay.engine import Replay
+    from tracekit.replay.parallel import KEPT
     from tracekit.replay.runner import runner
     from tracekit.replay.totals import trace_totals
     from tracekit.replay.window import Restriction
@@ -215,10 +216,11 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
         name = registry.shown_name(module)
         if name in runners:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
-        runners[name] = runner(made, name, threads)
+        runners[name] = runner(made, name, max(threads - 1, 1))  # one thread decodes
     events = {event for each in runners.values() for event in each.columns}
     columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
-    replay = Replay(trace, program, events=events | restricted.events, columns=columns | restricted.columns)
+    replay = Replay(trace, program, events=events | restricted.events, columns=columns | restricted.columns,
+                    kept=KEPT if threads > 1 else 1)
     return replay, runners
 
 

@@ -20,6 +20,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.state import FRAMES, OBJECTS
+from tracekit.replay.wanted import Batch
 
 TICKETED = {event.code for event in BY_CODE.values() if event.words[:1] == ("ticket",)}
 
@@ -129,6 +130,20 @@ class Endless:
         for batch in self.batches:
             words = [word for _, given in batch for word in given]
             yield np.array([identity for identity, _ in batch], np.uint32), np.array(words, np.uint64)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 5])
+def test_so_many_batches_stay_as_they_are(kept: int) -> None:
+    made = next(made for made in (RandomProgram(random.Random(seed)) for seed in range(100)))
+    records: list[list[Record]] = [[(CODE["heap_alloc"], [k, 16 * k + 16, 8]) for k in range(2000)]]
+    replay = Replay(Endless(records), made.program, batch=64, kept=kept)  # type: ignore[arg-type]
+    held: list[tuple[Batch, list[int]]] = []
+    replaced = 0
+    for batch in replay.batches():
+        held.append((batch, batch.address.tolist()))
+        assert all(each.address.tolist() == addresses for each, addresses in held[-kept:])
+        replaced += len(held) > kept and held[-kept - 1][0].address.tolist() != held[-kept - 1][1]
+    assert replaced > 10
 
 
 def test_deep_recursion_and_many_heap_objects_make_the_state_grow() -> None:

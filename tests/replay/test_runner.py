@@ -23,8 +23,9 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import Module, inlined, option
 from tracekit.options import NoOptions
+from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.contexts import LEVELS
-from tracekit.replay.parallel import run
+from tracekit.replay.parallel import KEPT, run
 from tracekit.replay.runner import CallbackRunner
 
 BUCKETS = 1 << 12
@@ -135,7 +136,7 @@ def recorded(path: Path, seed: int, streams: int) -> RandomProgram:
 def profile(path: Path, module: Callable[..., Module], options: Any, workers: int, jobs: int) -> dict[str, Any]:
     with tracekit.open(path) as trace:
         runner = CallbackRunner(module(trace.program, options), module.__name__, workers)
-        run(trace.batches(), [runner], jobs)
+        run(Replay(trace.reader, trace.program, batch=50, kept=KEPT).batches(), [runner], jobs)
         return runner.result()[0]
 
 

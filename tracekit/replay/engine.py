@@ -6,6 +6,7 @@ agree on); such records are replayed in the order of their tickets. A thread's s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from tracekit.replay import tables as derive_tables
 from tracekit.replay.flat_tables import FlatTables
 from tracekit.replay.kernels import heap, state
 from tracekit.replay.kernels.derive import derive
+from tracekit.replay.kernels.state import Columns
 from tracekit.replay.program import Program
 from tracekit.replay.wanted import VALUE, Batch, Wanted, by_name, filled
 
@@ -122,12 +124,13 @@ class Replay:
 
     Batches hold the events named by `events` and, beside ``kind``, the `columns` named; None stands for all. What is
     not asked for is neither computed nor stored. The events are those of a full replay without the others; what
-    nothing depends on is not checked either (:meth:`violations`).
+    nothing depends on is not checked either (:meth:`violations`). `kept` batches stay as they are, the newest one
+    counted, before what they are made of is filled again.
     Raises ValueError for a name that is none.
     """
 
     def __init__(self, trace: Source | TraceReader, program: Program, batch: int = BATCH,
-                 events: Collection[str] | None = None, columns: Collection[str] | None = None) -> None:
+                 events: Collection[str] | None = None, columns: Collection[str] | None = None, kept: int = 1) -> None:
         source = RecordSource(trace, program.arity) if isinstance(trace, TraceReader) else trace
         self.wanted = Wanted.of(events, columns)
         if VALUE in self.wanted.columns:
@@ -140,6 +143,8 @@ class Replay:
             created=np.zeros(max((stream.number for stream in self.streams), default=0) + 1, np.uint8),
         )
         self.columns = self.wanted.room(batch)
+        self.kept = kept
+        self._handed_out: deque[Columns] = deque()
         self.delivered = 0
         """Events delivered so far."""
 
@@ -189,7 +194,12 @@ class Replay:
 
     def _batch(self, stream: int, events: int) -> Batch:
         self.delivered += events
-        return Batch(stream, filled(self.columns, events))
+        batch = Batch(stream, filled(self.columns, events))
+        if self.kept > 1:
+            self._handed_out.append(self.columns)
+            is_full = len(self._handed_out) == self.kept
+            self.columns = self._handed_out.popleft() if is_full else self.wanted.room(len(self.columns.kind))
+        return batch
 
     def _grow_heap(self) -> None:
         size = 2 * len(self.process.addresses)

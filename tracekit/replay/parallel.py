@@ -10,14 +10,20 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from tracekit.module import EventBatch
-from tracekit.replay.runner import Runner, Selected
+from tracekit.replay.runner import Runner
 
 AHEAD = 6
 """Batches that decoding may be ahead of the slowest worker; each takes less than a megabyte."""
 
+KEPT = AHEAD + 2
+"""Batches that have to stay as they are: one more is being worked on, and one being filled."""
+
 
 def run(batches: Iterable[EventBatch], runners: Sequence[Runner], jobs: int) -> None:
-    """Feed every batch to every worker of every runner; with `jobs` above 1, in that many threads beside this one."""
+    """Feed every batch to every worker of every runner.
+
+    With `jobs` above 1 in threads beside this one, at most that many; KEPT batches have to stay as they are then.
+    """
     tasks = [(runner, worker) for runner in runners for worker in range(runner.workers)]
     if jobs == 1:
         for batch in batches:
@@ -39,7 +45,7 @@ class _Thread(threading.Thread):
     def __init__(self, share: Sequence[tuple[Runner, int]]) -> None:
         super().__init__(daemon=True)
         self.share = share
-        self.batches: queue.Queue[Selected | None] = queue.Queue(AHEAD)
+        self.batches: queue.Queue[EventBatch | None] = queue.Queue(AHEAD)
         self.error: BaseException | None = None
 
     def run(self) -> None:
@@ -62,12 +68,11 @@ class _Pool:
             thread.start()
 
     def give(self, batch: EventBatch) -> None:
-        """Hand a copy of `batch` to every thread; raises what a thread has failed with."""
-        copy = Selected.copied(batch)
+        """Hand `batch` to every thread; raises what a thread has failed with."""
         for thread in self.threads:
             if thread.error is not None:
                 raise thread.error
-            thread.batches.put(copy)
+            thread.batches.put(batch)
 
     def end(self) -> None:
         """Wait until all that was given is done; raises what a thread has failed with."""

@@ -32,7 +32,7 @@ def columns_of(batch: EventBatch) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Selected:
-    """Some rows of a batch, or a copy of all of them."""
+    """Some rows of a batch."""
 
     stream: int
     kind: Any
@@ -43,12 +43,6 @@ class Selected:
     inside: Any = None  # uint8: 1 inside the window that the analysis is restricted to; None without a window
     wide: Any = None
     wide_event: Any = None
-
-    @classmethod
-    def copied(cls, batch: EventBatch) -> Selected:
-        """A batch that stays as it is."""
-        given = (*columns_of(batch), getattr(batch, "wide", None), getattr(batch, "wide_event", None))
-        return cls(batch.stream, *(None if column is None else column.copy() for column in given))
 
     @classmethod
     def of(cls, batch: EventBatch, wanted: NDArray[np.bool_]) -> Selected:

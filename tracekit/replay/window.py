@@ -233,7 +233,7 @@ class WindowFilter:
             passed = kernels.select(keep, self.functions, self.loops, opened, self._place, here, columns.kind,
                                     columns.subject, columns.address, columns.size, columns.value, inside, rows)
             if passed:
-                yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed])
+                yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed].copy())
 
 
 def _first(columns: Columns, passed: int, rows: NDArray[np.uint32] | None) -> Columns:
