@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracekit.render import Style
-from tracekit.render_objects import CLASSES, object_name, points_to_text, privateer_text
+from tracekit.render_objects import CLASSES, object_name, patterns_text, points_to_text, privateer_text
 
 PLAIN = Style(False)
 
@@ -76,3 +76,14 @@ def test_the_hottest_loop_comes_first() -> None:
     shown = privateer_text({"module": "privateer", "trace": "0", "result": result}, {}, 0, PLAIN).splitlines()
     heads = [line for line in shown if line.startswith("loop ")]
     assert heads == ["loop a.c:8 in work, 2,000 accesses", "loop a.c:3 in work, 10 accesses"]
+
+
+def test_the_values_that_are_loaded_most_often_come_first() -> None:
+    rows = [{"instruction": instruction(line), "count": count, "pattern": "constant", "value": line}
+            for line, count in ((4, 1), (9, 5000), (0, 70))]
+    report = {"module": "value_pattern", "trace": "0", "result": {"instructions": rows}}
+    shown = [" ".join(line.split()) for line in patterns_text(report, {}, 0, PLAIN).splitlines()]
+    assert shown[-3:] == ["pointer a.c:9:3 5,000 constant 9", "pointer a.c in work 70 constant 0",
+                          "pointer a.c:4:3 1 constant 4"]
+    merged = {**{name: part for name, part in report.items() if name != "trace"}, "traces": ["0", "1"]}
+    assert "merged of 2 traces" in patterns_text(merged, {}, 0, PLAIN)

@@ -1,4 +1,4 @@
-"""Reports about objects as text: object_lifetime, points_to, privateer."""
+"""Reports about objects and values as text: object_lifetime, points_to, value_pattern, privateer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tracekit.render import Json, Style, cell, more, table
+from tracekit.render import Json, Style, cell, more, table, traces_text
 from tracekit.render_dependence import without_folder
 
 
@@ -26,7 +26,7 @@ def lifetime_text(report: Json, facts: Mapping[str, int], limit: int, style: Sty
 
 
 def _head(report: Json, folder: str) -> str:
-    return f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else "")
+    return f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else "")
 
 
 def sites_table(rows: Sequence[Json], style: Style) -> list[str]:
@@ -192,16 +192,28 @@ def privateer_text(report: Json, facts: Mapping[str, int], limit: int, style: St
     for row in loops:
         lines += ["", *_loop_sets(row, several, style)]
     lines += more(len(result["loops"]), len(loops), "loops")
-    values, _ = without_folder(result["instructions"][: limit or None])
-    cells = [[_place(row["instruction"]), f"{row['count']:,}", row["pattern"], cell(row["value"])] for row in values]
     sites = sorted(result["sites"], key=lambda row: -row["objects"])
     shown, _ = without_folder(sites[: limit or None])
     lines += ["", style("lifetimes", "bold"), *sites_table(shown, style), *more(len(sites), len(shown), "sites")]
     lines += ["", *pointers_table(result["pointers"], limit, style)[0]]
-    lines += ["", style("predictable loads", "bold"),
-              *table(["instruction", "count", "pattern", "value"], cells, frozenset({1}), style),
-              *more(len(result["instructions"]), len(values), "instructions")]
+    lines += ["", style("predictable loads", "bold"), *values_table(result["instructions"], limit, style)[0]]
     return "\n".join(lines) + "\n"
+
+
+def patterns_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """Instructions with predictable values, those executed most often first."""
+    lines, folder = values_table(report["result"]["instructions"], limit, style)
+    return "\n".join([_head(report, folder), "", style("instructions", "bold"), *lines]) + "\n"
+
+
+def values_table(instructions: Sequence[Json], limit: int, style: Style) -> tuple[list[str], str]:
+    """The table, most executions first, and the folder of the files."""
+    rows = sorted(instructions, key=lambda row: -row["count"])
+    shown, folder = without_folder(rows[: limit or None])
+    cells = [[f"{row['instruction']['kind']} {_place(row['instruction'])}", f"{row['count']:,}", row["pattern"],
+              cell(row["value"])] for row in shown]
+    return [*table(["instruction", "count", "pattern", "value"], cells, frozenset({1}), style),
+            *more(len(rows), len(shown), "instructions")], folder
 
 
 def _loop_sets(row: Json, several: frozenset[str], style: Style) -> list[str]:
@@ -218,4 +230,5 @@ def _loop_sets(row: Json, several: frozenset[str], style: Style) -> list[str]:
 
 TEXTS: dict[str, Any] = {
     "object_lifetime": lifetime_text, "points_to": points_to_text, "privateer": privateer_text,
+    "value_pattern": patterns_text,
 }
