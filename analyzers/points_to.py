@@ -23,10 +23,10 @@ from tracekit.replay.kernels.liveobjects import (
     Live,
     Unloading,
     allocate,
-    at,
     begin,
     end,
     ends_at,
+    known_at,
     place,
     release,
     unload,
@@ -112,7 +112,7 @@ def note_elsewhere(state: Any, instruction: Any, address: Any) -> None:
 
 
 @inlined
-def access(state: Any, instruction: Any, address: Any, size: Any, wanted: Any) -> None:
+def access(state: Any, instruction: Any, address: Any, size: Any, stream: Any, wanted: Any) -> None:
     """A load or a store."""
     pages = state.elsewhere.pages
     if pages[np.uint64((address >> 12) & (PAGES - 1))] | pages[np.uint64(((address + size - 1) >> 12) & (PAGES - 1))] \
@@ -123,7 +123,7 @@ def access(state: Any, instruction: Any, address: Any, size: Any, wanted: Any) -
                 state.elsewhere.addresses.rows[mark].accesses += 1
     if wanted:
         instruction = min(instruction, state.totals.size - 1)
-        known = at(state.live, address)
+        known = known_at(state.live, address, stream)
         if known == 0:
             state.totals[np.uint64(instruction)].unknown += 1
         elif known < DEAD:
@@ -133,10 +133,10 @@ def access(state: Any, instruction: Any, address: Any, size: Any, wanted: Any) -
 
 
 @inlined
-def created(state: Any, instruction: Any, address: Any) -> None:
+def created(state: Any, instruction: Any, address: Any, stream: Any) -> None:
     """Find out what a pointer points to."""
     instruction = min(instruction, state.totals.size - 1)
-    objects, known = state.live.objects.rows, at(state.live, address)
+    objects, known = state.live.objects.rows, known_at(state.live, address, stream)
     if address == 0:
         state.totals[np.uint64(instruction)].null += 1
     elif 0 < known < DEAD and objects[known].start != address:
@@ -156,9 +156,9 @@ def created(state: Any, instruction: Any, address: Any) -> None:
             note_elsewhere(state, instruction, address)
 
 
-def touch(state: State, instruction: int, address: int, size: int) -> None:
+def touch(state: State, instruction: int, address: int, size: int, stream: int) -> None:
     """A load or a store, with the object that it touched."""
-    access(state, instruction, address, size, True)
+    access(state, instruction, address, size, stream, True)
 
 
 class PointsTo(Module):
@@ -177,19 +177,19 @@ class PointsTo(Module):
                      np.zeros(count, TOTALS), np.array([self.options.most]), elsewhere, unloading(self.program))
 
     @staticmethod
-    def pointer_creation(state: State, instruction: int, address: int) -> None:
+    def pointer_creation(state: State, instruction: int, address: int, stream: int) -> None:
         """Find out what it points to."""
-        created(state, instruction, address)
+        created(state, instruction, address, stream)
 
     @staticmethod
-    def load(state: State, instruction: int, address: int, size: int) -> None:
+    def load(state: State, instruction: int, address: int, size: int, stream: int) -> None:
         """Is it through one of the pointers to no object?"""
-        access(state, instruction, address, size, False)
+        access(state, instruction, address, size, stream, False)
 
     @staticmethod
-    def store(state: State, instruction: int, address: int, size: int) -> None:
+    def store(state: State, instruction: int, address: int, size: int, stream: int) -> None:
         """The same."""
-        access(state, instruction, address, size, False)
+        access(state, instruction, address, size, stream, False)
 
     def callbacks(self) -> dict[str, Any]:
         """With ``--accesses`` loads and stores are looked at."""

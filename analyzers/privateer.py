@@ -6,7 +6,8 @@ read only, private, short-lived, or reduced. A loop's sets hold what was accesse
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from tracekit.analyzers.value_pattern import ValuePattern, follow
 from tracekit.module import Module, inlined, option
 from tracekit.replay.kernels.contexts import LEVELS
 from tracekit.replay.kernels.keyed import Keyed, row_of
-from tracekit.replay.kernels.liveobjects import DEAD, STACK, at
+from tracekit.replay.kernels.liveobjects import DEAD, STACK, known_at
 from tracekit.replay.kernels.scopes import close_call, close_loop, next_iteration, open_scope
 from tracekit.replay.keyed import keyed, used_rows
 from tracekit.replay.liveobjects import SiteNames
@@ -39,7 +40,7 @@ class State(NamedTuple):
     operators: Any  # instruction: of the update that it is a part of, or 0
 
 
-REGION = [("loop", "<i4"), ("around", "<u4"), ("region", "<u4")]
+REGION = [("loop", "<i4"), ("around", "<u4"), ("region", "<u4"), ("accesses", "<i8")]
 """``region``: the row itself, or that around it, if the loop is open there already (a recursion)."""
 SET = [("reads", "<i4"), ("writes", "<i4"), ("operator", "<i8")]
 """``operator``: that of all accesses, MIXED if not all are parts of updates by one."""
@@ -79,8 +80,9 @@ def touched(state: Any, instruction: Any, address: Any, stream: Any, is_store: A
     region = np.int64(scopes.rows.rows[scopes.top[np.uint64(stream)]].region)
     if region == 0:
         return
+    state.regions.rows[region].accesses += 1
     instruction = min(instruction, state.operators.size - 1)
-    site = at(state.lifetimes.live, address)
+    site = known_at(state.lifetimes.live, address, stream)
     site = np.int64(state.lifetimes.live.objects.rows[site].site) if site < DEAD else site ^ DEAD
     key = (region << 32) | site
     if state.known[np.uint64(2 * instruction + is_store)] != key:
@@ -118,7 +120,7 @@ class Privateer(Module):
              options: Any) -> None:
         """A load."""
         touched(state, instruction, address, stream, 0)
-        access(state.pointers, instruction, address, size, False)
+        access(state.pointers, instruction, address, size, stream, False)
         if instruction < state.values.patterns.size:
             follow(state.values, instruction, value, options)
 
@@ -126,12 +128,12 @@ class Privateer(Module):
     def store(state: State, instruction: int, address: int, size: int, stream: int) -> None:
         """A store."""
         touched(state, instruction, address, stream, 1)
-        access(state.pointers, instruction, address, size, False)
+        access(state.pointers, instruction, address, size, stream, False)
 
     @staticmethod
-    def pointer_creation(state: State, instruction: int, address: int) -> None:
+    def pointer_creation(state: State, instruction: int, address: int, stream: int) -> None:
         """A pointer."""
-        created(state.pointers, instruction, address)
+        created(state.pointers, instruction, address, stream)
 
     @staticmethod
     def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
@@ -197,6 +199,7 @@ class Privateer(Module):
         self.lifetimes.contexts = self.pointers.contexts = self.contexts
         sites = SiteNames(self.program, self.contexts, state.lifetimes.live)
         short = self._short_lived(state)
+        accesses = self._accesses(state)
         rows = []
         for place, found in sorted(self._by_place(loop_sets(state)).items()):
             listed = [(sites.show(site) if site else {"kind": "unknown"}, *found[site])
@@ -204,6 +207,7 @@ class Privateer(Module):
             plain = [each for each in listed if each[3] <= 0]
             rows.append({
                 "loop": dict(place),
+                "accesses": accesses[place],
                 "reads": [shown for shown, reads, _, _ in plain if reads],
                 "writes": [shown for shown, _, writes, _ in plain if writes],
                 "reductions": [{"operator": self.program.text(operator), **shown}
@@ -212,6 +216,15 @@ class Privateer(Module):
             })
         return {"loops": rows, **self.lifetimes.result(state.lifetimes), **self.pointers.result(state.pointers),
                 **self.values.result(state.values)}
+
+    def _accesses(self, state: State) -> Counter[Any]:
+        """Loop, by its place -> loads and stores that were made while it was open."""
+        regions = used_rows(state.regions)
+        found: Counter[Any] = Counter()
+        for row in np.flatnonzero(regions["accesses"]).tolist():
+            for place in {tuple(self.program.loop(loop).items()) for loop in loops_of(regions, row)}:
+                found[place] += int(regions["accesses"][row])
+        return found
 
     def _by_place(self, sets: dict[int, dict[int, Any]]) -> dict[Any, dict[int, Any]]:
         """Loops of one source location are one loop."""
@@ -242,11 +255,16 @@ def loop_sets(state: State) -> dict[int, dict[int, Any]]:
     for row in used_rows(state.sets)[1:]:
         region, site = int(row["key"]) >> 32, int(row["key"]) & 0xFFFF_FFFF
         access_of = bool(row["reads"]), bool(row["writes"]), int(row["operator"])
-        while region != 0:
-            loop = found[int(regions["loop"][region])]
-            loop[site] = unite(loop.get(site), access_of)
-            region = int(regions["around"][region])
+        for loop in loops_of(regions, region):
+            found[loop][site] = unite(found[loop].get(site), access_of)
     return found
+
+
+def loops_of(regions: Any, region: int) -> Iterator[int]:
+    """The loops that are open in a region, each once, the innermost first."""
+    while region != 0:
+        yield int(regions["loop"][region])
+        region = int(regions["around"][region])
 
 
 def unite(one: Any, other: Any) -> Any:

@@ -138,6 +138,11 @@ def test_a_module_without_a_text_of_its_own_shows_its_tables() -> None:
         "... and 1 more rows (--limit 0 shows all)", "", "total", "3", "", "summary", "a b  1", "c    1, 2"]
 
 
+def test_it_is_said_which_loop_carries_what_is_listed() -> None:
+    report = {"module": "dependence", "trace": "0", "options": {"carried_by": "a.c:9"}, "result": {"dependences": []}}
+    assert as_text(report, {}, 0, Style(False)).startswith("dependence, trace 0, carried by loop a.c:9\n")
+
+
 def test_the_folder_of_a_program_is_found_beside_headers_of_the_system() -> None:
     assert common_folder(["/home/me/src/a.c", "/home/me/src/lib/b.c", "/usr/include/stdio.h"]) == "/home/me/src"
     assert common_folder(["/home/me/a.c", "/opt/b.c"]) == ""

@@ -24,7 +24,8 @@ def dependence(source: int, destination: int, name: str, **changes: Any) -> dict
 def row(line: int, end: int, verdict: str, **case: Any) -> dict[str, Any]:
     cases = [{"verdict": verdict, "contexts": [{"id": 1, "root": "f", "path": [f"loop f:{line}"]}], "accesses": 10,
               "share": 50.0, "invocations": 1, "iterations": 10, "trips": {"min": 10, "mean": 10.0, "max": 10},
-              "recipe": [], "blocked_by": [], "speculation": None, "independent_in_a_row": None, "stages": [], **case}]
+              "recipe": [], "blocked_by": [], "speculation": None, "independent_in_a_row": None, "stages": [],
+              "unplaced_share": 0.0, **case}]
     parallel = verdict in ("doall", "doall-with")
     openmp = {"file": "f.c", "line": line, "rounding": False, "pragma": "#pragma", "missing": None}
     return {"loop": {"function": "f", "file": "f.c", "line": line, "column": 1, "depth": line, "end_line": end},
@@ -44,7 +45,7 @@ def test_dependences_stand_together_by_object() -> None:
     blocked = [dependence(2, 3, "x"), dependence(2, 4, "y"), dependence(2, 5, "x"), dependence(2, 6, "x")]
     shown = text(row(1, 9, "sequential", blocked_by=blocked))
     assert shown.count("on global x") == shown.count("on global y") == 1
-    assert "... and 1 more pairs of instructions" in shown
+    assert "... and 1 more pair of instructions\n" in shown
 
 
 def test_stages_that_are_of_no_help_are_not_listed() -> None:
@@ -67,6 +68,32 @@ def test_a_remedy_is_given_only_if_it_helps_with_all() -> None:
     assert "read from a copy" in text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "x", remedy=copy)]))
     both = [dependence(2, 3, "x", remedy=copy), dependence(3, 3, "x")]
     assert "read from a copy" not in text(row(1, 9, "sequential", blocked_by=both))
+
+
+def test_locals_without_a_name_are_told_apart() -> None:
+    locals_ = [{"kind": "stack", "name": "", "site": {**place(line), "kind": "alloca"}} for line in (3, 0)]
+    shown = text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "x", objects=[each]) for each in locals_]))
+    assert "on a local of f (f.c:3:1):" in shown
+    assert "on a local of f:" in shown
+
+
+def test_a_reduction_is_named_only_if_nothing_else_would_be_left() -> None:
+    reduce = {"kind": "reduce", "operator": "+", "but": [place(7)]}
+    update = dependence(2, 2, "x", remedy=reduce)
+    assert "a reduction (+), but for f.c:7:1" in text(row(1, 9, "sequential", blocked_by=[update]))
+    seen = dependence(2, 7, "x")
+    assert "a reduction (+), but for f.c:7:1" in text(row(1, 9, "sequential", blocked_by=[update, seen]))
+    other = dependence(8, 9, "x")
+    assert "a reduction" not in text(row(1, 9, "sequential", blocked_by=[update, seen, other]))
+
+
+def test_of_many_stages_the_small_ones_are_counted() -> None:
+    stage = {"parallel": True, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 40.0}
+    many = [stage, {**stage, "share": 59.5}, *[{**stage, "share": 0.1}] * 5]
+    shown = text(row(1, 9, "pipeline", stages=many))
+    assert shown.count("stage ") == 2
+    assert "5 more stages make less than 1%" in shown
+    assert "not known by which stage" in " ".join(text(row(1, 9, "pipeline", stages=many, unplaced_share=50.0)).split())
 
 
 def test_it_says_which_runs_it_has_seen() -> None:

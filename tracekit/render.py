@@ -114,7 +114,8 @@ def traces_text(report: Json) -> str:
 
 def _plain_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """A module without a text of its own: each list of its result as a table, in the order that it is in."""
-    lines = [f"{report['module']}, {traces_text(report)}"]
+    carried_by = report.get("options", {}).get("carried_by")
+    lines = [f"{report['module']}, {traces_text(report)}" + (f", carried by loop {carried_by}" if carried_by else "")]
     for name, value in report["result"].items():
         lines += ["", style(name.replace("_", " "), "bold")]
         if isinstance(value, list):
@@ -203,5 +204,6 @@ TEXTS: dict[str, Callable[[Json, Mapping[str, int], int, Style], str]] = {
     "object_lifetime": _objects_text,
     "points_to": _objects_text,
     "privateer": _objects_text,
+    "value_pattern": _objects_text,
 }
 """Module -> how its report is written for a person."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from textwrap import wrap
 
 from tracekit.render import WIDTH, Json, Style, more
 from tracekit.render_dependence import (
@@ -19,6 +20,9 @@ BLOCKERS_SHOWN = 4
 PAIRS_SHOWN = 2
 HOPELESS = 90.0
 """Percent of a loop's accesses in one stage that runs in order, from which on stages are not worth listing."""
+STAGES_SHOWN = 6
+SMALL = 1.0
+"""Percent of a loop's accesses: of many stages, those with less are not listed."""
 CONTEXTS_SHOWN = 3
 LINES_SHOWN = 8
 COMMAND_WIDTH = 100
@@ -88,7 +92,7 @@ def _surrounds(outer: Json, inner: Json) -> bool:
 
 def _openmp(openmp: Json, style: Style) -> list[str]:
     if not openmp["pragma"]:
-        return [f"   No ready OpenMP directive: {openmp['missing']}."]
+        return wrapped(f"   No ready OpenMP directive: {openmp['missing']}.", "      ")
     lines = [f"   before {openmp['file']}:{openmp['line']}:  {style(openmp['pragma'], 'green')}"]
     if openmp["rounding"]:
         lines.append("   (Floating point: accumulated in another order, the last digits may differ.)")
@@ -119,7 +123,7 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
         lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
     if case["speculation"]:
         lines.append(_speculation(case))
-    lines += _stages(case["stages"])
+    lines += _stages(case["stages"], case["unplaced_share"])
     return lines
 
 
@@ -139,18 +143,19 @@ def _step(step: Json) -> str:
 
 def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
     """What stands in the way: memory by object, then the rest."""
-    memory: dict[str, list[Json]] = {}
+    memory: dict[str, list[Json]] = {}  # by what the objects are, for two may have one name
     others: dict[str, list[str]] = {}
     for row in blockers:
         if row["reason"] == "dependence":
-            memory.setdefault(_objects(row), []).append(row)
+            memory.setdefault(repr(row["objects"]), []).append(row)
         else:
             others.setdefault(row["reason"], []).extend(_obstacle(row))
     lines = []
-    for thing, rows in list(memory.items())[:BLOCKERS_SHOWN]:
-        lines += _conflicts(thing, rows, function)
+    for rows in list(memory.values())[:BLOCKERS_SHOWN]:
+        lines += _conflicts(_objects(rows[0]), rows, function)
     if len(memory) > BLOCKERS_SHOWN:
-        lines.append(f"- ... and on {len(memory) - BLOCKERS_SHOWN:,} more objects (--json shows all)")
+        count = len(memory) - BLOCKERS_SHOWN
+        lines.append(f"- ... and on {count:,} more object{'s' if count > 1 else ''} (--json shows all)")
     for texts in others.values():
         different = list(dict.fromkeys(texts))
         lines += different[:BLOCKERS_SHOWN]
@@ -175,18 +180,28 @@ def _conflicts(thing: str, rows: Sequence[Json], function: str) -> list[str]:
         often = _often(row)
         lines += [f"{pair} {often}"] if len(pair) + len(often) < WIDTH - 4 else [pair, f"        {often}"]
     if len(rows) > PAIRS_SHOWN:
-        lines.append(f"    ... and {len(rows) - PAIRS_SHOWN:,} more pairs of instructions")
+        count = len(rows) - PAIRS_SHOWN
+        lines.append(f"    ... and {count:,} more pair{'s' if count > 1 else ''} of instructions")
     remedies = list(dict.fromkeys(_remedy(row) for row in rows))
     # A remedy helps if it is one for all of them: a flow that stays is not freed by copying what others overwrite.
     if all(row["remedy"] and row["remedy"]["kind"] != "reduce" for row in rows):
         lines += [f"    {remedy}" for remedy in remedies]
-    elif any(row["remedy"] and len(row["remedy"]["but"]) <= PAIRS_SHOWN for row in rows if _is_reduction(row)):
-        lines.append("    " + next(_remedy(row) for row in rows if _is_reduction(row)))
+    elif reduction := _reduction(rows):
+        lines.append(f"    {reduction}")
     return lines
 
 
-def _is_reduction(row: Json) -> bool:
-    return bool(row["remedy"]) and row["remedy"]["kind"] == "reduce"
+def _reduction(rows: Sequence[Json]) -> str:
+    """What keeps all of these from being one reduction: instructions without which no dependence would be left."""
+    updates = [row for row in rows if row["remedy"] and row["remedy"]["kind"] == "reduce"]
+    operators = {row["remedy"]["operator"] for row in updates}
+    alien = {each["id"]: each for row in updates for each in row["remedy"]["but"]}
+    left = [row for row in rows if row not in updates
+            and not alien.keys() & {row["source"]["id"], row["destination"]["id"]}]
+    places = list(dict.fromkeys(place_text(each) for each in alien.values()))
+    if len(operators) != 1 or left or len(places) > PAIRS_SHOWN:
+        return ""
+    return f"a reduction ({operators.pop()})" + (f", but for {', '.join(places)}" if places else "")
 
 
 def _access(row: Json, function: str) -> str:
@@ -225,9 +240,6 @@ def _remedy(row: Json) -> str:
     remedy = row["remedy"]
     if remedy is None:
         return ""
-    if remedy["kind"] == "reduce":
-        others = ", ".join(dict.fromkeys(place_text(each) for each in remedy["but"]))
-        return f"a reduction ({remedy['operator']})" + (f", but for {others}" if others else "")
     if remedy["kind"] == "copy":
         return "only overwritten, never read from another iteration: read from a copy made before the loop"
     return "only written: keep what the last iteration writes (a copy for each thread, merged in order)"
@@ -244,19 +256,36 @@ def _heaviest(stages: Sequence[Json]) -> float:
     return max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
 
 
-def _stages(stages: Sequence[Json]) -> list[str]:
+def _stages(stages: Sequence[Json], unplaced: float) -> list[str]:
     """The stages that make accesses or hand on values, unless one of them leaves the others nothing to do."""
     most = _heaviest(stages)
     if most >= HOPELESS:
         return [f"Stages are no help: one that must run in order makes {_share(most)} of its accesses."]
     lines = []
+    small = len(stages) > STAGES_SHOWN
     for number, stage in enumerate(stages, 1):
+        if small and stage["share"] < SMALL:
+            continue
         kind = "parallel" if stage["parallel"] else "in order"
-        lines.append(f"stage {number}, {kind}, {_share(stage['share'])} of its accesses: {_stage_lines(stage)}")
-    if most:
+        head = f"stage {number}, {kind}, {_share(stage['share'])} of its accesses: "
+        lines += wrapped(head + _stage_lines(stage), "    ")
+    if small and any(stage["share"] < SMALL for stage in stages):
+        left = [stage for stage in stages if stage["share"] < SMALL]
+        lines.append(f"{len(left):,} more stages make less than {SMALL:g}% of its accesses each (--json shows all).")
+    if unplaced >= SMALL:
+        lines.append(f"{_share(unplaced)} of its accesses are made by what it calls; inside a recursion it is not "
+                     "known by which stage.")
+    elif most:
         lines.append(f"The heaviest stage in order makes {_share(most)} of its accesses: by them, at best "
                      f"{100 / most:.1f} times as fast.")
     return lines
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Lines of text, all but the first indented."""
+    head = text[: len(text) - len(text.lstrip())]
+    return wrap(text.lstrip(), WIDTH - 3, initial_indent=head, subsequent_indent=indent, break_long_words=False,
+                break_on_hyphens=False)
 
 
 def _stage_lines(stage: Json) -> str:

@@ -90,9 +90,9 @@ def loop_text(loop: Json) -> str:
 
 
 def place_text(place: Json) -> str:
-    """file:line:column."""
-    if not place["file"] and not place["line"]:
-        return "?"
+    """file:line:column; of code that the compiler gave no line, `file:?`."""
+    if not place["line"]:
+        return f"{place['file']}:?" if place["file"] else "?"
     return f"{place['file']}:{place['line']}:{place['column']}"
 
 
@@ -123,12 +123,21 @@ def object_text(thing: Json) -> str:
     """A variable, or the memory of an allocation site."""
     kind, name = thing["kind"], thing.get("name", "")
     if kind == "register":
-        return f"{name or 'a register'} at {place_text(thing)}" if thing["line"] else name or "a register"
+        return f"{name or 'a value'} at {place_text(thing)}" if thing["line"] else name or "a value in a register"
     if kind == "unknown":
         return "memory of unknown origin"
     words = {"global": "global", "stack": "local", "heap": "heap memory"}
     text = f"{words.get(kind, kind)} {name}".rstrip()
-    return f"{text} allocated at {place_text(thing['site'])}" if kind == "heap" else text
+    if kind == "heap":
+        return f"{text} allocated at {place_text(thing['site'])}"
+    return text if name or kind != "stack" else f"a local of {_unnamed(thing.get('site'))}"
+
+
+def _unnamed(site: Json | None) -> str:
+    """Where a local variable stands whose name the program's debug information does not give."""
+    if not site:
+        return "a library"
+    return str(site["function"]) + (f" ({place_text(site)})" if site["line"] else "")
 
 
 def blocker_text(blocker: Json) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +18,9 @@ from tests.naive.dependence import StreamState
 from tests.naive.dependence_rows import paths_of
 from tests.naive.points_to import NaivePointsTo
 from tests.programs.running import FIXTURES, compile_program, record
-from tracekit.analyzers.privateer import MIXED, Privateer, PrivateerOptions, loop_sets
+from tracekit.analyzers.privateer import MIXED, Privateer, PrivateerOptions, loop_sets, loops_of
 from tracekit.formats.image import OpFlag
+from tracekit.replay.keyed import used_rows
 from tracekit.replay.liveobjects import SiteNames
 
 
@@ -30,12 +31,14 @@ class NaiveSets(NaivePointsTo):
         super().__init__(program, calls)
         self.operators = operators
         self.sets: defaultdict[int, dict[Any, tuple[set[str], set[int]]]] = defaultdict(dict)
+        self.inside: Counter[int] = Counter()  # loop: accesses while it was open
 
     def event(self, number: int, stream: StreamState, name: str, subject: int, address: int, size: int) -> None:
         super().event(number, stream, name, subject, address, size)
         if name in ("load", "store"):
-            here = self.bytes.get(address)
+            here = self.known(number, address)
             for loop in {level.node[-1][1] for level in stream.levels if level.node[-1][0] == "loop"}:
+                self.inside[loop] += 1
                 names, operators = self.sets[loop].setdefault(here and here.site, (set(), set()))
                 names.add(name)
                 operators.add(self.operators[min(subject, len(self.program.ops))] or MIXED)
@@ -58,7 +61,7 @@ def test_the_sets_are_their_reference(seed: int, streams: int) -> None:
 
     state.operators[:] = operators
     vars(module)["state"] = lambda: state
-    fed(module, "privateer", events, 1 + seed % 60).result()
+    result, _ = fed(module, "privateer", events, 1 + seed % 60).result()
     names = SiteNames(module.program, module.contexts, state.lifetimes.live)
     paths = paths_of(SimpleNamespace(nodes=module.contexts.nodes))
 
@@ -70,6 +73,14 @@ def test_the_sets_are_their_reference(seed: int, streams: int) -> None:
     naive.feed(events)
     assert {loop: {site_of(site): row for site, row in sets.items()} for loop, sets in loop_sets(state).items()} == \
         naive.shown()
+    regions, inside = used_rows(state.regions), Counter[int]()
+    for region in np.flatnonzero(regions["accesses"]).tolist():
+        loops = list(loops_of(regions, region))
+        assert len(set(loops)) == len(loops)
+        inside.update({loop: int(regions["accesses"][region]) for loop in loops})
+    assert inside == naive.inside
+    by_place = {tuple(row["loop"].items()): row["accesses"] for row in result["loops"]}
+    assert by_place.keys() == {tuple(made.program.loop(loop).items()) for loop in inside}
 
 
 # -- known answers ---------------------------------------------------------------------------------

@@ -48,6 +48,9 @@ class NaiveObjects(NaiveDependence):
         self.open: defaultdict[int, list[list[Any]]] = defaultdict(list)  # [node, number, iteration or None]
         self.numbers = 0
         self.lives: dict[Object, Scope] = {}
+        self.clock = 0
+        self.since: dict[int, int] = {}  # function: when its number of live local variables was zero last
+        self.ended: dict[Site, int] = {}  # of local variables: when the last one ended
 
     def feed(self, events: Iterable[Event]) -> None:
         for number, code, subject, address, size in events:
@@ -100,6 +103,9 @@ class NaiveObjects(NaiveDependence):
         site = (kind, subject, () if kind == GLOBAL else stream.context)
         born = [(node, opened, iteration) for node, opened, iteration in self.open[number]]
         made = Object(site, address, address + size, number, born, size=size)
+        self.clock += 1
+        if kind == STACK and not self.locals_of(self.function_of(site)):
+            self.since[self.function_of(site)] = self.clock
         self.all.append(made)
         self.paint(address, max(size, 1), made)
 
@@ -120,8 +126,31 @@ class NaiveObjects(NaiveDependence):
 
     def finish_object(self, old: Object) -> None:
         old.alive = False
+        self.clock += 1
+        self.ended[old.site] = self.clock
         ended = Object(old.site, old.start, old.end, old.stream, [], alive=False)
         self.paint(old.start, max(old.end - old.start, 1), ended)
+
+    def function_of(self, site: Site) -> int:
+        return int([*self.program.op_function, -1][site[1]])
+
+    def locals_of(self, function: int) -> list[Object]:
+        """The live local variables of a function."""
+        return [each for each in self.all if each.alive and each.site[0] == STACK
+                and self.function_of(each.site) == function]
+
+    def known(self, number: int, address: int) -> Object | None:
+        """The object of a byte; None if it was a local variable and a later call's frame covers it."""
+        here = self.bytes.get(address)
+        if here is None or here.alive or here.site[0] != STACK:
+            return here
+        stack = [each for each in self.all if each.site[0] == STACK and each.stream == number]
+        live = [each for each in stack if each.alive]
+        if not live or not live[-1].start < address < max(each.end for each in stack):
+            return here
+        function = self.function_of(here.site)
+        over = not self.locals_of(function) or self.since[function] > self.ended[here.site]
+        return None if over else here
 
     def holder(self, number: int, old: Object) -> Scope:
         """The innermost scope that was open when the object began and has been open since."""

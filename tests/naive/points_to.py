@@ -20,14 +20,14 @@ class NaivePointsTo(NaiveObjects):
 
     def event(self, number: int, stream: StreamState, name: str, subject: int, address: int, size: int) -> None:
         if name == "pointer_creation":
-            self.pointer(min(subject, len(self.program.ops)), address)
+            self.pointer(number, min(subject, len(self.program.ops)), address)
         elif name in ("load", "store"):
-            self.access(min(subject, len(self.program.ops)), address, size)
+            self.access(number, min(subject, len(self.program.ops)), address, size)
         else:
             super().event(number, stream, name, subject, address, size)
 
-    def pointer(self, instruction: int, address: int) -> None:
-        here, before = self.bytes.get(address), self.bytes.get(address - 1)
+    def pointer(self, number: int, instruction: int, address: int) -> None:
+        here, before = self.known(number, address), self.bytes.get(address - 1)
         if before is not None and not (before.alive and before.end == address):
             before = None
         if address == 0:
@@ -46,9 +46,9 @@ class NaivePointsTo(NaiveObjects):
             self.plain[instruction, "elsewhere"] += 1
             self.unfollowed.append((instruction, address))
 
-    def access(self, instruction: int, address: int, size: int) -> None:
+    def access(self, number: int, instruction: int, address: int, size: int) -> None:
         self.unfollowed = [each for each in self.unfollowed if not address <= each[1] < address + size]
-        here = self.bytes.get(address)
+        here = self.known(number, address)
         if here is None:
             self.plain[instruction, "unknown"] += 1
         else:

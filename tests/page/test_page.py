@@ -184,6 +184,18 @@ def test_a_module_without_a_section_of_its_own_is_shown_as_tables(tmp_path: Path
     assert not {"loop-table", "graph-view", "loops"} & set(parsed(page).ids)
 
 
+def test_object_lifetimes_are_in_words_and_most_objects_come_first(tmp_path: Path) -> None:
+    context = {"id": 1, "root": "main", "path": ["loop main:5", "main:6:1"]}
+    sites = [{"object": {"kind": "heap", "site": instruction(line, "library"), "context": context}, "objects": count,
+              "bytes": 8 * count, "never_freed": 0, "scope": {"kind": "iteration", "loop": loop_row(5, 1)["loop"]},
+              "lives": []} for line, count in ((9, 3), (7, 1200))]
+    lifetimes = Profile({"tracekit": "1", "module": "object_lifetime", "trace": "abc", "options": {},
+                         "result": {"sites": sites}}, {}, True)
+    page = page_of(tmp_path, lifetimes)
+    assert page.index("heap app.c:7:3") < page.index("heap app.c:9:3")
+    assert "<td>iteration of work:5</td><td>main &gt; loop main:5 &gt; main:6:1</td>" in page
+
+
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     record(tmp_path / "trace.zst", CHAINED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -227,6 +229,47 @@ def test_a_narrow_window_scrolls_tables_and_not_the_page(page: Path) -> None:
         assert window.run("return document.documentElement.scrollWidth <= innerWidth")
         window.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         assert window.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_in_a_narrow_window_all_of_a_loop_is_seen(page: Path) -> None:
+    """And with a heading to each thing, as the column's is not beside it."""
+    with Browser(width=360) as window:
+        window.open(page)
+        right, edge, headings = window.run("""
+            const table = document.querySelector("#loop-table");
+            const cells = [...table.querySelectorAll("tbody tr:first-child > *")];
+            return [Math.max(...cells.map((cell) => cell.getBoundingClientRect().right)),
+                    table.parentElement.getBoundingClientRect().right,
+                    cells.map((cell) => getComputedStyle(cell, "::before").content != "none"
+                        && cell.dataset.heading)];""")
+        assert right <= edge
+        assert headings[2:] == ["Accesses", "Iterations", "Invocations", "Carries", "Why", "Context"]
+        window.run("document.querySelector('#loop-table thead button').click()")
+        assert window.run("return document.querySelectorAll('[aria-sort=ascending]').length") == 1
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_heat_map_is_as_dark_as_the_page(page: Path, dark: bool) -> None:
+    with Browser(dark=dark) as window:
+        window.open(page, "#heatmap")
+        x, y = window.run("""
+            const box = document.querySelector(".heat").getBoundingClientRect();
+            return [box.right - 30 + scrollX, box.bottom - 20 + scrollY];""")
+        seen = pixel(window, x, y)
+    assert max(seen) < 60 if dark else min(seen) > 240
+
+
+def pixel(window: Browser, x: float, y: float) -> bytes:
+    """Red, green and blue of one place of the page: a PNG's first pixel, whose filter has no neighbour to add."""
+    clip = {"x": x, "y": y, "width": 1, "height": 1, "scale": 1}
+    shot = base64.b64decode(window.devtools("Page.captureScreenshot", {"format": "png", "clip": clip})["data"])
+    at, compressed = 8, b""
+    while at < len(shot):
+        length = int.from_bytes(shot[at : at + 4], "big")
+        if shot[at + 4 : at + 8] == b"IDAT":
+            compressed += shot[at + 8 : at + 8 + length]
+        at += length + 12
+    return zlib.decompress(compressed)[1:4]
 
 
 def test_without_scripts_tables_and_source_are_there(at: Browser, page: Path) -> None:

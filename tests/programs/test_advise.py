@@ -97,6 +97,22 @@ def test_the_advice_is_what_is_true(source: Path, advised: Any) -> None:
         for case in row["cases"]:
             assert bool(case["blocked_by"]) == (case["verdict"] not in PARALLEL)
             assert bool(case["stages"]) == (case["verdict"] == "pipeline")
+            if case["stages"]:
+                shares = sum(stage["share"] for stage in case["stages"]) + case["unplaced_share"]
+                assert shares == pytest.approx(100, abs=0.01 * len(case["stages"])), where
+
+
+def test_stages_are_weighed_inside_a_recursion(advised: Any) -> None:
+    """The profile has one context for all of a recursion; that a loop's call makes most of its accesses is known."""
+    source = FIXTURES / "advise" / "stages.c"
+    advice, _ = advised(source)
+    line = next(number for number, text in enumerate(source.read_text().splitlines(), 1) if "// STAGES" in text)
+    (case,) = advice[line]["cases"]
+    assert case["unplaced_share"] == 0
+    (calling,) = (stage for stage in case["stages"] if stage["calls"] == ["mix"])
+    assert not calling["parallel"]
+    assert 90 < calling["share"] < 100
+    assert all(stage["share"] > 0 for stage in case["stages"] if stage["lines"] and stage["parallel"])
 
 
 @pytest.mark.parametrize("source", [*SOURCES, *KERNELS], ids=lambda path: path.stem)

@@ -22,6 +22,7 @@ from tracekit.render_dependence import (
     loop_text,
     recipe_text,
 )
+from tracekit.render_objects import context_name, object_name, scope_name
 
 Json = Mapping[str, Any]
 
@@ -111,9 +112,10 @@ def _number_class(number: bool) -> str:
     return ' class="number"' if number else ""
 
 
-def number_cell(value: float, shown: str | None = None) -> str:
+def number_cell(value: float, shown: str | None = None, heading: str = "") -> str:
     """A cell with a number; the script sorts by `data-value`."""
-    return f'<td class="number" data-value="{value}">{text(shown if shown is not None else f"{value:,}")}</td>'
+    name = f' data-heading="{text(heading)}"' if heading else ""
+    return f'<td class="number" data-value="{value}"{name}>{text(shown if shown is not None else f"{value:,}")}</td>'
 
 
 # -- loops -----------------------------------------------------------------------------------------
@@ -152,9 +154,11 @@ def _loop_row(number: int, loop: LoopRow, shown: Shown) -> str:
     return (f'<tr data-verdict="{text(row["verdict"])}"><td data-value="{VERDICTS.index(row["verdict"])}">'
             f'<span class="verdict {text(row["verdict"])}">{text(row["verdict"])}</span></td>'
             f'<th scope="row">{name}{graph}</th>'
-            f"{number_cell(row['accesses'], f'{100 * loop.share:.1f}%')}{number_cell(row['iterations'])}"
-            f"{number_cell(row['invocations'])}<td>{text(carried_text(row['carried']))}</td>"
-            f"<td>{_why(row, shown)}</td><td>{text(context)}</td></tr>\n")
+            f"{number_cell(row['accesses'], f'{100 * loop.share:.1f}%', 'Accesses')}"
+            f"{number_cell(row['iterations'], heading='Iterations')}"
+            f"{number_cell(row['invocations'], heading='Invocations')}"
+            f'<td data-heading="Carries">{text(carried_text(row["carried"]))}</td>'
+            f'<td data-heading="Why">{_why(row, shown)}</td><td data-heading="Context">{text(context)}</td></tr>\n')
 
 
 def _why(row: Json, shown: Shown) -> str:
@@ -282,13 +286,30 @@ def _heatmap(shown: Shown) -> str:
             f"{number_cell(sum(row['stores']))}</tr>" for row in report["result"]["rows"]]
     totals = table("heatmap-rows", "Accesses of each row of memory",
                    (("Address", False), ("Loads", True), ("Stores", True)), rows)
-    return ('<p>Memory downwards, time to the right; the darker, the more accesses, on a scale of logarithms.</p>'
+    return ('<p>Memory downwards, time to the right; the stronger the colour, the more accesses, on a scale of '
+            'logarithms.</p>'
             '<div class="scroll heat" role="region" aria-label="Heat map" tabindex="0">'
             f"{render_heatmap.svg(report)}</div><details><summary>The rows as a table</summary>{totals}</details>")
 
 
+LIFETIME_COLUMNS = (("Object", False), ("Objects", True), ("Bytes", True), ("Never freed", True),
+                    ("Lives within", False), ("Made in", False))
+
+
+def _lifetimes(shown: Shown, sites: Sequence[Json]) -> str:
+    """Sites of objects, most objects first, in the words of the module's text."""
+    rows = sorted(sites, key=lambda row: -row["objects"])
+    made = [f'<tr><th scope="row">{text(_short(shown, object_name(row["object"])))}</th>{number_cell(row["objects"])}'
+            f"{number_cell(row['bytes'])}{number_cell(row['never_freed'])}<td>{text(scope_name(row['scope']))}</td>"
+            f"<td>{text(context_name(row['object']))}</td></tr>\n" for row in rows[: shown.rows]]
+    more = f"<p>... and {len(rows) - len(made):,} more sites.</p>" if len(rows) > len(made) else ""
+    return table("object_lifetime-sites", "Where objects are made, most objects first", LIFETIME_COLUMNS, made) + more
+
+
 def _module(shown: Shown, module: str) -> str:
     """Any other module's tables, as the text would show them."""
+    if module == "object_lifetime" and "sites" in shown.reports[module]["result"]:
+        return _lifetimes(shown, shown.reports[module]["result"]["sites"])
     parts = []
     for name, value in shown.reports[module]["result"].items():
         heading = name.replace("_", " ")

@@ -148,6 +148,7 @@ class Advice:
         accesses = self._accesses(group)
         verdict = group[0].verdict
         blockers = self._blockers(group, iterations)
+        found, unplaced = self._stages(group) if verdict is Verdict.PIPELINE else ([], 0.0)
         return {
             "verdict": verdict.value,
             "contexts": self._contexts(group),
@@ -161,7 +162,8 @@ class Advice:
             "blocked_by": blockers,
             "speculation": _speculation(blockers, iterations),
             "independent_in_a_row": _independent_in_a_row(blockers),
-            "stages": self._stages(group) if verdict is Verdict.PIPELINE else [],
+            "stages": found,
+            "unplaced_share": unplaced,
         }
 
     def _recipe(self, group: Sequence[Judgement]) -> list[Json]:
@@ -269,12 +271,13 @@ class Advice:
 
     # -- stages ------------------------------------------------------------------------------------
 
-    def _stages(self, group: Sequence[Judgement]) -> list[Json]:
-        """The stages in the context with the most accesses."""
+    def _stages(self, group: Sequence[Judgement]) -> tuple[list[Json], float]:
+        """The stages in the context with the most accesses, and the share of those that belong to no certain one."""
         node = max((each.node for each in group), key=lambda row: (int(self.profile.nodes["accesses"][row]), -row))
         found = stages(self.judge, node)
-        total = max(sum(stage.accesses for stage in found), 1)
-        return [self._stage(stage, total) for stage in found]
+        known = sum(stage.accesses for stage in found)
+        total = max(known, int(self.profile.nodes["accesses"][node]), 1)
+        return [self._stage(stage, total) for stage in found], round(100 * (total - known) / total, 2)
 
     def _stage(self, stage: Stage, total: int) -> Json:
         calls = [op for op in stage.operations if self.program.ops["kind"][op] == OpKind.CALL]

@@ -184,6 +184,8 @@ class Directives:
             place = self.names.instruction(int(alien[0]))
             raise NoDirective(f"the loop also uses elements of {name} that it does not accumulate in "
                               f"({place['file']}:{place['line']}); accumulate in a local variable, or atomically")
+        if np.unique(self.program.ops[["size", "type_class"]][touching]).size > 1:
+            raise NoDirective(f"{name} holds values of different types; accumulate in variables of their own")
 
     def _operations(self, loop: int) -> list[int]:
         """The memory accesses and calls in the loop's text."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracekit.formats.image import PhiKind
+from tracekit.replay.dependence_profile import ContextKind
 from tracekit.replay.verdicts import ANY_CALL, Judge, WholeGraph, whole_graph, working_components
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Stage(NamedTuple):
     parallel: bool
     operations: tuple[int, ...]  # memory accesses and calls
     recurrences: tuple[int, ...]  # rows of phis: the values that its iterations hand on
-    accesses: int  # loads and stores, those below its calls included
+    accesses: int  # loads and stores, those below its calls included, as far as they are known to be its own
 
 
 def stages(judge: Judge, node: int) -> list[Stage]:
@@ -74,7 +75,11 @@ def _sequential(judge: Judge, view: LevelView, graph: LoopGraph, whole: WholeGra
 
 
 def _weights(judge: Judge, node: int, graph: LoopGraph, whole: WholeGraph) -> Indices:
-    """Per component how many accesses were made in it."""
+    """Per component how many accesses were made in it, as far as that is known.
+
+    Inside a recursion the profile has one context for all that is called: accesses of the loop's own text are known by
+    their place, and all others of the loop were made below its calls, which are one component or not known apart.
+    """
     nodes, accesses = judge.profile.nodes, judge.profile.accesses
     below = np.zeros(len(nodes), np.bool_)
     below[node] = True
@@ -82,11 +87,20 @@ def _weights(judge: Judge, node: int, graph: LoopGraph, whole: WholeGraph) -> In
         below[row] = below[nodes["parent"][row]] if nodes["parent"][row] < row else False
         if not below[row] and nodes["parent"][row] < node:
             break
+    recursive = nodes["kind"][node] == ContextKind.RECURSION_LOOP
+    if recursive:
+        below[nodes["parent"][node]] = True
     inside = accesses[below[accesses["node"]]]
     places = judge.graph_node(inside["instruction"], inside["node"], node)
     known = places != ANY_CALL
     weight = np.zeros(whole.labels.max() + 1, np.int64)
     np.add.at(weight, whole.labels[_positions(graph, places[known])], inside["count"][known].astype(np.int64))
+    rest = int(nodes["accesses"][node]) - int(weight.sum())
+    if recursive and rest > 0:
+        entering = [op for op in graph.calls.tolist() if judge.program.call_callees(judge.program.ops["base"][op]).size]
+        components = np.unique(whole.labels[_positions(graph, np.array(entering, np.int64))])
+        if components.size == 1:
+            weight[components] += rest
     return weight
 
 

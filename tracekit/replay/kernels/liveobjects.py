@@ -6,6 +6,7 @@ Callbacks of modules use these:
     row = end(live, address, size)                     # it ends: its row, good until the next begin
     row = extended(live, site, address, size)          # of an object that a realloc let grow in place
     found = at(live, address)                          # row of the object; DEAD | its site once it has ended
+    found = known_at(live, address, stream)            # the same, 0 if a frame covers the local that has ended
 
 A *site* is what a profile names objects by: kind, instruction or global, and context. What is known of a byte is what
 the last event said that touched it, so memory that is used again belongs to the new object alone.
@@ -41,26 +42,34 @@ OBJECT = np.dtype([
     ("born", "<i8"),  # for the module: a time
     ("stream", "<i4"),  # where it began
     ("site", "<u4"),
-    ("next", "<u4"),  # of rows that wait to be used again
-    ("alive", "<u4"),
+    ("next", "<u4"),  # the live local variable of its stream that began after it; of rows that wait to be used again
+    ("before", "<u4"),  # the one that began before it
+    ("alive", "<u4"),  # its kind while it lives, then 0
 ])
+FUNCTION = np.dtype([("live", "<i8"), ("since", "<i8")])
+"""How many local variables of a function live, and the time from which on there has been one."""
 SITE_SHIFT, KIND_SHIFT, SITE_BITS = 30, 60, (1 << 30) - 1
 """The key of a site: kind, instruction or global, context."""
 
-FREE, WIDES = range(2)
-CONTROL = 2
-"""Elements of Live.control: the first row that waits to be used again; 1 once there is a wide object."""
+FREE, WIDES, TIME = range(3)
+CONTROL = 3
+"""Elements of Live.control: the first row that waits to be used again; 1 once there is a wide object; a time, which
+local variables move on as they begin and end."""
 
 
 class Live(NamedTuple):
     """The live objects of the process."""
 
-    sites: Keyed
+    sites: Keyed  # `ended`: when a local variable of the site ended last
     objects: Arena  # OBJECT
     words: Shadow  # u4
     wide: Shadow  # u4; word number n stands for the n-th granule of memory
     known: NDArray[np.uint64]  # instruction: its last context << 34 | kind << 32 | the site there
     fresh: NDArray[np.uint8]  # instruction: 1 if it is a call of a function that never lets an object grow
+    function_of: NDArray[np.uint32]  # instruction: its function
+    functions: NDArray[Any]  # FUNCTION
+    newest: NDArray[np.uint32]  # stream: its live local variable that began last
+    highest: NDArray[np.int64]  # stream: the highest end that one of its local variables had
     control: NDArray[np.int64]
 
 
@@ -73,6 +82,20 @@ def at(live: Any, address: Any) -> Any:
     if found == 0 and live.control[WIDES] != 0:
         for row in reading(live.wide, np.int64(np.uint64(address) >> np.uint64(WIDE_BITS)) << 3, 1):
             found = np.int64(live.wide.rows[row])
+    return found
+
+
+@inlined
+def known_at(live: Any, address: Any, stream: Any) -> Any:
+    """What `at` finds; 0 if it is a local variable that has ended and whose memory is part of a later call's frame.
+
+    Frames hold more than variables: arguments that are passed on the stack (``va_arg`` makes pointers to them), spills,
+    the frames of libraries. Such a byte is above the newest live variable of the stack, and the activation that the
+    ended variable belonged to is over.
+    """
+    found = at(live, address)
+    if found >= DEAD and _covered(live, found ^ DEAD, address, np.uint64(stream)):
+        found = np.int64(0)
     return found
 
 
@@ -149,7 +172,9 @@ def begin(live: Any, kind: Any, site: Any, context: Any, address: Any, size: Any
     new.end = address + size
     new.stream = stream
     new.site = site_of(live, kind, site, context)
-    new.alive = 1
+    new.alive = kind
+    if kind == STACK:
+        _push(live, row)
     _assign(live, address, max(size, 1), row)
     return row
 
@@ -171,6 +196,8 @@ def extended(live: Any, site: Any, address: Any, size: Any) -> Any:
 @inlined
 def _release(live: Any, row: Any) -> None:
     old = live.objects.rows[row]
+    if old.alive == STACK:
+        _pop(live, row)
     old.alive = 0
     old.next = live.control[FREE]
     live.control[FREE] = row
@@ -204,6 +231,56 @@ def _assign_wide(live: Live, address: Any, size: Any, value: Any) -> None:
 
 
 # -- calls, for what happens less often than stack objects: code that is inlined everywhere is slow to compile -------
+
+
+@kernel
+def _push(live: Live, row: Any) -> None:
+    """A local variable is its stream's newest."""
+    live.control[TIME] += 1
+    new = live.objects.rows[row]
+    stream = np.uint64(new.stream)
+    new.before = live.newest[stream]
+    new.next = 0
+    live.objects.rows[new.before].next = row
+    live.newest[stream] = row
+    live.highest[stream] = max(live.highest[stream], new.end)
+    function = _function_of(live, live.sites.rows[new.site].key)
+    if function.live == 0:
+        function.since = live.control[TIME]
+    function.live += 1
+
+
+@kernel
+def _pop(live: Live, row: Any) -> None:
+    """A local variable ends."""
+    live.control[TIME] += 1
+    old = live.objects.rows[row]
+    live.objects.rows[old.before].next = old.next
+    if old.next != 0:
+        live.objects.rows[old.next].before = old.before
+    else:
+        live.newest[np.uint64(old.stream)] = old.before
+    site = live.sites.rows[old.site]
+    site.ended = live.control[TIME]
+    _function_of(live, site.key).live -= 1
+
+
+@inlined
+def _function_of(live: Any, key: Any) -> Any:
+    """The function that the local variables of a site belong to, as a row of FUNCTION."""
+    return live.functions[live.function_of[np.uint64((np.int64(key) >> SITE_SHIFT) & SITE_BITS)]]
+
+
+@kernel
+def _covered(live: Live, site: Any, address: Any, stream: Any) -> bool:
+    """Does memory of a local variable that has ended belong to a frame that was entered later?"""
+    ended, newest = live.sites.rows[site], np.int64(live.newest[stream])
+    if kind_of(ended.key) != STACK or newest == 0:
+        return False
+    if not live.objects.rows[newest].start < address < live.highest[stream]:
+        return False
+    function = _function_of(live, ended.key)
+    return bool(function.live == 0 or function.since > ended.ended)
 
 
 class Unloading(NamedTuple):
