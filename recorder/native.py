@@ -63,7 +63,7 @@ _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_encode": (c_size_t, (c_void_p, c_void_p, c_void_p, c_size_t, c_uint32)),
     "tk_work": (c_int, (c_void_p, c_void_p, c_uint64, c_uint64, POINTER(c_void_p))),
     "tk_chunk_facts": (None, (c_void_p, c_void_p)),
-    "tk_chunk_bytes": (c_size_t, (c_void_p,)),
+    "tk_chunk_bytes": (c_size_t, (c_void_p, c_void_p)),
     "tk_chunk_write": (None, (c_void_p, c_void_p)),
     "tk_chunk_recycle": (None, (c_void_p, c_void_p)),
 }
