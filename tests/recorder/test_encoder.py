@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 
 import numpy as np
@@ -13,6 +14,7 @@ from tracekit.formats.chunk import Chunk
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.stream import encode
 from tracekit.recorder.encoder import UNUSED, Encoder
+from tracekit.recorder.native import crc32, library
 
 LOW = 0x5555_5555_4000
 MODULUS = 1 << 64
@@ -135,6 +137,14 @@ def test_words_are_foretold_by_earlier_ones(vector: bool) -> None:
     columns = Chunk.parse(bytes(payload)).columns
     assert columns.relations.tolist()[:6] == [0, 3 << 4, 0, 2 | 2 << 4, 0, 4 | 1 << 4]
     assert len(columns.residuals) < 200 * (6 + 6 + 8 * 6 + 6)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300), st.integers(0, 3), st.integers(0, 1 << 32))
+def test_checksums_are_those_of_zlib(data: bytes, times: int, before: int) -> None:
+    for part in (data, data * times * 9):
+        assert crc32(part) == zlib.crc32(part)
+        assert library().tk_crc32(before % (1 << 32), part, len(part)) == zlib.crc32(part, before % (1 << 32))
 
 
 def test_counts_are_of_all_chunks_and_streams() -> None:
