@@ -8,6 +8,14 @@
 
 const struct tk_range *tk_find_range(const struct tk_encoder *encoder, uint64_t id, uint32_t epoch);
 uint64_t tk_give_place(struct tk_encoder *encoder, uint32_t id);
+/* What the sample of a chunk says of one slot. */
+struct tk_sample {
+    uint64_t last, stride, references[TK_WINDOW];
+    uint16_t hits[TK_SHIFTS][TK_WINDOW]; /* words that a relation would have foretold */
+    uint32_t slot;
+};
+
+void tk_note_words_vector(struct tk_sample *samples, const uint64_t *words, uint32_t count, uint64_t recent[TK_WINDOW]);
 size_t tk_encode_vector(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
                         uint32_t epoch);
 

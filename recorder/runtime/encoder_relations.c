@@ -9,13 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* What the sample says of one slot. */
-struct tk_sample {
-    uint64_t last, stride, references[TK_WINDOW];
-    uint16_t hits[TK_SHIFTS][TK_WINDOW]; /* words that a relation would have foretold */
-    uint32_t slot;
-};
-
 static void note_word(struct tk_sample *of, uint64_t word, const uint64_t recent[TK_WINDOW])
 {
     const uint64_t stride = word - of->last;
@@ -26,6 +19,16 @@ static void note_word(struct tk_sample *of, uint64_t word, const uint64_t recent
     memcpy(of->references, recent, sizeof of->references);
     of->last = word;
     of->stride = stride;
+}
+
+/* The words of a record; `recent`: those before, the latest first. */
+static void note_words(struct tk_sample *samples, const uint64_t *words, uint32_t count, uint64_t recent[TK_WINDOW])
+{
+    for (uint32_t k = 0; k < count; k++) {
+        note_word(&samples[k], words[k], recent);
+        memmove(recent + 1, recent, (TK_WINDOW - 1) * sizeof *recent);
+        recent[0] = words[k];
+    }
 }
 
 /* The relation with the most hits, the nearest and least shifted of several. */
@@ -76,11 +79,11 @@ static uint32_t take_sample(struct tk_encoder *encoder, struct tk_chunk *chunk, 
         struct tk_sample *samples = samples_of(chunk, (uint32_t)(tk_place(encoder, id) >> 32), arity, &used);
         if (!samples)
             break;
-        for (uint32_t k = 0; k < arity; k++) {
-            note_word(&samples[k], *here, recent);
-            memmove(recent + 1, recent, sizeof recent - sizeof *recent);
-            recent[0] = *here++;
-        }
+        if (encoder->lanes > 1)
+            tk_note_words_vector(samples, here, arity, recent);
+        else
+            note_words(samples, here, arity, recent);
+        here += arity;
     }
     return used;
 }

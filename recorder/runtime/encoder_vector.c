@@ -19,6 +19,11 @@ size_t tk_encode_vector(struct tk_encoder *encoder, struct tk_chunk *chunk, cons
     return 0;
 }
 
+void tk_note_words_vector(struct tk_sample *samples, const uint64_t *words, uint32_t count, uint64_t recent[TK_WINDOW])
+{
+    (void)samples, (void)words, (void)count, (void)recent;
+}
+
 #else
 
 #include <immintrin.h>
@@ -208,6 +213,31 @@ VECTOR TK_INLINE const uint64_t *encode(struct tk_encoder *encoder, struct tk_ch
     _mm512_storeu_si512(chunk->recent, recent);
     chunk->at = (struct tk_columns){literals, symbols, column, residuals};
     return here;
+}
+
+/* As note_words of encoder_relations.c. */
+VECTOR void tk_note_words_vector(struct tk_sample *samples, const uint64_t *words, uint32_t count,
+                                 uint64_t recent[TK_WINDOW])
+{
+    __m512i before = _mm512_loadu_si512(recent);
+    for (uint32_t k = 0; k < count; k++) {
+        struct tk_sample *const of = &samples[k];
+        const uint64_t stride = words[k] - of->last;
+        if (stride != of->stride) {
+            __m512i moved = _mm512_sub_epi64(before, _mm512_loadu_si512(of->references));
+            for (uint32_t shift = 0; shift < TK_SHIFTS; shift++) {
+                const __mmask8 hit = _mm512_cmpeq_epi64_mask(moved, _mm512_set1_epi64((long long)stride));
+                __m128i *const hits = (__m128i *)of->hits[shift];
+                _mm_storeu_si128(hits, _mm_sub_epi16(_mm_loadu_si128(hits), _mm_movm_epi16(hit)));
+                moved = _mm512_add_epi64(moved, moved);
+            }
+        }
+        _mm512_storeu_si512(of->references, before);
+        of->last = words[k];
+        of->stride = stride;
+        before = _mm512_alignr_epi64(before, _mm512_set1_epi64((long long)words[k]), 7);
+    }
+    _mm512_storeu_si512(recent, before);
 }
 
 /* As tk_encode; `chunk` has room. */
