@@ -1,4 +1,4 @@
-"""CHNK payloads: the header and the four columns of a piece of a stream (SPEC.md, "CHNK")."""
+"""CHNK payloads: the header and the five columns of a piece of a stream (SPEC.md, "CHNK")."""
 
 from __future__ import annotations
 
@@ -28,6 +28,15 @@ PADDING = 8
 """Zero bytes at the end of the residuals, so that eight bytes may be read wherever one of them begins."""
 
 
+WINDOW = 8
+"""Words before a word's own that its relation may name."""
+
+SHIFT_AT = 4
+"""The bit of a relation where its shift (0 to 3) begins; below stands how far back its word is (0 to 7)."""
+
+RELATION_BITS = 0x37
+
+
 class Columns(NamedTuple):
     """The columns of a chunk in the order of the payload."""
 
@@ -35,9 +44,10 @@ class Columns(NamedTuple):
     symbols: NDArray[np.uint8]
     codes: NDArray[np.uint8]
     residuals: NDArray[np.uint8]
+    relations: NDArray[np.uint8]
 
 
-COLUMN_TYPES: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("<u4", "u1", "u1", "u1")))
+COLUMN_TYPES: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("<u4", "u1", "u1", "u1", "u1")))
 """The dtype of each of the Columns."""
 
 
@@ -56,7 +66,7 @@ class Chunk:
         """Read a CHNK payload. Raises TracekitError unless its counts agree with each other and with its length."""
         if len(payload) < _HEADER.size:
             raise _damaged("its header is cut short")
-        version, thread, kind, records, words, *counts = _HEADER.unpack_from(payload)[:9]
+        version, thread, kind, records, words, *counts = _HEADER.unpack_from(payload)[:10]
         if version != _VERSION:
             raise TracekitError(f"the chunk has version {version}; this tracekit reads version {_VERSION}")
         if records > MAX_RECORDS or words > MAX_RECORDS:
@@ -68,15 +78,18 @@ class Chunk:
             columns.append(np.frombuffer(payload, dtype, count, at))
             at += count * dtype.itemsize
         chunk = cls(thread, kind, records, words, Columns(*columns))
-        literals, symbols, codes, residuals = counts
-        if symbols != records or literals > records or codes > words or not PADDING <= residuals <= 8 * words + PADDING:
+        literals, symbols, codes, residuals, relations = counts
+        if symbols != records or literals > records or max(codes, relations) > words \
+                or not PADDING <= residuals <= 8 * words + PADDING:
             raise _damaged("its counts contradict each other")
+        if bool(np.any(chunk.columns.relations & ~np.uint8(RELATION_BITS))):
+            raise _damaged("it has a relation that this version does not know")
         return chunk
 
     def build(self) -> bytes:
         """The payload."""
         counts = [len(column) for column in self.columns]
-        header = _HEADER.pack(_VERSION, self.thread, self.kind, self.records, self.words, *counts, *[0] * 7)
+        header = _HEADER.pack(_VERSION, self.thread, self.kind, self.records, self.words, *counts, *[0] * 6)
         columns = cast(tuple[NDArray[Any], ...], self.columns)
         return header + b"".join(column.astype(dtype).tobytes() for column, dtype in zip(columns, COLUMN_TYPES))
 

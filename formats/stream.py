@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.chunk import MAX_ARITY, MAX_RECORDS, PADDING, THREAD, Chunk, Columns
+from tracekit.formats.chunk import MAX_ARITY, MAX_RECORDS, PADDING, SHIFT_AT, THREAD, WINDOW, Chunk, Columns
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
 from tracekit.formats.jit import inlined, kernel
@@ -21,7 +21,7 @@ U8 = NDArray[np.uint64]
 LITERAL = 3
 """The rank of a record whose id is none of the three successors."""
 
-STRIDED, MOVED = range(2)
+STRIDED, RELATED = range(2)
 """The codes of words without a residual; the others, up to 7, have residuals of 1, 2, 3, 4, 6 and 8 bytes."""
 
 RESIDUAL_BYTES = 0x86432100
@@ -40,7 +40,9 @@ _REASONS = {
 # Positions in State.at.
 RECORD, WORD, LITERAL_AT, CODE, RESIDUAL, PREVIOUS_ID, SLOTS_USED, NEED = range(8)
 
-LAST, STRIDE, OFFSET = range(3)
+LAST, STRIDE, REFERENCE, RELATION = range(4)
+SLOT = 4
+"""Numbers of a slot."""
 
 
 class State(NamedTuple):
@@ -51,11 +53,9 @@ class State(NamedTuple):
     first_slot: NDArray[np.int64]
     """(ids): the id's first slot, -1 before its first record in the chunk."""
     slots: U8
-    """(3 * slots): last, stride, offset of each slot."""
+    """(4 * slots): last, stride, reference, and relation of each slot."""
     at: NDArray[np.int64]
     """(8): positions in the chunk and its columns, and scalars."""
-    previous_word: U8
-    """(1): the word decoded last."""
 
 
 @inlined
@@ -75,19 +75,20 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
                   words: U8) -> tuple[int, int, int]:
     """Decode whole records until `ids` or `words` is full, or the chunk ends.
 
+    words: the first WINDOW are those before this batch, 0 at the start of a chunk; the decoded ones follow.
+
     arity: (ids) words of each record id, NONE where there is no such record; chunk_words: the words that the
     chunk's header claims. Returns (status, records, words) of this batch; the state is that before the record
     that did not fit. ``state.at[NEED]`` is the room in words, or in slots, that this record needs.
     """
-    literals, symbols, codes, residuals = columns
+    literals, symbols, codes, residuals, relations = columns
     successors, first_slot, slots, at = state.successors, state.first_slot, state.slots, state.at
     record, literal, code_at = at[RECORD], at[LITERAL_AT], at[CODE]
     residual, residuals_end = np.uint64(at[RESIDUAL]), np.uint64(len(residuals) - PADDING)
     previous_id = np.uint32(at[PREVIOUS_ID])
-    previous = state.previous_word[0]
     used = at[SLOTS_USED]
     known = len(arity)
-    filled, word_at, claimed = 0, 0, chunk_words - at[WORD]
+    filled, word_at, claimed = 0, WINDOW, WINDOW + chunk_words - at[WORD]
     status = END
     while record < len(symbols):
         if filled == len(ids):
@@ -117,12 +118,14 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             break
         slot = first_slot[number]
         if slot < 0:
-            if 3 * (used + count) > len(slots):
+            if SLOT * (used + count) > len(slots):
                 at[NEED] = used + count
                 status = SLOTS
                 break
             slot = used
             first_slot[number] = slot
+            for k in range(used, min(used + count, len(relations))):
+                slots[SLOT * k + RELATION] = relations[k]
             used += count
         if rank > 0:
             if rank >= 2:
@@ -130,7 +133,7 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             successors[followed + np.uint64(1)] = successors[followed]
             successors[followed] = number
             literal += rank == LITERAL
-        row = np.uint64(3 * slot)
+        row = np.uint64(SLOT * slot)
         unused = np.uint8(0)
         for k in range(count):
             if k >= 2 and k & 1 == 0:
@@ -140,19 +143,21 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             code = bits & 7
             bits >>= 3
             size = np.uint64(RESIDUAL_BYTES >> 4 * code & 15)
-            last, stride, offset = slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(OFFSET)]
-            word, moved = last + _signed(residuals, residual, size), previous + offset
-            word = moved if code == MOVED else word
+            last, stride = slots[row], slots[row + np.uint64(STRIDE)]
+            relation = slots[row + np.uint64(RELATION)]
+            reference = words[np.uint64(word_at + k - 1) - (relation & np.uint64(WINDOW - 1))]
+            moved = reference - slots[row + np.uint64(REFERENCE)] << (relation >> np.uint64(SHIFT_AT))
+            word = last + _signed(residuals, residual, size)
+            word = last + moved if code == RELATED else word
             word = last + stride if code == STRIDED else word
             residual += size
             if residual > residuals_end:
                 status = OVERRUN
                 break
             words[word_at + k] = word
-            slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(OFFSET)] = \
-                word, word - last, word - previous
-            row += np.uint64(3)
-            previous = word
+            slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(REFERENCE)] = \
+                word, word - last, reference
+            row += np.uint64(SLOT)
         if status == END and unused | bits:
             status = BAD_CODE
         if status != END:
@@ -164,13 +169,13 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
         record += 1
     at[RECORD], at[LITERAL_AT], at[CODE], at[RESIDUAL] = record, literal, code_at, residual
     at[PREVIOUS_ID], at[SLOTS_USED] = previous_id, used
-    at[WORD] += word_at
-    state.previous_word[0] = previous
+    at[WORD] += word_at - WINDOW
     if status == END and (
         literal < len(literals) or code_at < len(codes) or at[WORD] < chunk_words or residual < residuals_end
+        or used < len(relations)
     ):
         status = LEFTOVER
-    return status, filled, word_at
+    return status, filled, word_at - WINDOW
 
 
 class Decoder:
@@ -185,9 +190,10 @@ class Decoder:
             raise TracekitError(f"The trace is damaged: a path has more than {MAX_ARITY} words.")
         self._arity = np.ascontiguousarray(arity, np.uint32)
         self._ids = np.empty(records, np.uint32)
-        self._words = np.empty(words, np.uint64)
+        self._words = np.zeros(WINDOW + words, np.uint64)
+        self._decoded = 0
         self._state = State(np.zeros(4 * len(arity), np.uint32), np.full(len(arity), -1, np.int64),
-                            np.zeros(3 * 1024, np.uint64), np.zeros(8, np.int64), np.zeros(1, np.uint64))
+                            np.zeros(SLOT * 1024, np.uint64), np.zeros(8, np.int64))
         self._chunk: Chunk | None = None
 
     def start(self, chunk: Chunk) -> None:
@@ -195,9 +201,10 @@ class Decoder:
         state = self._state
         state.successors.fill(0)
         state.first_slot.fill(-1)
-        state.slots[: 3 * state.at[SLOTS_USED]] = 0
+        state.slots[: SLOT * state.at[SLOTS_USED]] = 0
         state.at.fill(0)
-        state.previous_word.fill(0)
+        self._words[:WINDOW] = 0
+        self._decoded = 0
         self._chunk = chunk
 
     def batch(self) -> tuple[U4, U8] | None:
@@ -206,8 +213,10 @@ class Decoder:
         Both are views that the next call overwrites. Raises TracekitError if the chunk is damaged.
         """
         while self._chunk is not None:
+            self._words[:WINDOW] = self._words[self._decoded : self._decoded + WINDOW].copy()
             status, records, words = decode_kernel(self._chunk.columns, self._arity, self._state, self._chunk.words,
                                                    self._ids, self._words)
+            self._decoded = words
             if status not in (END, ROOM, SLOTS):
                 raise TracekitError(f"record {int(self._state.at[RECORD])} {_REASONS[status]}")
             if status == END:
@@ -215,15 +224,20 @@ class Decoder:
             elif status == SLOTS:
                 self._grow_slots()
             elif not records:
-                self._words = np.empty(max(int(self._state.at[NEED]), 2 * len(self._words)), np.uint64)
+                self._grow_words()
             if records or status == END:
-                return (self._ids[:records], self._words[:words]) if records else None
+                return (self._ids[:records], self._words[WINDOW : WINDOW + words]) if records else None
         return None
+
+    def _grow_words(self) -> None:
+        old = self._words
+        self._words = np.empty(WINDOW + max(int(self._state.at[NEED]), 2 * len(old)), np.uint64)
+        self._words[:WINDOW] = old[:WINDOW]
 
     def _grow_slots(self) -> None:
         """Slots are bounded by the words of the chunk: each belongs to an id that the chunk holds."""
         old = self._state.slots
-        slots = np.zeros(max(3 * int(self._state.at[NEED]), 2 * len(old)), np.uint64)
+        slots = np.zeros(max(SLOT * int(self._state.at[NEED]), 2 * len(old)), np.uint64)
         slots[: len(old)] = old
         self._state = self._state._replace(slots=slots)
 
@@ -233,13 +247,13 @@ def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], 
                   columns: Columns, counts: NDArray[np.int64]) -> int:
     """Fill `columns` (room for every record and word) from records; the counts of elements go to `counts` (4).
 
-    first_slot: (ids) each id's first row of `slots`; successors: (ids, 3) and slots: (rows, 3) are zero.
+    first_slot: (ids) each id's first row of `slots`; successors: (ids, 3) is zero, slots: (rows, 4) too, but for their
+    relations.
     Returns how many words the records have, or -1 - k if record k has an unknown id or too few words.
     """
-    literals, symbols, codes, residuals = columns
+    literals, symbols, codes, residuals, _ = columns
     literal = code_at = residual = at = 0
     previous_id = np.uint32(0)
-    previous = np.uint64(0)
     for record in range(len(ids)):
         number = ids[record]
         if number >= len(arity) or arity[number] > MAX_ARITY or at + int(arity[number]) > len(words):
@@ -258,11 +272,13 @@ def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], 
         for k in range(int(arity[number])):
             row = slots[first_slot[number] + k]
             word = words[at + k]
-            stride, offset = word - row[LAST], word - previous
+            before = at + k - 1 - int(row[RELATION] & np.uint64(WINDOW - 1))
+            reference = words[before] if before >= 0 else np.uint64(0)
+            stride, moved = word - row[LAST], reference - row[REFERENCE] << (row[RELATION] >> np.uint64(SHIFT_AT))
             if stride == row[STRIDE]:
                 code = STRIDED
-            elif offset == row[OFFSET]:
-                code = MOVED
+            elif stride == moved:
+                code = RELATED
             else:
                 signed = np.int64(stride)
                 code = 2
@@ -279,39 +295,63 @@ def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], 
                 code_at += 1
             else:
                 codes[code_at - 1] |= code << 3
-            row[LAST], row[STRIDE], row[OFFSET] = word, stride, offset
-            previous = word
+            row[LAST], row[STRIDE], row[REFERENCE] = word, stride, reference
         at += int(arity[number])
     residuals[residual : residual + PADDING] = 0
     counts[0], counts[1], counts[2], counts[3] = literal, len(ids), code_at, residual + PADDING
     return at
 
 
-def encode(ids: U4, words: U8, arity: U4, thread: int = 0, kind: int = THREAD) -> Chunk:
+def encode(ids: U4, words: U8, arity: U4, thread: int = 0, kind: int = THREAD,
+           relations: NDArray[np.uint8] | None = None) -> Chunk:
     """Encode records, `ids` and the `words` of all of them, as one chunk.
 
-    arity: (ids) u4, words of each record id, NONE for ids that no record may have. Raises ValueError for
+    arity: (ids) u4, words of each record id, NONE for ids that no record may have. relations: u1, those of the slots in
+    the order of their first words; they say how, never what is encoded. Raises ValueError for
     an unknown id, for words missing or left over, and for more than a chunk may hold.
     """
     if len(ids) > MAX_RECORDS or len(words) > MAX_RECORDS:
         raise ValueError(f"more than {MAX_RECORDS} records or words in one chunk")
     counted = np.where(arity == NONE, 0, arity).astype(np.int64)
-    first_slot = np.cumsum(counted) - counted
+    first_slot, slots = _slots(ids, counted, relations)
     room = len(words)
     columns = Columns(np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint8), np.empty(room, np.uint8),
-                      np.empty(8 * room + PADDING, np.uint8))
+                      np.empty(8 * room + PADDING, np.uint8), np.empty(0, np.uint8))
     counts = np.zeros(4, np.int64)
     taken = encode_kernel(
         np.ascontiguousarray(ids, np.uint32), np.ascontiguousarray(words, np.uint64),
         np.ascontiguousarray(arity, np.uint32), first_slot, np.zeros((len(arity), LITERAL), np.uint32),
-        np.zeros((int(counted.sum()), 3), np.uint64), columns, counts,
+        slots, columns, counts,
     )
     if taken < 0:
         raise ValueError(f"record {-1 - taken} has an unknown id, or its words are missing")
     if taken != len(words):
         raise ValueError(f"{len(words) - taken} words belong to no record")
-    used = Columns(*(_frozen(column[:count]) for column, count in zip(cast(tuple[Any, ...], columns), counts)))
+    literals, symbols, codes, residuals = (_frozen(column[:count]) for column, count in
+                                           zip(cast(tuple[Any, ...], columns), counts))
+    used = Columns(literals, symbols, codes, residuals, _frozen(_named(relations)))
     return Chunk(thread, kind, len(ids), len(words), used)
+
+
+def _named(relations: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    """A copy without the zeros at the end."""
+    return np.empty(0, np.uint8) if relations is None else np.trim_zeros(relations, "b").astype(np.uint8)
+
+
+def _slots(ids: U4, counted: NDArray[np.int64], relations: NDArray[np.uint8] | None) -> tuple[NDArray[np.int64], U8]:
+    """Each id's first row of the slots, and these, with their relations.
+
+    The ids that have records come first, in the order of their first ones.
+    """
+    known = ids[ids < len(counted)]
+    present, first = np.unique(known, return_index=True)
+    order = np.concatenate([present[np.argsort(first)], np.setdiff1d(np.arange(len(counted)), present)])
+    first_slot = np.empty(len(counted), np.int64)
+    first_slot[order] = np.cumsum(counted[order]) - counted[order]
+    slots = np.zeros((int(counted.sum()), SLOT), np.uint64)
+    if relations is not None:
+        slots[: len(relations), RELATION] = relations
+    return first_slot, slots
 
 
 def _frozen(column: NDArray[Any]) -> NDArray[Any]:

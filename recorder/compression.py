@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import zlib
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import zstandard
 
 from tracekit.recorder.encoder import Chunk
+from tracekit.recorder.native import crc32
 from tracekit.recorder.pool import Pool
 
 CALM_LEVEL = 3
@@ -48,7 +48,7 @@ class Pressure:
 def compress(chunk: Chunk, hurried: bool) -> CompressedChunk:
     """Compress a chunk; ``hurried``: in less time, to a little more."""
     data = _compressor(threading.get_ident(), hurried).compress(chunk.payload)
-    return CompressedChunk(data, len(chunk.payload), chunk.stream, chunk.records, zlib.crc32(data))
+    return CompressedChunk(data, len(chunk.payload), chunk.stream, chunk.records, crc32(data))
 
 
 @cache

@@ -143,7 +143,10 @@ class Encoder:
     def _take(self, handle: int, room: Payload) -> Chunk:
         facts = np.zeros(3, np.uint32)
         library().tk_chunk_facts(handle, facts.ctypes.data)
-        payload = room.of(library().tk_chunk_bytes(handle))
+        size = int(library().tk_chunk_bytes(self._handle, handle))
+        if not size:
+            raise TracekitError("the recorder ran out of memory; the trace ends here")
+        payload = room.of(size)
         library().tk_chunk_write(handle, payload.ctypes.data)
         library().tk_chunk_recycle(self._handle, handle)
         stream, ordinal, records = map(int, facts)

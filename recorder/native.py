@@ -6,7 +6,8 @@ Calls release the GIL, so that workers run side by side.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+import zlib
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
 from functools import cache
 
@@ -63,10 +64,17 @@ _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_encode": (c_size_t, (c_void_p, c_void_p, c_void_p, c_size_t, c_uint32)),
     "tk_work": (c_int, (c_void_p, c_void_p, c_uint64, c_uint64, POINTER(c_void_p))),
     "tk_chunk_facts": (None, (c_void_p, c_void_p)),
-    "tk_chunk_bytes": (c_size_t, (c_void_p,)),
+    "tk_chunk_bytes": (c_size_t, (c_void_p, c_void_p)),
     "tk_chunk_write": (None, (c_void_p, c_void_p)),
     "tk_chunk_recycle": (None, (c_void_p, c_void_p)),
+    "tk_crc32_is_fast": (c_int, ()),
+    "tk_crc32": (c_uint32, (c_uint32, c_char_p, c_size_t)),
 }
+
+
+def crc32(data: bytes) -> int:
+    """``zlib.crc32(data)``, in a tenth of its time where the processor helps."""
+    return int(library().tk_crc32(0, data, len(data))) if library().tk_crc32_is_fast() else zlib.crc32(data)
 
 
 @cache

@@ -29,7 +29,8 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
         headers=("state.h", "pool.h", "format.h", "preload.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(
-        ("encoder.c", "encoder_vector.c", "encoder_tables.c", "encoder_work.c", "encoder_pool.c"),
+        ("encoder.c", "encoder_vector.c", "encoder_relations.c", "encoder_tables.c", "encoder_work.c",
+         "encoder_pool.c", "encoder_crc.c"),
         (*_COMMON, "-O3", "-shared", "-fvisibility=hidden", "-pthread"),
         headers=("state.h", "pool.h", "format.h", "encoder.h", "encoder_record.h"),
     ),

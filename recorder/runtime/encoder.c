@@ -39,24 +39,25 @@ static __attribute__((constructor)) void fill_codes(void)
 }
 
 struct tk_writing {
-    uint64_t previous;  /* word */
-    uint8_t *residuals; /* the next one */
+    uint64_t recent[TK_WINDOW]; /* word number n at n % TK_WINDOW */
+    uint32_t next;              /* word */
+    uint8_t *residuals;         /* the next one */
 };
 
 /* The code of a word. `calm`: most words go on with their stride, so it pays to look first; else nothing branches, and a
  * residual is written in any case and passed only if the code has one. */
-TK_INLINE uint32_t put_word(struct tk_writing *to, struct tk_slot *slot,
-                                                               uint64_t word, int calm)
+TK_INLINE uint32_t put_word(struct tk_writing *to, struct tk_slot *slot, uint8_t relation, uint64_t word, int calm)
 {
     const struct tk_slot old = *slot;
-    const uint64_t stride = word - old.last, offset = word - to->previous;
-    to->previous = word;
-    *slot = (struct tk_slot){word, stride, offset};
+    const uint64_t reference = to->recent[(to->next - 1 - relation) % TK_WINDOW];
+    const uint64_t stride = word - old.last, shifted = (reference - old.reference) << (relation >> TK_SHIFT_AT);
+    to->recent[to->next++ % TK_WINDOW] = word;
+    *slot = (struct tk_slot){word, stride, reference};
     if (calm && stride == old.stride)
         return 0;
     const uint64_t bits = stride ^ (uint64_t)((int64_t)stride >> 63);
     uint32_t code = residual.code[63 ^ __builtin_clzll(bits << 1 | 1)];
-    code = offset == old.offset ? 1 : code;
+    code = stride == shifted ? 1 : code;
     code = stride == old.stride ? 0 : code;
     memcpy(to->residuals, &stride, sizeof stride);
     to->residuals += residual.bytes[code];
@@ -68,15 +69,17 @@ uint64_t tk_give_place(struct tk_encoder *encoder, uint32_t id)
 {
     struct tk_id *known = &encoder->ids[id];
     pthread_mutex_lock(&encoder->lock);
-    uint64_t place = known->place;
-    if (!place) {
-        place = encoder->rows | (uint64_t)encoder->slots << 32;
+    const uint32_t slots = tk_slots_of(encoder, known->arity);
+    if (!known->seen) {
+        if (slots > 4) /* vectors of 64 bytes are aligned */
+            encoder->slots = (encoder->slots + 7) & ~7u;
+        known->place = 4 * (uint64_t)encoder->rows | (uint64_t)encoder->slots << 32;
         encoder->row_ids[encoder->rows++] = id;
-        encoder->slots += tk_slots_of(encoder, known->arity);
-        __atomic_store_n(&known->place, place, __ATOMIC_RELEASE);
+        encoder->slots += slots;
+        __atomic_store_n(&known->seen, 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&encoder->lock);
-    return place;
+    return known->place;
 }
 
 TK_INLINE size_t encode(struct tk_encoder *encoder, struct tk_chunk *chunk,
@@ -86,7 +89,8 @@ TK_INLINE size_t encode(struct tk_encoder *encoder, struct tk_chunk *chunk,
     static const struct tk_range nothing;
     const struct tk_range *range = &nothing; /* the image of the last record */
     struct tk_columns at = chunk->at;
-    struct tk_writing to = {chunk->previous_word, at.residuals};
+    struct tk_writing to = {.residuals = at.residuals};
+    memcpy(to.recent, chunk->recent, sizeof to.recent);
     uint32_t(*const successors)[4] = chunk->successors;
     struct tk_slot *const slots = chunk->slots;
     const uint64_t *here = words, *const end = words + count;
@@ -100,28 +104,29 @@ TK_INLINE size_t encode(struct tk_encoder *encoder, struct tk_chunk *chunk,
             break;
         const uint64_t place = tk_place(encoder, id);
         uint32_t codes = tk_put_id(&at.literals, next, id) << 6;
-        next = successors[(uint32_t)place];
+        next = successors[0] + (uint32_t)place;
         next[TK_RECORDS]++;
 
         /* `here` moves on with the branches, which are foreseen, and not by `arity`, which has to be waited for. */
         struct tk_slot *slot = slots + (place >> 32);
+        const uint8_t *relation = chunk->relations + (place >> 32);
         here = tk_after(here);
         if (arity > 0) {
-            codes |= put_word(&to, slot, *here, calm);
+            codes |= put_word(&to, slot, relation[0], *here, calm);
             here = tk_after(here);
         }
         if (arity > 1) {
-            codes |= put_word(&to, slot + 1, *here, calm) << 3;
+            codes |= put_word(&to, slot + 1, relation[1], *here, calm) << 3;
             here = tk_after(here);
         } else if (TK_UNLIKELY(known->run)) {
-            __atomic_fetch_add(&encoder->iterations[id], to.previous, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&encoder->iterations[id], here[-1], __ATOMIC_RELAXED);
         }
         *at.symbols++ = (uint8_t)codes;
         for (uint32_t k = 2; k < arity; k++) {
-            codes = put_word(&to, slot + k, *here, calm);
+            codes = put_word(&to, slot + k, relation[k], *here, calm);
             here = tk_after(here);
             if (++k < arity) {
-                codes |= put_word(&to, slot + k, *here, calm) << 3;
+                codes |= put_word(&to, slot + k, relation[k], *here, calm) << 3;
                 here = tk_after(here);
             }
             *at.codes++ = (uint8_t)codes;
@@ -132,7 +137,8 @@ TK_INLINE size_t encode(struct tk_encoder *encoder, struct tk_chunk *chunk,
     chunk->words += (uint32_t)(here - words) - records;
     chunk->records += records;
     chunk->previous_row = (uint32_t)((next - successors[0]) / 4);
-    chunk->previous_word = to.previous;
+    for (uint32_t k = 0; k < TK_WINDOW; k++)
+        chunk->recent[k] = to.recent[(to.next + k) % TK_WINDOW];
     chunk->at = at;
     return (size_t)(here - words);
 }
@@ -147,6 +153,8 @@ TK_EXPORT size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, c
     if (!tk_chunk_room(encoder, chunk)) {
         __atomic_store_n(&encoder->failed, 1, __ATOMIC_RELAXED);
     } else {
+        if (!chunk->records)
+            tk_choose_relations(encoder, chunk, words, count, epoch);
         const uint8_t *residuals = chunk->at.residuals;
         const uint32_t before = chunk->words;
         taken = encoder->lanes > 1 ? tk_encode_vector(encoder, chunk, words, count, epoch)
@@ -160,20 +168,23 @@ TK_EXPORT size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, c
 }
 
 /* The columns' element counts, in the order of the payload. */
-static void count_columns(const struct tk_chunk *chunk, uint32_t counts[4])
+static void count_columns(const struct tk_chunk *chunk, uint32_t counts[5])
 {
     counts[0] = (uint32_t)(chunk->at.literals - chunk->base.literals);
     counts[1] = (uint32_t)(chunk->at.symbols - chunk->base.symbols);
     counts[2] = (uint32_t)(chunk->at.codes - chunk->base.codes);
     counts[3] = (uint32_t)(chunk->at.residuals - chunk->base.residuals) + TK_PADDING;
+    counts[4] = chunk->column_count;
 }
 
-/* Bytes of the chunk's payload. */
-TK_EXPORT size_t tk_chunk_bytes(const struct tk_chunk *chunk)
+/* Bytes of a finished chunk's payload; 0 without memory. */
+TK_EXPORT size_t tk_chunk_bytes(struct tk_encoder *encoder, struct tk_chunk *chunk)
 {
-    uint32_t counts[4];
+    uint32_t counts[5];
+    if (!tk_list_relations(encoder, chunk))
+        return 0;
     count_columns(chunk, counts);
-    return 64 + (size_t)counts[0] * 4 + counts[1] + counts[2] + counts[3];
+    return 64 + (size_t)counts[0] * 4 + counts[1] + counts[2] + counts[3] + counts[4];
 }
 
 /* Write the payload to `out`, tk_chunk_bytes of it. */
@@ -192,4 +203,6 @@ TK_EXPORT void tk_chunk_write(const struct tk_chunk *chunk, char *out)
     memcpy(out, chunk->base.codes, counts[2]);
     out += counts[2];
     memcpy(out, chunk->base.residuals, counts[3]);
+    out += counts[3];
+    memcpy(out, chunk->column, counts[4]);
 }

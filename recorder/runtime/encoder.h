@@ -26,14 +26,20 @@ struct tk_range {
 /* What is known of a record number (event code or path number). Rows of tables are given out when a number is first
  * seen: most of a program's paths never run, and the tables of those that do are to stay in the caches. */
 struct tk_id {
-    uint64_t place; /* row, first slot << 32; 0 before its first record */
+    uint64_t place; /* where its row begins, in numbers of 4 bytes; its first slot << 32 */
     uint16_t arity;
-    uint16_t run; /* 1: its word is a number of iterations, which are summed up */
+    uint8_t run;    /* 1: its word is a number of iterations, which are summed up */
+    uint8_t seen;   /* 0 before its first record: it has no place yet */
 };
 
 struct tk_slot {
-    uint64_t last, stride, offset;
+    uint64_t last, stride, reference; /* reference: the word that its relation names, when the last one came */
 };
+
+/* A slot's relation: how many words before the one before its own the reference stands, and << 4 by how many bits the
+ * difference of two references is shifted to be that of the slot's words. */
+enum { TK_WINDOW = 8, TK_SHIFTS = 4, TK_SHIFT_AT = 4 };
+#define TK_SAMPLE (1u << 14) /* items at the start of a chunk by which its relations are chosen */
 
 /* The columns of a chunk; capacity for `capacity` records and words each. */
 struct tk_columns {
@@ -58,10 +64,15 @@ struct tk_chunk {
     uint32_t records, words;
     uint32_t previous_row;
     uint32_t calm; /* most words can be predicted */
-    uint64_t previous_word;
-    uint32_t (*successors)[4]; /* by row */
+    uint64_t recent[TK_WINDOW]; /* the last words, the latest last */
+    uint32_t (*successors)[4];  /* by row */
     struct tk_slot *slots;
-    size_t rows, slot_count; /* that the two have room for */
+    uint8_t *relations;         /* by slot */
+    size_t rows, slot_count;    /* that the three have room for */
+    uint32_t related;           /* a relation is not 0 */
+    struct tk_sample *sample;   /* TK_SAMPLE of them; only while relations are chosen */
+    uint8_t *column;            /* relations of the slots in the order of the chunk */
+    uint32_t column_count, column_room;
     struct tk_chunk *link;   /* in the list of its stream, or of those that can be used again */
 };
 
@@ -81,6 +92,7 @@ struct tk_encoder {
     uint32_t images;   /* of the pool that have been added */
     uint32_t capacity; /* records and words of a chunk, one buffer more than the limit */
     uint32_t limit;    /* of records and words, from which on a chunk is complete */
+    uint32_t most;     /* words that a record has */
     uint32_t lanes;    /* words that are encoded at once; the slots of a record are a multiple of it */
 
     pthread_mutex_t lock; /* over what follows, and over the chunks that are not busy */
@@ -103,7 +115,9 @@ struct tk_encoder {
 /* Slots of a record. */
 static inline uint32_t tk_slots_of(const struct tk_encoder *encoder, uint32_t arity)
 {
-    return arity == TK_NEVER ? 0 : (arity + encoder->lanes - 1) / encoder->lanes * encoder->lanes;
+    uint32_t lanes = arity > 4 ? encoder->lanes : encoder->lanes / 2;
+    lanes += !lanes;
+    return arity == TK_NEVER ? 0 : (arity + lanes - 1) / lanes * lanes;
 }
 
 size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
@@ -111,6 +125,10 @@ size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint6
 struct tk_chunk *tk_chunk_begin(struct tk_encoder *encoder, uint32_t stream, uint32_t thread, uint32_t kind);
 struct tk_stream_chunks *tk_stream_chunks(struct tk_encoder *encoder, uint32_t stream);
 uint32_t tk_vector_lanes(void);
+void tk_choose_relations(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
+                         uint32_t epoch);
+int tk_list_relations(struct tk_encoder *encoder, struct tk_chunk *chunk);
+void tk_free_sample(struct tk_chunk *chunk);
 int tk_chunk_room(const struct tk_encoder *encoder, struct tk_chunk *chunk);
 void tk_chunk_detach(struct tk_encoder *encoder, struct tk_chunk *chunk);
 

@@ -8,6 +8,14 @@
 
 const struct tk_range *tk_find_range(const struct tk_encoder *encoder, uint64_t id, uint32_t epoch);
 uint64_t tk_give_place(struct tk_encoder *encoder, uint32_t id);
+/* What the sample of a chunk says of one slot. */
+struct tk_sample {
+    uint64_t last, stride, references[TK_WINDOW];
+    uint16_t hits[TK_SHIFTS][TK_WINDOW]; /* words that a relation would have foretold */
+    uint32_t slot;
+};
+
+void tk_note_words_vector(struct tk_sample *samples, const uint64_t *words, uint32_t count, uint64_t recent[TK_WINDOW]);
 size_t tk_encode_vector(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
                         uint32_t epoch);
 
@@ -28,11 +36,11 @@ TK_INLINE uint32_t tk_number(const struct tk_encoder *encoder, const struct tk_r
     return other->first + (uint32_t)(raw - other->low);
 }
 
-/* Row, and first slot << 32, of a number. */
+/* Where the row and the slots of a number are (struct tk_id). */
 TK_INLINE uint64_t tk_place(struct tk_encoder *encoder, uint32_t id)
 {
-    uint64_t place = __atomic_load_n(&encoder->ids[id].place, __ATOMIC_RELAXED);
-    return TK_LIKELY(place) ? place : tk_give_place(encoder, id);
+    const struct tk_id *known = &encoder->ids[id];
+    return TK_LIKELY(__atomic_load_n(&known->seen, __ATOMIC_ACQUIRE)) ? known->place : tk_give_place(encoder, id);
 }
 
 /* The rank of `id` among the three ids that followed the last one, 3 and a literal if it is none of them; it moves to the

@@ -33,7 +33,7 @@ static void clear(void *memory, size_t bytes)
 /* Bytes of the columns of `capacity` records and words. */
 static size_t column_bytes(size_t capacity)
 {
-    return capacity * 14 + TK_PADDING + 32; /* and what the vector encoder writes beyond its residuals */
+    return capacity * 14 + TK_PADDING + 64; /* and what the vector encoder writes beyond its residuals */
 }
 
 static int grow_array(void **array, size_t elements, size_t size)
@@ -53,6 +53,10 @@ static void free_chunks(const struct tk_encoder *encoder, struct tk_chunk *chunk
             munmap(chunk->successors, chunk->rows * sizeof *chunk->successors);
         if (chunk->slot_count)
             munmap(chunk->slots, chunk->slot_count * sizeof *chunk->slots);
+        if (chunk->slot_count)
+            munmap(chunk->relations, chunk->slot_count);
+        tk_free_sample(chunk);
+        free(chunk->column);
         free(chunk);
         chunk = following;
     }
@@ -101,6 +105,14 @@ static void init_locks(struct tk_encoder *encoder)
     pthread_mutex_init(&encoder->lock, NULL);
 }
 
+static void note_arity(struct tk_encoder *encoder, uint32_t id)
+{
+    uint32_t arity = encoder->ids[id].arity;
+    encoder->slot_count += tk_slots_of(encoder, arity) + (arity > 4 ? 4 : 0);
+    if (arity != TK_NEVER && arity > encoder->most)
+        encoder->most = arity;
+}
+
 /* `limit`: records and words from which on a chunk is complete; `buffer_words`: the most that one call may add; `vector`:
  * use the processor's vectors, if it has those that are needed. */
 TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_words, uint32_t workers, int vector)
@@ -120,8 +132,8 @@ TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_word
     }
     for (uint32_t code = 0; code < TK_FIRST_PATH; code++) {
         uint32_t words = TK_EVENT_WORDS[code];
-        encoder->ids[code] = (struct tk_id){0, words == TK_EVENT_NEVER ? TK_NEVER : words, 0};
-        encoder->slot_count += tk_slots_of(encoder, encoder->ids[code].arity);
+        encoder->ids[code] = (struct tk_id){.arity = words == TK_EVENT_NEVER ? TK_NEVER : (uint16_t)words};
+        note_arity(encoder, code);
     }
     return encoder;
 }
@@ -134,8 +146,8 @@ static uint32_t add_ids(struct tk_encoder *encoder, uint64_t low, uint32_t span,
         !room_for_ids(encoder, first + span))
         return 0;
     for (uint32_t k = 0; k < span; k++) {
-        encoder->ids[first + k] = (struct tk_id){0, arities[k], arities[k] == 1 && runs[k]};
-        encoder->slot_count += tk_slots_of(encoder, arities[k]);
+        encoder->ids[first + k] = (struct tk_id){.arity = arities[k], .run = arities[k] == 1 && runs[k]};
+        note_arity(encoder, first + k);
     }
     encoder->ranges[encoder->range_count++] = (struct tk_range){low, span, first, loaded, 0};
     encoder->images++;
@@ -253,7 +265,9 @@ struct tk_chunk *tk_chunk_begin(struct tk_encoder *encoder, uint32_t stream, uin
         return NULL;
     *chunk = (struct tk_chunk){.stream = stream, .thread = thread, .kind = kind, .ordinal = chunks->ordinals++,
                                .base = chunk->base, .at = chunk->base, .successors = chunk->successors,
-                               .rows = chunk->rows, .slots = chunk->slots, .slot_count = chunk->slot_count};
+                               .rows = chunk->rows, .slots = chunk->slots, .relations = chunk->relations,
+                               .slot_count = chunk->slot_count, .sample = chunk->sample, .column = chunk->column,
+                               .column_room = chunk->column_room};
     while (*last)
         last = &(*last)->link;
     return *last = chunk;
@@ -274,13 +288,15 @@ void tk_chunk_detach(struct tk_encoder *encoder, struct tk_chunk *chunk)
 /* Room for the ids of images that were added since; old rows keep their place. */
 int tk_chunk_room(const struct tk_encoder *encoder, struct tk_chunk *chunk)
 {
-    size_t rows = (size_t)encoder->id_count + 1, slots = encoder->slot_count;
+    size_t rows = (size_t)encoder->id_count + 1, slots = encoder->slot_count + 8; /* vectors look beyond */
     if (TK_LIKELY(chunk->rows >= rows && chunk->slot_count >= slots))
         return 1;
     if (!grow((void **)&chunk->successors, chunk->rows * sizeof *chunk->successors, rows * sizeof *chunk->successors))
         return 0;
     chunk->rows = rows;
     if (!grow((void **)&chunk->slots, chunk->slot_count * sizeof *chunk->slots, slots * sizeof *chunk->slots))
+        return 0;
+    if (!grow((void **)&chunk->relations, chunk->slot_count, slots))
         return 0;
     chunk->slot_count = slots;
     return 1;
@@ -293,7 +309,10 @@ TK_EXPORT void tk_chunk_recycle(struct tk_encoder *encoder, struct tk_chunk *chu
     size_t rows = __atomic_load_n(&encoder->rows, __ATOMIC_RELAXED);
     size_t slots = __atomic_load_n(&encoder->slots, __ATOMIC_RELAXED);
     clear(chunk->successors, (rows < chunk->rows ? rows : chunk->rows) * sizeof *chunk->successors);
-    clear(chunk->slots, (slots < chunk->slot_count ? slots : chunk->slot_count) * sizeof *chunk->slots);
+    slots = slots < chunk->slot_count ? slots : chunk->slot_count;
+    clear(chunk->slots, slots * sizeof *chunk->slots);
+    if (chunk->related)
+        clear(chunk->relations, slots);
     pthread_mutex_lock(&encoder->lock);
     chunk->link = encoder->idle;
     encoder->idle = chunk;

@@ -33,6 +33,15 @@ def sequences(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return arity, ids, words
 
 
+RELATION = st.builds(lambda back, shift: back | shift << 4, st.integers(0, 7), st.integers(0, 3))
+RELATIONS = st.lists(RELATION, max_size=12)
+
+
+def related(ids: np.ndarray, arity: np.ndarray, values: list[int]) -> np.ndarray:
+    """At most as many relations as the ids have slots."""
+    return np.array(values[: int(arity[np.unique(ids)].sum())], np.uint8)
+
+
 def decode(chunk: Chunk, arity: np.ndarray, records: int = 64, words: int = 64) -> tuple[np.ndarray, np.ndarray]:
     decoder = Decoder(arity, records, words)
     decoder.start(chunk)
@@ -45,11 +54,11 @@ def decode(chunk: Chunk, arity: np.ndarray, records: int = 64, words: int = 64) 
 
 
 @settings(max_examples=200, deadline=None)
-@given(sequences(), st.integers(1, 9), st.integers(1, 9))
+@given(sequences(), st.integers(1, 9), st.integers(1, 9), RELATIONS)
 def test_decoding_gives_what_was_encoded(sequence: tuple[np.ndarray, np.ndarray, np.ndarray], records: int,
-                                         words: int) -> None:
+                                         words: int, relations: list[int]) -> None:
     arity, ids, values = sequence
-    payload = encode(ids, values, arity, thread=3, kind=1).build()
+    payload = encode(ids, values, arity, 3, 1, related(ids, arity, relations)).build()
     chunk = Chunk.parse(payload)
     assert (chunk.thread, chunk.kind, chunk.records, chunk.words) == (3, 1, len(ids), len(values))
     for got, expected in zip(decode(chunk, arity, records, words), (ids, values)):
@@ -75,7 +84,7 @@ def test_the_columns_are_those_of_the_specification() -> None:
     arity = np.full(IDS, NONE, np.uint32)
     arity[256] = 1
     columns = encode(np.full(3, 256, np.uint32), np.array([1000, 1008, 1016], np.uint64), arity).columns
-    assert [column.tolist() for column in columns] == [[256, 256], [195, 194, 0], [], [0xE8, 3, 8] + [0] * 8]
+    assert [column.tolist() for column in columns] == [[256, 256], [195, 194, 0], [], [0xE8, 3, 8] + [0] * 8, []]
 
 
 def test_an_access_in_step_costs_one_symbol() -> None:
@@ -87,6 +96,22 @@ def test_an_access_in_step_costs_one_symbol() -> None:
     columns = encode(np.full(1000, 256, np.uint32), words, arity).columns
     assert len(columns.symbols) == 1000
     assert sum(len(column) for column in columns) < 1020
+
+
+def test_a_relation_foretells_a_word_by_an_earlier_one() -> None:
+    """Random indices; the second word is an element of 4 bytes, the fourth one of 8 bytes with the same index."""
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[256], arity[257] = 3, 1
+    index = np.random.default_rng(3).integers(0, 1 << 20, 500).astype(np.uint64)
+    words = np.stack([0x40_0000 + index % np.uint64(50), 0x1000_0000 + 4 * index, 0x800 + index // np.uint64(7),
+                      0x9000_0000 + 8 * index], axis=1).ravel()
+    ids = np.tile(np.array([256, 257], np.uint32), 500)
+    plain = encode(ids, words, arity)
+    chunk = encode(ids, words, arity, relations=np.array([0, 0, 0, 1 | 1 << 4], np.uint8))
+    assert len(chunk.columns.relations) == 4
+    assert len(plain.columns.residuals) - len(chunk.columns.residuals) > 3 * 495
+    for part in (plain, chunk):
+        np.testing.assert_array_equal(decode(Chunk.parse(part.build()), arity, 7, 5)[1], words)
 
 
 def test_encode_refuses_what_is_no_sequence_of_records() -> None:
@@ -103,11 +128,11 @@ def test_a_path_with_too_many_words_is_refused() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(sequences(), st.data())
+@given(sequences(), RELATIONS, st.data())
 def test_a_damaged_chunk_is_an_error_or_another_chunk(sequence: tuple[np.ndarray, np.ndarray, np.ndarray],
-                                                      data: st.DataObject) -> None:
+                                                      relations: list[int], data: st.DataObject) -> None:
     arity, ids, values = sequence
-    payload = bytearray(encode(ids, values, arity).build())
+    payload = bytearray(encode(ids, values, arity, relations=related(ids, arity, relations)).build())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(payload) - 1))
         payload[at] = data.draw(st.integers(0, 255))
@@ -123,7 +148,8 @@ def test_a_damaged_chunk_is_an_error_or_another_chunk(sequence: tuple[np.ndarray
     "column, values, reason",
     [("symbols", [0], "id"), ("literals", [299], "id"), ("literals", [1 << 31], "id"), ("literals", [], "columns"),
      ("symbols", [0xC7], "columns"), ("symbols", [0xC0], "columns"), ("symbols", [0xCB], "codes"),
-     ("codes", [0], "columns"), ("residuals", [1] * 9, "columns"), ("residuals", [1] * 11, "columns")],
+     ("codes", [0], "columns"), ("residuals", [1] * 9, "columns"), ("residuals", [1] * 11, "columns"),
+     ("relations", [8], "relation"), ("relations", [64], "relation")],
 )
 def test_each_kind_of_damage_has_its_reason(column: str, values: list[int], reason: str) -> None:
     arity = np.full(IDS, NONE, np.uint32)
@@ -146,14 +172,30 @@ def test_codes_that_belong_to_no_word_are_zero() -> None:
             decode(Chunk.parse(Chunk(0, 0, 1, 5, columns._replace(codes=codes)).build()), arity)
 
 
+def test_relations_that_belong_to_no_word_are_an_error() -> None:
+    arity = np.full(IDS, NONE, np.uint32)
+    arity[256] = 1
+    chunk = encode(np.full(3, 256, np.uint32), np.arange(3, dtype=np.uint64), arity)
+    for relations, good in (([0x12], True), ([0, 0x12], False)):
+        columns = chunk.columns._replace(relations=np.array(relations, np.uint8))
+        changed = Chunk.parse(Chunk(0, 0, 3, 3, columns).build())
+        if good:
+            decode(changed, arity)
+        else:
+            with pytest.raises(TracekitError, match="columns hold"):
+                decode(changed, arity)
+
+
 def test_a_chunk_cannot_claim_more_than_it_holds() -> None:
     nothing = np.empty(0, np.uint8)
-    empty = Columns(np.empty(0, np.uint32), nothing, nothing, np.zeros(8, np.uint8))
+    empty = Columns(np.empty(0, np.uint32), nothing, nothing, np.zeros(8, np.uint8), nothing)
     for records, words in ((1, 0), (0xFFFFFFFF, 0), (0, 0xFFFFFFFF), (MAX_RECORDS + 1, 0)):
         with pytest.raises(TracekitError):
             decode(Chunk.parse(Chunk(0, 0, records, words, empty).build()), np.full(IDS, NONE, np.uint32))
     with pytest.raises(TracekitError, match="counts"):
         Chunk.parse(Chunk(0, 0, 0, 0, empty._replace(residuals=np.zeros(7, np.uint8))).build())
+    with pytest.raises(TracekitError, match="counts"):
+        Chunk.parse(Chunk(0, 0, 0, 0, empty._replace(relations=np.zeros(1, np.uint8))).build())
     symbols = np.zeros(1000, np.uint8)
     arity = np.full(IDS, NONE, np.uint32)
     arity[0] = 65534  # no reader has such an id 0; it stands for a forged path of many words

@@ -336,27 +336,30 @@ RESIDUAL_BYTES = {2: 1, 3: 2, 4: 3, 5: 4, 6: 6, 7: 8}
 
 
 def _chunk(frame: Frame, arity: dict[int, int]) -> list[Record]:
-    version, _, _, records, words, literals, symbols, codes, residuals = struct.unpack_from("<9I", frame.payload)
-    size = 64 + 4 * literals + symbols + codes + residuals
+    version, _, _, records, words, *counts = struct.unpack_from("<10I", frame.payload)
+    literals, symbols, codes, residuals, relations = counts
+    size = 64 + 4 * literals + symbols + codes + residuals + relations
     if version != 1 or not records == frame.items == symbols or size != len(frame.payload):
         raise DamagedTraceError("damaged chunk")
     rows = io.BytesIO(frame.payload[64:])
-    parts = [io.BytesIO(rows.read(length)) for length in (4 * literals, symbols, codes, residuals)]
+    parts = [io.BytesIO(rows.read(length)) for length in (4 * literals, symbols, codes, residuals, relations)]
     try:
         decoded = list(_records(*parts, arity))
     except (IndexError, KeyError, struct.error) as error:
         raise DamagedTraceError("damaged chunk") from error
     rest = [part.read() for part in parts]
-    if sum(len(values) for _, values in decoded) != words or rest != [b"", b"", b"", bytes(8)]:
+    if sum(len(values) for _, values in decoded) != words or rest != [b"", b"", b"", bytes(8), b""]:
         raise DamagedTraceError("damaged chunk")
     return decoded
 
 
 def _records(literals: io.BytesIO, symbols: io.BytesIO, codes: io.BytesIO, residuals: io.BytesIO,
-             arity: dict[int, int]) -> Iterator[Record]:
+             relations: io.BytesIO, arity: dict[int, int]) -> Iterator[Record]:
     successors: dict[int, list[int]] = {}
-    slots: dict[tuple[int, int], tuple[int, int, int]] = {}  # (id, word) -> last, stride, offset
-    previous_id = previous = 0
+    slots: dict[tuple[int, int], tuple[int, int, int]] = {}  # (id, word) -> last, stride, reference
+    relation: dict[tuple[int, int], int] = {}
+    before = [0] * 8
+    previous_id = 0
     for symbol in symbols.read():
         followed = successors.setdefault(previous_id, [0, 0, 0])
         rank = symbol >> 6
@@ -366,21 +369,26 @@ def _records(literals: io.BytesIO, symbols: io.BytesIO, codes: io.BytesIO, resid
         pairs = [symbol & 63, *codes.read(max(0, arity[number] - 1) // 2)]
         words = []
         for k in range(arity[number]):
-            last, stride, offset = slots.get((number, k), (0, 0, 0))
+            if (number, k) not in slots:
+                relation[number, k] = int.from_bytes(relations.read(1), "little")
+                if relation[number, k] & 0xC8:
+                    raise DamagedTraceError("unknown relation")
+            last, stride, old_reference = slots.get((number, k), (0, 0, 0))
+            reference = before[-1 - relation[number, k] % 8]
             code = pairs[k // 2] & 7
             pairs[k // 2] >>= 3
             if code == 0:
                 word = last + stride
             elif code == 1:
-                word = previous + offset
+                word = last + ((reference - old_reference) << (relation[number, k] >> 4))
             else:
                 residual = residuals.read(RESIDUAL_BYTES[code])
                 if len(residual) < RESIDUAL_BYTES[code]:
                     raise DamagedTraceError("too few residuals")
                 word = last + int.from_bytes(residual, "little", signed=True)
             word &= MASK
-            slots[number, k] = word, (word - last) & MASK, (word - previous) & MASK
-            previous = word
+            slots[number, k] = word, (word - last) & MASK, reference
+            before = [*before[1:], word]
             words.append(word)
         if any(pairs):
             raise DamagedTraceError("more codes than words")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import zlib
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracekit.formats.chunk import Chunk
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.stream import encode
 from tracekit.recorder.encoder import UNUSED, Encoder
+from tracekit.recorder.native import crc32, library
 
 LOW = 0x5555_5555_4000
+MODULUS = 1 << 64
 ARITIES = np.array([0, 1, 2, 5, UNUSED, 3, 4, 9], np.uint16)
 PATHS = [k for k, words in enumerate(ARITIES) if words != UNUSED]
 EVENTS = sorted(RECORDED)
@@ -46,13 +52,40 @@ def raw(sequence: list[Record], low: int = LOW) -> np.ndarray:
     return np.array(words, np.uint64)
 
 
-def reference(sequence: list[Record], thread: int = 0, kind: int = 0) -> bytes:
+def chosen(sequence: list[Record]) -> np.ndarray:
+    """The relations of the slots of records, in their order: what foretells most words that do not go on in step."""
+    before = [0] * 8
+    last: dict[tuple[int, int], int] = {}
+    stride: dict[tuple[int, int], int] = {}
+    references: dict[tuple[int, int], list[int]] = {}
+    hits: dict[tuple[int, int], Counter[int]] = {}
+    for number, words in sequence:
+        for slot, word in (((number, k), word) for k, word in enumerate(words)):
+            hits.setdefault(slot, Counter())
+            step, old = (word - last.get(slot, 0)) % MODULUS, references.get(slot, [0] * 8)
+            if step != stride.get(slot, 0):
+                hits[slot].update(back | shift << 4 for back in range(8) for shift in range(4)
+                                  if (before[-1 - back] - old[-1 - back] << shift) % MODULUS == step)
+            last[slot], stride[slot], references[slot] = word, step, before
+            before = [*before[1:], word]
+    order = [back | shift << 4 for back in range(8) for shift in range(4)]  # the nearest and least shifted of several
+    return np.array([max(order, key=lambda relation: found[relation]) for found in hits.values()], np.uint8)
+
+
+def reference(sequence: list[Record], thread: int = 0, kind: int = 0, sample: int | None = None) -> bytes:
+    """``sample``: the records by which the relations are chosen, None for all."""
     arity = np.full(FIRST_PATH + len(ARITIES), NONE, np.uint32)
     for number in [*EVENTS, *(FIRST_PATH + k for k in PATHS)]:
         arity[number] = arity_of(number)
     ids = np.array([number for number, _ in sequence], np.uint32)
     words = np.array([word for _, values in sequence for word in values], np.uint64)
-    return encode(ids, words, arity, thread, kind).build()
+    return encode(ids, words, arity, thread, kind, chosen(sequence[:sample])).build()
+
+
+def records_in(sequence: list[Record], words: int) -> int:
+    """How many of the records `words` raw words hold."""
+    ends = np.cumsum([1 + len(values) for _, values in sequence])
+    return int(np.searchsorted(ends, words, "right"))
 
 
 def encoder(vector: bool = True) -> Encoder:
@@ -68,12 +101,13 @@ def test_columns_are_those_of_the_reference(vector: bool, sequence: list[Record]
     made, words = encoder(vector), raw(sequence)
     if vector and made.lanes == 1:
         pytest.skip("this processor has no AVX-512 with VBMI2")
-    done = 0
+    done, sample = 0, 0
     while done < len(words):  # a piece that ends inside a record leaves it for the next
         taken = made.encode(words[done : done + piece], stream=3, thread=2, kind=1)
+        sample = sample or records_in(sequence, taken)
         done, piece = done + taken, piece if taken else piece + 1
     chunks = made.unfinished()
-    assert [bytes(chunk.payload) for chunk in chunks] == ([reference(sequence, 2, 1)] if sequence else [])
+    assert [bytes(chunk.payload) for chunk in chunks] == ([reference(sequence, 2, 1, sample)] if sequence else [])
     assert all((chunk.stream, chunk.records) == (3, len(sequence)) for chunk in chunks)
     made.close()
 
@@ -86,6 +120,31 @@ def test_each_chunk_stands_alone(first: list[Record], second: list[Record]) -> N
         made.encode(raw(sequence))
         assert [bytes(chunk.payload) for chunk in made.unfinished()] == ([reference(sequence)] if sequence else [])
     made.close()
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_words_are_foretold_by_earlier_ones(vector: bool) -> None:
+    made = encoder(vector)
+    rng = np.random.default_rng(5)
+    sequence: list[Record] = []
+    for index in rng.integers(0, 1 << 30, 200).tolist():
+        sequence += [(FIRST_PATH + 3, [index, 7 + 8 * index, 3, 900 + 4 * index, index // 3]),
+                     (FIRST_PATH + 1, [11 + 2 * index]),
+                     (FIRST_PATH + 7, [*rng.integers(0, 1 << 40, 8).tolist(), index])]
+    made.encode(raw(sequence))
+    payload = made.unfinished()[0].payload
+    assert bytes(payload) == reference(sequence)
+    columns = Chunk.parse(bytes(payload)).columns
+    assert columns.relations.tolist()[:6] == [0, 3 << 4, 0, 2 | 2 << 4, 0, 4 | 1 << 4]
+    assert len(columns.residuals) < 200 * (6 + 6 + 8 * 6 + 6)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300), st.integers(0, 3), st.integers(0, 1 << 32))
+def test_checksums_are_those_of_zlib(data: bytes, times: int, before: int) -> None:
+    for part in (data, data * times * 9):
+        assert crc32(part) == zlib.crc32(part)
+        assert library().tk_crc32(before % (1 << 32), part, len(part)) == zlib.crc32(part, before % (1 << 32))
 
 
 def test_counts_are_of_all_chunks_and_streams() -> None:
