@@ -146,7 +146,8 @@ class Program:
         """Raise TracekitError if no part of the program says where pointers come from; it ends with `otherwise`."""
         if not bool(np.any(self.ops["kind"] == OpKind.POINTER)):
             raise TracekitError("The trace does not say where pointers come from: build the program again with "
-                                f"tracekit cc --pointers, and record it{otherwise}.")
+                                f"tracekit cc --pointers, and record it{otherwise}. (A program that makes no pointers "
+                                "has none to show.)")
 
     @cached_property
     def _presentation(self) -> Any:
