@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba._dynfunc import make_function
 from numba.core import dispatcher, types  # noqa: F401  (numba.core.compiler cannot be imported before the dispatcher)
-from numba.core.codegen import CPUCodeLibrary
+from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.datamodel.models import OpaqueModel
@@ -31,6 +32,34 @@ class CalleeLibrary(CPUCodeLibrary):
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
+
+
+class KernelLibrary(JITCodeLibrary):
+    """The code of a kernel, with that of all its callees."""
+
+    def _optimize_final_module(self) -> None:
+        """As Numba does, after the callees have become private.
+
+        LLVM may then change how they are called. An array is seven arguments, of which most functions use one.
+        """
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._optimize_final_module()
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class KernelLowering(NativeLowering):
+    """Numba's lowering, into a :class:`KernelLibrary`."""
+
+    _name = "tracekit_kernel_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """See Numba's."""
+        state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        changed: bool = super().run_pass(state)
+        return changed
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -56,12 +85,20 @@ class CalleeLowering(NativeLowering):
 class CalleeCompiler(CompilerBase):
     """Numba's pipeline with :class:`CalleeLowering`."""
 
+    lowering: type[NativeLowering] = CalleeLowering
+
     def define_pipelines(self) -> list[PassManager]:
         """The passes in their order."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.passes = [(CalleeLowering if made is NativeLowering else made, text) for made, text in manager.passes]
+        manager.passes = [(self.lowering if made is NativeLowering else made, text) for made, text in manager.passes]
         manager.finalize()
         return [manager]
+
+
+class KernelCompiler(CalleeCompiler):
+    """Numba's pipeline with :class:`KernelLowering`."""
+
+    lowering = KernelLowering
 
 
 class CalleeType(types.Dispatcher):

@@ -47,17 +47,20 @@ class Kernel(Generic[P, R]):
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's dispatcher for calls from Python."""
+        from tracekit.formats.callee import KernelCompiler
+
         numba, config = _numba()
+        options = {**self._options, "pipeline_class": KernelCompiler}
         with _making:
             if self._options["cache"] and "NUMBA_CACHE_DIR" not in os.environ:
                 config["CACHE_DIR"] = str(folder_for(Path(self.function.__code__.co_filename)))
             try:
-                return numba.njit(**self._options)(self.function)
+                return numba.njit(**options)(self.function)
             except RuntimeError as error:
                 if "cannot cache" not in str(error):
                     raise
                 # There is no folder that can be written: compile for this process alone.
-                return numba.njit(**{**self._options, "cache": False})(self.function)
+                return numba.njit(**{**options, "cache": False})(self.function)
 
     @cached_property
     def callee(self) -> Any:
