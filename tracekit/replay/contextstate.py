@@ -48,6 +48,7 @@ def empty_stream(number: int) -> Stream:
         levels=np.zeros(1, ctx.LEVEL),
         recent=np.zeros(ctx.RECENT, np.int64),
         runs=np.zeros(1, ctx.RUN),
+        dated=np.zeros(ctx.DATED, ctx.DATE),
         open=arena.reserve("i4", MOST_CONTEXTS, 1 << 20),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tracekit.replay import arena
 from tracekit.replay.kernels.keyed import Keyed
 
 
-def keyed(fields: list[tuple[str, str]], rows: int = 1 << 28) -> Keyed:
+def keyed(fields: Sequence[tuple[Any, ...]], rows: int = 1 << 28) -> Keyed:
     """An empty table of rows with these `fields` and their key, at most `rows` of them."""
     row = np.dtype([("key", "<u8"), *fields])
     made = arena.arena(row, rows, spare=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracekit.replay import arena
-from tracekit.replay.kernels.objects import BYTES, CACHED, CONTROL, EXTENT, WORDS, Objects
+from tracekit.replay.kernels.objects import BYTES, CONTROL, EXTENT, NEAR, PAGE, WORDS, Objects
 from tracekit.replay.keyed import keyed
 
 
@@ -17,6 +17,6 @@ def empty_objects() -> Objects:
         words=arena.reserve("i4", WORDS * len(pages.rows)),
         bytes=arena.arena(BYTES, 1 << 29, spare=1),
         bigs=arena.arena(EXTENT, 1 << 28, spare=1),
-        cache=np.zeros(2 * CACHED, np.int64),
+        near=np.zeros(NEAR, PAGE),
         control=np.zeros(CONTROL, np.int64),
     )

@@ -66,6 +66,9 @@ RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
 RECENT = 8
 """Iterations of a level whose beginnings are found without its runs."""
 
+DATE = np.dtype([("stamp", "<i8"), ("invocation", "<i8"), ("iteration", "<i8")])
+DATED = 1 << 10
+
 SITE_LOOP, SITE_DEPTH = 1 << 30, 1 << 31
 NO_CALL = 0xFFFF_FFFF
 
@@ -100,6 +103,7 @@ class Stream(NamedTuple):
     levels: NDArray[Any]  # LEVEL
     recent: NDArray[np.int64]  # [level * RECENT + iteration % RECENT]: clocks at which its last iterations began
     runs: NDArray[Any]  # RUN
+    dated: NDArray[Any]  # DATE: the iteration that was under way at a stamp, for stamps that were asked for lately
     open: NDArray[np.int32]  # node -> how many levels are open at it
 
 

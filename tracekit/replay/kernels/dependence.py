@@ -13,12 +13,12 @@ import numpy as np
 
 from tracekit.formats.jit import inlined
 from tracekit.replay.kernels import runs
-from tracekit.replay.kernels.contexts import CLOCK, CONTEXT, DEPTH
+from tracekit.replay.kernels.contexts import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
 from tracekit.replay.kernels.keyed import Keyed, row_of
 from tracekit.replay.kernels.levels import shared_levels
 from tracekit.replay.kernels.objects import Objects, identity_at
 from tracekit.replay.kernels.objects import place as place_object
-from tracekit.replay.kernels.readers import UNIT, Readers, add_reader, collect, drop_readers
+from tracekit.replay.kernels.readers import UNIT, Readers, add_reader, collect, drop_readers, expect_readers
 from tracekit.replay.kernels.relating import (
     RAW,
     WAR,
@@ -63,16 +63,16 @@ class State(NamedTuple):
 
 @inlined
 def _depends(state: Any, wanted: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any,
-             address: Any) -> Any:
-    """A byte of an access depends on an earlier one; returns what ``shared_levels`` does."""
-    accesses = state.relations.accesses.rows
-    row, is_new = relate(state.relations, kind, np.int64(accesses[source].printed),
-                         np.int64(accesses[access].printed), now)
+             identity: Any) -> Any:
+    """A byte of an access, in the object `identity`, depends on an earlier one; returns what ``shared_levels`` does."""
+    row, is_new = relate(state.relations, kind, source, access, now)
     if wanted.profile and is_new:
-        note_object(state.relations, row, identity_at(state.objects, address))
+        note_object(state.relations, row, identity)
     shared = np.int64(0)
     if wanted.loops:
-        depth = np.int64(accesses[source].depth)
+        depth = np.int64(0)
+        if levels.control[LEAF_LEVEL] >= 0:
+            depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
         shared = np.int64(shared_levels(levels, stamp, depth))
         place(state.relations, levels, row, stamp, shared, depth)
         if wanted.histogram:
@@ -81,13 +81,25 @@ def _depends(state: Any, wanted: Any, levels: Any, kind: Any, source: Any, acces
 
 
 @inlined
+def _object_at(state: Any, wanted: Any, address: Any) -> Any:
+    """The identity of the object that an access begins in, if objects are wanted."""
+    identity = np.int64(0)
+    if wanted.profile:
+        identity = np.int64(identity_at(state.objects, address))
+    return identity
+
+
+@inlined
 def loaded(state: Any, wanted: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
            time: Any) -> None:
     """A load depends on the stores of its bytes."""
     now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 0)
     waits = state.runs.updating[np.uint64(instruction)] != 0
+    identity = _object_at(state, wanted, address)
     for row in changing(state.memory, address, size):
-        _loaded(state, wanted, levels, access, row, now, address)
+        if wanted.war:
+            expect_readers(state.readers, state.memory, row)
+        _loaded(state, wanted, levels, access, row, now, identity)
         if wanted.war and not waits:
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
     if wanted.war:
@@ -97,11 +109,11 @@ def loaded(state: Any, wanted: Any, levels: Any, instruction: Any, access: Any, 
 
 
 @inlined
-def _loaded(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, address: Any) -> None:
+def _loaded(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     known = state.memory.rows[row]
     shared = np.int64(0)
     if wanted.raw and known.store != 0:
-        shared = _depends(state, wanted, levels, RAW, np.int64(known.store), access, known.stamp, now, address)
+        shared = _depends(state, wanted, levels, RAW, np.int64(known.store), access, known.stamp, now, identity)
     if wanted.profile:
         expose(state.relations, levels, access, shared >> 1)
 
@@ -113,10 +125,13 @@ def stored(state: Any, wanted: Any, levels: Any, instruction: Any, access: Any, 
     now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 1)
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
+    identity = _object_at(state, wanted, address)
     is_divided = False
     for row in changing(state.memory, address, size):
+        if wanted.war:
+            expect_readers(state.readers, state.memory, row)
         if wanted.waw or wanted.war:
-            _stored(state, wanted, levels, access, row, now, address)
+            _stored(state, wanted, levels, access, row, now, identity)
         _become(state, levels, row, access)
         is_divided |= row >= np.uint64(2 * state.memory.granules.size)
     if is_divided:  # words that are covered become whole
@@ -132,14 +147,14 @@ def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
 
 
 @inlined
-def _stored(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, address: Any) -> None:
+def _stored(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     """First the last store, then the loads since, the latest first."""
     known, loads = state.memory.rows[row], state.readers.rows
     kind, source, stamp = WAW, np.int64(known.store) * wanted.waw, known.stamp
     first, entry = np.int64(0), np.int64(-1)  # of the chunk; -1 before the loads
     while True:
         if source != 0:
-            _depends(state, wanted, levels, kind, source, access, stamp, now, address)
+            _depends(state, wanted, levels, kind, source, access, stamp, now, identity)
         if entry == -1:
             if known.reader == 0:
                 break
@@ -179,7 +194,8 @@ def in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
 @inlined
 def forget(state: Any, levels: Any, address: Any, size: Any, stream: Any) -> None:
     """Memory that begins or ends has no history."""
-    runs.finish(state.runs, state.readers, state.memory, levels, stream)
+    if state.runs.control[runs.INSTRUCTION] != 0 or state.runs.control[runs.STREAM] != stream:
+        runs.finish(state.runs, state.readers, state.memory, levels, stream)
     clear(state.memory, address, size)
 
 

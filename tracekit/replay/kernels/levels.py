@@ -7,20 +7,32 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, RECENT, RUNS
+from tracekit.replay.kernels.contexts import DATED, DEPTH, LEAF_LEVEL, LEVELS, RECENT, RUNS
 
 
 @inlined
 def distance_to(stream: Any, level: Any, stamp: Any) -> Any:
     """How many iterations of the open level number `level` ago `stamp` was, which is in its present invocation."""
-    iteration = stream.levels[level].iteration
+    iteration = stream.levels[np.uint64(level)].iteration
     if stamp >= _began(stream, level, iteration - (RECENT - 1)):
         distance = np.int64(0)
         while stamp < _began(stream, level, iteration - distance):
             distance += 1
         return distance
-    first, end = np.int64(stream.levels[level].first_run), _end_of_runs(stream, level)
-    return iteration - np.int64(_iteration_at(stream.runs, first, end, iteration, stamp))
+    return iteration - np.int64(_iteration_of(stream, level, stamp))
+
+
+@inlined
+def _iteration_of(stream: Any, level: Any, stamp: Any) -> Any:
+    """The iteration that was under way at `stamp`; the same are asked for again and again, for each stored much."""
+    begun = stream.levels[np.uint64(level)].invocation
+    known = stream.dated[np.uint64((stamp ^ (begun << 3)) & (DATED - 1))]
+    if known.stamp != stamp or known.invocation != begun:
+        first, end = np.int64(stream.levels[level].first_run), _end_of_runs(stream, level)
+        known.iteration = _iteration_at(stream.runs, first, end, stream.levels[level].iteration, stamp)
+        known.stamp = stamp
+        known.invocation = begun
+    return known.iteration
 
 
 @inlined
@@ -35,25 +47,9 @@ def is_between(stream: Any, level: Any, stamp: Any, least: Any, greatest: Any) -
 
     False says nothing. `stamp` is before the present iteration.
     """
-    if greatest >= RECENT:
-        return False
-    iteration = stream.levels[level].iteration
-    return stamp >= _began(stream, level, iteration - greatest) and (
-        least == 1 or stamp < _began(stream, level, iteration - least + 1))
-
-
-@inlined
-def is_apart(stream: Any, level: Any, stamp: Any, distance: Any) -> Any:
-    """Whether `stamp` lies surely `distance` (at least 1) or more iterations before the level's present one.
-
-    The last `distance` runs hold at least as many iterations. False says nothing.
-    """
-    if distance == 1:
-        return True
-    if distance <= RECENT:
-        return stamp < _began(stream, level, stream.levels[level].iteration - distance + 1)
-    run = _end_of_runs(stream, level) - distance
-    return run >= stream.levels[level].first_run and stream.runs[run].start > stamp
+    iteration = stream.levels[np.uint64(level)].iteration
+    return stamp >= _began(stream, level, iteration - min(greatest, RECENT - 1)) and (
+        least == 1 or (least < RECENT and stamp < _began(stream, level, iteration - least + 1)))
 
 
 @kernel
@@ -83,27 +79,6 @@ def _iteration_at(runs: Any, first: Any, end: Any, present: Any, stamp: Any) -> 
 
 
 @inlined
-def clock_at(stream: Any, level: Any, iteration: Any) -> Any:
-    """The clock at which an iteration of the open level number `level` began, in its present invocation."""
-    if iteration == 1:
-        return stream.levels[level].invocation
-    first, end = np.int64(stream.levels[level].first_run), _end_of_runs(stream, level)
-    return np.int64(_clock_at(stream.runs, first, end, iteration))
-
-
-@kernel
-def _clock_at(runs: Any, first: Any, end: Any, iteration: Any) -> int:
-    low, high = np.int64(first), np.int64(end) - 1
-    while low < high:  # the last run that starts with or before the iteration
-        middle = (low + high + 1) >> 1
-        if runs[middle].first <= iteration:
-            low = middle
-        else:
-            high = middle - 1
-    return int(runs[low].start + runs[low].stride * (iteration - runs[low].first))
-
-
-@inlined
 def _end_of_runs(stream: Any, level: Any) -> Any:
     """The row behind the runs of a level."""
     if level + 1 < stream.control[LEVELS]:
@@ -120,14 +95,14 @@ def shared_levels(stream: Any, stamp: Any, depth: Any) -> Any:
     """
     control, levels = stream.control, stream.levels
     leaf = control[LEAF_LEVEL]
-    if leaf >= 0 and depth != control[DEPTH] and stamp >= levels[leaf].invocation:
+    if leaf >= 0 and depth != control[DEPTH] and stamp >= levels[np.uint64(leaf)].invocation:
         return 2 * leaf + 1
     level = np.int64(control[LEVELS]) - 1
     farthest = level - 8  # most dependences are short
     while level >= 0 and level > farthest:
-        if stamp >= levels[level].iteration_start:
+        if stamp >= levels[np.uint64(level)].iteration_start:
             return 2 * level + 2
-        if stamp >= levels[level].invocation:
+        if stamp >= levels[np.uint64(level)].invocation:
             return 2 * level + 1
         level -= 1
     low, high = np.int64(-1), level  # the last level whose invocation had begun

@@ -23,9 +23,15 @@ Int = Any
 BIG = 1 << 16
 WORDS = 512  # of a page
 SHARED = 1 << 30  # in a word: the rest is a row of `bytes`, else it is an identity plus 1
-CACHED = 64
+NEAR = 64
 EXTENT = np.dtype([("start", "<i8"), ("end", "<i8"), ("identity", "<i8")])
 BYTES = np.dtype([("identity", "<i4", (8,))])
+PAGE = np.dtype([
+    ("number", "<i8"),
+    ("row", "<i4"),  # of `pages`, 0: none
+    ("big", "<i4"),  # identity plus 1 of the big object that covers the page; NO_BIG; or SOME_BIGS: look for it
+])
+SOME_BIGS, NO_BIG, FORGOTTEN = 0, -1, -1
 
 FREE_BYTES, LAST_BIG, CONTROL = range(3)
 """Elements of Objects.control: first free row of `bytes` (0: none), and the big object that was found last."""
@@ -38,7 +44,7 @@ class Objects(NamedTuple):
     words: NDArray[np.int32]  # WORDS for each row of `pages`
     bytes: Arena  # BYTES: identity plus 1 of each byte of a shared word; in a free row, the next free row first
     bigs: Arena  # EXTENT, ascending, disjoint, from row 1 on
-    cache: NDArray[np.int64]  # direct-mapped: page number, row of `pages` or 0
+    near: NDArray[Any]  # PAGE: those that were asked for lately, by the lower bits of their numbers
     control: NDArray[np.int64]
 
 
@@ -46,21 +52,35 @@ class Objects(NamedTuple):
 def identity_at(objects: Any, address: Any) -> Any:
     """The identity of the object that holds `address`, or 0, which stands for unknown memory."""
     number = address >> 12
-    way = np.uint64((number & (CACHED - 1)) * 2)
-    row = objects.cache[way | np.uint64(1)]
-    if objects.cache[way] != number:
-        row = _page(objects.pages, number)
-        objects.cache[way] = number
-        objects.cache[way | np.uint64(1)] = row
-    if row != 0:
-        word = np.int64(objects.words[np.uint64(row * WORDS + ((address >> 3) & (WORDS - 1)))])
+    page = objects.near[np.uint64(number & (NEAR - 1))]
+    if page.number != number:
+        _come_near(objects, page, number)
+    if page.row != 0:
+        word = np.int64(objects.words[np.uint64(page.row * WORDS + ((address >> 3) & (WORDS - 1)))])
         if word & SHARED:
             word = np.int64(objects.bytes.rows[np.uint64(word ^ SHARED)].identity[address & 7])
         if word > 0:
             return word - 1
-    if objects.bigs.control[USED] > 1:
-        return np.int64(_big_at(objects.bigs, objects.control, address))
-    return np.int64(0)
+    if page.big == NO_BIG:
+        return np.int64(0)
+    if page.big != SOME_BIGS:
+        return np.int64(page.big - 1)
+    return np.int64(_big_at(objects.bigs, objects.control, address))
+
+
+@kernel
+def _come_near(objects: Objects, page: Any, number: Int) -> None:
+    """Describe the page `number` in `page`."""
+    start, end = number << 12, (number + 1) << 12
+    bigs, count = objects.bigs.rows, objects.bigs.control[USED]
+    after = np.int64(_big_after(bigs, count, start))
+    page.number = number
+    page.row = _page(objects.pages, number)
+    page.big = NO_BIG
+    if after > 1 and bigs[after - 1].end >= end:
+        page.big = bigs[after - 1].identity + 1
+    elif (after > 1 and bigs[after - 1].end > start) or (after < count and bigs[after].start < end):
+        page.big = SOME_BIGS
 
 
 @inlined
@@ -92,81 +112,96 @@ def _big_after(bigs: Any, used: Any, address: Any) -> Any:
     return low
 
 
-@kernel
-def place(objects: Objects, start: Int, end: Int, identity: Int) -> None:
+@inlined
+def place(objects: Any, start: Any, end: Any, identity: Any) -> None:
     """Say that the bytes start .. end - 1 belong to `identity`, or to nothing if it is -1."""
-    pages = objects.pages
-    if objects.bigs.control[USED] > 1:
-        _remove_bigs(objects.bigs.rows, objects.bigs.control, start, end)
+    number = start >> 12
+    page = objects.near[np.uint64(number & (NEAR - 1))]
+    if page.number == number == (end - 1) >> 12 and page.row != 0 and page.big == NO_BIG:
+        _fill(objects.words, objects.bytes, objects.control, np.int64(page.row), number, start, end, identity + 1)
+    else:
+        _place(objects, start, end, identity)
+
+
+@kernel
+def _place(objects: Objects, start: Int, end: Int, identity: Int) -> None:
+    """The same, in any number of pages, also those that nothing was entered for yet."""
+    pages, bigs = objects.pages, objects.bigs
     small = end - start < BIG and identity >= 0
+    content = identity + 1 if small else np.int64(0)
     first, last = start >> 12, (end - 1) >> 12
     if last - first < pages.control[USED] or small:
         for number in range(first, last + 1):
             row: Any = np.int64(row_of(pages, np.uint64(number))) if small else _page(pages, number)
             if row != 0:
-                way = (number & (CACHED - 1)) * 2
-                objects.cache[way] = number
-                objects.cache[way + 1] = row
-                _fill(objects, row, number, start, end, identity + 1 if small else 0)
+                _fill(objects.words, objects.bytes, objects.control, row, number, start, end, content)
+                _come_near(objects, objects.near[np.uint64(number & (NEAR - 1))], number)
     else:  # fewer pages exist than the range has
         for row in range(1, pages.control[USED]):
             found = np.int64(pages.rows[row].key)
             if first <= found <= last:
-                _fill(objects, row, found, start, end, 0)
+                _fill(objects.words, objects.bytes, objects.control, row, found, start, end, 0)
+    count = bigs.control[USED]
+    if count > 1 and start < bigs.rows[count - 1].end and bigs.rows[1].start < end:
+        _remove_bigs(bigs.rows, bigs.control, start, end)
+        _forget_near(objects.near)
     if identity >= 0 and not small:
-        _insert_big(objects.bigs.rows, objects.bigs.control, start, end, identity)
+        _insert_big(bigs.rows, bigs.control, start, end, identity)
+        _forget_near(objects.near)
 
 
 @kernel
-def _fill(objects: Objects, row: Int, number: Int, start: Int, end: Int, content: Int) -> None:
+def _forget_near(near: Any) -> None:
+    for way in range(NEAR):
+        near[way].number = FORGOTTEN
+
+
+@kernel
+def _fill(words: Any, tables: Any, control: Any, row: Int, number: Int, start: Int, end: Int, content: Int) -> None:
     """Set the words and bytes of one page that lie in start .. end - 1."""
-    tables: Any = objects.bytes.rows
     low, high = max(start - (number << 12), 0), min(end - (number << 12), 4096)
     for word in range(low >> 3, (high + 7) >> 3):
-        position = row * WORDS + word
-        old = np.int64(objects.words[position])
+        position = np.uint64(row * WORDS + word)
+        old = np.int64(words[position])
         first, last = max(low - word * 8, 0), min(high - word * 8, 8)
         if last - first == 8:
             if old & SHARED:
-                _give_bytes(objects, old ^ SHARED)
-            objects.words[position] = content
+                _give_bytes(tables.rows, control, old ^ SHARED)
+            words[position] = content
         elif old != content:
-            if not old & SHARED:
-                shared = _take_bytes(objects)
-                for byte in range(8):
-                    tables[shared].identity[byte] = old
-                objects.words[position] = shared | SHARED
-            table = np.int64(objects.words[position]) ^ SHARED
-            for byte in range(first, last):
-                tables[table].identity[byte] = content
-            _unshare(objects, position, table)
+            words[position] = _share(tables, control, old, first, last, content)
 
 
 @kernel
-def _unshare(objects: Objects, position: Int, table: Int) -> None:
-    """Give up the table of bytes of a word if they all agree."""
-    tables: Any = objects.bytes.rows
-    content = tables[table].identity[0]
-    for byte in range(1, 8):
-        if tables[table].identity[byte] != content:
-            return
-    _give_bytes(objects, table)
-    objects.words[position] = content
+def _share(tables: Arena, control: Any, old: Int, first: Int, last: Int, content: Int) -> int:
+    """What stands in a word that held `old`, after its bytes first .. last - 1 are `content`."""
+    table = old ^ SHARED if old & SHARED else np.int64(_take_bytes(tables, control))
+    bytes = tables.rows[np.uint64(table)].identity
+    differing = np.int64(0)
+    for byte in range(8):  # no branches: LLVM makes a vector of it
+        has = bytes[byte] if old & SHARED else old
+        has = content if first <= byte < last else has
+        differing |= has ^ content
+        bytes[byte] = has
+    if differing != 0:
+        return int(table | SHARED)
+    _give_bytes(tables.rows, control, table)
+    return int(content)
 
 
 @inlined
-def _take_bytes(objects: Any) -> Any:
-    row = objects.control[FREE_BYTES]
+def _take_bytes(tables: Any, control: Any) -> Any:
+    row = control[FREE_BYTES]
     if row != 0:
-        objects.control[FREE_BYTES] = np.int64(objects.bytes.rows[row].identity[0])
+        control[FREE_BYTES] = np.int64(tables.rows[row].identity[0])
         return row
-    return np.int64(take(objects.bytes, 1))
+    return np.int64(take(tables, 1))
 
 
 @inlined
-def _give_bytes(objects: Any, row: Any) -> None:
-    objects.bytes.rows[row].identity[0] = objects.control[FREE_BYTES]
-    objects.control[FREE_BYTES] = row
+def _give_bytes(tables: Any, control: Any, row: Any) -> None:
+    tables[row].identity[0] = control[FREE_BYTES]
+    control[FREE_BYTES] = row
 
 
 @kernel

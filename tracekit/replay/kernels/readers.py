@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.arena import EXHAUSTED, USED
 from tracekit.replay.kernels.contexts import LEVELS
+from tracekit.replay.kernels.prefetch import prefetch
 from tracekit.replay.kernels.shadows import PAGES, SCRATCH, WORDS
 
 HISTORY = np.dtype([
@@ -110,6 +111,12 @@ def _drop(readers: Readers, chunk: Any, parts: Any) -> None:
 
 
 @inlined
+def expect_readers(readers: Any, memory: Any, row: Any) -> None:
+    """The loads of a row will be needed soon."""
+    prefetch(readers.rows, np.uint64(memory.rows[row].chunk) * np.uint64(UNIT))
+
+
+@inlined
 def add_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, levels: Any) -> None:
     """Enter a load by `access` at clock `now`."""
     known = memory.rows[row]
@@ -118,7 +125,7 @@ def add_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, level
         if known.reader == access:
             present = np.int64(0)
             if count > 0:
-                present = levels.levels[count - 1].iteration_start
+                present = levels.levels[np.uint64(count - 1)].iteration_start
             if known.loaded >= present:
                 return  # in this iteration it read the byte before: no store can tell the two apart
         parts = parts_of(memory, row)
@@ -134,18 +141,19 @@ def _prolonged(readers: Any, chunk: Any, access: Any, stamp: Any, levels: Any, c
 
     The common case of bytes with one reader: two loads in one interval, and now a later one.
     """
-    rows, first = readers.rows, chunk * UNIT
-    if chunk != 0 and np.int64(rows[first + 1].about) >> 8 == parts:
-        last = first + np.int64(rows[first].about) - 1
-        if last > first and rows[last].access == access and rows[last - 1].access == access:
-            earliest = min(rows[last].stamp, rows[last - 1].stamp)
+    rows, first = readers.rows, np.uint64(chunk * UNIT)
+    if chunk != 0 and np.int64(rows[first + np.uint64(1)].about) >> 8 == parts:
+        length = np.uint64(rows[first].about)
+        last, before = rows[first + length - np.uint64(1)], rows[first + length - min(length, np.uint64(2))]
+        if length > 1 and last.access == access and before.access == access:
+            earliest = min(last.stamp, before.stamp)
             innermost = np.int64(count) - 1
             level = innermost
-            while level >= 0 and levels[level].invocation > stamp and innermost - level < FARTHEST:
+            while level >= 0 and levels[np.uint64(level)].invocation > stamp and innermost - level < FARTHEST:
                 level -= 1
             if innermost - level < FARTHEST and earliest >= _interval_start(levels, level + 1, stamp):
-                rows[last - 1].stamp = earliest
-                rows[last].stamp = stamp
+                before.stamp = earliest
+                last.stamp = stamp
                 return True
     return False
 
@@ -208,13 +216,12 @@ def _copied(readers: Readers, chunk: Any, size: Any, parts: Any) -> int:
 def _interval_start(levels: Any, count: Any, stamp: Any) -> Any:
     """The clock at which the interval that holds `stamp` began."""
     level = np.int64(count) - 1
-    while level >= 0 and levels[level].invocation > stamp:
+    while level >= 0 and levels[np.uint64(level)].invocation > stamp:
         level -= 1
     if level < 0:
         return np.int64(0)
-    if stamp >= levels[level].iteration_start:
-        return levels[level].iteration_start
-    return levels[level].invocation
+    innermost = levels[np.uint64(level)]
+    return innermost.iteration_start if stamp >= innermost.iteration_start else innermost.invocation
 
 
 @kernel

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, RECENT, STREAM_BITS
+from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
 from tracekit.replay.kernels.keyed import Keyed, find_or_make, row_of
-from tracekit.replay.kernels.levels import clock_at, distance_to, is_apart, is_between
+from tracekit.replay.kernels.levels import distance_to, is_between
 
 RAW, WAR, WAW = range(3)
 LISTED = 4
@@ -27,6 +27,9 @@ ACCESS_FIELDS = [
     ("exposed_from", "<i8"),  # its loads are known to be exposed at all levels that are still open
     ("exposed_to", "<i8"),  # and whose invocation began in exposed_from .. exposed_to
     ("exposed_node", "<i4"),  # and at this node
+    ("reserved", "<u4"),
+    ("sources", "<u4", (2,)),  # of its last dependence on a store, with the kind, and on a load
+    ("dependences", "<u4", (2,)),  # and the rows of the two, for they come again
 ]
 DEPENDENCE_FIELDS = [
     ("execution", "<i8"),  # the last that had it
@@ -41,8 +44,6 @@ DEPENDENCE_FIELDS = [
 LEVEL_FIELDS = [
     ("intra", "<i4"), ("inter", "<i4"),
     ("least", "<i8"), ("greatest", "<i8"),  # distances
-    ("stamp", "<i8"), ("iteration", "<i8"), ("invocation", "<i8"),  # that iteration ran at that clock
-    ("reserved", "<i8"),
 ]
 TALLY = np.dtype([
     ("execution", "<i8"),  # the last that was counted in the histogram
@@ -77,7 +78,15 @@ def access_of(relations: Any, instruction: Any, context: Any, printed: Any, dept
 @inlined
 def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: Any) -> Any:
     """The row of a dependence between two accesses, and whether this execution of the destination is new to it."""
-    row = row_of(relations.dependences, (kind << 60) | (source << 30) | destination)
+    known = relations.accesses.rows[np.uint64(destination)]
+    way = np.uint64(kind == WAR)
+    tag = np.uint32((source << 1) | (kind == WAW))
+    row = np.uint64(known.dependences[way])
+    if known.sources[way] != tag:
+        printed = np.int64(relations.accesses.rows[np.uint64(source)].printed)
+        row = row_of(relations.dependences, (kind << 60) | (printed << 30) | np.int64(known.printed))
+        known.sources[way] = tag
+        known.dependences[way] = row
     dependence = relations.dependences.rows[row]
     is_new = dependence.execution != execution
     if is_new:
@@ -116,11 +125,11 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
     dependence = relations.dependences.rows[row]
     intra = shared >> 1
     if intra > 0:
-        begun = levels.levels[intra - 1].invocation
+        begun = levels.levels[np.uint64(intra - 1)].invocation
         if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
             _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
     if shared & 1:
-        level = levels.levels[intra]
+        level = levels.levels[np.uint64(intra)]
         if dependence.node != level.node + 1:
             dependence.node = level.node + 1
             dependence.carried = _level_row(relations.levels, row, level.node)
@@ -128,23 +137,7 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
         if intra == levels.control[LEAF_LEVEL]:
             _note_distance(carried, abs(levels.control[DEPTH] - depth))
         elif not is_between(levels, intra, stamp, carried.least, carried.greatest):
-            _note_far(levels, intra, stamp, carried)
-
-
-@inlined
-def _note_far(levels: Any, intra: Any, stamp: Any, carried: Any) -> None:
-    """The distance may be new, or is too long for ``is_between``."""
-    # Long distances take a search. Mostly it is clear without that one is neither the least nor the greatest: `stamp`
-    # is not before a clock of the past whose iteration is near enough.
-    level = levels.levels[intra]
-    is_known = carried.invocation == level.invocation and level.iteration - carried.iteration <= carried.greatest
-    if not is_known or carried.stamp > stamp or not is_apart(levels, intra, stamp, carried.least):
-        _note_distance(carried, distance_to(levels, intra, stamp))
-        if carried.greatest >= RECENT and (
-                not is_known or 2 * (level.iteration - carried.iteration) < carried.greatest):
-            carried.invocation = level.invocation
-            carried.iteration = max(np.int64(1), level.iteration - (carried.greatest - (carried.greatest >> 2)))
-            carried.stamp = clock_at(levels, intra, carried.iteration)
+            _note_distance(carried, distance_to(levels, intra, stamp))
 
 
 @inlined
@@ -219,9 +212,9 @@ def expose(relations: Any, levels: Any, access: Any, first: Any) -> None:
     """A load of `access` read what was not stored in the present iterations of the levels from `first` on."""
     count = levels.control[LEVELS]
     if first < count:
-        known = relations.accesses.rows[access]
-        innermost = levels.levels[count - 1].invocation
-        if known.exposed_from > levels.levels[first].invocation or innermost > known.exposed_to:
+        known = relations.accesses.rows[np.uint64(access)]
+        innermost = levels.levels[np.uint64(count - 1)].invocation
+        if known.exposed_from > levels.levels[np.uint64(first)].invocation or innermost > known.exposed_to:
             between = np.int64(0)  # when the invocation around the innermost began
             if count > 1:
                 between = levels.levels[count - 2].invocation
