@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,14 @@ Records = tuple[NDArray[np.uint32], NDArray[np.uint64]]
 class RecordSource:
     """The records of a trace.
 
-    arity: (ids) u4, words of each record id, NONE for ids that no record may have (``Program.arity``).
+    arity: (ids) u4, words of each record id, NONE for ids that no record may have (``Program.arity``). ahead: whether
+    a thread decodes the next batch of each stream while the present one is read.
     """
 
-    def __init__(self, reader: TraceReader, arity: NDArray[np.uint32]) -> None:
+    def __init__(self, reader: TraceReader, arity: NDArray[np.uint32], ahead: bool = False) -> None:
         self._reader = reader
         self._arity = arity
+        self._thread = ThreadPoolExecutor(1, "decode") if ahead else None
 
     def streams(self) -> Sequence[int]:
         """The numbers of the streams, ascending."""
@@ -34,7 +37,11 @@ class RecordSource:
 
         Several streams may be read in turns. Raises TracekitError that names the frame if a chunk is damaged.
         """
-        decoder = Decoder(self._arity)
+        if self._thread is None:
+            return self._decoded(stream, Decoder(self._arity))
+        return _ahead(self._thread, self._decoded(stream, Decoder(self._arity, kept=2)))
+
+    def _decoded(self, stream: int, decoder: Decoder) -> Iterator[Records]:
         for frame in self._reader.chunk_frames(stream):
             decoder.start(self._reader.chunk(frame))
             while True:
@@ -45,3 +52,11 @@ class RecordSource:
                 if batch is None:
                     break
                 yield batch
+
+
+def _ahead(thread: ThreadPoolExecutor, batches: Iterator[Records]) -> Iterator[Records]:
+    """The same batches, of which `thread` always makes the one behind that which is being read."""
+    coming = thread.submit(next, batches, None)
+    while (batch := coming.result()) is not None:
+        coming = thread.submit(next, batches, None)
+        yield batch

@@ -5,6 +5,7 @@ SPEC.md ("CHNK") defines it. The recorder's encoder (recorder/runtime/encoder.c)
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -182,15 +183,18 @@ class Decoder:
     """Decodes chunks of one stream, batch by batch, into buffers that it reuses.
 
     arity: (ids) u4, words of each record id, NONE for ids that no record may have.
-    records, words: room of a batch; a record with more words than that makes the room larger.
+    records, words: room of a batch; a record with more words than that makes the room larger. kept: batches that stay
+    as they are, the newest one counted, until the next call.
     """
 
-    def __init__(self, arity: U4, records: int = 1 << 15, words: int = 1 << 16) -> None:
+    def __init__(self, arity: U4, records: int = 1 << 15, words: int = 1 << 16, kept: int = 1) -> None:
         if bool(np.any((arity != NONE) & (arity > MAX_ARITY))):
             raise TracekitError(f"The trace is damaged: a path has more than {MAX_ARITY} words.")
         self._arity = np.ascontiguousarray(arity, np.uint32)
         self._ids = np.empty(records, np.uint32)
         self._words = np.zeros(WINDOW + words, np.uint64)
+        self._others = deque((np.empty(records, np.uint32), np.zeros(WINDOW + words, np.uint64))
+                             for _ in range(kept - 1))
         self._decoded = 0
         self._state = State(np.zeros(4 * len(arity), np.uint32), np.full(len(arity), -1, np.int64),
                             np.zeros(SLOT * 1024, np.uint64), np.zeros(8, np.int64))
@@ -210,10 +214,13 @@ class Decoder:
     def batch(self) -> tuple[U4, U8] | None:
         """The next records of the chunk: ids, and the words of all of them; None at its end.
 
-        Both are views that the next call overwrites. Raises TracekitError if the chunk is damaged.
+        Both are views that one of the next calls overwrites. Raises TracekitError if the chunk is damaged.
         """
         while self._chunk is not None:
-            self._words[:WINDOW] = self._words[self._decoded : self._decoded + WINDOW].copy()
+            before = self._words[self._decoded : self._decoded + WINDOW].copy()
+            self._others.append((self._ids, self._words))
+            self._ids, self._words = self._others.popleft()
+            self._words[:WINDOW] = before
             status, records, words = decode_kernel(self._chunk.columns, self._arity, self._state, self._chunk.words,
                                                    self._ids, self._words)
             self._decoded = words

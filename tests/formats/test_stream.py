@@ -65,6 +65,24 @@ def test_decoding_gives_what_was_encoded(sequence: tuple[np.ndarray, np.ndarray,
         np.testing.assert_array_equal(got, expected)
 
 
+@settings(max_examples=50, deadline=None)
+@given(sequences(), st.integers(1, 9), st.integers(1, 9), st.integers(1, 3))
+def test_so_many_batches_stay_as_they_are(sequence: tuple[np.ndarray, np.ndarray, np.ndarray], records: int,
+                                          words: int, kept: int) -> None:
+    arity, ids, values = sequence
+    decoder = Decoder(arity, records, words, kept)
+    decoder.start(encode(ids, values, arity))
+    latest: list[tuple[np.ndarray, np.ndarray]] = []
+    copies: list[tuple[np.ndarray, np.ndarray]] = []
+    while (batch := decoder.batch()) is not None:
+        latest = [*latest, batch][-kept:]
+        copies.append((batch[0].copy(), batch[1].copy()))
+        for (own_ids, own_words), (old_ids, old_words) in zip(reversed(latest), reversed(copies)):
+            np.testing.assert_array_equal(own_ids, old_ids)
+            np.testing.assert_array_equal(own_words, old_words)
+    assert [word for _, own in copies for word in own.tolist()] == values.tolist()
+
+
 def test_a_decoder_starts_every_chunk_from_nothing() -> None:
     arity = np.full(IDS, NONE, np.uint32)
     arity[256:260] = [0, 1, 2, 700]

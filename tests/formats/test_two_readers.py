@@ -19,13 +19,13 @@ from tracekit.replay.program import Program
 Event = tuple[int, str, int, int, int]
 
 
-def replayed(data: bytes) -> list[Event]:
-    """The events of a trace as tracekit reads and replays it."""
+def replayed(data: bytes, ahead: bool = False) -> list[Event]:
+    """The events of a trace as tracekit reads and replays it, with records decoded ahead by another thread or not."""
     with TraceReader(data) as trace:
         program = Program.from_images(trace.images())
         return [
             (batch.stream, BY_CODE[int(kind)].name, int(subject), int(address), int(size))
-            for batch in batches(RecordSource(trace, program.arity), program)
+            for batch in batches(RecordSource(trace, program.arity, ahead), program)
             for kind, subject, address, size in zip(batch.kind, batch.subject, batch.address, batch.size)
         ]
 
@@ -42,3 +42,4 @@ def test_both_readers_see_what_a_random_walk_did(seed: int, chunk: int) -> None:
     assert naive.read(data).events() == expected
     assert naive.read(data).values() == walk.values
     assert replayed(data) == expected
+    assert replayed(data, ahead=True) == expected

@@ -125,13 +125,13 @@ class Replay:
     Batches hold the events named by `events` and, beside ``kind``, the `columns` named; None stands for all. What is
     not asked for is neither computed nor stored. The events are those of a full replay without the others; what
     nothing depends on is not checked either (:meth:`violations`). `kept` batches stay as they are, the newest one
-    counted, before what they are made of is filled again.
+    counted, before what they are made of is filled again; with more than one, another thread decodes records ahead.
     Raises ValueError for a name that is none.
     """
 
     def __init__(self, trace: Source | TraceReader, program: Program, batch: int = BATCH,
                  events: Collection[str] | None = None, columns: Collection[str] | None = None, kept: int = 1) -> None:
-        source = RecordSource(trace, program.arity) if isinstance(trace, TraceReader) else trace
+        source = RecordSource(trace, program.arity, kept > 1) if isinstance(trace, TraceReader) else trace
         self.wanted = Wanted.of(events, columns)
         if VALUE in self.wanted.columns:
             program.require_values()
