@@ -234,14 +234,18 @@ def _shared(made: Plan, name: str) -> Iterator[str]:
     # One place that calls, however many workers: each more would be the whole callback compiled once more.
     yield "low = np.int64(address[event])"
     yield "high = low + np.int64(size[event])"
-    yield f"last = max(low, high - 1) >> {PAGE_BITS}"
-    yield f"page = last if workers == 1 else (low >> {PAGE_BITS}) + (worker - (low >> {PAGE_BITS})) % workers"
+    yield "begin, end, page, last = low, high, np.int64(0), np.int64(0)"
+    yield "if workers > 1:"
+    yield f"    last = max(low, high - 1) >> {PAGE_BITS}"
+    yield f"    page = (low >> {PAGE_BITS}) + (worker - (low >> {PAGE_BITS})) % workers"
+    yield f"    begin, end = max(low, page << {PAGE_BITS}), min(high, (page + 1) << {PAGE_BITS})"
     yield "while page <= last:"
-    yield f"    begin = low if workers == 1 else max(low, page << {PAGE_BITS})"
-    yield f"    end = high if workers == 1 else min(high, (page + 1) << {PAGE_BITS})"
     yield from (f"    {line}" for line in _call(made, name, "np.int64(begin == low)",
                                                 "np.int64(begin == low and end == high)", "begin", "end - begin"))
+    yield "    if workers == 1:"
+    yield "        break"
     yield "    page += workers"
+    yield f"    begin, end = page << {PAGE_BITS}, min(high, (page + 1) << {PAGE_BITS})"
 
 
 # -- its file --------------------------------------------------------------------------------------
