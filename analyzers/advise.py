@@ -41,11 +41,9 @@ class Advise(Camp):
     def result(self, state: State | None) -> dict[str, Any]:
         """Runs, loops and summary."""
         from tracekit.replay.advice import Advice, Limits
-        from tracekit.replay.verdicts import judge
 
         limits = Limits(self.options.top, self.options.min_share, self.options.rare)
-        judgements = self.seen(self.profile, judge(self.program, self.profile))
-        advice = Advice(self.program, self.profile, judgements, limits)
+        advice = Advice(self.program, self.profile, self.judgements(self.profile), limits)
         return {"runs": [self._run()], "loops": advice.loops(), "further_parallel": advice.further(),
                 "summary": advice.summary()}
 

@@ -96,10 +96,9 @@ class Camp(DependenceModule):
         """The profile in numbers, beside those that a profile without contexts would have had."""
         from tracekit.replay.projection import without_contexts
         from tracekit.replay.report import Report
-        from tracekit.replay.verdicts import judge
 
         profile = without_contexts(self.profile)
-        lamp = Report(self.program, profile, self.seen(profile, judge(self.program, profile)), contexts=False)
+        lamp = Report(self.program, profile, self.judgements(profile), contexts=False)
         contexts, without_id = self.report.context_counts()
         return {
             "dependences": self.report.dependence_count,

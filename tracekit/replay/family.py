@@ -14,6 +14,7 @@ from tracekit.replay.union import as_evidence, from_evidence, unite
 if TYPE_CHECKING:
     from tracekit.replay.dependence_profile import DependenceProfile
     from tracekit.replay.kernels.dependence import State
+    from tracekit.replay.loopgraph import LoopGraphs
     from tracekit.replay.program import Program
     from tracekit.replay.report import Report
     from tracekit.replay.verdicts import Judgement
@@ -75,13 +76,21 @@ class DependenceModule(Module):
     def report(self) -> Report:
         """The profile with its verdicts."""
         from tracekit.replay.report import Report
+
+        return Report(self.program, self.profile, self.judgements(self.profile), self.context)
+
+    @cached_property
+    def _graphs(self) -> LoopGraphs:
+        """What all profiles of the program are judged by."""
+        from tracekit.replay.loopgraph import LoopGraphs
+
+        return LoopGraphs(self.program)
+
+    def judgements(self, profile: DependenceProfile) -> list[Judgement]:
+        """The verdicts of a profile's loops: in a window on the trace, of those alone that have accesses in it."""
         from tracekit.replay.verdicts import judge
 
-        judgements = self.seen(self.profile, judge(self.program, self.profile))
-        return Report(self.program, self.profile, judgements, self.context)
-
-    def seen(self, profile: DependenceProfile, judgements: list[Judgement]) -> list[Judgement]:
-        """Of a window on the trace, only the loops that have accesses in it: of the others nothing can be said."""
+        judgements = judge(self.program, profile, self._graphs)
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
     def result(self, state: State | None) -> dict[str, Any]:

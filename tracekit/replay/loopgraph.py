@@ -130,8 +130,10 @@ class LoopGraphs:
         edges = self.program.edges[int(function["first_edge"]) :][: int(function["edges"])]
         tails = self.node_numbers(edges["from_kind"], edges["from"])
         heads = self.node_numbers(edges["to_kind"], edges["to"])
-        inside = np.isin(tails, nodes) & np.isin(heads, nodes)
-        return np.searchsorted(nodes, tails[inside]), np.searchsorted(nodes, heads[inside])
+        tails_at, heads_at = np.searchsorted(nodes, tails), np.searchsorted(nodes, heads)
+        behind = np.append(nodes, -1)  # an element for what is greater than all nodes
+        inside = (behind[tails_at] == tails) & (behind[heads_at] == heads)
+        return tails_at[inside], heads_at[inside]
 
     def node_numbers(self, kinds: Rows, rows: Rows) -> Indices:
         """The nodes that ends of edges (``NodeKind``, row of its table) stand for."""

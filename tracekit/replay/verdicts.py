@@ -74,21 +74,21 @@ class Judgement:
     carried: tuple[int, int, int]  # numbers of carried RAW, WAR and WAW dependences
 
 
-def judge(program: Program, profile: DependenceProfile) -> list[Judgement]:
-    """The judgement of every loop node of `profile`, in the order of nodes."""
+def judge(program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> list[Judgement]:
+    """The judgement of every loop node of `profile`, in the order of nodes; `graphs`: the program's, if at hand."""
     kinds = profile.nodes["kind"]
     loops = np.flatnonzero((kinds == ContextKind.LOOP) | (kinds == ContextKind.RECURSION_LOOP))
-    bench = Judge(program, profile)
+    bench = Judge(program, profile, graphs)
     return [bench.judge(int(node)) for node in loops]
 
 
 class Judge:
     """Judges the loop nodes of one profile, and says which parts of their graphs hold together."""
 
-    def __init__(self, program: Program, profile: DependenceProfile) -> None:
+    def __init__(self, program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> None:
         self.program = program
         self.profile = profile
-        self.graphs = LoopGraphs(program)
+        self.graphs = graphs or LoopGraphs(program)
         self.updates = Updates(program)
         self.privates = Privates(profile)
         self._order = np.argsort(profile.levels["node"], kind="stable")
