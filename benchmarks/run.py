@@ -5,6 +5,7 @@
     python benchmarks/run.py analyze                    # decode and camp on small inputs
     python benchmarks/run.py memory                     # analyze's memory on a trace and on one ten times longer
     python benchmarks/run.py start                      # tracekit --help, warm start of analyze
+    python benchmarks/run.py together                   # record, and then analyze -m dependence (or --module)
     python benchmarks/run.py record --recorder blocks   # the same with one record for each basic block
     python benchmarks/run.py record --workers 1,2       # recorded with one worker, and with two
     python benchmarks/run.py record --values all        # the same with the values of loads and stores
@@ -32,11 +33,12 @@ GROUPS = {"programs": programs.PROGRAMS, "kernels": programs.KERNELS}
 def main() -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["record", "analyze", "memory", "start"])
+    parser.add_argument("what", choices=["record", "analyze", "memory", "start", "together"])
     parser.add_argument("--group", choices=list(GROUPS), action="append", help="default: both")
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--size", type=int, help="input size; default: full for record, small for the others")
+    parser.add_argument("--module", default="dependence", help="what `together` analyses with")
     parser.add_argument("--recorder", choices=["paths", "blocks"], default="paths")
     parser.add_argument("--workers", default="0", help="numbers of workers, separated by commas; 0: record's default")
     parser.add_argument("--values", choices=["loads", "stores", "all"], help="record the values moved, too")
@@ -49,7 +51,10 @@ def main() -> int:
     if options.what == "start":
         start(options.repeat)
         return 0
-    action: Callable[[Program, int, int], bool] = {"record": record, "analyze": analyze, "memory": memory}[options.what]
+    MODULE[0] = options.module
+    actions: dict[str, Callable[[Program, int, int], bool]] = {
+        "record": record, "analyze": analyze, "memory": memory, "together": together}
+    action = actions[options.what]
     good = True
     for group in options.group or list(GROUPS):
         wanted = [name for name in options.only.split(",") if name]
@@ -61,7 +66,7 @@ def main() -> int:
         for number, program in enumerate(chosen):
             if number == 0:
                 print(header(options.what), flush=True)
-            size = options.size or (program.full if options.what == "record" else program.small)
+            size = options.size or (program.full if options.what in ("record", "together") else program.small)
             good &= action(program, size, options.repeat)
         print_geomeans()
     return 0 if good else 1
@@ -70,10 +75,14 @@ def main() -> int:
 WORKERS = [0]
 """With how many workers `record` records, one column for each; 0: its default."""
 
+MODULE = ["dependence"]
+"""What `together` analyses with."""
+
 HEADERS = {
     "record": ("program         native s  alone  WORKERS   accesses M  bits/access  paths/block  values/access   "
                "file MB  waited s  check  same"),
     "analyze": "program         accesses M  decode M/s  events M/s   camp M/s   lamp M/s  analyze s  peak MB",
+    "together": "program         native s  recorded  analysed  together   (times native, on the clock, all cores)",
     "memory": "program         accesses M   peak MB   accesses M   peak MB   (ten times longer)",
 }
 GEOMEANS: dict[str, list[float]] = {}
@@ -142,6 +151,22 @@ def analyze(program: Program, size: int, repeat: int) -> bool:
     print(f"{program.name:14} {accesses:11.2f} {rates['decode']:11.1f} {rates['events']:11.1f} {rates['camp']:10.2f} "
           f"{rates['lamp']:10.2f} {whole.seconds:10.1f} {whole.peak_bytes / 1e6:8.0f}", flush=True)
     return whole.status == 0
+
+
+def together(program: Program, size: int, repeat: int) -> bool:
+    """Record and then analyse, each as a user would, over the native run: what a profile costs in all."""
+    trace = _trace(program, program.small)
+    measure.analyze(trace, MODULE[0])  # what has to be compiled is compiled
+    natives, recordings, analyses = [], [], []
+    for _ in range(repeat):
+        natives.append(measure.native(program, size))
+        recordings.append(measure.recorded(program, size))
+        analyses.append(measure.analyze(measure.trace_path(program, size), MODULE[0]))
+    native, recorded, analysed = (median(run.seconds for run in each) for each in (natives, recordings, analyses))
+    figures = {"recorded": recorded / native, "analysed": analysed / native, "together": (recorded + analysed) / native}
+    remember(**figures)
+    print(f"{program.name:14} {native:9.2f} {' '.join(f'{figure:9.2f}' for figure in figures.values())}", flush=True)
+    return all(run.status == 0 for run in analyses)
 
 
 def memory(program: Program, size: int, repeat: int) -> bool:
