@@ -3,7 +3,9 @@
 
 #include "Compat.h"
 
+#include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace llvm;
@@ -43,6 +45,34 @@ static bool hasNameOfItsOwn(const GlobalVariable &G) {
          G.getValueType()->isSized();
 }
 
+static bool isSameStorage(unsigned Tag) {
+  return Tag == dwarf::DW_TAG_typedef || Tag == dwarf::DW_TAG_const_type || Tag == dwarf::DW_TAG_volatile_type ||
+         Tag == dwarf::DW_TAG_atomic_type;
+}
+
+static bool isStructure(unsigned Tag) {
+  return Tag == dwarf::DW_TAG_structure_type || Tag == dwarf::DW_TAG_class_type || Tag == dwarf::DW_TAG_union_type;
+}
+
+/// The name of a type; of an array of structures that of the structure, so that both can be told from numbers.
+static StringRef nameOf(const DIType *T) {
+  const DIType *Element = T;
+  while (Element) {
+    if (auto *Composite = dyn_cast<DICompositeType>(Element)) {
+      if (isStructure(Composite->getTag()))
+        return Composite->getName().empty() ? "structure" : Composite->getName();
+      if (Composite->getTag() != dwarf::DW_TAG_array_type)
+        break;
+      Element = Composite->getBaseType();
+    } else if (auto *Derived = dyn_cast<DIDerivedType>(Element); Derived && isSameStorage(Derived->getTag())) {
+      Element = Derived->getBaseType();
+    } else {
+      break;
+    }
+  }
+  return T ? T->getName() : StringRef();
+}
+
 void Descriptors::addGlobal(GlobalVariable &G) {
   LLVMContext &C = M.getContext();
   tk_row_globals R = {};
@@ -56,7 +86,7 @@ void Descriptors::addGlobal(GlobalVariable &G) {
   if (!Debug.empty()) {
     const DIGlobalVariable *Source = Debug.front()->getVariable();
     R.source_name = U.string(Source->getName());
-    R.type = U.string(Source->getType() ? Source->getType()->getName() : StringRef());
+    R.type = U.string(nameOf(Source->getType()));
     R.location = Sources.declaration(Source->getFile(), Source->getLine(), "");
   }
   Row Index = U.Globals.size();
