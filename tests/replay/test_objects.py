@@ -44,10 +44,12 @@ def test_every_byte_belongs_to_the_latest_object(places: list[tuple[int, int, in
         identity = identity if identity != 0 else -1  # 0 is unknown memory, which nobody places
         objects.place(start, size, identity)
         extents.append((start, start + size, max(identity, 0)))
-    edges = {edge + step for start, end, _ in extents for edge in (start, end) for step in (-1, 0, 1)}
-    for address in edges | set(range(BASE, BASE + 80)):
-        owners = [identity for start, end, identity in extents if start <= address < end]
-        assert objects.at(address) == (owners[-1] if owners else 0)
+        # Asked after each, for what is found is remembered by pages.
+        edges = {edge + step for start, end, _ in extents for edge in (start, end) for step in (-1, 0, 1)}
+        middles = {(start + end) // 2 for start, end, _ in extents}
+        for address in edges | middles | set(range(BASE, BASE + 80, 3)):
+            owners = [identity for start, end, identity in extents if start <= address < end]
+            assert objects.at(address) == (owners[-1] if owners else 0)
 
 
 def test_words_that_are_no_longer_shared_give_their_table_back() -> None:

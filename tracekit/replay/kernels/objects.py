@@ -31,7 +31,9 @@ PAGE = np.dtype([
     ("row", "<i4"),  # of `pages`, 0: none
     ("big", "<i4"),  # identity plus 1 of the big object that covers the page; NO_BIG; or SOME_BIGS: look for it
 ])
-SOME_BIGS, NO_BIG, FORGOTTEN = 0, -1, -1
+SOME_BIGS, NO_BIG = 0, -1
+FORGOTTEN = 1 << 60
+"""The number of no page."""
 
 FREE_BYTES, LAST_BIG, CONTROL = range(3)
 """Elements of Objects.control: first free row of `bytes` (0: none), and the big object that was found last."""
