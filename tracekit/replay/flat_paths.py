@@ -119,7 +119,7 @@ def _padded(paths: Rows, name: str, rows: Rows, owner: I8, group: int) -> Rows:
     first = np.cumsum(room) - room
     laid = np.zeros(int(room.sum()), rows.dtype)
     if rows.dtype == state.MOVE:
-        laid["source"] = state.FROM_NOTHING
+        laid["source"], laid["value"] = state.FROM_NOTHING, state.NO_VALUE
     elif rows.dtype == state.DEFINE:
         laid["register"] = NONE
     laid[first[owner] + np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]] = rows
@@ -164,8 +164,9 @@ def _simple(steps: Rows, values: bool) -> Bools:
     unusual = state.STEP_DYNAMIC | state.STEP_SAME_SIZE | state.STEP_WITNESS
     checked = (steps["code"] <= state.ACCESS) & (steps["flags"] & (state.STEP_GLOBAL | state.STEP_STACK) != 0)
     simple &= (steps["flags"] & unusual == 0) & ~checked & (steps["size"] <= NONE)
-    if values:
-        simple &= (steps["values"] == 0) | (steps["code"] == state.UNWANTED)
+    if values:  # of eight bytes at most
+        each = steps["values"] >> (steps["flags"] & state.STEP_LOADS_TOO != 0)
+        simple &= (each <= 1) | (steps["code"] == state.UNWANTED)
     return simple
 
 
@@ -214,15 +215,19 @@ def _moves(parts: Parts, crossed: Crossings, terms: Terms, keep: NDArray[np.uint
     made["offset"] = np.where(external, 0, steps["offset"])
     _bases(parts, made)
     made["source"][external] = state.FROM_NOTHING
+    loads_too = steps["flags"] & state.STEP_LOADS_TOO != 0
+    moved = access & (steps["values"] != 0)  # the words of an event's value stand behind that of its address
+    value = parts.word + (steps["flags"] & state.STEP_WORD != 0)
+    made["value"] = np.where(moved, np.minimum(value + loads_too, state.NO_VALUE), state.NO_VALUE)
     strides = np.zeros(len(steps), state.STRIDES)
     second = np.zeros(len(terms.holder), np.bool_)
     second[1:] = terms.holder[1:] == terms.holder[:-1]
     for which, column in ((~second, "1"), (second, "2")):
         strides["stride" + column][terms.holder[which]] = terms.stride[which]
         strides["level" + column][terms.holder[which]] = terms.level[which]
-    loads_too = steps["flags"] & state.STEP_LOADS_TOO != 0
     as_load = made.copy()
     as_load["kind"] = CODE["load"]
+    as_load["value"] = np.where(moved, np.minimum(value, state.NO_VALUE), state.NO_VALUE)
     chosen = [np.flatnonzero(wanted & loads_too), np.flatnonzero(wanted)]
     rows = np.concatenate([as_load[chosen[0]], made[chosen[1]], crossed.moves()])
     beside = np.concatenate([strides[chosen[0]], strides[chosen[1]], np.zeros(len(crossed.kind), state.STRIDES)])

@@ -28,7 +28,7 @@ def none_yet(program: Program) -> dict[str, Any]:
 
 
 class FlatTables:
-    """Adds flat paths to the tables of a replay; with `values` none that has values, which are not flat."""
+    """Adds flat paths to the tables of a replay; with `values` none that moves wide ones, which are not flat."""
 
     def __init__(self, program: Program, keep: NDArray[np.uint8], *, values: bool) -> None:
         self.program, self.keep, self.values = program, keep, values

@@ -34,6 +34,7 @@ from tracekit.replay.kernels.state import (
     FROM_WORDS,
     GROUP,
     I8,
+    NO_VALUE,
     OBJECTS,
     PAIR,
     RECORD,
@@ -84,7 +85,7 @@ def flat_records(tables: Tables, stream: Stream, out: Columns, ids: U4, words: U
         elif flags & FLAT_HEADER:
             stream.iterations[np.int64(frame.loop_base) + np.int64(frame.loops) - 1] += np.uint64(1)
             n = emit_if(out.loops, out, n, LOOP_ITERATION, path.loop, 0, 0)
-        _moves(tables, stream, frame, path, out, n, words, word)
+        _moves(tables, stream, frame, path, out, n, words, word, readable)
         n += np.int64(path.moves)
         _define(tables, stream, frame, path, readable, word)
         if flags & FLAT_LOOPS:
@@ -112,7 +113,8 @@ def _has_room(tables: Tables, stream: Stream, frame: Any, function: Int) -> Int:
 
 
 @inlined
-def _moves(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, n: Int, words: U8, word: Int) -> None:
+def _moves(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, n: Int, words: U8, word: Int,
+           readable: U8) -> None:
     """Deliver the path's events, and some of no meaning behind them: whole groups need no branch for their end."""
     registers = np.int64(frame.register_base)
     first = np.int64(path.first_move)
@@ -125,6 +127,7 @@ def _moves(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, 
                 address += strides.stride1 * stream.iterations[levels + np.int64(strides.level1)]
                 address += strides.stride2 * stream.iterations[levels + np.int64(strides.level2)]
                 put(out, np.uint64(n + group + k), step.kind, step.subject, address, step.size)
+                _put_value(out.value, np.uint64(n + group + k), readable, word, step)
         return
     group = 0
     while True:
@@ -132,9 +135,19 @@ def _moves(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, 
             step = tables.moves[first + group + k]
             address = _base(stream.registers, registers, words, word, step) + step.offset
             put(out, np.uint64(n + group + k), step.kind, step.subject, address, step.size)
+            _put_value(out.value, np.uint64(n + group + k), readable, word, step)
         group += GROUP
         if group >= np.int64(path.moves):
             break
+
+
+@inlined
+def _put_value(column: Any, n: Int, words: U8, word: Int, step: Any) -> None:
+    """Fill in the value of an event, if values were asked for and it has one; chosen without a branch."""
+    if column is not None:
+        nothing = step.value == NO_VALUE
+        value = words[np.uint64(0 if nothing else word + np.int64(step.value))]
+        column[n] = np.uint64(0) if nothing else value
 
 
 @inlined

@@ -123,10 +123,12 @@ MOVE = np.dtype(
         ("base", "u4"),  # which word of the record, or register of the frame
         ("kind", "u1"),  # event
         ("source", "u1"),  # one of the below
+        ("value", "u2"),  # which word of the record it moved, or NO_VALUE
     ],
     align=True,
 )
 """An event of a flat path, at ``base + offset``."""
+NO_VALUE = 0xFFFF
 FROM_WORDS, FROM_REGISTERS, FROM_NOTHING = range(3)
 STRIDES = np.dtype([("stride1", "u8"), ("stride2", "u8"), ("level1", "u4"), ("level2", "u4")], align=True)
 """Beside a move: what its address counts, two products ``stride * iterations[level]``, each 0 if there is none."""
