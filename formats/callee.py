@@ -1,9 +1,9 @@
-"""How Numba compiles a function that only kernels call: as intermediate code, with no machine code of its own.
+"""How Numba compiles a kernel, and a function that only kernels call: that one as intermediate code alone.
 
 Numba gives each function that it meets wrappers for calls from Python, a full optimisation together with all that it
 calls, and machine code. A wrapper that unpacks a state of a hundred arrays is longer than most functions, and the
 helpers of a helper are optimised and emitted once for each level of calls above them. Here a helper is what its caller
-links: all is optimised once, where it is a part of a kernel. A module's kernel takes less than half of the time.
+links: all is optimised once, as a private part of a kernel. A module's kernel takes less than half of the time.
 """
 
 from __future__ import annotations
