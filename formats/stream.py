@@ -84,15 +84,17 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
     """
     literals, symbols, codes, residuals, relations = columns
     successors, first_slot, slots, at = state.successors, state.first_slot, state.slots, state.at
-    record, literal, code_at = at[RECORD], at[LITERAL_AT], at[CODE]
+    # Unsigned, for Numba lets a signed index count from the end.
+    record, literal, code_at = np.uint64(at[RECORD]), np.uint64(at[LITERAL_AT]), np.uint64(at[CODE])
     residual, residuals_end = np.uint64(at[RESIDUAL]), np.uint64(len(residuals) - PADDING)
     previous_id = np.uint32(at[PREVIOUS_ID])
     used = at[SLOTS_USED]
     known = len(arity)
-    filled, word_at, claimed = 0, WINDOW, WINDOW + chunk_words - at[WORD]
+    records, one = np.uint64(len(symbols)), np.uint64(1)
+    filled, word_at, claimed = np.uint64(0), np.int64(WINDOW), WINDOW + chunk_words - at[WORD]
     status = END
-    while record < len(symbols):
-        if filled == len(ids):
+    while record < records:
+        if filled == np.uint64(len(ids)):
             status = ROOM
             break
         bits = symbols[record]
@@ -101,7 +103,7 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
         followed = np.uint64(4) * np.uint64(previous_id)
         if rank < LITERAL:
             number = successors[followed + np.uint64(rank)]
-        elif literal < len(literals):
+        elif literal < np.uint64(len(literals)):
             number = literals[literal]
         else:
             status = OVERRUN
@@ -110,7 +112,7 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             status = UNKNOWN_ID
             break
         count = int(arity[number])
-        if word_at + count > claimed or code_at + (count - 1) // 2 > len(codes):
+        if word_at + count > claimed or np.int64(code_at) + (count - 1) // 2 > len(codes):
             status = OVERRUN
             break
         if word_at + count > len(words):
@@ -133,14 +135,14 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
                 successors[followed + np.uint64(2)] = successors[followed + np.uint64(1)]
             successors[followed + np.uint64(1)] = successors[followed]
             successors[followed] = number
-            literal += rank == LITERAL
+            literal += np.uint64(rank == LITERAL)
         row = np.uint64(SLOT * slot)
         unused = np.uint8(0)
         for k in range(count):
             if k >= 2 and k & 1 == 0:
                 unused |= bits
                 bits = codes[code_at]
-                code_at += 1
+                code_at += one
             code = bits & 7
             bits >>= 3
             size = np.uint64(RESIDUAL_BYTES >> 4 * code & 15)
@@ -155,7 +157,7 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             if residual > residuals_end:
                 status = OVERRUN
                 break
-            words[word_at + k] = word
+            words[np.uint64(word_at + k)] = word
             slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(REFERENCE)] = \
                 word, word - last, reference
             row += np.uint64(SLOT)
@@ -164,19 +166,19 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
         if status != END:
             break
         ids[filled] = number
-        filled += 1
+        filled += one
         word_at += count
         previous_id = number
-        record += 1
+        record += one
     at[RECORD], at[LITERAL_AT], at[CODE], at[RESIDUAL] = record, literal, code_at, residual
     at[PREVIOUS_ID], at[SLOTS_USED] = previous_id, used
     at[WORD] += word_at - WINDOW
     if status == END and (
-        literal < len(literals) or code_at < len(codes) or at[WORD] < chunk_words or residual < residuals_end
-        or used < len(relations)
+        literal < np.uint64(len(literals)) or code_at < np.uint64(len(codes)) or at[WORD] < chunk_words
+        or residual < residuals_end or used < len(relations)
     ):
         status = LEFTOVER
-    return status, filled, word_at - WINDOW
+    return status, int(filled), int(word_at - WINDOW)
 
 
 class Decoder:

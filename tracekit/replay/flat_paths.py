@@ -3,7 +3,8 @@
 Whatever follows from the path alone is found here: the word or register that an address begins with (a register that
 the path itself has defined is the word that defined it), loop events between its blocks, the loops that it leaves
 open. What is left for the kernel is ``address = base + offset`` (and two products, if it counts iterations) for each
-event. Paths that do something else are not flat, and replayed block by block.
+event. Steps that take decisions (specials) divide a path into parts. Paths that do something else are not flat, and
+replayed block by block.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag, PathFlag
+from tracekit.replay.flat_steps import Events, Parts, events_of, is_simple, is_special, parts_of, terms_of
 from tracekit.replay.kernels import state
 from tracekit.replay.path_loops import Crossings, crossings
 from tracekit.replay.structure import runs
@@ -27,17 +29,7 @@ I8 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 MOST = 0xFFFF
-"""Words, moves, definitions or loop changes of a flat path at most."""
-
-
-class Parts(NamedTuple):
-    """The steps of all paths, one after another: path (a position in `numbers`), block of it, step."""
-
-    path: I8
-    member: I8
-    steps: Rows
-    word: I8
-    """The first word of the step, counted from its record's first."""
+"""Moves, definitions, loop changes or specials of a flat path at most."""
 
 
 class Flat(NamedTuple):
@@ -46,6 +38,7 @@ class Flat(NamedTuple):
     rows: Rows
     moves: Rows
     strides: Rows
+    specials: Rows
     defines: Rows
     changes: Rows
 
@@ -63,38 +56,39 @@ def flatten(program: Program, tables: state.Tables, keep: NDArray[np.uint8], num
     owner = np.repeat(np.arange(count), blocks_of)
     starts = np.cumsum(blocks_of) - blocks_of
     crossed = crossings(blocks, loops, members, owner, starts)
-    parts = _parts(blocks, tables.steps, members, owner)
-    terms, unsure = _terms(program, loops, blocks["loop"][members], parts, crossed)
+    slots = tables.functions["slots"][blocks["function"][members[starts]]].astype(np.int64)
+    parts = parts_of(blocks, tables.steps, members, owner, slots)
+    terms, unsure = terms_of(program, loops, blocks["loop"][members], parts, crossed)
+    special = is_special(parts.steps)
     good = _may_be_flat(source, blocks, members, owner) & ~crossed.unsure
-    good &= ~_any(parts.path, unsure | ~_simple(parts.steps, values), count)
-    good &= source["words"] <= MOST
+    good &= ~_any(parts.path, unsure | ~is_simple(parts.steps, special, values), count)
+    good &= source["words"] <= state.MOST_WORDS
     rows = np.zeros(count, state.FLAT)
     first, last = blocks[members[starts]], blocks[members[starts + blocks_of - 1]]
-    moves, strides, moving = _moves(parts, crossed, terms, keep, good)
+    events = events_of(parts, crossed, terms, special, keep, good)
+    moves, strides, specials = _divided(rows, events, slots)
     defines, defining = _defines(parts, good)
     changes, changing = _changes(crossed, loops, good)
-    moves, strides = (_padded(rows, "move", each, moving, state.GROUP) for each in (moves, strides))
-    trash = tables.functions["slots"][first["function"]] - 1
     defines = _padded(rows, "define", defines, defining, state.PAIR)
     pairs = np.maximum(-(-rows["defines"].astype(np.int64) // state.PAIR), 1) * state.PAIR
     none = np.flatnonzero(defines["register"] == NONE)
-    defines["register"][none], defines["word"][none] = np.repeat(trash, pairs)[none], 0
+    defines["register"][none] = np.repeat(slots - 1, pairs)[none]
     changes = _padded(rows, "change", changes, changing, 1)
     for name in ("function", "continues", "loop"):
         rows[name] = first[name]
     rows["call"], rows["block"], rows["last_loop"] = last["call"], members[starts + blocks_of - 1], last["loop"]
     in_loop = last["loop"] != NONE
     rows["last_depth"][in_loop] = loops["depth"][last["loop"][in_loop]]
-    rows["words"] = np.minimum(source["words"], MOST)
-    too_many = [np.bincount(each, minlength=count) > MOST for each in (moving, defining, changing)]
+    rows["words"], rows["slots"] = np.minimum(source["words"], MOST), slots
+    too_many = [np.bincount(each, minlength=count) > MOST for each in (events.path, defining, changing)]
     good &= ~np.any(too_many, axis=0)
     rows["room"] = np.where(good, tables.paths["room"][numbers], state.NEVER)
     counting = _any(parts.path[terms.holder], np.ones(len(terms.holder), np.bool_), count)
-    rows["flags"] = _flags(first, last, crossed.inside, counting)
-    return Flat(rows, moves, strides, defines, changes)
+    rows["flags"] = _flags(rows, first, last, crossed.inside, counting)
+    return Flat(rows, moves, strides, specials, defines, changes)
 
 
-def _flags(first: Rows, last: Rows, inside: Bools, counting: Bools) -> NDArray[np.uint16]:
+def _flags(rows: Rows, first: Rows, last: Rows, inside: Bools, counting: Bools) -> NDArray[np.uint16]:
     pairs = (
         (state.FLAT_ENTERS, first["flags"] & BlockFlag.ENTRY != 0),
         (state.FLAT_LEAVES, last["flags"] & BlockFlag.RETURNS != 0),
@@ -102,6 +96,7 @@ def _flags(first: Rows, last: Rows, inside: Bools, counting: Bools) -> NDArray[n
         (state.FLAT_EFFECTS, first["flags"] & state.BLOCK_EFFECTS != 0),
         (state.FLAT_LOOPS, inside),
         (state.FLAT_TERMS, counting),
+        (state.FLAT_PARTS, rows["specials"] != 0),
     )
     flags = np.zeros(len(first), np.uint16)
     for flag, where in pairs:
@@ -118,33 +113,43 @@ def _padded(paths: Rows, name: str, rows: Rows, owner: I8, group: int) -> Rows:
     room = -(-np.maximum(counts, group > 1) // group) * group
     first = np.cumsum(room) - room
     laid = np.zeros(int(room.sum()), rows.dtype)
-    if rows.dtype == state.MOVE:
-        laid["source"], laid["value"] = state.FROM_NOTHING, state.NO_VALUE
-    elif rows.dtype == state.DEFINE:
+    if rows.dtype == state.DEFINE:
         laid["register"] = NONE
     laid[first[owner] + np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]] = rows
     paths["first_" + name], paths[name + "s"] = first, np.minimum(counts, MOST)
     return laid
 
 
+def _divided(rows: Rows, events: Events, slots: I8) -> tuple[Rows, Rows, Rows]:
+    """Lay the events of paths as groups of moves, with their strides, and specials; each special begins a new part.
+
+    Sets ``first_move``, ``moves``, ``first_special`` and ``specials`` of `rows`.
+    """
+    count = np.bincount(events.path[events.special], minlength=len(rows))
+    path_of = np.repeat(np.arange(len(rows)), count + 1)  # of each part
+    first = np.cumsum(count + 1) - (count + 1)
+    rows["first_special"], rows["specials"] = first - np.arange(len(rows)), np.minimum(count, MOST)
+    parts = np.zeros(len(path_of), [("first_move", "u4"), ("moves", "u4")])
+    part = events.path + np.cumsum(events.special)
+    moves = _padded(parts, "move", events.moves[~events.special], part[~events.special], state.GROUP)
+    strides = _padded(parts, "move", events.strides[~events.special], part[~events.special], state.GROUP)
+    starts = parts["first_move"].astype(np.int64)
+    nothing = np.repeat(slots[path_of] - 2, np.append(starts[1:], len(moves)) - starts)
+    padding = moves["kind"] == 0  # no event has this code
+    moves["base"][padding] = moves["value"][padding] = nothing[padding]
+    specials = events.specials
+    for name, each in (("first_move", starts // state.GROUP), ("moves", parts["moves"])):
+        rows[name], specials[name] = each[first], each[part[events.special]]
+    packed = np.zeros(len(moves) // state.GROUP, state.MOVES)
+    for name in state.MOVE.names or ():
+        packed[name] = moves[name].reshape(-1, state.GROUP)
+    return packed, strides, specials
+
+
 def _any(path: I8, where: Bools, count: int) -> Bools:
     """For each path whether `where` holds of one of its rows."""
     found: Bools = np.bincount(path[where], minlength=count) != 0
     return found
-
-
-def _parts(blocks: Rows, steps: Rows, members: I8, owner: I8) -> Parts:
-    counts = blocks["last_step"][members].astype(np.int64) - blocks["first_step"][members]
-    member = np.repeat(np.arange(len(members)), counts)
-    own = steps[runs(blocks["first_step"][members], counts)]
-    flags = own["flags"]
-    words = (flags & state.STEP_WORD != 0).astype(np.int64) + (flags & state.STEP_DYNAMIC != 0)
-    words += own["values"].astype(np.int64) + (flags & state.STEP_WITNESS != 0)
-    path = owner[member]
-    before = np.cumsum(words) - words
-    first = np.full(int(owner[-1]) + 1 if len(owner) else 0, np.iinfo(np.int64).max)
-    np.minimum.at(first, path, before)
-    return Parts(path, member, own, before - first[path])
 
 
 def _may_be_flat(source: Rows, blocks: Rows, members: I8, owner: I8) -> Bools:
@@ -156,115 +161,6 @@ def _may_be_flat(source: Rows, blocks: Rows, members: I8, owner: I8) -> Bools:
     return flat
 
 
-def _simple(steps: Rows, values: bool) -> Bools:
-    """Steps that are an event at ``base + offset + terms``, or set a register, and are sure to break no rule."""
-    simple = np.isin(steps["code"], [state.RECORDED, state.ACCESS, state.POINTER, state.EXTERNAL, state.REGISTER])
-    simple |= (steps["code"] == state.SKIP) & (steps["flags"] & state.STEP_WORD == 0)
-    simple |= steps["code"] == state.UNWANTED
-    unusual = state.STEP_DYNAMIC | state.STEP_SAME_SIZE | state.STEP_WITNESS
-    checked = (steps["code"] <= state.ACCESS) & (steps["flags"] & (state.STEP_GLOBAL | state.STEP_STACK) != 0)
-    simple &= (steps["flags"] & unusual == 0) & ~checked & (steps["size"] <= NONE)
-    if values:  # of eight bytes at most
-        each = steps["values"] >> (steps["flags"] & state.STEP_LOADS_TOO != 0)
-        simple &= (each <= 1) | (steps["code"] == state.UNWANTED)
-    return simple
-
-
-class Terms(NamedTuple):
-    """The terms that are left to the kernel: the step of each, its stride, the depth of its loop below the frame's."""
-
-    holder: I8
-    stride: NDArray[np.uint64]
-    level: I8
-
-
-def _terms(program: Program, loops: Rows, loop_of: Rows, parts: Parts, crossed: Crossings) -> tuple[Terms, Bools]:
-    """Terms, and the steps with more than two of them, or with such as only the kernel can find.
-
-    A loop that the path itself enters is in iteration 0: its terms are 0.
-    """
-    counts = parts.steps["terms"].astype(np.int64)
-    holder = np.repeat(np.arange(len(counts)), counts)
-    rows = program.terms[runs(parts.steps["first_term"], counts)]
-    around = loop_of[parts.member[holder]].astype(np.int64)
-    depth = loops["depth"]
-    while True:
-        inner = np.flatnonzero((around != NONE) & (around != rows["loop"]))
-        if not len(inner):
-            break
-        around[inner] = loops["parent"][around[inner]]
-    unsure = np.zeros(len(counts), np.bool_)
-    unsure[holder[(around == NONE) | (rows["stride_register"] != NONE)]] = True
-    unsure[holder[crossed.iterates[parts.path[holder]]]] = True
-    left = ~crossed.entered_before(parts.path[holder], rows["loop"].astype(np.int64), parts.member[holder])
-    unsure |= np.bincount(holder[left], minlength=len(counts)) > 2
-    terms = Terms(holder[left], rows["stride"][left].view(np.uint64), depth[rows["loop"][left]].astype(np.int64) - 1)
-    return terms, unsure
-
-
-def _moves(parts: Parts, crossed: Crossings, terms: Terms, keep: NDArray[np.uint8],
-           good: Bools) -> tuple[Rows, Rows, I8]:
-    """The events of flat paths in their order, their terms beside them, and the path of each."""
-    steps = parts.steps
-    access = np.isin(steps["code"], [state.RECORDED, state.ACCESS])
-    pointer, external = steps["code"] == state.POINTER, steps["code"] == state.EXTERNAL
-    wanted = (access & (steps["size"] != 0)) | pointer | external
-    made = np.zeros(len(steps), state.MOVE)
-    made["kind"] = np.where(access, steps["kind"], np.where(pointer, CODE["pointer_creation"], CODE["external_call"]))
-    made["subject"], made["size"] = steps["subject"], np.where(external, 0, steps["size"])
-    made["offset"] = np.where(external, 0, steps["offset"])
-    _bases(parts, made)
-    made["source"][external] = state.FROM_NOTHING
-    loads_too = steps["flags"] & state.STEP_LOADS_TOO != 0
-    moved = access & (steps["values"] != 0)  # the words of an event's value stand behind that of its address
-    value = parts.word + (steps["flags"] & state.STEP_WORD != 0)
-    made["value"] = np.where(moved, np.minimum(value + loads_too, state.NO_VALUE), state.NO_VALUE)
-    strides = np.zeros(len(steps), state.STRIDES)
-    second = np.zeros(len(terms.holder), np.bool_)
-    second[1:] = terms.holder[1:] == terms.holder[:-1]
-    for which, column in ((~second, "1"), (second, "2")):
-        strides["stride" + column][terms.holder[which]] = terms.stride[which]
-        strides["level" + column][terms.holder[which]] = terms.level[which]
-    as_load = made.copy()
-    as_load["kind"] = CODE["load"]
-    as_load["value"] = np.where(moved, np.minimum(value, state.NO_VALUE), state.NO_VALUE)
-    chosen = [np.flatnonzero(wanted & loads_too), np.flatnonzero(wanted)]
-    rows = np.concatenate([as_load[chosen[0]], made[chosen[1]], crossed.moves()])
-    beside = np.concatenate([strides[chosen[0]], strides[chosen[1]], np.zeros(len(crossed.kind), state.STRIDES)])
-    path = np.concatenate([parts.path[chosen[0]], parts.path[chosen[1]], crossed.path])
-    member = np.concatenate([parts.member[chosen[0]], parts.member[chosen[1]], crossed.member])
-    place = np.concatenate([2 * chosen[0], 2 * chosen[1] + 1, crossed.place])
-    kept = np.flatnonzero(good[path] & (keep[rows["kind"]] != 0))
-    kept = kept[np.lexsort((place[kept], member[kept]))]
-    return rows[kept], beside[kept], path[kept]
-
-
-def _bases(parts: Parts, made: Rows) -> None:
-    """What each address begins with: a word of the record, a register as it was before the path, or nothing."""
-    steps = parts.steps
-    word = steps["flags"] & state.STEP_WORD != 0
-    register = ~word & (steps["flags"] & state.STEP_REGISTER != 0)
-    made["source"] = np.where(word, state.FROM_WORDS, np.where(register, state.FROM_REGISTERS, state.FROM_NOTHING))
-    made["base"] = np.where(word, parts.word, np.where(register, steps["base"], 0))
-    defines = np.flatnonzero(word & (steps["defines"] != NONE))
-    uses = np.flatnonzero(register)
-    slots = int(max(steps["defines"][defines].max(initial=0), steps["base"][uses].max(initial=0))) + 1
-    rows = len(steps) + 1
-
-    def key(at: I8, slot: Rows) -> I8:
-        found: I8 = (parts.path[at] * slots + slot.astype(np.int64)) * rows + at
-        return found
-
-    keys = key(defines, steps["defines"][defines])
-    order = np.argsort(keys)
-    looked_up = key(uses, steps["base"][uses])
-    before = np.searchsorted(keys[order], looked_up) - 1
-    found = before >= 0
-    found[found] = keys[order][before[found]] // rows == looked_up[found] // rows
-    made["source"][uses[found]] = state.FROM_WORDS
-    made["base"][uses[found]] = parts.word[defines[order][before[found]]]
-
-
 def _defines(parts: Parts, good: Bools) -> tuple[Rows, I8]:
     """The registers that flat paths set, and the path of each; of several definitions the last one."""
     steps = parts.steps
@@ -273,7 +169,8 @@ def _defines(parts: Parts, good: Bools) -> tuple[Rows, I8]:
     _, first = np.unique(parts.path[backwards] << 32 | steps["defines"][backwards], return_index=True)
     at = np.sort(backwards[first])
     rows = np.zeros(len(at), state.DEFINE)
-    rows["word"], rows["register"] = parts.word[at], steps["defines"][at]
+    rows["word"] = parts.slots[parts.path[at]] + parts.word[at]
+    rows["register"] = steps["defines"][at]
     return rows, parts.path[at]
 
 

@@ -14,8 +14,12 @@ from tracekit.replay.kernels import state
 if TYPE_CHECKING:
     from tracekit.replay.program import Program
 
-PARTS = {"moves": "first_move", "strides": "", "defines": "first_define", "changes": "first_change"}
-"""The tables that flat paths share, and the column of theirs that counts its rows (strides stand beside moves)."""
+PARTS = {"moves": state.MOVES, "strides": state.STRIDES, "specials": state.SPECIAL, "defines": state.DEFINE,
+         "changes": state.CHANGE}
+"""The tables that flat paths share."""
+POINTERS = (("rows", "first_move", "moves"), ("specials", "first_move", "moves"), ("rows", "first_special", "specials"),
+            ("rows", "first_define", "defines"), ("rows", "first_change", "changes"))
+"""Their columns (part of Flat, name) that count the rows of a table."""
 
 
 def none_yet(program: Program) -> dict[str, Any]:
@@ -23,8 +27,7 @@ def none_yet(program: Program) -> dict[str, Any]:
     flat = np.zeros(max(len(program.path_row), FIRST_PATH), state.FLAT)
     flat["room"] = state.NEVER
     flat["flags"][np.flatnonzero(program.path_row != NONE)] = state.FLAT_UNKNOWN
-    dtypes = {"moves": state.MOVE, "strides": state.STRIDES, "defines": state.DEFINE, "changes": state.CHANGE}
-    return {"flat": flat, **{name: np.zeros(256, dtype) for name, dtype in dtypes.items()}}
+    return {"flat": flat, **{name: np.zeros(256, dtype) for name, dtype in PARTS.items()}}
 
 
 class FlatTables:
@@ -39,10 +42,10 @@ class FlatTables:
         new = np.unique(ids[ids < len(tables.flat)])
         new = new[tables.flat["flags"][new] & state.FLAT_UNKNOWN != 0].astype(np.int64)
         found = flat_paths.flatten(self.program, tables, self.keep, new, values=self.values)
+        for part, column, counted in POINTERS:
+            getattr(found, part)[column] += self.used[counted]
         larger = {}
-        for name, column in PARTS.items():
-            if column:
-                found.rows[column] += self.used[name]
+        for name in PARTS:
             table, added = getattr(tables, name), getattr(found, name)
             used = self.used[name]
             self.used[name] = used + len(added)

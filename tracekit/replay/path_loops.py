@@ -43,7 +43,6 @@ class Crossings:
         """The events as moves of the kernel."""
         rows = np.zeros(len(self.kind), state.MOVE)
         rows["kind"], rows["subject"], rows["size"] = self.kind, self.loop, self.size
-        rows["source"], rows["value"] = state.FROM_NOTHING, state.NO_VALUE
         return rows
 
     def entered_before(self, path: I8, loop: I8, member: I8) -> Bools:

@@ -70,7 +70,7 @@ def _slots(program: Program) -> tuple[U4, Rows]:
     owner = program.op_function
     owned = allocs & (owner != NONE)
     per_function = np.bincount(owner[owned], minlength=max(count, 1))[: max(count, 1)]
-    used = program.functions["registers"] + 2 * per_function[:count] + 1  # the last for definitions that are none
+    used = program.functions["registers"] + 2 * per_function[:count] + 2  # the last two stay 0, or are for nobody
     functions["slots"][:count] = np.minimum(-(-used // state.SLOTS) * state.SLOTS, NEVER_SO_MANY)
     if len(program.loops):
         np.maximum.at(functions["depth"], program.loops["function"], program.loops["depth"])

@@ -87,7 +87,7 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
             word += 1
         if step.code <= ACCESS:
             if step.flags & (STEP_GLOBAL | STEP_STACK):
-                _check_object(tables, stream, registers, step, address, size)
+                check_object(tables, stream, registers, step, address, size)
             if size != 0:
                 count = np.int64(step.values)
                 if step.flags & STEP_LOADS_TOO:  # the words are those of two values
@@ -96,9 +96,9 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
                     values += count
                 n = emit_access(out, n, step.kind, step.subject, address, size, words, values, count)
         elif step.code == ALLOC:
-            n = _begin(stream, frame, step, out, n, address, size)
+            n = begin(stream, frame, step, out, n, address, size)
         elif step.code == FREE:
-            n = _finish(stream, frame, step, out, n, address)
+            n = finish(stream, frame, step, out, n, address)
         elif step.code == FRAME:
             frame.address = address
         elif step.code == POINTER:
@@ -160,7 +160,7 @@ def affine(tables: Tables, stream: Stream, frame: Any, step: Any) -> Int:
 
 
 @inlined
-def _check_object(tables: Tables, stream: Stream, registers: Int, step: Any, address: Int, size: Int) -> None:
+def check_object(tables: Tables, stream: Stream, registers: Int, step: Any, address: Int, size: Int) -> None:
     """Count an access that does not lie inside the object that its address is based on."""
     start, length, known = object_bounds(tables, stream, registers, step)
     if known == NOWHERE or (known == BOUNDED and (address - start > length or size > length - (address - start))):
@@ -181,7 +181,7 @@ def object_bounds(tables: Tables, stream: Stream, registers: Int, step: Any) -> 
 
 
 @inlined
-def _begin(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address: Int, size: Int) -> Int:
+def begin(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address: Int, size: Int) -> Int:
     """A stack object begins. One that begins again in the same place had ended without a word."""
     slot = np.int64(frame.register_base) + np.int64(step.object)
     position = np.int64(stream.registers[slot + 1]) - 1
@@ -200,7 +200,7 @@ def _begin(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address:
 
 
 @inlined
-def _finish(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address: Int) -> Int:
+def finish(stream: Stream, frame: Any, step: Any, out: Columns, n: Int, address: Int) -> Int:
     """A stack object of the top frame ends before its frame."""
     position = _object_at(stream, frame, step, address)
     if position < 0:

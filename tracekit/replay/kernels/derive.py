@@ -67,6 +67,7 @@ from tracekit.replay.kernels.state import (
     REGISTERS,
     RUN_DONE,
     SEARCHES,
+    SPARE,
     STACK,
     TICKET,
     TOP,
@@ -263,7 +264,7 @@ def _room_for_entry(tables: Tables, stream: Stream, function: Int) -> Int:
             registers += np.int64(tables.functions[frame.function].slots)
     if loops + np.int64(tables.functions[function].depth) > len(stream.open_loops):
         return LOOPS
-    if registers + np.int64(tables.functions[function].slots) > len(stream.registers):
+    if registers + np.int64(tables.functions[function].slots) + SPARE > len(stream.registers):
         return REGISTERS
     return INPUT
 

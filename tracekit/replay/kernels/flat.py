@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.jit import inlined
+from tracekit.replay.kernels.accesses import LOAD, begin, check_object, finish
 from tracekit.replay.kernels.frames import (
     EXTERNAL_CALL,
     FUNCTION_ENTRY,
@@ -20,25 +21,28 @@ from tracekit.replay.kernels.frames import (
     leave,
     move_to,
     push,
-    put,
 )
 from tracekit.replay.kernels.state import (
+    ALLOC,
     FILLED,
     FLAT_EFFECTS,
     FLAT_ENTERS,
     FLAT_HEADER,
     FLAT_LEAVES,
     FLAT_LOOPS,
+    FLAT_PARTS,
     FLAT_TERMS,
-    FROM_NOTHING,
-    FROM_WORDS,
+    FREE,
     GROUP,
     I8,
-    NO_VALUE,
     OBJECTS,
     PAIR,
     RECORD,
     RECORDS,
+    SPARE,
+    STEP_GLOBAL,
+    STEP_LOADS_TOO,
+    STEP_STACK,
     TOP,
     U4,
     U8,
@@ -48,6 +52,7 @@ from tracekit.replay.kernels.state import (
     Stream,
     Tables,
 )
+from tracekit.replay.kernels.vectors import copy_group
 
 
 @inlined
@@ -58,15 +63,16 @@ def flat_records(tables: Tables, stream: Stream, out: Columns, ids: U4, words: U
         return
     frame = stream.frames[scalars[TOP]]
     record, word, n = cursor[RECORD], cursor[WORD], cursor[FILLED]
-    readable = words if len(words) > 0 else stream.registers
     known, room, end = len(tables.flat), len(out.kind), len(words)
-    while record < len(ids) and ids[record] < known:
-        path = tables.flat[ids[record]]
+    while record < len(ids) and ids[np.uint64(record)] < known:
+        path = tables.flat[ids[np.uint64(record)]]
         flags = path.flags
         need = np.int64(path.room) + GROUP
         if flags & FLAT_LEAVES:
             need += scalars[OBJECTS] - np.int64(frame.object_base)
-        if n + need > room or word + np.int64(path.words) > end:
+        if n + need > room or word + _grouped(np.int64(path.words)) > end:
+            break
+        if flags & FLAT_PARTS and scalars[OBJECTS] + np.int64(path.specials) > len(stream.objects):
             break
         if flags & FLAT_ENTERS:
             call = frame.pending
@@ -83,11 +89,15 @@ def flat_records(tables: Tables, stream: Stream, out: Columns, ids: U4, words: U
             scalars[RECORDS] = start + record
             n = move_to(tables, stream, frame, path.loop, flags & FLAT_HEADER, False, out, n)
         elif flags & FLAT_HEADER:
-            stream.iterations[np.int64(frame.loop_base) + np.int64(frame.loops) - 1] += np.uint64(1)
+            stream.iterations[np.uint64(frame.loop_base) + np.uint64(frame.loops) - np.uint64(1)] += np.uint64(1)
             n = emit_if(out.loops, out, n, LOOP_ITERATION, path.loop, 0, 0)
-        _moves(tables, stream, frame, path, out, n, words, word, readable)
-        n += np.int64(path.moves)
-        _define(tables, stream, frame, path, readable, word)
+        bases = np.uint64(frame.register_base)
+        _lay(stream.registers, bases + np.uint64(path.slots), words, np.uint64(word), np.uint64(path.words))
+        n = _deliver(tables, stream, frame, path, path, out, n, bases)
+        if flags & FLAT_PARTS:
+            scalars[RECORDS] = start + record
+            n = _parts(tables, stream, frame, path, out, n, bases)
+        _define(tables, stream.registers, path, bases)
         if flags & FLAT_LOOPS:
             _change(tables, stream, frame, path)
         frame.block = path.block
@@ -107,75 +117,135 @@ def flat_records(tables: Tables, stream: Stream, out: Columns, ids: U4, words: U
 def _has_room(tables: Tables, stream: Stream, frame: Any, function: Int) -> Int:
     """Whether the stream's arrays can take an activation of `function` above the top frame."""
     above, own = tables.functions[frame.function], tables.functions[function]
+    slots = np.int64(above.slots) + np.int64(own.slots) + SPARE
     return (stream.scalars[TOP] + 2 <= len(stream.frames)
             and np.int64(frame.loop_base) + np.int64(above.depth) + np.int64(own.depth) <= len(stream.open_loops)
-            and np.int64(frame.register_base) + np.int64(above.slots) + np.int64(own.slots) <= len(stream.registers))
+            and np.int64(frame.register_base) + slots <= len(stream.registers))
 
 
 @inlined
-def _moves(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, n: Int, words: U8, word: Int,
-           readable: U8) -> None:
-    """Deliver the path's events, and some of no meaning behind them: whole groups need no branch for their end."""
-    registers = np.int64(frame.register_base)
-    first = np.int64(path.first_move)
+def _grouped(count: Int) -> Int:
+    return (count + GROUP - 1) & -GROUP
+
+
+@inlined
+def _lay(registers: U8, at: Int, words: U8, word: Int, count: Int) -> None:
+    """Lay the words of a record behind the frame's registers, so that every base is found in one array."""
+    group = np.uint64(0)
+    while group < count:
+        copy_group(registers, at + group, words, word + group)
+        group += np.uint64(GROUP)
+
+
+@inlined
+def _deliver(tables: Tables, stream: Stream, frame: Any, path: Any, part: Any, out: Columns, n: Int,
+             bases: Int) -> Int:
+    """Deliver the events of a part of a path, and some of no meaning behind them: groups need no branch for their end.
+
+    `bases`: where the frame's registers begin, and behind them the record's words.
+    """
+    row, at, end = np.uint64(part.first_move), np.uint64(n), np.uint64(n) + np.uint64(part.moves)
     if path.flags & FLAT_TERMS:
-        levels = np.int64(frame.loop_base)
-        for group in range(0, np.int64(path.moves), GROUP):
-            for k in range(GROUP):
-                step, strides = tables.moves[first + group + k], tables.strides[first + group + k]
-                address = _base(stream.registers, registers, words, word, step) + step.offset
-                address += strides.stride1 * stream.iterations[levels + np.int64(strides.level1)]
-                address += strides.stride2 * stream.iterations[levels + np.int64(strides.level2)]
-                put(out, np.uint64(n + group + k), step.kind, step.subject, address, step.size)
-                _put_value(out.value, np.uint64(n + group + k), readable, word, step)
-        return
-    group = 0
+        levels = np.uint64(frame.loop_base)
+        while at < end:
+            _group(tables.moves[row], stream.registers, bases, out, at)
+            _add_terms(tables, stream.iterations, levels, row * np.uint64(GROUP), out.address, at)
+            row += np.uint64(1)
+            at += np.uint64(GROUP)
+        return np.int64(end)
     while True:
-        for k in range(GROUP):
-            step = tables.moves[first + group + k]
-            address = _base(stream.registers, registers, words, word, step) + step.offset
-            put(out, np.uint64(n + group + k), step.kind, step.subject, address, step.size)
-            _put_value(out.value, np.uint64(n + group + k), readable, word, step)
-        group += GROUP
-        if group >= np.int64(path.moves):
+        _group(tables.moves[row], stream.registers, bases, out, at)
+        row += np.uint64(1)
+        at += np.uint64(GROUP)
+        if at >= end:
             break
+    return np.int64(end)
 
 
 @inlined
-def _put_value(column: Any, n: Int, words: U8, word: Int, step: Any) -> None:
-    """Fill in the value of an event, if values were asked for and it has one; chosen without a branch."""
+def _group(moves: Any, registers: U8, bases: Int, out: Columns, at: Int) -> None:
+    """Fill in the events of one group from row `at` on."""
+    copy_group(out.kind, at, moves.kind, 0)
+    _copy(out.subject, at, moves.subject)
+    _copy(out.size, at, moves.size)
+    _fill(out.address, at, registers, bases, moves.base, moves.offset)
+    _fill(out.value, at, registers, bases, moves.value, None)
+
+
+@inlined
+def _copy(column: Any, at: Int, given: Any) -> None:
+    """Fill in a column of a group, if it was asked for: Numba leaves the branch out where `column` is None."""
     if column is not None:
-        nothing = step.value == NO_VALUE
-        value = words[np.uint64(0 if nothing else word + np.int64(step.value))]
-        column[n] = np.uint64(0) if nothing else value
+        copy_group(column, at, given, 0)
 
 
 @inlined
-def _base(registers: U8, first: Int, words: U8, word: Int, step: Any) -> Int:
-    """The word or register that an address begins with, or 0; chosen without a branch."""
-    bank = words if step.source == FROM_WORDS else registers
-    at = word if step.source == FROM_WORDS else first
-    nothing = step.source == FROM_NOTHING
-    value = bank[np.uint64(0 if nothing else at + np.int64(step.base))]
-    return np.uint64(0) if nothing else value
+def _fill(column: Any, at: Int, registers: U8, bases: Int, which: Any, offsets: Any) -> None:
+    """Fill in what stands in registers, with offsets if there are any."""
+    if column is not None:
+        for k in range(GROUP):
+            column[at + np.uint64(k)] = _plus(registers[bases + np.uint64(which[k])], offsets, k)
 
 
 @inlined
-def _define(tables: Tables, stream: Stream, frame: Any, path: Any, words: U8, word: Int) -> None:
+def _plus(base: Int, offsets: Any, k: Int) -> Int:
+    if offsets is not None:
+        return base + offsets[k]
+    return base
+
+
+@inlined
+def _add_terms(tables: Tables, iterations: U8, levels: Int, first: Int, address: Any, at: Int) -> None:
+    """Add what the addresses of a group count."""
+    if address is not None:
+        for k in range(GROUP):
+            address[at + np.uint64(k)] += _terms(tables.strides[first + np.uint64(k)], iterations, levels)
+
+
+@inlined
+def _terms(strides: Any, iterations: U8, levels: Int) -> Int:
+    return (strides.stride1 * iterations[levels + np.uint64(strides.level1)]
+            + strides.stride2 * iterations[levels + np.uint64(strides.level2)])
+
+
+@inlined
+def _parts(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, n: Int, bases: Int) -> Int:
+    """The steps of a path that take decisions, each with the events behind it."""
+    first = np.uint64(path.first_special)
+    for k in range(first, first + np.uint64(path.specials)):
+        step = tables.specials[k]
+        address = stream.registers[bases + np.uint64(step.base)] + step.offset
+        if path.flags & FLAT_TERMS:
+            address += _terms(step, stream.iterations, np.uint64(frame.loop_base))
+        size = stream.registers[bases + np.uint64(step.size_base)] + step.size
+        if step.code == ALLOC:
+            n = begin(stream, frame, step, out, n, address, size)
+        elif step.code == FREE:
+            n = finish(stream, frame, step, out, n, address)
+        else:
+            if step.flags & (STEP_GLOBAL | STEP_STACK):
+                check_object(tables, stream, np.int64(bases), step, address, size)
+            if size != 0:
+                if step.flags & STEP_LOADS_TOO:
+                    n = emit(out, n, LOAD, step.subject, address, size)
+                n = emit(out, n, step.kind, step.subject, address, size)
+        n = _deliver(tables, stream, frame, path, step, out, n, bases)
+    return n
+
+
+@inlined
+def _define(tables: Tables, registers: U8, path: Any, bases: Int) -> None:
     """Set the registers that the path defines; its own addresses have used the words.
 
-    Whole pairs: padding sets a register that nothing uses to any word. There may be none left, so it takes the last.
+    Whole pairs: padding sets a register that nothing uses.
     """
-    last = len(words) - 1
-    registers = np.int64(frame.register_base)
-    first, pair = np.int64(path.first_define), 0
+    first, pair = np.uint64(path.first_define), np.uint64(0)
     while True:
         for k in range(PAIR):
-            define = tables.defines[first + pair + k]
-            stream.registers[np.uint64(registers + np.int64(define.register))] = \
-                words[np.uint64(min(word + np.int64(define.word), last))]
-        pair += PAIR
-        if pair >= np.int64(path.defines):
+            define = tables.defines[first + pair + np.uint64(k)]
+            registers[bases + np.uint64(define.register)] = registers[bases + np.uint64(define.word)]
+        pair += np.uint64(PAIR)
+        if pair >= np.uint64(path.defines):
             break
 
 

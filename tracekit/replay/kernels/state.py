@@ -92,9 +92,9 @@ FLAT = np.dtype(
         ("continues", "u4"),  # the open call that its first block continues
         ("loop", "u4"),  # of its first block
         ("room", "u4"),  # events at most; NEVER if the path is not flat
-        ("first_move", "u4"),
+        ("first_move", "u4"),  # row of moves
         ("words", "u2"),
-        ("moves", "u2"),
+        ("moves", "u2"),  # events of its first part
         ("defines", "u2"),
         ("changes", "u2"),
         ("flags", "u2"),
@@ -104,35 +104,63 @@ FLAT = np.dtype(
         ("first_define", "u4"),
         ("first_change", "u4"),
         ("last_loop", "u4"),
+        ("first_special", "u4"),
+        ("specials", "u4"),  # there is a part more than these
+        ("slots", "u4"),  # registers of its function: behind them the kernel lays the words of a record
     ],
     align=True,
 )
 """A flat path (flat_paths.py)."""
 NEVER = 0xFFFF_FFFF
 GROUP, PAIR = 4, 2
-"""Moves and definitions of a path are padded to a multiple of so many, at least one group."""
-FLAT_ENTERS, FLAT_LEAVES, FLAT_HEADER, FLAT_EFFECTS, FLAT_LOOPS, FLAT_TERMS, FLAT_UNKNOWN = 1, 2, 4, 8, 16, 32, 64
+"""Moves and words of a path are handled in groups of so many, definitions in pairs; there is at least one of each
+but of words."""
+MOST_WORDS = 248
+"""Words of a flat path at most."""
+SPARE = MOST_WORDS + 2 * GROUP
+"""Registers that are free above those of the top frame."""
+FLAT_ENTERS, FLAT_LEAVES, FLAT_HEADER, FLAT_EFFECTS, FLAT_LOOPS, FLAT_TERMS, FLAT_UNKNOWN, FLAT_PARTS = (
+    1, 2, 4, 8, 16, 32, 64, 128)
 """It begins an activation; ends it; its first block is a loop's header, continues a call with effects; loops begin,
-end or iterate between its blocks; addresses count iterations; nobody has looked whether it is flat."""
+end or iterate between its blocks; addresses count iterations; nobody has looked whether it is flat; it has specials."""
 
 MOVE = np.dtype(
     [
         ("offset", "u8"),
         ("subject", "u4"),
         ("size", "u4"),
-        ("base", "u4"),  # which word of the record, or register of the frame
+        ("base", "u4"),  # a register, or behind those of its function a word of the record
+        ("value", "u4"),  # the same: what it moved
         ("kind", "u1"),  # event
-        ("source", "u1"),  # one of the below
-        ("value", "u2"),  # which word of the record it moved, or NO_VALUE
     ],
     align=True,
 )
 """An event of a flat path, at ``base + offset``."""
-NO_VALUE = 0xFFFF
-FROM_WORDS, FROM_REGISTERS, FROM_NOTHING = range(3)
+MOVES = np.dtype([(name, MOVE[name], (GROUP,)) for name in ("offset", "subject", "size", "base", "value", "kind")],
+                 align=True)
+"""A group of them, as the kernel reads them."""
 STRIDES = np.dtype([("stride1", "u8"), ("stride2", "u8"), ("level1", "u4"), ("level2", "u4")], align=True)
 """Beside a move: what its address counts, two products ``stride * iterations[level]``, each 0 if there is none."""
+SPECIAL = np.dtype(
+    [
+        ("offset", "u8"),
+        ("size", "u8"),
+        *((name, STRIDES[name]) for name in ("stride1", "stride2", "level1", "level2")),
+        ("size_base", "u4"),  # a base whose word is added to the size
+        ("subject", "u4"),
+        ("base", "u4"),
+        ("object", "u4"),
+        ("first_move", "u4"),  # of the part behind it
+        ("moves", "u4"),
+        ("code", "u1"),
+        ("kind", "u1"),
+        ("flags", "u1"),
+    ],
+    align=True,
+)
+"""A step (STEP) that takes decisions: a stack object begins or ends, a size is a word, an address has to be checked."""
 DEFINE = np.dtype([("word", "u4"), ("register", "u4")], align=True)
+"""A register that a flat path sets to a word, which lies where a MOVE's base says."""
 CHANGE = np.dtype([("level", "u4"), ("loop", "u4"), ("opens", "u4")], align=True)
 """A loop is open after a flat path: `opens`, it was entered on the way; else it had one more iteration."""
 
@@ -148,8 +176,9 @@ class Tables(NamedTuple):
 
     paths: Any  # PATH[record id]
     flat: Any  # FLAT[record id]
-    moves: Any  # MOVE
-    strides: Any  # STRIDES, beside moves
+    moves: Any  # MOVES
+    strides: Any  # STRIDES, GROUP beside a row of moves
+    specials: Any  # SPECIAL
     defines: Any  # DEFINE
     changes: Any  # CHANGE
     members: U4  # blocks of the paths
