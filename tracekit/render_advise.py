@@ -210,11 +210,11 @@ def _access(row: Json, function: str) -> str:
 
 
 def _often(row: Json) -> str:
-    """How often at most, and how far apart."""
+    """How often, and how far apart."""
     least, most = row["distance"]["min"], row["distance"]["max"]
     apart = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     times = "once" if row["executions"] == 1 else f"{row['executions']:,} times"
-    return f"at most {times} ({_frequency(row['per_iteration'])}), distance {apart}"
+    return f"{times} ({_frequency(row['per_iteration'])}), distance {apart}"
 
 
 def _frequency(per_iteration: float) -> str:
@@ -247,7 +247,7 @@ def _remedy(row: Json) -> str:
 
 def _speculation(case: Json) -> str:
     found = case["speculation"]
-    return (f"Speculate: all that blocks it is rare, at most {found['executions']:,} conflicts in "
+    return (f"Speculate: all that blocks it is rare, {found['executions']:,} conflicts in "
             f"{case['iterations']:,} iterations ({_frequency(found['per_iteration'])}).")
 
 

@@ -100,7 +100,7 @@ def expected(program: Program, events: list[Event], options: Options) -> dict[An
     kinds = {NAMES[kind] for kind in options.kinds.split(",")}
     return {
         key: (known.count if options.counts else None,
-              {node: (flags[0], flags[1], (min(distances), max(distances)) if distances else None,
+              {node: (*flags, (min(distances), max(distances)) if distances else None,
                       dict(naive.histograms[key, node]) or None)
                for node, (flags, distances) in known.levels.items()} if options.distance else None)
         for key, known in naive.dependences.items() if key[0] in kinds

@@ -55,10 +55,10 @@ class Byte:
 
 @dataclass
 class Dependence:
-    """What is known of one dependence. ``levels``: node -> [intra, inter, distances]."""
+    """What is known of one dependence. ``levels``: node -> ([intra, inter, executions that it carries], distances)."""
 
     count: int = 0
-    levels: dict[Path, tuple[list[bool], list[int]]] = field(default_factory=dict)
+    levels: dict[Path, tuple[list[int], list[int]]] = field(default_factory=dict)
     objects: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -255,11 +255,13 @@ class NaiveDependence:
         for (node, invocation, iteration), (other, its_invocation, its_iteration) in zip(source.levels, now.levels):
             if (node, invocation) != (other, its_invocation):
                 break
-            flags, distances = found.levels.setdefault(node, ([False, False], []))
+            flags, distances = found.levels.setdefault(node, ([False, False, 0], []))
             if iteration == its_iteration:
                 flags[0] = True
             else:
                 flags[1] = True
+                flags[2] += (key, node) not in stream.found
+                stream.found.add((key, node))
                 distances.append(abs(its_iteration - iteration))
                 break
 

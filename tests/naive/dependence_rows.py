@@ -46,7 +46,7 @@ def from_profile(profile: DependenceProfile) -> dict[str, Any]:
     for row in profile.levels:
         distances = (int(row["min_distance"]), int(row["max_distance"])) if row["inter"] else None
         levels = dependences[keys[row["dependence"]]][3]
-        levels[paths[row["node"]]] = (bool(row["intra"]), bool(row["inter"]), distances)
+        levels[paths[row["node"]]] = (bool(row["intra"]), bool(row["inter"]), int(row["carried"]), distances)
     return {
         "dependences": dependences,
         "exposed": {(int(row["instruction"]), paths[row["node"]], paths[row["level"]]) for row in profile.exposed},
@@ -64,7 +64,7 @@ def from_naive(naive: NaiveDependence) -> dict[str, Any]:
     naive.finish()
     dependences = {
         key: (found.count, len(found.objects), found.objects[:LISTED_OBJECTS],
-              {node: (flags[0], flags[1], (min(distances), max(distances)) if distances else None)
+              {node: (*flags, (min(distances), max(distances)) if distances else None)
                for node, (flags, distances) in found.levels.items()})
         for key, found in naive.dependences.items()
     }

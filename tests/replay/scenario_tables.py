@@ -106,11 +106,11 @@ def profile(scenario: Scenario) -> DependenceProfile:
             for number, row in enumerate(s.contexts)], layouts),
         dependences=table("dependences", [
             {"kind": DependenceKind[each.kind], "source": each.source, "source_node": each.source_context,
-             "destination": each.destination, "destination_node": each.destination_context, "count": 1,
+             "destination": each.destination, "destination_node": each.destination_context, "count": 3,
              **listed(each.objects, len(s.objects))} for each in s.dependences], layouts),
         levels=table("levels", [
             {"dependence": number, "node": node, "intra": intra, "inter": inter, "min_distance": int(inter),
-             "max_distance": int(inter)}
+             "max_distance": int(inter), "carried": int(inter)}
             for number, each in enumerate(s.dependences) for node, intra, inter in each.levels], layouts),
         exposed=table("exposed", [{"instruction": load, "node": context, "level": level}
                                   for load, context, level in sorted(s.exposed)], layouts),

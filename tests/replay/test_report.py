@@ -84,7 +84,7 @@ def test_a_dependence_row_has_everything_that_the_design_names() -> None:
     assert row["source_context"] == row["destination_context"] == {"id": 1, "root": "main", "path": ["loop f:100"]}
     assert row["levels"] == [{"loop": {"function": "f", "file": "a.c", "line": 100, "column": 5, "depth": 1},
                               "intra": False, "inter": True, "min_distance": 1, "max_distance": 1}]
-    assert row["count"] == 1
+    assert row["count"] == 3
 
 
 def test_distances_are_null_unless_inter() -> None:

@@ -144,11 +144,13 @@ def test_counts_add_and_distances_keep_their_extremes() -> None:
     first.dependences["count"], second.dependences["count"] = 3, 4
     first.levels["min_distance"], first.levels["max_distance"] = 2, 5
     second.levels["min_distance"], second.levels["max_distance"] = 1, 4
+    first.levels["carried"], second.levels["carried"] = 2, 4
     second.levels["intra"] = True
     first.nodes["invocations"][1], second.nodes["invocations"][1] = 5, 6
     united = unite([first, second])
     assert united.dependences["count"].tolist() == [7]
     assert united.levels[["intra", "inter", "min_distance", "max_distance"]].tolist() == [(True, True, 1, 5)]
+    assert united.levels["carried"].tolist() == [2 + 4]
     assert united.nodes["invocations"].tolist() == [0, 11]
 
 

@@ -191,9 +191,8 @@ class Advice:
 
     def _evidence(self, blocker: Blocker, nodes: Sequence[int], iterations: int) -> Json:
         """The dependences between two instructions that the loop carries in spite of its recipe."""
-        rows, least, greatest = self._carried(blocker, nodes)
+        rows, executions, least, greatest = self._carried(blocker, nodes)
         dependences = self.profile.dependences[rows]
-        executions = int(dependences["count"].sum())
         kinds = sorted({int(kind) for kind in dependences["kind"]})
         things = self._things(rows)
         pairs = sorted({(int(row["source_node"]), int(row["destination_node"])) for row in dependences})
@@ -210,17 +209,18 @@ class Advice:
             "remedy": self._remedy(blocker, kinds, things, nodes),
         }
 
-    def _carried(self, blocker: Blocker, nodes: Sequence[int]) -> tuple[Indices, int, int]:
-        """The rows of dependences behind a blocker, and their least and greatest distance."""
-        rows, least, greatest = [], [], []
+    def _carried(self, blocker: Blocker, nodes: Sequence[int]) -> tuple[Indices, int, int, int]:
+        """The rows of dependences behind a blocker, how often they are carried, their least and greatest distance."""
+        rows, executions, least, greatest = [], 0, [], []
         for node in nodes:
             levels = self._levels_of(node)
             ends = self.profile.dependences[levels["dependence"]]
             same = (ends["source"] == blocker.source) & (ends["destination"] == blocker.destination)
             rows.append(levels["dependence"][same].astype(np.int64))
+            executions += int(levels["carried"][same].sum())
             least.append(int(levels["min_distance"][same].min()))
             greatest.append(int(levels["max_distance"][same].max()))
-        return np.unique(np.concatenate(rows)), min(least), max(greatest)
+        return np.unique(np.concatenate(rows)), executions, min(least), max(greatest)
 
     def _levels_of(self, node: int) -> np.ndarray:
         levels = self.profile.levels

@@ -76,6 +76,7 @@ LEVEL = np.dtype([
     ("inter", "?"),
     ("min_distance", "<u8"),  # iterations (recursion: depths) between the ends; 0 unless inter
     ("max_distance", "<u8"),
+    ("carried", "<u8"),  # executions of the destination for which the level carries it
 ])
 EXPOSED = np.dtype([
     ("instruction", "<u4"),  # the load

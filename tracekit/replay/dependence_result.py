@@ -129,6 +129,7 @@ def _levels(state: State, new_dependence: Ints, new_node: Ints) -> tuple[Rows, I
     rows["dependence"], rows["node"] = new_dependence[dependence - 1], new_node[node]
     rows["intra"], rows["inter"] = old["intra"] != 0, old["inter"] != 0
     rows["min_distance"], rows["max_distance"] = old["least"], old["greatest"]
+    rows["carried"] = old["carried"]
     order = _ordered(rows, "dependence", "node")
     return rows[order], _places(order)
 

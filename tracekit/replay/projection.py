@@ -105,7 +105,7 @@ def _levels(levels: Rows, row_of: Indices, node_of: Indices) -> Rows:
 
 
 def unite_levels(levels: Rows, at: Indices, result: Rows) -> None:
-    """Or the flags of `levels` into the rows ``result[at]`` and take the extremes of their distances."""
+    """Unite `levels` in the rows ``result[at]``: or flags, extremes of distances, sums of what they carry."""
     np.logical_or.at(result["intra"], at, levels["intra"])
     np.logical_or.at(result["inter"], at, levels["inter"])
     inter = levels["inter"]
@@ -113,6 +113,7 @@ def unite_levels(levels: Rows, at: Indices, result: Rows) -> None:
     np.minimum.at(least, at[inter], levels["min_distance"][inter])
     result["min_distance"] = np.where(result["inter"], least, 0)
     np.maximum.at(result["max_distance"], at[inter], levels["max_distance"][inter])
+    np.add.at(result["carried"], at, levels["carried"])
 
 
 def _exposed(exposed: Rows, node_of: Indices) -> Rows:

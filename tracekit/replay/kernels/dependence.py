@@ -74,9 +74,9 @@ def _depends(state: Any, wanted: Any, levels: Any, kind: Any, source: Any, acces
         if levels.control[LEAF_LEVEL] >= 0:
             depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
         shared = np.int64(shared_levels(levels, stamp, depth))
-        place(state.relations, levels, row, stamp, shared, depth)
-        if wanted.histogram:
-            tally(state.relations, levels, row, stamp, shared, depth, now)
+        is_new = place(state.relations, levels, row, stamp, shared, depth, now)
+        if wanted.histogram and is_new:
+            tally(state.relations, levels, row, stamp, shared, depth)
     return shared
 
 

@@ -44,11 +44,11 @@ DEPENDENCE_FIELDS = [
 LEVEL_FIELDS = [
     ("intra", "<i4"), ("inter", "<i4"),
     ("least", "<i8"), ("greatest", "<i8"),  # distances
+    ("execution", "<i8"),  # the last for which the level carried it
+    ("carried", "<i8"),  # for how many it did
 ]
-TALLY = np.dtype([
-    ("execution", "<i8"),  # the last that was counted in the histogram
-    ("distance", "<i8"), ("times", "<i8"),  # counted there `times` in sequence, not yet entered
-])
+TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
+"""What was counted `times` in sequence, and is not yet entered in the histogram."""
 DISTANCE_BITS = 36
 
 
@@ -120,8 +120,12 @@ def _note_object(dependences: Any, objects: Keyed, row: Any, identity: Any) -> N
 
 
 @inlined
-def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> None:
-    """Enter what ``shared_levels`` says of a source at `stamp` and recursion depth `depth`."""
+def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, execution: Any) -> Any:
+    """Enter what ``shared_levels`` says of a source at `stamp` and recursion depth `depth`.
+
+    Returns whether the level that carries the dependence has not yet done so for this execution.
+    """
+    is_new = False
     dependence = relations.dependences.rows[row]
     intra = shared >> 1
     if intra > 0:
@@ -138,6 +142,11 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
             _note_distance(carried, abs(levels.control[DEPTH] - depth))
         elif not is_between(levels, intra, stamp, carried.least, carried.greatest):
             _note_distance(carried, distance_to(levels, intra, stamp))
+        is_new = carried.execution != execution
+        if is_new:
+            carried.execution = execution
+            carried.carried += 1
+    return is_new
 
 
 @inlined
@@ -152,21 +161,18 @@ def _note_distance(carried: Any, distance: Any) -> None:
 
 
 @inlined
-def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, execution: Any) -> None:
-    """Count the distance in the histogram of the level that carries the dependence, once for each execution."""
-    if shared & 1:
-        intra = shared >> 1
-        carried = relations.dependences.rows[row].carried
-        level = relations.tallies[carried]
-        if level.execution != execution:
-            level.execution = execution
-            distance = abs(levels.control[DEPTH] - depth)
-            if intra != levels.control[LEAF_LEVEL]:
-                distance = distance_to(levels, intra, stamp)
-            if level.distance != distance:
-                _count(relations.tallies, relations.distances, carried)
-                level.distance = distance
-            level.times += 1
+def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> None:
+    """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
+    intra = shared >> 1
+    carried = relations.dependences.rows[row].carried
+    level = relations.tallies[carried]
+    distance = abs(levels.control[DEPTH] - depth)
+    if intra != levels.control[LEAF_LEVEL]:
+        distance = distance_to(levels, intra, stamp)
+    if level.distance != distance:
+        _count(relations.tallies, relations.distances, carried)
+        level.distance = distance
+    level.times += 1
 
 
 @inlined
