@@ -14,7 +14,7 @@ from tracekit.analyzers import dependence, object_lifetime, points_to, value_pat
 from tracekit.formats.errors import TracekitError
 from tracekit.module import Module, Preset, option
 from tracekit.replay import ladder
-from tracekit.replay.carried import Hottest
+from tracekit.replay.hottest import Hottest
 
 
 @dataclass(frozen=True)

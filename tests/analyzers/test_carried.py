@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -23,8 +24,9 @@ from tracekit.analyzers.perspective import PerspectiveOptions
 from tracekit.api import analyze_all
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.options import make_options
+from tracekit.options import NoOptions, make_options
 from tracekit.replay import maps
+from tracekit.replay.hottest import Hottest
 from tracekit.replay.runner import CallbackRunner
 
 
@@ -56,6 +58,31 @@ def test_what_some_loops_carry_is_its_reference(seed: int, streams: int, workers
                 if kind == RAW and any(flags[1] and node[-1][1] in loops for node, (flags, _) in known.levels.items())}
     assert {(int(key >> 32) - 1, int(key & 0xFFFF_FFFF)) for key in found} == {
         tuple(none if end == 0xFFFF_FFFF else end for end in pair) for pair in expected}
+
+
+@settings(deadline=None, max_examples=80)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
+def test_the_counting_pass_counts_what_is_accessed_while_a_loop_is_open(seed: int, streams: int) -> None:
+    random = Random(seed)
+    made = RandomProgram(random)
+    events = interleaved(random, [Machine(made, random, stream, 300).run() for stream in range(streams)])
+    module = Hottest(made.program, NoOptions())
+    runner = CallbackRunner(module, "hottest", 1)
+    wanted = np.array([CODE[name] for name in runner.columns])
+    for stream, rows in groupby(events, key=lambda event: event[0]):
+        kind, subject = (np.array(column, dtype) for column, dtype in zip(list(zip(*rows))[1:3], ("u1", "u4")))
+        kept = np.isin(kind, wanted)
+        runner.feed(SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept]), 0)
+    open_loops = defaultdict[int, list[int]](list)
+    expected = Counter[int]()
+    for stream, code, subject, _, _ in events:
+        if code == CODE["loop_invocation"]:
+            open_loops[stream].append(subject)
+        elif code == CODE["loop_exit"]:
+            assert open_loops[stream].pop() == subject
+        elif code in (CODE["load"], CODE["store"]):
+            expected.update(set(open_loops[stream]))
+    assert +module.by_loop(runner.finished()) == expected
 
 
 # -- on a program ----------------------------------------------------------------------------------

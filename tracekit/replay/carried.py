@@ -1,17 +1,13 @@
-"""Makes the state of kernels/carried.py, and finds the loop that makes the most accesses."""
+"""Makes the state of kernels/carried.py."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.formats.events import NONE
-from tracekit.module import Module
 from tracekit.replay import maps, shadows
-from tracekit.replay.dependence_profile import ContextKind
 from tracekit.replay.kernels import carried
 from tracekit.replay.kernels.carried import KNOWN, SOURCE_BITS, Carried
 from tracekit.replay.scopes import open_scopes
@@ -42,33 +38,3 @@ def carried_by(program: Program, place: tuple[str, int]) -> Carried:
     count = len(program.ops)
     return Carried(shadows.empty("u8", per_stream=True), loops, open_scopes(), np.zeros((count + 1) * KNOWN, np.uint32),
                    maps.count_map(), np.array([count]), np.zeros(1, np.int64))
-
-
-class Hottest(Module):
-    """Counts the accesses that are made while each loop is open, callees included."""
-
-    def state(self) -> Any:
-        """The context manager keeps the counts."""
-        return np.zeros(1, np.int64)
-
-    @staticmethod
-    def load(state: Any, levels: Any) -> None:
-        """A load: the context manager counts it."""
-
-    @staticmethod
-    def store(state: Any, levels: Any) -> None:
-        """A store: the context manager counts it."""
-
-    def result(self, state: Any) -> dict[str, Any]:
-        """``{"file", "line"}`` of the loop with the most accesses; None if there is no loop."""
-        return {"hottest": hottest(self.program, self.contexts.nodes)}
-
-
-def hottest(program: Program, nodes: Any) -> tuple[str, int] | None:
-    """File and line of the loop with the most accesses."""
-    accesses = Counter[tuple[str, int]]()
-    for node in nodes:
-        if node["loop"] != NONE and node["kind"] in (ContextKind.LOOP, ContextKind.RECURSION_LOOP):
-            loop = program.loop(int(node["loop"]))
-            accesses[loop["file"], loop["line"]] += int(node["accesses"])
-    return min(accesses, key=lambda place: (-accesses[place], place), default=None)

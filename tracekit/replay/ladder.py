@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tracekit.formats.events import NONE
 from tracekit.replay import arena
-from tracekit.replay.carried import hottest
 from tracekit.replay.dependence_profile import NODE
 from tracekit.replay.dependence_result import profile_and_levels
 from tracekit.replay.grouping import Indices, grouped
+from tracekit.replay.hottest import hottest_of
 from tracekit.replay.kernels.dependence import State
 from tracekit.replay.kernels.relating import DISTANCE_BITS, count_all
 from tracekit.replay.keyed import used_rows
@@ -91,7 +91,7 @@ class LadderReport(Report):
 
     def hottest(self) -> tuple[str, int] | None:
         """File and line of the loop with the most accesses, callees included."""
-        return hottest(self.names.program, self.profile.nodes)
+        return hottest_of(self.names.program, self.profile.nodes)
 
     def _histograms(self, at: Indices, count: int) -> list[tuple[tuple[int, int], ...]]:
         shown = at[self.level_of[self.distances["key"] >> DISTANCE_BITS]]
