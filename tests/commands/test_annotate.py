@@ -128,5 +128,6 @@ def test_stretches(notes: list[int], last: int, around: int, stretches: list[tup
 
 
 def test_an_end_without_a_line_is_a_question_mark() -> None:
-    note = LineNote(ends=Counter({("RAW", "to", "a.c", 0): 3, ("WAR", "from", "/x/b.c", 0): 2, ("WAW", "to", "", 0): 1}))
+    ends = {("RAW", "to", "a.c", 0): 3, ("WAR", "from", "/x/b.c", 0): 2, ("WAW", "to", "", 0): 1}
+    note = LineNote(ends=Counter(ends))
     assert carried(note, "a.c") == "RAW to ?, WAR from b.c:?, WAW to ?"
