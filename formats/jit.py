@@ -48,19 +48,21 @@ class Kernel(Generic[P, R]):
     def dispatcher(self) -> Any:
         """Numba's dispatcher for calls from Python."""
         from tracekit.formats.callee import KernelCompiler
+        from tracekit.formats.readablecache import KernelCache
 
         numba, config = _numba()
-        options = {**self._options, "pipeline_class": KernelCompiler}
-        with _making:
-            if self._options["cache"] and "NUMBA_CACHE_DIR" not in os.environ:
-                config["CACHE_DIR"] = str(folder_for(Path(self.function.__code__.co_filename)))
-            try:
-                return numba.njit(**options)(self.function)
-            except RuntimeError as error:
-                if "cannot cache" not in str(error):
-                    raise
-                # There is no folder that can be written: compile for this process alone.
-                return numba.njit(**{**options, "cache": False})(self.function)
+        made = numba.njit(**{**self._options, "cache": False}, pipeline_class=KernelCompiler)(self.function)
+        if self._options["cache"]:
+            with _making:
+                if "NUMBA_CACHE_DIR" not in os.environ:
+                    config["CACHE_DIR"] = str(folder_for(Path(self.function.__code__.co_filename)))
+                try:
+                    made._cache = KernelCache(self.function)  # type: ignore[no-untyped-call]  # as enable_caching does
+                except RuntimeError as error:
+                    if "cannot cache" not in str(error):
+                        raise
+                    # A function without a file: it is compiled for this process alone.
+        return made
 
     @cached_property
     def callee(self) -> Any:

@@ -43,7 +43,7 @@ def folder_for(file: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
     except OSError:
-        pass  # Numba looks for another place, or compiles anew
+        pass  # what is in it is used all the same, and the rest compiled for this process alone
     return folder
 
 

@@ -77,9 +77,14 @@ def _verdict(note: LineNote) -> str:
 
 def carried(note: LineNote, file: str) -> str:
     """`RAW to 9, WAR from b.c:12`: the ends of carried dependences, the most frequent first."""
-    texts = [f"{kind} {way} {'' if other == file else other.rpartition('/')[2] + ':'}{line}"
+    texts = [f"{kind} {way} {_place(other, line, file)}"
              for (kind, way, other, line), _ in sorted(note.ends.items(), key=lambda end: (-end[1], end[0]))]
     shown = texts[:ENDS_SHOWN]
     while len(shown) > 1 and len(", ".join(shown)) > CARRIED_WIDTH:
         shown.pop()
     return ", ".join(shown) + (f", +{len(texts) - len(shown)}" if len(texts) > len(shown) else "")
+
+
+def _place(other: str, line: int, file: str) -> str:
+    """A line of another file, too; `?` for code that the compiler gave no line."""
+    return f"{'' if other == file else other.rpartition('/')[2] + ':'}{line or '?'}".removeprefix(":")

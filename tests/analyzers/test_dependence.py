@@ -19,6 +19,7 @@ from tests.naive.dependence_programs import EventLog
 from tests.naive.dependence_rows import from_profile, paths_of
 from tests.replay.test_dependence import Bench
 from tracekit.analyzers.dependence import Dependence, Options
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.replay import maps
 from tracekit.replay.dependence_result import profile_and_levels
@@ -218,7 +219,12 @@ def test_rows_have_the_columns_that_were_asked_for(bench: Bench) -> None:
     assert level["histogram"] == [[1, 4]]
     assert len(rows(carried_by="hottest")) == 1
     assert len(rows(carried_by="hottest", kinds="raw,war,waw")) == 2
-    assert rows(carried_by="nowhere.c:7") == []
+    hottest = bench.program.loop(bench.outer)
+    for kinds in ("raw", "raw,war,waw"):
+        named = rows(carried_by=f"{hottest['file'].rpartition('/')[2]}:{hottest['line']}", kinds=kinds)
+        assert named == rows(carried_by="hottest", kinds=kinds)
+        with pytest.raises(TracekitError, match=r"no loop at nowhere.c:7"):
+            rows(carried_by="nowhere.c:7", kinds=kinds)
 
 
 def test_options_that_make_no_sense_are_refused() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.commands.test_merge import CHAINED, record
-from tracekit.annotation import shown_lines
+from tracekit.annotation import LineNote, shown_lines
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
+from tracekit.render_annotation import carried
 from tracekit.sources import Sources, chosen_file
 
 SOURCE = [f"line {number}" for number in range(1, 41)]
@@ -123,3 +125,9 @@ def test_a_file_may_be_named_by_its_end() -> None:
 ])
 def test_stretches(notes: list[int], last: int, around: int, stretches: list[tuple[int, int]]) -> None:
     assert shown_lines(notes, last, around) == stretches
+
+
+def test_an_end_without_a_line_is_a_question_mark() -> None:
+    ends = {("RAW", "to", "a.c", 0): 3, ("WAR", "from", "/x/b.c", 0): 2, ("WAW", "to", "", 0): 1}
+    note = LineNote(ends=Counter(ends))
+    assert carried(note, "a.c") == "RAW to ?, WAR from b.c:?, WAW to ?"

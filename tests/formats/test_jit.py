@@ -83,6 +83,33 @@ def test_a_kernel_may_not_make_an_array_but_an_allocating_one_may() -> None:
     assert jit.allocating_kernel(_allowed)(3) == 3.0
 
 
+@jit.kernel
+def _twice(value: Any) -> Any:
+    return value + value
+
+
+def test_a_cache_that_can_only_be_read_serves_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **named: Any) -> None:
+        raise PermissionError("read-only")
+
+    def again() -> Any:
+        return jit.Kernel(_twice.function, _twice._options)  # as a new process would make it
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit, "folder_for", lambda file: tmp_path / "kernels")
+    assert again()(2) == 4
+    kept = sorted(tmp_path.rglob("*"))
+    assert [path.suffix for path in kept if path.is_file()] == [".nbc", ".nbi"]
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    kernel = again()
+    assert kernel(3) == 6 and kernel.dispatcher.stats.cache_hits
+    assert kernel(1.5) == 3.0 and sum(kernel.dispatcher.stats.cache_misses.values()) == 1
+    assert sorted(tmp_path.rglob("*")) == kept
+    kept[-1].unlink()
+    kept[-1].mkdir()  # neither can this be read, even by root
+    assert again()(4) == 8
+
+
 @jit.inlined
 def _add(column: Any, row: Any, value: Any) -> None:
     if column is not None:

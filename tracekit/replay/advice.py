@@ -15,7 +15,7 @@ import numpy as np
 from tracekit.formats.events import NONE
 from tracekit.formats.image import CallFlag, OpKind
 from tracekit.replay.dependence_profile import LISTED_OBJECTS, DependenceKind, DependenceProfile
-from tracekit.replay.grouping import Indices
+from tracekit.replay.grouping import Indices, grouped
 from tracekit.replay.naming import Json, Names
 from tracekit.replay.openmp import Directives, NoDirective
 from tracekit.replay.report import LoopKey, instruction_key, loop_key
@@ -40,6 +40,23 @@ class Limits:
     rare: float  # executions of a dependence in 100 iterations
 
 
+class _Carried:
+    """The dependences that the loop at one node carries."""
+
+    def __init__(self, profile: DependenceProfile, levels: np.ndarray) -> None:
+        dependences = profile.dependences[levels["dependence"]]
+        pairs, group = grouped(dependences["source"], dependences["destination"])
+        order = np.argsort(group, kind="stable")
+        parts = np.split(levels[order], np.cumsum(np.bincount(group))[:-1])
+        self.of: dict[tuple[int, int], np.ndarray] = {
+            (source, destination): part for (source, destination), part in zip(pairs.T.tolist(), parts, strict=False)}
+        """(Source, destination) -> their levels. (Of no levels at all np.split makes one part.)"""
+        raw = dependences[dependences["kind"] == DependenceKind.RAW]
+        self.flows = set(raw["object_list"].ravel().tolist()) - {NONE}
+        """The objects in which an iteration reads what another has stored, as far as they are listed."""
+        self.flows_anywhere = bool((raw["objects"] > LISTED_OBJECTS).any())
+
+
 class Advice:
     """The advice that follows from one profile."""
 
@@ -56,6 +73,7 @@ class Advice:
         for judgement in judgements:
             key = loop_key(self.names.loop(int(profile.nodes["loop"][judgement.node])))
             self._by_loop.setdefault(key, []).append(judgement)
+        self._carried_by_node: dict[int, _Carried] = {}
 
     def _share(self, accesses: int) -> float:
         return round(100 * accesses / self.total, 2) if self.total else 0.0
@@ -211,28 +229,23 @@ class Advice:
 
     def _carried(self, blocker: Blocker, nodes: Sequence[int]) -> tuple[Indices, int, int, int]:
         """The rows of dependences behind a blocker, how often they are carried, their least and greatest distance."""
-        rows, executions, least, greatest = [], 0, [], []
-        for node in nodes:
-            levels = self._levels_of(node)
-            ends = self.profile.dependences[levels["dependence"]]
-            same = (ends["source"] == blocker.source) & (ends["destination"] == blocker.destination)
-            rows.append(levels["dependence"][same].astype(np.int64))
-            executions += int(levels["carried"][same].sum())
-            least.append(int(levels["min_distance"][same].min()))
-            greatest.append(int(levels["max_distance"][same].max()))
-        return np.unique(np.concatenate(rows)), executions, min(least), max(greatest)
+        levels = np.concatenate([self._carried_at(node).of[blocker.source, blocker.destination] for node in nodes])
+        return (np.unique(levels["dependence"].astype(np.int64)), int(levels["carried"].sum()),
+                int(levels["min_distance"].min()), int(levels["max_distance"].max()))
 
-    def _levels_of(self, node: int) -> np.ndarray:
-        levels = self.profile.levels
-        chosen: np.ndarray = levels[(levels["node"] == node) & levels["inter"]]
-        return chosen
+    def _carried_at(self, node: int) -> _Carried:
+        """Made once for each node: a large program has thousands of blockers at one."""
+        if node not in self._carried_by_node:
+            levels = self.profile.levels
+            self._carried_by_node[node] = _Carried(self.profile, levels[(levels["node"] == node) & levels["inter"]])
+        return self._carried_by_node[node]
 
     def _things(self, rows: Indices) -> list[int] | None:
         """The objects in which dependences happened; None if they are more than the profile lists."""
         dependences = self.profile.dependences[rows]
         if (dependences["objects"] > LISTED_OBJECTS).any():
             return None
-        return [int(each) for each in np.setdiff1d(dependences["object_list"].astype(np.int64), [NONE])]
+        return sorted(set(dependences["object_list"].ravel().tolist()) - {NONE})
 
     def _remedy(self, blocker: Blocker, kinds: Sequence[int], things: list[int] | None,
                 nodes: Sequence[int]) -> Json | None:
@@ -262,12 +275,8 @@ class Advice:
 
     def _flows(self, things: Sequence[int], nodes: Sequence[int]) -> bool:
         """Does an iteration read from any of these objects what another has stored?"""
-        for node in nodes:
-            rows = self.profile.dependences[self._levels_of(node)["dependence"]]
-            raw = rows[rows["kind"] == DependenceKind.RAW]
-            if (raw["objects"] > LISTED_OBJECTS).any() or np.isin(raw["object_list"].astype(np.int64), things).any():
-                return True
-        return False
+        return any(carried.flows_anywhere or not carried.flows.isdisjoint(things)
+                   for carried in map(self._carried_at, nodes))
 
     # -- stages ------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from tracekit.replay import maps, shadows
 from tracekit.replay.kernels import carried
 from tracekit.replay.kernels.carried import KNOWN, SOURCE_BITS, Carried
 from tracekit.replay.scopes import open_scopes
+from tracekit.replay.window import one_place
 
 if TYPE_CHECKING:
     from tracekit.replay.program import Program
@@ -30,7 +31,8 @@ def fits(program: Program) -> bool:
 
 
 def carried_by(program: Program, place: tuple[str, int]) -> Carried:
-    """No store yet; `place`: file and line of the loop."""
+    """No store yet; `place`: file (or its end) and line of the loop."""
+    place = one_place(program, place)
     loops = np.zeros(max(len(program.loops), 1), np.uint8)
     for loop in range(len(program.loops)):
         shown = program.loop(loop)

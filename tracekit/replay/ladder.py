@@ -18,6 +18,7 @@ from tracekit.replay.kernels.relating import DISTANCE_BITS, count_all
 from tracekit.replay.keyed import used_rows
 from tracekit.replay.naming import ContextNames, Json
 from tracekit.replay.report import Report, instruction_key
+from tracekit.replay.window import one_place
 
 if TYPE_CHECKING:
     from tracekit.module import Module
@@ -60,7 +61,8 @@ def rows(module: Module, state: State) -> list[Json]:
     report = LadderReport(module, state)
     place = None
     if options.carried_by:
-        place = report.hottest() if options.carried_by == "hottest" else place_of(options.carried_by)
+        place = report.hottest() if options.carried_by == "hottest" else \
+            one_place(module.program, place_of(options.carried_by))
         if place is None:
             return []
     kinds = frozenset(options.kinds.upper().split(","))

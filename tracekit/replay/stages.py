@@ -8,6 +8,7 @@ ones that can stand side by side are one stage. Recipes are not applied.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -116,12 +117,14 @@ def _groups(whole: WholeGraph, ordered: Bools, useful: Bools) -> list[list[int]]
     following: list[list[int]] = [[] for _ in range(count)]
     for tail, head in edges.T.tolist():
         following[tail].append(head)
-    ready = [component for component in range(count) if not missing[component]]
+    ready: tuple[list[tuple[int, int]], ...] = ([], [], [])  # heaps: of parallel, of sequential ones, of no use
+    for component in np.flatnonzero(missing == 0).tolist():
+        heappush(ready[_kind(component, ordered, useful)], (int(first[component]), component))
     groups: list[list[int]] = []
-    while ready:
+    while any(ready):
         parallel = bool(groups) and not ordered[groups[-1][0]]
-        chosen = min(ready, key=lambda each: (bool(useful[each]), bool(ordered[each]) == parallel, int(first[each])))
-        ready.remove(chosen)
+        heap = next(ready[kind] for kind in ((2, 0, 1) if parallel else (2, 1, 0)) if ready[kind])
+        chosen = heappop(heap)[1]
         if useful[chosen]:
             if parallel and not ordered[chosen]:
                 groups[-1].append(chosen)
@@ -130,5 +133,10 @@ def _groups(whole: WholeGraph, ordered: Bools, useful: Bools) -> list[list[int]]
         for head in following[chosen]:
             missing[head] -= 1
             if not missing[head]:
-                ready.append(head)
+                heappush(ready[_kind(head, ordered, useful)], (int(first[head]), head))
     return groups
+
+
+def _kind(component: int, ordered: Bools, useful: Bools) -> int:
+    """The heap in which a component waits."""
+    return int(ordered[component]) if useful[component] else 2

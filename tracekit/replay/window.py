@@ -148,6 +148,18 @@ def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
     return _chosen(names, f"{file}:{line}", len(program.loops), f"The trace's program has no loop at {file}:{line}")
 
 
+def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:
+    """The whole file name and the line of the loops at FILE:LINE; the file may be given by its last components.
+
+    Raises TracekitError if there is no such loop, or if loops of several files may be meant.
+    """
+    loops = [program.loop(row) for row in np.flatnonzero(loops_at(program, place)).tolist()]
+    places = sorted({(loop["file"], loop["line"]) for loop in loops})
+    if len(places) > 1:
+        raise TracekitError(f"{place[0]}:{place[1]} may be {', '.join(f'{file}:{line}' for file, line in places)}.")
+    return places[0]
+
+
 def _chosen(names: Mapping[str, list[int]], name: str, count: int, sentence: str) -> NDArray[np.uint8]:
     if name not in names:
         near = _near(name, [known for known in names if known])
