@@ -36,7 +36,8 @@ class Options:
     kinds: str = option("raw", "Kinds of dependences, any of raw, war, waw.", "KINDS")
     distance: bool = option(False, "In which loops it is carried, and over how many iterations.")
     context: bool = option(False, "Tell calling and loop contexts apart at both ends.")
-    carried_by: str = option("", "Only what this loop carries; `hottest`: the one with the most accesses.", "FILE:LINE")
+    carried_by: str = option("", "Only what this loop carries; `hottest`: that of --loop, or the one with the most "
+                             "accesses of those that were iterated.", "FILE:LINE")
 
     def __post_init__(self) -> None:
         ladder.check_kinds(self.kinds)

@@ -21,8 +21,8 @@ from tracekit.replay.hottest import Hottest
 class PerspectiveOptions:
     """Which loop."""
 
-    carried_by: str = option("hottest", "The loop to be made parallel; `hottest`: the one with the most accesses.",
-                             "FILE:LINE")
+    carried_by: str = option("hottest", "The loop to be made parallel; `hottest`: that of --loop, or the one "
+                             "with the most accesses of those that were iterated.", "FILE:LINE")
 
     def __post_init__(self) -> None:
         if self.carried_by != "hottest":
@@ -35,12 +35,12 @@ class Perspective(Preset):
     Options = PerspectiveOptions
 
     def modules(self, count: Callable[[type[Module]], Any]) -> Mapping[str, Any]:
-        """Find the loop, unless it is given."""
+        """Find the loop, unless it is given, or the window is one."""
         self.program.require_values()
         self.program.require_pointers()
         place = self.options.carried_by
         if place == "hottest":
-            found = count(Hottest)["hottest"]
+            found = self.loop or count(Hottest)["hottest"]
             if found is None:
                 raise TracekitError("No loop ran in this trace.")
             place = f"{found[0]}:{found[1]}"

@@ -191,7 +191,11 @@ def _expanded(trace: TraceReader, program: Program, options: Mapping[Any, Any], 
     expanded: dict[Any, Any] = {}
     for name, chosen in options.items():
         kind: type[Analysis] = registry.load(name) if isinstance(name, str) else name
-        members = kind(program, chosen).modules(count) if issubclass(kind, Preset) else {name: chosen}
+        members = {name: chosen}
+        if issubclass(kind, Preset):
+            preset = kind(program, chosen)
+            preset.loop = Restriction(window, trace, program).loop
+            members = dict(preset.modules(count))
         expanded.update((member, options.get(member, own)) for member, own in members.items())
     return expanded
 
@@ -213,6 +217,7 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
         made.accesses = accesses
         made.metadata = {**trace.meta, **(trace.done or {})}
         made.windowed = restricted.window is not None
+        made.loop = restricted.loop
         name = registry.shown_name(module)
         if name in runners:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")

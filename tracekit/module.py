@@ -110,6 +110,9 @@ class Analysis:
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 
+    loop: tuple[str, int] | None = None
+    """File (or its end) and line of the loop that the window names, if it names one."""
+
     joins_with_program: ClassVar[bool] = False
     """Whether :meth:`join` needs the program; then profile files carry its image tables."""
 

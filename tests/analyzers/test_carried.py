@@ -72,9 +72,10 @@ def test_the_counting_pass_counts_what_is_accessed_while_a_loop_is_open(seed: in
     runner = CallbackRunner(module, "hottest", 1)
     wanted = np.array([CODE[name] for name in runner.columns])
     for stream, rows in groupby(events, key=lambda event: event[0]):
-        kind, subject = (np.array(column, dtype) for column, dtype in zip(list(zip(*rows))[1:3], ("u1", "u4")))
+        kind, subject, _, size = (np.array(column, dtype) for column, dtype in zip(
+            list(zip(*rows))[1:], ("u1", "u4", "u8", "u8")))
         kept = np.isin(kind, wanted)
-        runner.feed(SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept]), 0)
+        runner.feed(SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept], size=size[kept]), 0)
     open_loops = defaultdict[int, list[int]](list)
     expected = Counter[int]()
     for stream, code, subject, _, _ in events:
@@ -84,7 +85,13 @@ def test_the_counting_pass_counts_what_is_accessed_while_a_loop_is_open(seed: in
             assert open_loops[stream].pop() == subject
         elif code in (CODE["load"], CODE["store"]):
             expected.update(set(open_loops[stream]))
-    assert +module.by_loop(runner.finished()) == expected
+    found, iterated = module.by_loop(runner.finished())
+    assert +found == expected
+    naive = NaiveLadder(made.program, context=False)
+    naive.feed(events)
+    naive.finish()
+    again = {path[-1][1] for path, node in naive.nodes.items() if path and max(node.iterations, default=0) > 1}
+    assert iterated == again
 
 
 # -- on a program ----------------------------------------------------------------------------------
@@ -108,6 +115,14 @@ def test_the_hottest_loop_is_the_same_with_and_without_a_counting_pass(traces: d
     ladder = tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest").result
     assert profiles[3].result == ladder
     assert ladder["dependences"]
+
+
+def test_the_hottest_loop_of_a_window_that_is_a_loop_is_that_one(traces: dict[str, Path]) -> None:
+    window = {"loop": "lifetimes.c:28"}
+    profiles = analyze_all(traces["full"], {"perspective": PerspectiveOptions()}, 1, window=window)
+    assert profiles[3].report["options"]["carried_by"] == "lifetimes.c:28"
+    ladder = tracekit.analyze(traces["full"], "dependence", 1, window=window, carried_by="hottest").result
+    assert profiles[3].result == ladder
 
 
 def test_each_module_says_what_it_says_alone_with_any_number_of_threads(traces: dict[str, Path]) -> None:

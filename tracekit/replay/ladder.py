@@ -61,8 +61,8 @@ def rows(module: Module, state: State) -> list[Json]:
     report = LadderReport(module, state)
     place = None
     if options.carried_by:
-        place = report.hottest() if options.carried_by == "hottest" else \
-            one_place(module.program, place_of(options.carried_by))
+        place = module.loop if options.carried_by == "hottest" else place_of(options.carried_by)
+        place = one_place(module.program, place) if place else report.hottest()
         if place is None:
             return []
     kinds = frozenset(options.kinds.upper().split(","))

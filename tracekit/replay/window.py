@@ -280,6 +280,11 @@ class Restriction:
         return batches if self.window is None else self._filter.batches(batches, events)
 
     @property
+    def loop(self) -> tuple[str, int] | None:
+        """File (or its end) and line of the loop that the window names, if it names one."""
+        return None if self.window is None else self.window.loop
+
+    @property
     def found(self) -> int | None:
         """Loads and stores inside the window so far; None without one."""
         return None if self.window is None else self._filter.found
