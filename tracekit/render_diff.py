@@ -7,6 +7,7 @@ from typing import Any
 
 from tracekit.render import Json, Style, cell, more
 from tracekit.render_dependence import VERDICT_COLOUR, context_text, instruction_text, loop_text, without_folder
+from tracekit.render_objects import CLASSES, context_name, object_name, scope_name
 
 COLOUR = {"new": "green", "gone": "red", "changed": "yellow"}
 SIGN = {"new": "+", "gone": "-", "changed": "~"}
@@ -70,9 +71,9 @@ def _row(what: str, row: Json, style: Style) -> list[str]:
     sign = style(SIGN[what], COLOUR[what])
     tail = ""
     if what != "changed":
-        tail = ", ".join(f"{column} {cell(row[column])}" for column in ("verdict", "accesses", "count", "pattern")
-                         if column in row)
-        tail = f"  ({tail})" if tail else ""
+        told = [f"{column} {cell(row[column])}" for column in TOLD if column in row and not _are_members(row[column])]
+        told += [f"scope {scope_name(row['scope'])}"] if "scope" in row else []
+        tail = f"  ({', '.join(told)})" if told else ""
     lines = [f"{sign} {label(row)}{tail}"]
     lines += [f"    {text}" for text in _contexts(row)]
     if what == "changed":
@@ -81,8 +82,15 @@ def _row(what: str, row: Json, style: Style) -> list[str]:
     return lines
 
 
+TOLD = ("verdict", "accesses", "count", "pattern", "objects", "bytes")
+"""Columns that say in short what a new row, or one that is gone, holds."""
+
+
 def label(row: Json) -> str:
     """What a row is about, in a line."""
+    if isinstance(row.get("object"), Mapping):
+        made_in = context_name(row["object"])
+        return object_name(row["object"]) + (f", made in {made_in}" if made_in else "")
     if "source" in row and "destination" in row:
         return f"{row['kind']} {instruction_text(row['source'])} -> {instruction_text(row['destination'])}"
     if isinstance(row.get("loop"), Mapping):
@@ -103,11 +111,16 @@ def _contexts(row: Json) -> list[str]:
 
 
 def change_text(change: Json, style: Style | None = None) -> str:
-    """`3 -> 6 (x2.00)`."""
+    """`3 -> 6 (x2.00)`; of lists of objects, scopes or cases those members that differ."""
+    if _are_members(change["before"]) or _are_members(change["after"]):
+        members = [[_member(part) for part in change[when] or ()] for when in ("before", "after")]
+        gone, come = ([text for text in one if text not in other] for one, other in (members, members[::-1]))
+        return f"{_few(gone)} -> {_few(come)}"
     old, new = (_value(change[when]) for when in ("before", "after"))
     if style is not None:
         old, new = (style(text, VERDICT_COLOUR[text]) if text in VERDICT_COLOUR else text for text in (old, new))
-    times = f" (x{change['factor']:.3g})" if change.get("factor") is not None else ""
+    factor = change.get("factor")
+    times = "" if factor is None else f" (x{factor:,.0f})" if factor >= 100 else f" (x{factor:.3g})"
     return f"{old} -> {new}{times}"
 
 
@@ -115,3 +128,27 @@ def _value(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str) and not value:
         return "none"
     return cell(value)
+
+
+def _are_members(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(part, Mapping) for part in value)
+
+
+def _member(part: Json) -> str:
+    """`call of f: 3 objects`, `heap a.c:3:5: start 3`, `doall: 300 accesses`."""
+    if "scope" in part:
+        return f"{scope_name(part['scope'])}: {part['objects']:,} object{'s' * (part['objects'] != 1)}"
+    if "site" in part:
+        classes = ", ".join(f"{name.replace('_', ' ')} {part[name]:,}" for name in CLASSES if part.get(name))
+        return object_name(part) + (f": {classes}" if classes else "")
+    if "verdict" in part:
+        return f"{part['verdict']}: {part['accesses']:,} accesses"
+    return cell(part)
+
+
+def _few(texts: Sequence[str]) -> str:
+    return "; ".join(texts[:MEMBERS]) + (f"; ... ({len(texts)})" if len(texts) > MEMBERS else "") or "none"
+
+
+MEMBERS = 3
+"""Members of a list that a change names, before and after."""
