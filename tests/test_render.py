@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tracekit.render import Style, as_json, as_text, table
-from tracekit.render_dependence import context_text, without_folder
+from tracekit.render_dependence import context_text, place_text, without_folder
 from tracekit.sources import common_folder
 
 PLAIN = Style(colour=False)
@@ -58,6 +58,22 @@ def test_each_row_of_a_table_stands_on_a_line_of_json() -> None:
 def test_columns_are_aligned() -> None:
     lines = table(("A", "COUNT", "LAST"), [("x", "1", "y"), ("longer", "1,000", "z")], frozenset((1,)), PLAIN)
     assert lines == ["A       COUNT  LAST", "x           1  y", "longer  1,000  z"]
+
+
+def test_a_very_wide_cell_shifts_its_own_row_only() -> None:
+    name = f"std::map<{'int, ' * 40}int>::find(int const&)"
+    lines = table(("LOOP", "COUNT"), [("main", "1"), (name, "2")], frozenset((1,)), PLAIN)
+    assert len(lines[0]) == len(lines[1]) <= 90 and lines[2] == f"{name}      2"
+
+
+def test_code_that_has_a_line_but_no_column_has_no_column() -> None:
+    assert place_text({"file": "a.c", "line": 3, "column": 0}) == "a.c:3"
+    assert place_text({"file": "a.c", "line": 0, "column": 0}) == "a.c:?"
+
+
+def test_the_folders_of_headers_have_no_detours() -> None:
+    header = {"file": "/usr/lib/gcc/12/../../../include/c++/12/map"}
+    assert without_folder([header, {"file": "/src/app/a.cc"}])[0][0] == {"file": "/usr/include/c++/12/map"}
 
 
 def test_the_hottest_loop_comes_first_with_its_share_and_its_callee() -> None:

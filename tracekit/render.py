@@ -88,8 +88,12 @@ class Style:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int], style: Style,
           paint: Callable[[int, str], str] | None = None) -> list[str]:
-    """Align `rows` under `header`; columns in `right` are flush right; the last column is not padded."""
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    """Align `rows` under `header`; columns in `right` are flush right; the last column is not padded.
+
+    A cell wider than WIDEST (a name of C++ with its parameters) shifts the rest of its row, not of all rows.
+    """
+    widths = [max([len(header[column]), *(min(len(row[column]), WIDEST) for row in rows)])
+              for column in range(len(header))]
 
     def line(cells: Sequence[str], mark: Callable[[int, str], str] | None) -> str:
         shown = []
@@ -100,6 +104,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset
         return "  ".join(shown).rstrip()
 
     return [style(line(header, None), "bold"), *(line(row, paint) for row in rows)]
+
+
+WIDEST = 80
 
 
 def more(total: int, shown: int, what: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from posixpath import normpath
 from typing import Any
 
 from tracekit.render import Json, Style, more, table, traces_text
@@ -34,14 +35,19 @@ def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: S
 
 
 def without_folder(rows: Any) -> tuple[Any, str]:
-    """Absolute file names below one folder, relative to it; and that folder (or nothing)."""
+    """Absolute file names below one folder, relative to it; and that folder (or nothing).
+
+    Detours, as where clang finds C++'s headers (/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include), are
+    left out. That is for reading only: the file system sees it differently where one of the folders is a link.
+    """
     files: list[str] = []
 
     def note(file: str) -> str:
+        file = normpath(file) if "/../" in file else file
         files.extend([file] if file else [])
         return file
 
-    _map_files(rows, note)
+    rows = _map_files(rows, note)
     folder = common_folder(files)
     return (_map_files(rows, lambda file: file.removeprefix(folder + "/")) if folder else rows), folder
 
@@ -90,10 +96,10 @@ def loop_text(loop: Json) -> str:
 
 
 def place_text(place: Json) -> str:
-    """file:line:column; of code that the compiler gave no line, `file:?`."""
+    """file:line:column; of code that the compiler gave no line, `file:?`, and of a function as a whole file:line."""
     if not place["line"]:
         return f"{place['file']}:?" if place["file"] else "?"
-    return f"{place['file']}:{place['line']}:{place['column']}"
+    return f"{place['file']}:{place['line']}" + (f":{place['column']}" if place["column"] else "")
 
 
 def carried_text(carried: Json) -> str:

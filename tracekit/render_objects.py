@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tracekit.render import Json, Style, cell, more, table, traces_text
-from tracekit.render_dependence import without_folder
+from tracekit.render_dependence import place_text, without_folder
 
 
 def lifetime_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
@@ -160,7 +160,7 @@ def _place(site: Json | None) -> str:
         return "a library"
     if not site["line"]:
         return f"{site['file']} in {site['function']}".lstrip()
-    return f"{site['file']}:{site['line']}:{site['column']}"
+    return place_text(site)
 
 
 def _objects(objects: Sequence[Json] | None, several: frozenset[str] = frozenset()) -> str:

@@ -31,7 +31,8 @@ GlobalVariable *Descriptors::place(Constant *Initial, StringRef Section, GlobalO
 GlobalVariable *Descriptors::addFunction(Function &F, Row Index, unsigned Paths) {
   LLVMContext &C = M.getContext();
   Type *Byte = Type::getInt8Ty(C);
-  GlobalVariable *Ids = place(ConstantAggregateZero::get(ArrayType::get(Byte, Paths)), ".bss.tk", F);
+  // Not in .bss.*, which linkers mix with each file's own .bss: ids would then be as far apart as the program's arrays.
+  GlobalVariable *Ids = place(ConstantAggregateZero::get(ArrayType::get(Byte, Paths)), "tk_ids", F);
   IntegerType *Int32 = Type::getInt32Ty(C);
   place(ConstantStruct::getAnon({Ids, UnitPlaceholder, ConstantInt::get(Int32, Index), ConstantInt::get(Int32, Paths)}),
         "tk_functions", F);

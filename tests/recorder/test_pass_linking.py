@@ -88,6 +88,17 @@ def test_unused_functions_are_collected(sources: Sources) -> None:
     assert "also_unused" not in symbols
 
 
+def test_no_array_of_the_program_stands_between_ids(sources: Sources) -> None:
+    # Ids in .bss.* were as far apart as the arrays of the files between: more path numbers than a reader believes.
+    with (sources.folder / "main.cpp").open("a") as file:
+        file.write("char array[1 << 26];\n")
+    main, other = sources.compile("-O1", "-fno-inline")
+    check(sources.link(other, main))
+    done = subprocess.run(["readelf", "-SW", sources.folder / "program"], capture_output=True, text=True, check=True)
+    [section] = [line.partition("]")[2].split() for line in done.stdout.splitlines() if " tk_ids " in line]
+    assert 0 < int(section[4], 16) < 1 << 12  # columns: name, type, address, offset, size
+
+
 def test_relocatable_link(sources: Sources) -> None:
     objects = sources.compile("-O1", "-fno-inline")
     clang(["-r", "-nostdlib", *objects, "-o", sources.folder / "both.o"], instrument=False)

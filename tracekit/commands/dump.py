@@ -58,11 +58,13 @@ class Namer:
 
     def functions_named(self, name: str) -> set[int]:
         """The functions with this name (demangled, or as the linker knows them). Raises TracekitError if none."""
+        from tracekit.replay.presentation import shorter_names
+
         program = self.program
         found = {
             row for row in range(len(program.functions))
-            if name in (program.function_name(row), program.text(int(program.functions["name"][row])))
-            or program.function_name(row).partition("(")[0] == name
+            if name in shorter_names(program.function_name(row))
+            or name == program.text(int(program.functions["name"][row]))
         }
         if not found:
             raise TracekitError(f"The trace's program has no function {name!r}.")

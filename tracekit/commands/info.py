@@ -40,7 +40,7 @@ def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
         "bits_per_access": 8 * file_bytes / accesses if accesses else None,
         "images": [
             {"name": image.name, "units": len(image.units), "functions": len(image.functions),
-             "globals": len(image.globals), "paths": image.span}
+             "globals": len(image.globals), "paths": sum(len(unit.tables["paths"]) for unit in image.units)}
             for image in reader.images()
         ],
         "metadata": {**reader.meta, **{name: value for name, value in done.items() if name != "totals"}},

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import ctypes
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,13 +96,86 @@ def demangle(name: str, fallback: str) -> str:
     """A C++ linkage name in the notation of C++; `fallback` (or the name) where that fails; other names as they are."""
     if not name.startswith("_Z"):
         return name
-    from itanium_demangler import parse
-
     # A clone's suffix (.isra.0, .cold) is no part of the mangling.
     stem, dot, suffix = name.partition(".")
+    text = _demangled_by_runtime(stem) or _demangled_by_package(stem)
+    return text.replace(*_STRING) + (f" [{suffix}]" if dot else "") if text else fallback or name
+
+
+_STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>", "std::string"
+
+
+def _demangled_by_runtime(name: str) -> str:
+    """What the C++ library's own function says; empty where that fails."""
+    function = _cxa_demangle()
+    if function is None:
+        return ""
+    status = ctypes.c_int(0)
+    text = function(name.encode("utf-8", "replace"), None, None, ctypes.byref(status))
+    if not text:
+        return ""
     try:
-        tree = parse(stem)
+        # GNU's closes nested templates with "> >", clang's with ">>"
+        return ctypes.string_at(text).decode("utf-8", "replace").replace("> >", ">>").replace("> >", ">>")
+    finally:
+        _free()(text)
+
+
+@cache
+def _cxa_demangle() -> Callable[..., int | None] | None:
+    """The function __cxa_demangle of libstdc++, which llvmlite has loaded, or of macOS's libc++abi; None elsewhere."""
+    for library in ("libstdc++.so.6", "libc++abi.dylib"):
+        try:
+            function = ctypes.CDLL(library).__cxa_demangle
+        except (OSError, AttributeError):
+            continue
+        function.restype = ctypes.c_void_p
+        function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        return function
+    return None
+
+
+@cache
+def _free() -> Callable[[int], None]:
+    function = ctypes.CDLL(None).free
+    function.restype, function.argtypes = None, [ctypes.c_void_p]
+    return function
+
+
+def _demangled_by_package(name: str) -> str:
+    """Where there is no such library. The package knows no local names, and writes constructors as {ctor}."""
+    from itanium_demangler import parse
+
+    try:
+        tree = parse(name)
         text = "" if tree is None else str(tree)
     except Exception:
-        text = ""
-    return text + (f" [{suffix}]" if dot else "") if text else fallback or name
+        return ""
+    return re.sub(r"_GLOBAL__N_\w+", "(anonymous namespace)", text)
+
+
+def shorter_names(shown: str) -> set[str]:
+    """What a function whose name is shown so may be called as well: without parameters, without the result's type.
+
+    ``void (anonymous namespace)::f<int>(int) const`` is ``(anonymous namespace)::f<int>``, too.
+    """
+    text = _QUALIFIERS.sub("", shown)
+    if text.endswith(")"):
+        depth = 0
+        for at in range(len(text) - 1, -1, -1):
+            depth += (text[at] == ")") - (text[at] == "(")
+            if depth == 0:
+                text = text[:at]
+                break
+    names = {shown, text}
+    if "operator" not in text:
+        depth = start = 0
+        for at, letter in enumerate(text):
+            depth += (letter in "<(") - (letter in ">)")
+            if letter == " " and depth == 0:
+                start = at + 1
+        names.add(text[start:])
+    return names - {""}
+
+
+_QUALIFIERS = re.compile(r"( \[[^]]*\]| const| volatile| &&?)+$")

@@ -205,7 +205,7 @@ def _number_paths(images: Sequence[ImageLike], first_unit: NDArray[np.int64], ta
     functions = tables["functions"]
     linked = np.zeros(len(functions), np.bool_)
     total = max([FIRST_PATH] + [image.first_path + image.span for image in images])
-    # An id costs the program one byte of .bss; more than a few per path (padding, dropped code) are a forgery.
+    # An id costs the program one byte; more than a few per path (padding, dropped code) are a forgery.
     if total > 65536 + 256 * len(tables["paths"]):
         raise TracekitError("The trace is damaged: an image claims more path numbers than its tables justify.")
     path_row = np.full(total, NONE, np.uint32)
