@@ -13,7 +13,6 @@ from tracekit.analyzers.camp import Camp
 from tracekit.module import option
 
 if TYPE_CHECKING:
-    from tracekit.replay.kernels.dependence import State
     from tracekit.replay.program import Program
 
 
@@ -38,7 +37,7 @@ class Advise(Camp):
 
     Options: ClassVar[type[Any]] = AdviseOptions
 
-    def result(self, state: State | None) -> dict[str, Any]:
+    def result(self, state: None) -> dict[str, Any]:
         """Runs, loops and summary."""
         from tracekit.replay.advice import Advice, Limits
 

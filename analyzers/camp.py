@@ -11,9 +11,9 @@ from typing import Any
 
 from tracekit.replay.family import DependenceModule
 from tracekit.replay.kernels.dependence import (
+    ENDING,
     GLOBAL,
     HEAP,
-    NOTHING,
     STACK,
     State,
     Wanted,
@@ -22,28 +22,32 @@ from tracekit.replay.kernels.dependence import (
     in_context,
     interrupt,
     loaded,
+    passed_by,
     stored,
 )
+from tracekit.replay.kernels.sharing import Part
 
 WANTED = Wanted(raw=1, war=1, waw=1, loops=1, histogram=0, profile=1)
 
 
 def load(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-         context: int) -> None:
+         context: int, start: int, whole: int, mine: int) -> None:
     """It may depend on stores."""
-    instruction = min(instruction, state.known.size - 1)
-    access = in_context(state, levels, instruction, context)
-    state.relations.accesses.rows[access].count += 1
-    loaded(state, WANTED, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state, levels, instruction, address, stream, time, 0, part):
+        access = in_context(state, levels, instruction, context)
+        state.relations.accesses.rows[access].count += address == start
+        loaded(state, WANTED, levels, instruction, access, address, size, stream, time, part)
 
 
 def store(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-          context: int) -> None:
+          context: int, start: int, whole: int, mine: int) -> None:
     """It may depend on stores and loads."""
-    instruction = min(instruction, state.known.size - 1)
-    access = in_context(state, levels, instruction, context)
-    state.relations.accesses.rows[access].count += 1
-    stored(state, WANTED, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state, levels, instruction, address, stream, time, 1, part):
+        access = in_context(state, levels, instruction, context)
+        state.relations.accesses.rows[access].count += address == start
+        stored(state, WANTED, levels, instruction, access, address, size, stream, time, part)
 
 
 def heap_alloc(state: State, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:
@@ -67,7 +71,7 @@ def global_init(state: State, object: int, address: int, size: int, stream: int,
 def free(state: State, address: int, size: int, stream: int, levels: Any) -> None:
     """Memory ends, and its history with it."""
     forget(state, levels, address, size, stream)
-    change_object(state, NOTHING, 0, address, size)
+    change_object(state, ENDING, 0, address, size)
 
 
 def other(state: State, stream: int, levels: Any) -> None:

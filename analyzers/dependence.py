@@ -18,10 +18,21 @@ from tracekit.module import Module, option
 from tracekit.replay import carried, ladder, maps, shadows
 from tracekit.replay.contextstate import empty_stream
 from tracekit.replay.dependence_state import empty_state
+from tracekit.replay.found import found
 from tracekit.replay.kernels.carried import Carried
-from tracekit.replay.kernels.dependence import State, Wanted, in_context, interrupt, loaded, stored, without_context
+from tracekit.replay.kernels.dependence import (
+    State,
+    Wanted,
+    in_context,
+    interrupt,
+    loaded,
+    passed_by,
+    stored,
+    without_context,
+)
 from tracekit.replay.kernels.dependence import forget as forget_history
 from tracekit.replay.kernels.shadows import Shadow, clear, reading, turn_to, writing
+from tracekit.replay.kernels.sharing import Part
 from tracekit.replay.ladder_join import join_dependences
 
 OBJECT_EVENTS = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
@@ -94,50 +105,58 @@ class Ladder(NamedTuple):
     idle: Any  # levels of a stream without any
 
 
-def load_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int) -> None:
+def load_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, start: int, whole: int,
+             mine: int) -> None:
     """Without loops and contexts."""
-    instruction = min(instruction, state.history.known.size - 1)
-    access = without_context(state.history, instruction)
-    loaded(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state.history, state.idle, instruction, address, stream, time, 0, part):
+        access = without_context(state.history, instruction)
+        loaded(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time, part)
 
 
-def store_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int) -> None:
+def store_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, start: int, whole: int,
+              mine: int) -> None:
     """Without loops and contexts."""
-    instruction = min(instruction, state.history.known.size - 1)
-    access = without_context(state.history, instruction)
-    stored(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state.history, state.idle, instruction, address, stream, time, 1, part):
+        access = without_context(state.history, instruction)
+        stored(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time, part)
 
 
-def load_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int,
-                  levels: Any) -> None:
+def load_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+                  start: int, whole: int, mine: int) -> None:
     """With loops, without contexts."""
-    instruction = min(instruction, state.history.known.size - 1)
-    access = without_context(state.history, instruction)
-    loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state.history, levels, instruction, address, stream, time, 0, part):
+        access = without_context(state.history, instruction)
+        loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
 
 
-def store_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int,
-                   levels: Any) -> None:
+def store_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+                   start: int, whole: int, mine: int) -> None:
     """With loops, without contexts."""
-    instruction = min(instruction, state.history.known.size - 1)
-    access = without_context(state.history, instruction)
-    stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state.history, levels, instruction, address, stream, time, 1, part):
+        access = without_context(state.history, instruction)
+        stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
 
 
 def load_in_context(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                    context: int) -> None:
+                    context: int, start: int, whole: int, mine: int) -> None:
     """With contexts."""
-    instruction = min(instruction, state.history.known.size - 1)
-    access = in_context(state.history, levels, instruction, context)
-    loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state.history, levels, instruction, address, stream, time, 0, part):
+        access = in_context(state.history, levels, instruction, context)
+        loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
 
 
 def store_in_context(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                     context: int) -> None:
+                     context: int, start: int, whole: int, mine: int) -> None:
     """With contexts."""
-    instruction = min(instruction, state.history.known.size - 1)
-    access = in_context(state.history, levels, instruction, context)
-    stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state.history, levels, instruction, address, stream, time, 1, part):
+        access = in_context(state.history, levels, instruction, context)
+        stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
 
 
 def forget_any(state: Ladder, address: int, size: int, stream: int) -> None:
@@ -164,6 +183,7 @@ class Dependence(Module):
     """One row for each dependence."""
 
     Options = Options
+    decoupled = "address"
 
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
@@ -173,7 +193,7 @@ class Dependence(Module):
         plain = options.kinds == "raw" and not (options.counts or options.context or options.distance)
         self.place = place if plain and carried.fits(program) else None
         """The loop, if that is all that is asked for: then there is a shorter way."""
-        self.decoupled = "address" if self.flow or self.place else ""
+        self.costly = not (self.flow or self.place)
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """The callbacks for these options."""
@@ -205,6 +225,8 @@ class Dependence(Module):
 
     def merge(self, states: Sequence[Any]) -> Any:
         """What all workers found."""
+        if not (self.flow or self.place):
+            return found([state.history for state in states])
         if len(states) == 1:
             return states[0]
         return states[0]._replace(found=maps.merge([state.found for state in states]))
@@ -213,7 +235,7 @@ class Dependence(Module):
         """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""
         if self.flow or self.place:
             return {"dependences": ladder.flow_rows(self.program, maps.rows(state.found)["key"])}
-        return {"dependences": ladder.rows(self, state.history)}
+        return {"dependences": ladder.rows(self, state)}
 
     @classmethod
     def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:

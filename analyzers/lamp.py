@@ -10,23 +10,28 @@ from typing import Any
 
 from tracekit.analyzers.camp import OTHERS, WANTED
 from tracekit.replay.family import DependenceModule
-from tracekit.replay.kernels.dependence import State, loaded, stored, without_context
+from tracekit.replay.kernels.dependence import State, loaded, passed_by, stored, without_context
+from tracekit.replay.kernels.sharing import Part
 
 
-def load(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
+def load(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+         start: int, whole: int, mine: int) -> None:
     """It may depend on stores."""
-    instruction = min(instruction, state.known.size - 1)
-    access = without_context(state, instruction)
-    state.relations.accesses.rows[access].count += 1
-    loaded(state, WANTED, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state, levels, instruction, address, stream, time, 0, part):
+        access = without_context(state, instruction)
+        state.relations.accesses.rows[access].count += address == start
+        loaded(state, WANTED, levels, instruction, access, address, size, stream, time, part)
 
 
-def store(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
+def store(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
+          start: int, whole: int, mine: int) -> None:
     """It may depend on stores and loads."""
-    instruction = min(instruction, state.known.size - 1)
-    access = without_context(state, instruction)
-    state.relations.accesses.rows[access].count += 1
-    stored(state, WANTED, levels, instruction, access, address, size, stream, time)
+    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
+    if not passed_by(state, levels, instruction, address, stream, time, 1, part):
+        access = without_context(state, instruction)
+        state.relations.accesses.rows[access].count += address == start
+        stored(state, WANTED, levels, instruction, access, address, size, stream, time, part)
 
 
 class Lamp(DependenceModule):

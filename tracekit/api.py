@@ -221,7 +221,7 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
         name = registry.shown_name(module)
         if name in runners:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
-        runners[name] = runner(made, name, max(threads - 1, 1))  # one thread decodes
+        runners[name] = runner(made, name, threads)
     events = {event for each in runners.values() for event in each.columns}
     columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
     replay = Replay(trace, program, events=events | restricted.events, columns=columns | restricted.columns,

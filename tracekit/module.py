@@ -54,6 +54,9 @@ SERVICES: dict[str, str] = {
     "levels": "the stream's open loops with their clocks, for the functions of tracekit.replay.kernels.levels",
     "first": "1 in one of the callbacks for this event, 0 in the others: count where it is 1",
     "whole": "1 if this is the only callback for this event; 0 if other workers have it or parts of it, too",
+    "start": "address of the load or store, also in a callback for a part of it that does not begin there",
+    "mine": "1 if a load or store, or this part of one, is the worker's own; a callback that asks for it is called for "
+            "the others', too",
     "inside": "1 inside the window that the analysis is restricted to: a load or store outside never arrives, but what "
               "keeps a state right (entries, loops, objects) does; 1 everywhere without a window",
 }
@@ -141,8 +144,11 @@ class Module(Analysis, ABC):
     The class's, or set by ``__init__`` where options decide.
 
     Each worker has a state of its own and is given every other event; :meth:`merge` joins the states. By address, a
-    worker has every n-th page of 4096 bytes; an access across their borders reaches each worker in parts.
+    worker has pages of 4096 bytes; with several workers an access across their borders comes in parts, page by page.
     """
+
+    costly: bool = False
+    """Whether callbacks take much longer than replaying the trace: then replay does without a processor of its own."""
 
     contexts: ContextTable
     """What the numbers in ``context`` mean; set before :meth:`result` is called."""

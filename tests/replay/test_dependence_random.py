@@ -14,14 +14,14 @@ from tests.naive.dependence_programs import feed
 from tests.naive.dependence_rows import from_naive, from_profile
 
 
-def compare(seed: int, context: bool, streams: int, limit: int, collect: bool) -> None:
+def compare(seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int) -> None:
     """Run one random program on both and compare all that they say."""
     random = Random(seed)
     made = RandomProgram(random)
     numbers = random.sample(range(4), streams)
     events = interleaved(random, [Machine(made, random, number, limit).run() for number in numbers])
     cuts = [place for place in range(len(events)) if random.random() < 0.1]
-    engine = DependenceEngine(made.program, context)
+    engine = DependenceEngine(made.program, context, workers)
     engine.collects = collect
     feed(engine, events, cuts)
     naive = NaiveDependence(made.program, context)
@@ -35,7 +35,7 @@ def compare(seed: int, context: bool, streams: int, limit: int, collect: bool) -
 
 @settings(deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.integers(1, 3), st.sampled_from([30, 100, 300]),
-       st.booleans())
+       st.booleans(), st.integers(1, 3))
 def test_engine_agrees_with_the_naive_reference(seed: int, context: bool, streams: int, limit: int,
-                                                collect: bool) -> None:
-    compare(seed, context, streams, limit, collect)
+                                                collect: bool, workers: int) -> None:
+    compare(seed, context, streams, limit, collect, workers)

@@ -102,6 +102,30 @@ class Everything(Module):
             "contexts": dict(sorted(shown.items()))}
 
 
+class Parts(Module):
+    """Asks for the parts of other workers, too: the others' bytes are told from its own."""
+
+    decoupled = "address"
+
+    def state(self) -> Any:
+        return tuple(np.zeros(BUCKETS, np.int64) for _ in range(2))
+
+    @staticmethod
+    def load(state: Any, address: int, size: int, start: int, mine: int) -> None:
+        for byte in range(address, address + size):
+            state[0][bucket(byte)] += mine
+            state[1][bucket(byte)] += 1000 + byte - start
+
+    store = load
+
+    def merge(self, states: Sequence[Any]) -> Any:
+        assert all((state[1] == states[0][1]).all() for state in states)
+        return (sum(state[0] for state in states), states[0][1])
+
+    def result(self, state: Any) -> dict[str, Any]:
+        return {"own": state[0].tolist(), "all": state[1].tolist()}
+
+
 class ByInstruction(Module):
     """A module that deals its instructions to workers."""
 
@@ -185,6 +209,8 @@ def test_callbacks_are_given_what_they_ask_for_by_any_number_of_workers(
     assert {**alone, "contexts": sorted(alone["contexts"].values())} == wanted
     for workers, jobs in ((2, 1), (3, 2), (1, 2)):
         assert profile(path, Everything, options, workers, jobs) == alone
+    parts = profile(path, Parts, NoOptions(), 1, 1)
+    assert profile(path, Parts, NoOptions(), 3, 2) == parts
     loads = profile(path, ByInstruction, NoOptions(), 1, 1)
     assert profile(path, ByInstruction, NoOptions(), 3, 2) == loads
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import NONE
-from tracekit.replay import arena
 from tracekit.replay.contexttable import ContextTable
 from tracekit.replay.dependence_profile import (
     ACCESS,
@@ -20,10 +19,7 @@ from tracekit.replay.dependence_profile import (
     OBJECT,
     DependenceProfile,
 )
-from tracekit.replay.kernels.dependence import State
-from tracekit.replay.kernels.keyed import Keyed
-from tracekit.replay.kernels.shadows import PAGES, WORDS
-from tracekit.replay.keyed import used_rows
+from tracekit.replay.found import END_BITS, Found
 
 Rows = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -31,16 +27,15 @@ Ints = NDArray[np.int64]
 LOW = np.uint64(0xFFFF_FFFF)
 
 
-def profile(state: State, contexts: ContextTable | None, instructions: int) -> DependenceProfile:
+def profile(found: Found, contexts: ContextTable | None, instructions: int) -> DependenceProfile:
     """The profile; `instructions` is the row that stands for the instruction NONE. Without contexts there is one."""
-    return profile_and_levels(state, contexts, instructions)[0]
+    return profile_and_levels(found, contexts, instructions)[0]
 
 
-def profile_and_levels(state: State, contexts: ContextTable | None,
+def profile_and_levels(found: Found, contexts: ContextTable | None,
                        instructions: int) -> tuple[DependenceProfile, Ints]:
-    """The same, and for each row of ``state.relations.levels`` its row among the profile's levels (-1 for row 0)."""
-    accesses = used_rows(state.relations.accesses)
-    instruction, context = _keys(accesses)
+    """The same, and for each row of ``found.levels`` its row among the profile's levels (-1 for row 0)."""
+    instruction, context = _keys(found.accesses)
     if contexts is None:
         nodes, new_node = np.zeros(1, NODE), np.zeros(1, np.int64)
         nodes["parent"] = nodes["function"] = nodes["loop"] = nodes["call"] = nodes["external"] = NONE
@@ -49,25 +44,18 @@ def profile_and_levels(state: State, contexts: ContextTable | None,
         used[context[1:]] = True
         nodes, new_node = contexts.where(used)
     ends = (np.where(instruction == instructions, NONE, instruction).astype(np.uint32), new_node[context])
-    dependences, new_dependence, objects = _dependences(state, ends)
-    levels, place = _levels(state, new_dependence, new_node)
-    found = DependenceProfile(
+    dependences, new_dependence, objects = _dependences(found, ends)
+    levels, place = _levels(found, new_dependence, new_node)
+    made = DependenceProfile(
         nodes=nodes,
         dependences=dependences,
         levels=levels,
-        exposed=_exposed(state, ends, new_node),
-        accesses=_accesses(accesses, ends),
+        exposed=_exposed(found, ends, new_node),
+        accesses=_accesses(found.accesses, ends),
         objects=objects,
-        shadow_bytes=_bytes(state),
+        shadow_bytes=found.shadow_bytes,
     )
-    return found, np.concatenate([[-1], place])
-
-
-def _bytes(state: State) -> int:
-    """Bytes of the rows of all words of the pages touched, as if none were divided, and of the loads since stores."""
-    words = int(state.memory.control[PAGES]) * WORDS
-    loads = int(state.readers.control[arena.USED])
-    return words * (state.memory.rows.itemsize + 1) + loads * state.readers.rows.itemsize
+    return made, np.concatenate([[-1], place])
 
 
 def _ordered(rows: Rows, *fields: str) -> Ints:
@@ -87,43 +75,44 @@ def _keys(rows: Rows) -> tuple[Ints, Ints]:
     return (rows["key"] >> np.uint64(32)).astype(np.int64), (rows["key"] & LOW).astype(np.int64)
 
 
-def _made(table: Keyed) -> Rows:
-    """The rows of a table, without the one that is none."""
-    return used_rows(table)[1:]
-
-
-def _dependences(state: State, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
+def _dependences(found: Found, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
     """The rows of ``dependences``, the new row of each old one, and ``objects``."""
     instruction, node = ends
-    old = _made(state.relations.dependences)
-    objects, object_row = _objects(state)
+    old = found.dependences[1:]
     rows = np.zeros(len(old), DEPENDENCE)
-    rows["kind"] = old["key"] >> np.uint64(60)
-    rows["count"], rows["objects"] = old["count"], old["objects"]
-    for name, shift in (("source", 30), ("destination", 0)):
-        end = (old["key"] >> np.uint64(shift) & np.uint64((1 << 30) - 1)).astype(np.int64)
+    rows["kind"], rows["count"] = old["key"] >> np.uint64(2 * END_BITS), old["count"]
+    for name, shift in (("source", END_BITS), ("destination", 0)):
+        end = (old["key"] >> np.uint64(shift) & np.uint64((1 << END_BITS) - 1)).astype(np.int64)
         rows[name], rows[name + "_node"] = instruction[end], node[end]
-    for place in range(LISTED_OBJECTS):
-        rows["object_list"][:, place] = np.where(old["objects"] > place, object_row[old[f"object_{place}"]], NONE)
-    rows["first_object"] = rows["object_list"][:, 0]
+    objects = _list_objects(found, rows)
     order = _ordered(rows, "kind", "source", "source_node", "destination", "destination_node")
     return rows[order], _places(order), objects
 
 
-def _objects(state: State) -> tuple[Rows, Ints]:
-    """The rows of ``objects``, those that some dependence happened in, and the row of each identity."""
-    rows = np.zeros(len(used_rows(state.identities)), OBJECT)
-    rows["kind"], rows["site"] = _keys(used_rows(state.identities))
-    rows["site"][0] = NONE
-    used = np.unique(_keys(_made(state.relations.objects))[1])
-    order = used[_ordered(rows[used], "kind", "site")]
-    row_of = np.zeros(len(rows), np.int64)
-    row_of[order] = np.arange(len(order))
-    return rows[order], row_of
+def _list_objects(found: Found, dependences: Rows) -> Rows:
+    """The rows of ``objects``, those that some dependence happened in; `dependences` lists its own in order of time."""
+    dependence, identity = _keys(found.objects[1:])
+    used = np.unique(identity)
+    objects = np.zeros(len(used), OBJECT)
+    objects["kind"], objects["site"] = _keys(found.identities[used])
+    objects["site"][used == 0] = NONE
+    order = _ordered(objects, "kind", "site")
+    row_of = np.zeros(len(found.identities), np.int64)
+    row_of[used[order]] = np.arange(len(order))
+    by_time = np.lexsort([found.objects["execution"][1:], dependence])
+    dependence, identity = dependence[by_time] - 1, identity[by_time]
+    count = np.bincount(dependence, minlength=len(dependences))
+    place = np.arange(len(dependence)) - (np.cumsum(count) - count)[dependence]
+    listed = place < LISTED_OBJECTS
+    dependences["objects"] = count
+    dependences["object_list"] = NONE
+    dependences["object_list"][dependence[listed], place[listed]] = row_of[identity[listed]]
+    dependences["first_object"] = dependences["object_list"][:, 0]
+    return objects[order]
 
 
-def _levels(state: State, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
-    old = _made(state.relations.levels)
+def _levels(found: Found, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
+    old = found.levels[1:]
     dependence, node = _keys(old)
     rows = np.zeros(len(old), LEVEL)
     rows["dependence"], rows["node"] = new_dependence[dependence - 1], new_node[node]
@@ -134,8 +123,8 @@ def _levels(state: State, new_dependence: Ints, new_node: Ints) -> tuple[Rows, I
     return rows[order], _places(order)
 
 
-def _exposed(state: State, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:
-    access, level = _keys(_made(state.relations.exposed))
+def _exposed(found: Found, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:
+    access, level = _keys(found.exposed[1:])
     rows = np.zeros(len(access), EXPOSED)
     rows["instruction"], rows["node"] = ends[0][access], ends[1][access]
     rows["level"] = new_node[level]

@@ -6,11 +6,12 @@ import numpy as np
 
 from tracekit.formats.image import OpKind
 from tracekit.replay import arena, shadows
-from tracekit.replay.kernels import readers, relating, runs
+from tracekit.replay.kernels import readers, relating, runs, sharing
 from tracekit.replay.kernels.dependence import State
 from tracekit.replay.kernels.readers import Readers
 from tracekit.replay.kernels.relating import Relations
 from tracekit.replay.kernels.runs import Runs
+from tracekit.replay.kernels.sharing import Shared
 from tracekit.replay.keyed import keyed
 from tracekit.replay.objects import empty_objects
 from tracekit.replay.program import Program
@@ -28,6 +29,8 @@ def empty_state(program: Program) -> State:
         readers=empty_readers(),
         relations=empty_relations(),
         runs=_empty_runs(program),
+        shared=Shared(arena.arena(sharing.FINDING, spare=1), arena.arena(sharing.FINDING, spare=1),
+                      np.zeros(sharing.CONTROL, np.int64)),
         objects=empty_objects(),
         identities=keyed([]),
         known=np.zeros(len(program.ops) + 1, np.int64),  # the last row: an unknown call
@@ -49,7 +52,7 @@ def empty_relations() -> Relations:
     return Relations(
         accesses=keyed(relating.ACCESS_FIELDS, MOST_ACCESSES), dependences=keyed(relating.DEPENDENCE_FIELDS),
         levels=levels, distances=keyed([("times", "<i8")]), tallies=arena.reserve(relating.TALLY, len(levels.rows)),
-        exposed=keyed([]), objects=keyed([]),
+        exposed=keyed([]), objects=keyed(relating.OBJECT_FIELDS),
     )
 
 

@@ -53,6 +53,8 @@ class DependenceModule(Module):
     """A module of the family; `context` says whether it tells contexts apart."""
 
     context: ClassVar[bool]
+    decoupled = "address"
+    costly = True
     joins_with_program = True
     Options = DependenceOptions
     profile: DependenceProfile
@@ -64,13 +66,12 @@ class DependenceModule(Module):
 
         return empty_state(self.program)
 
-    def merge(self, states: Sequence[State]) -> State:
-        """The one worker's; from it the profile is made."""
+    def merge(self, states: Sequence[State]) -> None:
+        """The profile, of which all else is made, from what the workers found."""
         from tracekit.replay.dependence_result import profile
+        from tracekit.replay.found import found
 
-        (state,) = states
-        self.profile = profile(state, self.contexts, len(self.program.ops))
-        return state
+        self.profile = profile(found(states), self.contexts, len(self.program.ops))
 
     @cached_property
     def report(self) -> Report:
@@ -93,7 +94,7 @@ class DependenceModule(Module):
         judgements = judge(self.program, profile, self._graphs)
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
-    def result(self, state: State | None) -> dict[str, Any]:
+    def result(self, state: None) -> dict[str, Any]:
         """Dependences, loops and summary."""
         return {
             "dependences": self.report.dependences(self.options.listed_kinds, self.options.loop_place),
@@ -105,11 +106,11 @@ class DependenceModule(Module):
         """The profile in a few numbers."""
         return {"dependences": self.report.dependence_count}
 
-    def facts(self, state: State | None) -> dict[str, int]:
+    def facts(self, state: None) -> dict[str, int]:
         """How many accesses there were, of which the text gives each loop's share."""
         return {"accesses": int(self.profile.accesses["count"].sum())}
 
-    def evidence(self, state: State | None) -> dict[str, Any]:
+    def evidence(self, state: None) -> dict[str, Any]:
         """The tables that verdicts are derived from."""
         return as_evidence(self.profile)
 

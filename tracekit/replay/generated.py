@@ -35,7 +35,7 @@ LARGEST = 1 << 40
 """More bytes than an access or an object of any program has: one that claims so many is damaged."""
 
 PAGE_BITS = 12
-"""Workers that share by address have every n-th page of this size."""
+"""Workers that share by address have pages of this size."""
 
 
 class Plan(NamedTuple):
@@ -105,6 +105,7 @@ from tracekit.replay.kernels.contexts import (
     leave_loop,
     note_external,
 )
+from tracekit.replay.kernels.sharing import owner_of
 
 {options}
 
@@ -118,8 +119,13 @@ def use(functions):
 
 @kernel
 def consume(state, contexts, levels, clock, stream, kind, subject, address, size, value, inside, worker, workers):
-    """Call the callbacks; returns whether a size is more than any program could have."""
-    within = np.int64(1)
+    """Call the callbacks; returns whether a size is more than any program could have.
+
+    One that is alone has no number (None): then nothing of what shares work among several is compiled.
+    """
+    within = first_worker = alone = np.int64(1)
+    if worker is not None:
+        first_worker, alone = np.int64(worker == 0), np.int64(0)
     for event in range(kind.size):
         code = kind[event]
 '''
@@ -202,50 +208,56 @@ def _branch(made: Plan, name: str) -> Iterator[str]:
     if is_access and "levels" in made.services:
         yield "levels.control[ACCESSES] += 1"
     if name in made.callbacks:
-        yield from _shared(made, name) if is_access and made.decoupled else _call(made, name, "1", "1")
+        yield from _shared(made, name) if is_access and made.decoupled else _call(made, name)
     if is_access and "time" in made.services:
         yield "clock[0] += 1"
 
 
-def _call(made: Plan, name: str, first: str, whole: str, place: str = "np.int64(address[event])",
-          length: str = "np.int64(size[event])") -> Iterator[str]:
-    """The call of a callback; `place` and `length` are those of the part of the access that it is given."""
-    if not (name in ("load", "store") and made.decoupled):
-        first, whole = "np.int64(worker == 0)", "np.int64(workers == 1)"
+WHOLE = {"first": "np.int64(1)", "whole": "np.int64(1)", "mine": "np.int64(1)",
+         "address": "np.int64(address[event])", "size": "np.int64(size[event])"}
+PART = {"first": "np.int64(begin == low)", "whole": "np.int64(begin == low and end == high)", "mine": "np.int64(mine)",
+        "address": "begin", "size": "end - begin"}
+"""What a callback for a load or store is told of the worker's share: all of it, or a part."""
+
+
+def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[str]:
+    """The call of a callback."""
     given = {
-        "options": "options", "stream": "stream", "time": "clock[0]", "first": first, "whole": whole,
-        "inside": "within", "levels": "levels",
+        "options": "options", "stream": "stream", "time": "clock[0]", "inside": "within", "levels": "levels",
         "context": "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)",
+        "start": "np.int64(address[event])",
     }
-    for field in BY_NAME[name].fields:
-        given[field.name] = {"address": place, "size": length}.get(field.column, f"np.int64({field.column}[event])")
-    if name not in ("load", "store"):
-        for field in BY_NAME[name].fields:
-            given[field.name] = f"np.int64({field.column}[event])"
+    given |= {field.name: f"np.int64({field.column}[event])" for field in BY_NAME[name].fields}
+    if name in ("load", "store"):
+        given |= share
+    else:
+        given |= {"first": "first_worker", "whole": "alone", "mine": "first_worker"}
     yield f"on_{name}({', '.join(['state', *(given[parameter] for parameter in made.parameters[name])])})"
 
 
 def _shared(made: Plan, name: str) -> Iterator[str]:
     """The call, for a worker that has a share of the accesses."""
+    yield "if worker is None:"
+    yield from (f"    {line}" for line in _call(made, name))
     if made.decoupled == "instruction":
-        yield "if workers == 1 or np.int64(subject[event]) % workers == worker:"
-        yield from (f"    {line}" for line in _call(made, name, "1", "1"))
+        yield "elif np.int64(subject[event]) % workers == worker:"
+        yield from (f"    {line}" for line in _call(made, name))
         return
-    # One place that calls, however many workers: each more would be the whole callback compiled once more.
-    yield "low = np.int64(address[event])"
-    yield "high = low + np.int64(size[event])"
-    yield "begin, end, page, last = low, high, np.int64(0), np.int64(0)"
-    yield "if workers > 1:"
-    yield f"    last = max(low, high - 1) >> {PAGE_BITS}"
-    yield f"    page = (low >> {PAGE_BITS}) + (worker - (low >> {PAGE_BITS})) % workers"
-    yield f"    begin, end = max(low, page << {PAGE_BITS}), min(high, (page + 1) << {PAGE_BITS})"
-    yield "while page <= last:"
-    yield from (f"    {line}" for line in _call(made, name, "np.int64(begin == low)",
-                                                "np.int64(begin == low and end == high)", "begin", "end - begin"))
-    yield "    if workers == 1:"
-    yield "        break"
-    yield "    page += workers"
-    yield f"    begin, end = page << {PAGE_BITS}, min(high, (page + 1) << {PAGE_BITS})"
+    yield "else:"
+    yield "    low = np.int64(address[event])"
+    yield "    high = low + np.int64(size[event])"
+    yield f"    page, last = low >> {PAGE_BITS}, max(low, high - 1) >> {PAGE_BITS}"
+    yield f"    begin, end = low, min(high, (page + 1) << {PAGE_BITS})"
+    yield "    while page <= last:"
+    yield "        mine = owner_of(page, workers) == worker"
+    called = _call(made, name, PART)
+    if "mine" in made.parameters[name]:
+        yield from (f"        {line}" for line in called)
+    else:
+        yield "        if mine:"
+        yield from (f"            {line}" for line in called)
+    yield "        page += 1"
+    yield f"        begin, end = page << {PAGE_BITS}, min(high, (page + 1) << {PAGE_BITS})"
 
 
 # -- its file --------------------------------------------------------------------------------------

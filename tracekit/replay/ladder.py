@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import NONE
-from tracekit.replay import arena
 from tracekit.replay.dependence_profile import NODE
 from tracekit.replay.dependence_result import profile_and_levels
+from tracekit.replay.found import Found
 from tracekit.replay.grouping import Indices, grouped
 from tracekit.replay.hottest import hottest_of
-from tracekit.replay.kernels.dependence import State
-from tracekit.replay.kernels.relating import DISTANCE_BITS, count_all
-from tracekit.replay.keyed import used_rows
+from tracekit.replay.kernels.relating import DISTANCE_BITS
 from tracekit.replay.naming import ContextNames, Json
 from tracekit.replay.report import Report, instruction_key
 from tracekit.replay.window import one_place
@@ -55,10 +53,10 @@ def flow_rows(program: Program, keys: NDArray[np.uint64]) -> list[Json]:
     return sorted(rows, key=lambda row: (instruction_key(row["source"]), instruction_key(row["destination"])))
 
 
-def rows(module: Module, state: State) -> list[Json]:
+def rows(module: Module, found: Found) -> list[Json]:
     """The rows of all dependences, with the columns that the module's options ask for."""
     options = module.options
-    report = LadderReport(module, state)
+    report = LadderReport(module, found)
     place = None
     if options.carried_by:
         place = module.loop if options.carried_by == "hottest" else place_of(options.carried_by)
@@ -69,11 +67,11 @@ def rows(module: Module, state: State) -> list[Json]:
     unwanted = [name for name, wanted in (
         ("count", options.counts), ("levels", options.distance), ("source_context", options.context),
         ("destination_context", options.context)) if not wanted]
-    found = report.dependences(kinds, place)
-    for row in found:
+    shown = report.dependences(kinds, place)
+    for row in shown:
         for name in unwanted:
             del row[name]
-    return found
+    return shown
 
 
 def place_of(text: str) -> tuple[str, int]:
@@ -85,11 +83,10 @@ def place_of(text: str) -> tuple[str, int]:
 class LadderReport(Report):
     """The rows of a profile made of Relations, with histograms of distances."""
 
-    def __init__(self, module: Module, state: State) -> None:
-        count_all(state.relations, int(state.relations.levels.control[arena.USED]))
-        self.distances = used_rows(state.relations.distances)[1:]
-        found, self.level_of = profile_and_levels(state, getattr(module, "contexts", None), len(module.program.ops))
-        super().__init__(module.program, found, [], module.options.context)
+    def __init__(self, module: Module, found: Found) -> None:
+        self.distances = found.distances[1:]
+        profile, self.level_of = profile_and_levels(found, getattr(module, "contexts", None), len(module.program.ops))
+        super().__init__(module.program, profile, [], module.options.context)
 
     def hottest(self) -> tuple[str, int] | None:
         """File and line of the loop with the most accesses, callees included."""

@@ -91,12 +91,17 @@ class Runner(Protocol):
         """The profile and the facts beside it."""
 
 
-def runner(module: Analysis, name: str, jobs: int) -> Runner:
-    """The runner of a module for at most `jobs` workers."""
+MOST_WORKERS = 8
+"""More would wait for the one thread that replays; and each reserves address space for tables of its own."""
+
+
+def runner(module: Analysis, name: str, threads: int) -> Runner:
+    """The runner of a module where so many threads are to be busy, the replaying one among them."""
     if isinstance(module, BatchModule):
         return BatchRunner(module)
     assert isinstance(module, Module)
-    return CallbackRunner(module, name, jobs if module.decoupled else 1)
+    workers = threads if module.costly else threads - 1
+    return CallbackRunner(module, name, min(max(workers, 1), MOST_WORKERS) if module.decoupled else 1)
 
 
 class BatchRunner:
@@ -180,8 +185,8 @@ class CallbackRunner:
 
     def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
         try:
-            return self.kernel(own.state, own.contexts, levels, own.clock, batch.stream, *columns_of(batch), worker,
-                               self.workers)
+            return self.kernel(own.state, own.contexts, levels, own.clock, batch.stream, *columns_of(batch),
+                               worker if self.workers > 1 else None, self.workers)
         except Exception as error:
             if type(error).__module__.startswith("numba."):
                 told = complaints.of_compiler(self.plan.callbacks, error)

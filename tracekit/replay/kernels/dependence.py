@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.jit import inlined
+from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.kernels import runs
 from tracekit.replay.kernels.contexts import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
 from tracekit.replay.kernels.keyed import Keyed, row_of
@@ -33,9 +33,10 @@ from tracekit.replay.kernels.relating import (
 )
 from tracekit.replay.kernels.runs import Runs
 from tracekit.replay.kernels.shadows import Shadow, changing, clear, writing
+from tracekit.replay.kernels.sharing import MAY_BE_SHARED, NOTHING, Shared, enter_part, note
 
-NOTHING, HEAP, STACK, GLOBAL = range(4)
-"""Kinds of objects (dependence_profile.ObjectKind); NOTHING: one ends."""
+ENDING, HEAP, STACK, GLOBAL = range(4)
+"""Kinds of objects (dependence_profile.ObjectKind); ENDING: one ends."""
 
 
 class Wanted(NamedTuple):
@@ -56,6 +57,7 @@ class State(NamedTuple):
     readers: Readers
     relations: Relations
     runs: Runs
+    shared: Shared
     objects: Objects
     identities: Keyed  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
     known: Any  # [instruction]: context << 32 | its access there
@@ -66,36 +68,62 @@ def _depends(state: Any, wanted: Any, levels: Any, kind: Any, source: Any, acces
              identity: Any) -> Any:
     """A byte of an access, in the object `identity`, depends on an earlier one; returns what ``shared_levels`` does."""
     row, is_new = relate(state.relations, kind, source, access, now)
-    if wanted.profile and is_new:
-        note_object(state.relations, row, identity)
+    if is_new:
+        if state.shared.control[MAY_BE_SHARED]:
+            note(state.shared.dependences, state.shared.control, np.int64(row), now, identity)
+        elif wanted.profile:
+            note_object(state.relations, row, identity, now)
     shared = np.int64(0)
     if wanted.loops:
         depth = np.int64(0)
         if levels.control[LEAF_LEVEL] >= 0:
             depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
         shared = np.int64(shared_levels(levels, stamp, depth))
-        is_new = place(state.relations, levels, row, stamp, shared, depth, now)
-        if wanted.histogram and is_new:
-            tally(state.relations, levels, row, stamp, shared, depth)
+        if place(state.relations, levels, row, stamp, shared, depth, now):
+            distance = np.int64(NOTHING)
+            if wanted.histogram:
+                distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
+            if state.shared.control[MAY_BE_SHARED]:
+                note(state.shared.levels, state.shared.control, np.int64(state.relations.dependences.rows[row].carried),
+                     now, distance)
     return shared
 
 
 @inlined
 def _object_at(state: Any, wanted: Any, address: Any) -> Any:
     """The identity of the object that an access begins in, if objects are wanted."""
-    identity = np.int64(0)
+    identity = np.int64(NOTHING)
     if wanted.profile:
         identity = np.int64(identity_at(state.objects, address))
     return identity
 
 
 @inlined
+def passed_by(state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any,
+              part: Any) -> Any:
+    """Whether a part of an access is another worker's; then all is done that has to be."""
+    if not part.mine:
+        is_long = state.runs.updating[np.uint64(instruction)] != 0
+        if is_long or state.runs.control[runs.INSTRUCTION] != 0:
+            _pass_by(state, levels, instruction, address, stream, time, storing, part)
+    return not part.mine
+
+
+@kernel
+def _pass_by(state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any,
+             part: Any) -> None:
+    runs.begin(state, levels, instruction, stream, time, storing)
+    enter_part(state.shared, part, storing, state.runs.updating[np.uint64(instruction)] != 0, time, address)
+
+
+@inlined
 def loaded(state: Any, wanted: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
-           time: Any) -> None:
+           time: Any, part: Any) -> None:
     """A load depends on the stores of its bytes."""
-    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 0)
+    now = runs.begin(state, levels, instruction, stream, time, 0)
     waits = state.runs.updating[np.uint64(instruction)] != 0
-    identity = _object_at(state, wanted, address)
+    enter_part(state.shared, part, 0, waits, time, address)
+    identity = _object_at(state, wanted, part.start)
     for row in changing(state.memory, address, size):
         if wanted.war:
             expect_readers(state.readers, state.memory, row)
@@ -120,12 +148,14 @@ def _loaded(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: An
 
 @inlined
 def stored(state: Any, wanted: Any, levels: Any, instruction: Any, access: Any, address: Any, size: Any, stream: Any,
-           time: Any) -> None:
+           time: Any, part: Any) -> None:
     """A store depends on the stores of its bytes, and on the loads since."""
-    now = runs.begin(state.runs, state.readers, state.memory, levels, instruction, stream, time, 1)
+    now = runs.begin(state, levels, instruction, stream, time, 1)
+    is_long = state.runs.updating[np.uint64(instruction)] != 0
+    enter_part(state.shared, part, 1, is_long, time, address)
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
-    identity = _object_at(state, wanted, address)
+    identity = _object_at(state, wanted, part.start)
     is_divided = False
     for row in changing(state.memory, address, size):
         if wanted.war:
@@ -195,16 +225,16 @@ def in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
 def forget(state: Any, levels: Any, address: Any, size: Any, stream: Any) -> None:
     """Memory that begins or ends has no history."""
     if state.runs.control[runs.INSTRUCTION] != 0 or state.runs.control[runs.STREAM] != stream:
-        runs.finish(state.runs, state.readers, state.memory, levels, stream)
+        runs.finish(state, levels, stream)
     clear(state.memory, address, size)
 
 
 @inlined
 def change_object(state: Any, kind: Any, site: Any, address: Any, size: Any) -> None:
-    """An object of this kind and site (HEAP, STACK, GLOBAL) begins, or what was there ends (NOTHING)."""
+    """An object of this kind and site (HEAP, STACK, GLOBAL) begins, or what was there ends (ENDING)."""
     if size > 0:
         identity = np.int64(-1)
-        if kind != NOTHING:
+        if kind != ENDING:
             identity = np.int64(row_of(state.identities, (kind << 32) | site))
         place_object(state.objects, address, address + size, identity)
 
@@ -213,4 +243,4 @@ def change_object(state: Any, kind: Any, site: Any, address: Any, size: Any) -> 
 def interrupt(state: Any, levels: Any, stream: Any) -> None:
     """Another event ends an execution."""
     if state.runs.control[runs.INSTRUCTION] != 0:
-        runs.finish(state.runs, state.readers, state.memory, levels, stream)
+        runs.finish(state, levels, stream)

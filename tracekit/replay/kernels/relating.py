@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.jit import inlined, kernel
+from tracekit.replay.arena import USED
 from tracekit.replay.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
 from tracekit.replay.kernels.keyed import Keyed, find_or_make, row_of
 from tracekit.replay.kernels.levels import distance_to, is_between
+from tracekit.replay.kernels.sharing import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
 
 RAW, WAR, WAW = range(3)
-LISTED = 4
-"""Objects that a dependence lists."""
 
 ACCESS_FIELDS = [
     ("depth", "<i4"),  # of recursion
@@ -38,8 +38,7 @@ DEPENDENCE_FIELDS = [
     ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
     ("carried", "<u4"),
     ("identity", "<i4"),  # of the object of the last execution, plus 1
-    ("objects", "<i4"),
-    ("object_0", "<i4"), ("object_1", "<i4"), ("object_2", "<i4"), ("object_3", "<i4"),
+    ("reserved", "<u4", (5,)),
 ]
 LEVEL_FIELDS = [
     ("intra", "<i4"), ("inter", "<i4"),
@@ -47,6 +46,7 @@ LEVEL_FIELDS = [
     ("execution", "<i8"),  # the last for which the level carried it
     ("carried", "<i8"),  # for how many it did
 ]
+OBJECT_FIELDS = [("execution", "<i8")]  # the first there
 TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
 """What was counted `times` in sequence, and is not yet entered in the histogram."""
 DISTANCE_BITS = 36
@@ -61,7 +61,7 @@ class Relations(NamedTuple):
     distances: Keyed
     tallies: NDArray[Any]  # TALLY, beside `levels`
     exposed: Keyed  # access << 32 | node of a level
-    objects: Keyed  # dependence << 32 | identity
+    objects: Keyed  # OBJECT_FIELDS, by dependence << 32 | identity
 
 
 @inlined
@@ -96,27 +96,30 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
 
 
 @inlined
-def note_object(relations: Any, row: Any, identity: Any) -> None:
+def note_object(relations: Any, row: Any, identity: Any, execution: Any) -> None:
     """A dependence happened in an object."""
     if relations.dependences.rows[row].identity != identity + 1:
-        _note_object(relations.dependences.rows, relations.objects, row, identity)
+        _note_object(relations.dependences.rows, relations.objects, row, identity, execution)
 
 
 @kernel
-def _note_object(dependences: Any, objects: Keyed, row: Any, identity: Any) -> None:
-    dependence = dependences[row]
-    _, is_new = find_or_make(objects, (np.uint64(row) << np.uint64(32)) | np.uint64(identity))
+def _note_object(dependences: Any, objects: Keyed, row: Any, identity: Any, execution: Any) -> None:
+    found, is_new = find_or_make(objects, (np.uint64(row) << np.uint64(32)) | np.uint64(identity))
     if is_new:
-        if dependence.objects == 0:
-            dependence.object_0 = identity
-        elif dependence.objects == 1:
-            dependence.object_1 = identity
-        elif dependence.objects == 2:
-            dependence.object_2 = identity
-        elif dependence.objects == 3:
-            dependence.object_3 = identity
-        dependence.objects += 1
-    dependence.identity = identity + 1
+        objects.rows[found].execution = execution
+    dependences[row].identity = identity + 1
+
+
+@kernel
+def keep_alone(relations: Any, shared: Any) -> None:
+    """No other worker had pages of the present execution: what it found counts as it is."""
+    findings = shared.dependences
+    for number in range(shared.control[DEPENDENCES_BEFORE], findings.control[USED]):
+        finding = findings.rows[number]
+        if finding.about != NOTHING:
+            note_object(relations, finding.row, finding.about, finding.execution)
+    findings.control[USED] = shared.control[DEPENDENCES_BEFORE]
+    shared.levels.control[USED] = shared.control[LEVELS_BEFORE]
 
 
 @inlined
@@ -161,7 +164,7 @@ def _note_distance(carried: Any, distance: Any) -> None:
 
 
 @inlined
-def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> None:
+def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> Any:
     """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
     intra = shared >> 1
     carried = relations.dependences.rows[row].carried
@@ -173,6 +176,7 @@ def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
         _count(relations.tallies, relations.distances, carried)
         level.distance = distance
     level.times += 1
+    return distance
 
 
 @inlined

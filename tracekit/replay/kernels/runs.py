@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.arena import USED, Arena
 from tracekit.replay.kernels.arena import take
-from tracekit.replay.kernels.readers import Readers, add_reader, push_reader
-from tracekit.replay.kernels.shadows import Shadow, changing, enter
+from tracekit.replay.kernels.readers import add_reader, push_reader
+from tracekit.replay.kernels.relating import keep_alone
+from tracekit.replay.kernels.shadows import changing, enter
+from tracekit.replay.kernels.sharing import is_alone, open_execution
 
 WAITING = np.dtype([("access", "<i8"), ("stamp", "<i8"), ("start", "<i8"), ("end", "<i8")])
 NUMBER, INSTRUCTION, STORING, STREAM, CONTROL = range(5)
@@ -32,18 +34,18 @@ class Runs(NamedTuple):
 
 
 @inlined
-def begin(runs: Any, readers: Any, memory: Any, levels: Any, instruction: Any, stream: Any, time: Any,
-          storing: Any) -> Any:
+def begin(state: Any, levels: Any, instruction: Any, stream: Any, time: Any, storing: Any) -> Any:
     """An access: the number of the execution that it belongs to."""
-    control = runs.control
-    if control[INSTRUCTION] != 0 or runs.updating[np.uint64(instruction)] != 0 or control[STREAM] != stream:
+    control, updating = state.runs.control, state.runs.updating[np.uint64(instruction)]
+    if control[INSTRUCTION] != 0 or updating != 0 or control[STREAM] != stream:
         if control[INSTRUCTION] == instruction + 1 and control[STREAM] == stream and storing >= control[STORING]:
             control[STORING] = storing
             return control[NUMBER]
-        finish(runs, readers, memory, levels, stream)
+        finish(state, levels, stream)
         control[STORING] = storing
-        if runs.updating[np.uint64(instruction)] != 0:
+        if updating != 0:
             control[INSTRUCTION] = instruction + 1
+            open_execution(state.shared)
     control[NUMBER] = time + 1
     return time + 1
 
@@ -80,17 +82,19 @@ def cut(waiting: Arena, start: Any, end: Any) -> None:
 
 
 @kernel
-def finish(runs: Runs, readers: Readers, memory: Shadow, levels: Any, stream: Any) -> None:
+def finish(state: Any, levels: Any, stream: Any) -> None:
     """The execution is over: its loads enter the history of its stream; then turn to `stream`."""
-    control, waiting = runs.control, runs.waiting
+    control, waiting, memory = state.runs.control, state.runs.waiting, state.memory
     for number in range(1, waiting.control[USED]):
         part = waiting.rows[number]
         for row in changing(memory, part.start, part.end - part.start):
             if control[STREAM] == stream:
-                add_reader(readers, memory, row, part.access, part.stamp, levels)
+                add_reader(state.readers, memory, row, part.access, part.stamp, levels)
             else:
-                push_reader(readers, memory, row, part.access, part.stamp, levels)
+                push_reader(state.readers, memory, row, part.access, part.stamp, levels)
     waiting.control[USED] = 1
+    if control[INSTRUCTION] != 0 and is_alone(state.shared.control):
+        keep_alone(state.relations, state.shared)
     control[INSTRUCTION] = 0
     if control[STREAM] != stream:
         control[STREAM] = stream
