@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import tracekit
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, read, record
 from tracekit.recorder.toolchain import find_clang
 
@@ -56,17 +57,24 @@ def recorded(folder: Path, program: Path) -> list[str]:
     return native.splitlines()
 
 
-def test_rust(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mangling", "dropped"), [
+    ("legacy", "core::ptr::drop_in_place<alloc::vec::Vec<bool>>"),
+    ("v0", "core::ptr::drop_in_place::<alloc::vec::Vec<bool>>"),
+])
+def test_rust(mangling: str, dropped: str, tmp_path: Path) -> None:
     rustc = _rustc()
     bitcode, program = tmp_path / "primes.bc", tmp_path / "primes"
     _run(rustc, "-C", "prefer-dynamic", "-C", "opt-level=1", "-C", "no-prepopulate-passes", "-C", "codegen-units=1",
-         "-g", "--emit=llvm-bc", SOURCES / "primes.rs", "-o", bitcode)
+         "-C", f"symbol-mangling-version={mangling}", "-g", "--emit=llvm-bc", SOURCES / "primes.rs", "-o", bitcode)
     folder = Path(_run(rustc, "--print", "target-libdir").strip())
     (library,) = folder.glob("libstd-*.so")
     _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, library, f"-Wl,-rpath,{folder}", "-o", program)
     assert recorded(tmp_path, program) == ["669 primes, 126 twins", "true"]
     records = read(tmp_path / "trace.zst")
     assert any("sieve" in found.name for found in records) and any("gaps" in found.name for found in records)
+    with tracekit.open(tmp_path / "trace.zst") as trace:
+        names = {trace.program.function_name(row) for row in range(len(trace.program.functions))}
+    assert {"primes::sieve", "primes::gaps", "primes::main", dropped} <= names
     allocated = {found.words[2] for found in records if found.name == "heap_alloc"}
     assert 5001 in allocated  # vec![false; 5001]
 
