@@ -88,7 +88,8 @@ std::string sourceName(StringRef Linkage, const DISubprogram *Source) {
 }
 
 std::string scopeName(const DISubprogram &Source) {
-  std::string Text = demangled(Source.getLinkageName());
+  bool Plain = Source.getLinkageName().empty(); // the parts of a function that OpenMP runs have mangled names then
+  std::string Text = demangled(Plain ? Source.getName() : Source.getLinkageName());
   return !Text.empty() && Text.size() <= LongestScope ? Text : Source.getName().str();
 }
 

@@ -119,6 +119,21 @@ def test_inlined_functions_have_whole_names(debug: str, tmp_path: Path) -> None:
     assert "get" not in scopes
 
 
+@pytest.mark.parametrize("debug", ["-g", "-gline-tables-only"])
+def test_the_parts_of_a_function_that_openmp_runs(debug: str, tmp_path: Path) -> None:
+    if find_clang().major < 17:
+        pytest.skip("clang names these parts after their function since version 17")
+    tables = unit(tmp_path, """
+        struct A { double *p; void run(int n) {
+        #pragma omp parallel for
+          for (int i = 0; i < n; i++) p[i] += 1; } };
+        void all(A &a) { a.run(100); }
+        """, debug, "-fopenmp")
+    assert "A::run(int) (.omp_outlined)" in shown(tables).values()
+    scopes = {row["function"] for row in tables["locations"]}
+    assert "A::run(int) (.omp_outlined)" in scopes and not any(name.startswith("_Z") for name in scopes)
+
+
 def test_names_that_are_too_long_are_those_of_the_debug_information(tmp_path: Path) -> None:
     """The parameter's type doubles with each alias: 2^13 letters and more, in a linkage name of some dozens."""
     pairs = "".join(f"using T{level} = P<T{level - 1}, T{level - 1}>;\n" for level in range(1, 13))
