@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/ConvertUTF.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -67,17 +68,26 @@ static std::string withoutRustHash(StringRef Text) {
   return Hash ? rustPath(Path) + Suffix.str() : Text.str();
 }
 
+/// GNU's string of C++ goes by the name that programs have for it.
+static std::string withoutBasicString(std::string Text) {
+  static constexpr StringLiteral Whole =
+      "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>";
+  for (size_t At = 0; (At = Text.find(Whole.data(), At)) != std::string::npos;)
+    Text.replace(At, Whole.size(), "std::string");
+  return Text;
+}
+
 /// "" if the name is not mangled, or not in a way that LLVM knows.
 static std::string demangled(StringRef Linkage) {
   std::string Name = Linkage.str(), Text;
   if (nonMicrosoftDemangle(Name.c_str(), Text))
-    return startsWith(Linkage, "_ZN") ? withoutRustHash(Text) : Text;
+    return startsWith(Linkage, "_ZN") ? withoutBasicString(withoutRustHash(Text)) : withoutBasicString(Text);
   if (!startsWith(Linkage, "_Z"))
     return "";
   // Since LLVM 18 it does not know what the parameters of a local class's template mean, of a generic lambda's call
   // say (https://github.com/llvm/llvm-project/issues/73521).
   std::unique_ptr<char, decltype(&std::free)> Short(demangleWithoutParameters(Name.c_str(), 0), &std::free);
-  return Short ? Short.get() : "";
+  return Short ? withoutBasicString(Short.get()) : "";
 }
 
 std::string sourceName(StringRef Linkage, const DISubprogram *Source) {
@@ -90,7 +100,8 @@ std::string sourceName(StringRef Linkage, const DISubprogram *Source) {
 std::string scopeName(const DISubprogram &Source) {
   bool Plain = Source.getLinkageName().empty(); // the parts of a function that OpenMP runs have mangled names then
   std::string Text = demangled(Plain ? Source.getName() : Source.getLinkageName());
-  return !Text.empty() && Text.size() <= LongestScope ? Text : Source.getName().str();
+  bool Short = Text.size() <= std::max(LongestScope, Source.getName().size());
+  return !Text.empty() && Short ? Text : Source.getName().str();
 }
 
 void keepLinkageNames(Module &M) {

@@ -34,7 +34,8 @@ class Presentation:
         self.function_name = lru_cache(maxsize=None)(self._function_name)
 
     def _function_name(self, function: int) -> str:
-        return shown(_source_name(self.program, function))
+        row = self.program.functions[function]
+        return self.program.text(int(row["source_name"])) or self.program.text(int(row["name"]))
 
     def place(self, location: int) -> dict[str, Any]:
         """File, line and column of a row of ``locations``; empty and zeros for NONE."""
@@ -75,7 +76,7 @@ class Presentation:
         }
 
     def _scope(self, location: int) -> str:
-        return shown(self.program.text(int(self.program.locations["function"][location])))
+        return self.program.text(int(self.program.locations["function"][location]))
 
     def _inlined_at(self, location: int, function: str) -> list[dict[str, Any]]:
         """Where the code was inlined, innermost first; the last entry stands in `function` itself."""
@@ -89,23 +90,14 @@ class Presentation:
         return chain
 
 
-def shown(name: str) -> str:
-    """A name of the image's, in which C++'s string goes by the name that programs have for it."""
-    return name.replace(*_STRING)
-
-
-_STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>", "std::string"
-
-
 def names_of(program: Program, function: int) -> set[str]:
-    """What the command line may call a function: as shown, demangled, either of them shorter, or the linker's name."""
-    whole = shorter_names(_source_name(program, function))
-    return {*whole, *map(shown, whole), program.text(int(program.functions["name"][function]))}
+    """What the command line may call a function: as shown, shorter, as a demangler has it, or as the linker does."""
+    names = shorter_names(program.function_name(function))
+    return {*names, *(name.replace(*_STRING) for name in names), program.text(int(program.functions["name"][function]))}
 
 
-def _source_name(program: Program, function: int) -> str:
-    row = program.functions[function]
-    return program.text(int(row["source_name"])) or program.text(int(row["name"]))
+_STRING = "std::string", "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>"
+"""What the image writes for what demanglers do."""
 
 
 def shorter_names(name: str) -> set[str]:
