@@ -169,10 +169,11 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     # one row: the unit itself
     "unit": [("source", "u4"), ("producer", "u4"), ("target", "u4"), ("at", "u4")],
     "sources": [("path", "u4"), ("md5", "u4")],  # md5: hex string or 0
-    # function: source-level name of the scope; inlined_at: row of locations or NONE
+    # function: as functions.source_name; inlined_at: row of locations or NONE
     "locations": [("source", "u4"), ("line", "u4"), ("column", "u4"), ("function", "u4"),
                   ("inlined_at", "u4")],
-    # name: linkage name. The rows of a function's paths, blocks, ops, loops and edges are contiguous.
+    # name: linkage name; source_name: what its language calls it, demangled, or 0.
+    # The rows of a function's paths, blocks, ops, loops and edges are contiguous.
     "functions": [("name", "u4"), ("source_name", "u4"), ("signature", "u4"), ("location", "u4"),
                   ("flags", "u4"), ("first_path", "u4"), ("paths", "u4"), ("first_block", "u4"),
                   ("blocks", "u4"), ("first_op", "u4"), ("ops", "u4"), ("first_loop", "u4"),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -50,6 +51,13 @@ template <typename Callback> void atOptimizerLast(llvm::PassBuilder &PB, Callbac
 inline std::string targetTriple(const llvm::Module &M) { return llvm::Triple(M.getTargetTriple()).str(); }
 
 inline bool startsWith(llvm::StringRef Text, llvm::StringRef Prefix) { return Text.take_front(Prefix.size()) == Prefix; }
+
+/// What LLVM says to a name of C++ without the parameters; not every version can leave them out. Free the result.
+template <typename Name>
+auto demangleWithoutParameters(Name Linkage, int) -> decltype(llvm::itaniumDemangle(Linkage, false)) {
+  return llvm::itaniumDemangle(Linkage, false);
+}
+template <typename Name> char *demangleWithoutParameters(Name, long) { return nullptr; }
 
 /// The object of llvm.lifetime.start and .end; they lost their size argument in LLVM 22.
 inline llvm::Value *lifetimeObject(const llvm::IntrinsicInst &I) {

@@ -2,6 +2,7 @@
 #include "Describe.h"
 
 #include "Compat.h"
+#include "Names.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 
@@ -23,9 +24,9 @@ static tk_row_functions functionRow(const Function &F, Unit &U, SourceMap &Sourc
   tk_row_functions R = {};
   const DISubprogram *Source = F.getSubprogram();
   R.name = U.string(F.getName());
-  R.source_name = Source ? U.string(Source->getName()) : R.name;
+  R.source_name = U.string(sourceName(F.getName(), Source));
   R.signature = Calls.signature(F.getFunctionType());
-  R.location = Source ? Sources.declaration(Source->getFile(), Source->getLine(), Source->getName()) : TK_NONE;
+  R.location = Source ? Sources.declaration(Source->getFile(), Source->getLine(), Source) : TK_NONE;
   R.flags = (F.hasAddressTaken() ? TK_FUNCTION_ADDRESS_TAKEN : 0) | (F.hasLocalLinkage() ? TK_FUNCTION_LOCAL : 0) |
             (F.isVarArg() ? TK_FUNCTION_VARARGS : 0) |
             (callsReturnTwice(F) ? TK_FUNCTION_RETURNS_TWICE : 0);
@@ -70,7 +71,7 @@ static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
     R.name = U.string(Variable.empty() ? Op.Address->getName() : Variable);
     if (auto Variables = variablesOf(Op.Address); R.location == TK_NONE && !Variables.empty())
       R.location = Sources.declaration(Variables.front()->getFile(), Variables.front()->getLine(),
-                                       Variables.front()->getScope()->getSubprogram()->getName());
+                                       Variables.front()->getScope()->getSubprogram());
   } else if (Op.Kind <= TK_OP_SET && Op.Address && Op.Address->getType()->isPointerTy()) {
     R.name = U.string(namedMemory(Op.Address));
   }

@@ -88,7 +88,7 @@ void Descriptors::addGlobal(GlobalVariable &G) {
     const DIGlobalVariable *Source = Debug.front()->getVariable();
     R.source_name = U.string(Source->getName());
     R.type = U.string(nameOf(Source->getType()));
-    R.location = Sources.declaration(Source->getFile(), Source->getLine(), "");
+    R.location = Sources.declaration(Source->getFile(), Source->getLine(), nullptr);
   }
   Row Index = U.Globals.size();
   U.Globals.push_back(R);

@@ -15,6 +15,7 @@
 #include "Descriptors.h"
 #include "Emit.h"
 #include "Loops.h"
+#include "Names.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/PostDominators.h"
@@ -72,6 +73,16 @@ public:
 
 private:
   Options O;
+};
+
+/// Before the first pass that inlines.
+class NamesPass : public PassInfoMixin<NamesPass> {
+public:
+  static bool isRequired() { return true; }
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    keepLinkageNames(M);
+    return PreservedAnalyses::all();
+  }
 };
 
 /// One function after the other: prepared, described, instrumented.
@@ -181,6 +192,7 @@ void addPass(ModulePassManager &MPM, OptimizationLevel Level, Options O) {
 void registerCallbacks(PassBuilder &PB) {
   Options O = readOptions();
   auto Add = [O](ModulePassManager &MPM, OptimizationLevel Level) { addPass(MPM, Level, O); };
+  PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(NamesPass()); });
   if (O.AtMachine)
     atOptimizerLast(PB, Add);
   else

@@ -1,6 +1,8 @@
 // SourceMap.cpp: see SourceMap.h.
 #include "SourceMap.h"
 
+#include "Names.h"
+
 using namespace llvm;
 
 namespace tracekit {
@@ -27,18 +29,26 @@ Row SourceMap::location(const DILocation *Location) {
   if (Known != LocationRows.end())
     return Known->second;
   Row InlinedAt = location(Location->getInlinedAt());
-  const DISubprogram *Function = Location->getScope()->getSubprogram();
   Row Result = U.Locations.size();
   U.Locations.push_back({source(Location->getFile()), Location->getLine(), Location->getColumn(),
-                         U.string(Function ? Function->getName() : StringRef()), InlinedAt});
+                         functionName(Location->getScope()->getSubprogram()), InlinedAt});
   LocationRows[Location] = Result;
   return Result;
 }
 
-Row SourceMap::declaration(const DIFile *File, unsigned Line, StringRef Function) {
+Row SourceMap::declaration(const DIFile *File, unsigned Line, const DISubprogram *Function) {
   Row Result = U.Locations.size();
-  U.Locations.push_back({source(File), Line, 0, U.string(Function), TK_NONE});
+  U.Locations.push_back({source(File), Line, 0, functionName(Function), TK_NONE});
   return Result;
+}
+
+uint32_t SourceMap::functionName(const DISubprogram *Function) {
+  if (!Function)
+    return 0;
+  auto [Entry, New] = FunctionNames.try_emplace(Function, 0);
+  if (New)
+    Entry->second = U.string(scopeName(*Function));
+  return Entry->second;
 }
 
 } // namespace tracekit

@@ -21,13 +21,16 @@ public:
   Row location(const llvm::DILocation *Location);
   Row location(const llvm::DebugLoc &Location) { return this->location(Location.get()); }
 
-  /// The location of a declaration: a function's or a global variable's.
-  Row declaration(const llvm::DIFile *File, unsigned Line, llvm::StringRef Function);
+  /// The location of a declaration: of a function, or of a variable inside `Function` (null: of a global one).
+  Row declaration(const llvm::DIFile *File, unsigned Line, const llvm::DISubprogram *Function);
 
 private:
+  uint32_t functionName(const llvm::DISubprogram *Function);
+
   Unit &U;
   llvm::StringMap<Row> SourceRows;
   llvm::DenseMap<const llvm::DILocation *, Row> LocationRows;
+  llvm::DenseMap<const llvm::DISubprogram *, uint32_t> FunctionNames;
 };
 
 } // namespace tracekit

@@ -61,9 +61,8 @@ public:
       uint32_t Flags = isUsedAfter(V) ? TK_VARIABLE_USED_AFTER : 0;
       if (isInduction(V))
         Flags |= TK_VARIABLE_INDUCTION;
-      StringRef Function = V->getScope()->getSubprogram()->getName();
-      U.Variables.push_back(
-          {LoopRow, U.string(V->getName()), Flags, Sources.declaration(V->getFile(), V->getLine(), Function)});
+      Row Declaration = Sources.declaration(V->getFile(), V->getLine(), V->getScope()->getSubprogram());
+      U.Variables.push_back({LoopRow, U.string(V->getName()), Flags, Declaration});
     }
   }
 

@@ -89,9 +89,10 @@ class ProgramBuilder:
         self.locations.append((0, line, column, self.string(function), inlined_at))
         return len(self.locations) - 1
 
-    def function(self, name: str, registers: int = 0, flags: int = 0, signature: str = "void ()", line: int = 1) -> int:
-        self.functions.append({"name": self.string(name), "source_name": self.string(name), "flags": flags,
-                               "signature": self.string(signature), "registers": registers,
+    def function(self, name: str, registers: int = 0, flags: int = 0, signature: str = "void ()", line: int = 1,
+                 source_name: str = "") -> int:
+        self.functions.append({"name": self.string(name), "source_name": self.string(source_name or name),
+                               "flags": flags, "signature": self.string(signature), "registers": registers,
                                "location": self.location(line)})
         return len(self.functions) - 1
 

@@ -6,10 +6,12 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import tracekit
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, read, record
 from tracekit.recorder.toolchain import find_clang
 
@@ -56,17 +58,22 @@ def recorded(folder: Path, program: Path) -> list[str]:
     return native.splitlines()
 
 
-def test_rust(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mangling", [(), ("-C", "symbol-mangling-version=v0")])  # the compiler's own, and the newer
+def test_rust(mangling: Sequence[str], tmp_path: Path) -> None:
     rustc = _rustc()
     bitcode, program = tmp_path / "primes.bc", tmp_path / "primes"
     _run(rustc, "-C", "prefer-dynamic", "-C", "opt-level=1", "-C", "no-prepopulate-passes", "-C", "codegen-units=1",
-         "-g", "--emit=llvm-bc", SOURCES / "primes.rs", "-o", bitcode)
+         *mangling, "-g", "--emit=llvm-bc", SOURCES / "primes.rs", "-o", bitcode)
     folder = Path(_run(rustc, "--print", "target-libdir").strip())
     (library,) = folder.glob("libstd-*.so")
     _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, library, f"-Wl,-rpath,{folder}", "-o", program)
     assert recorded(tmp_path, program) == ["669 primes, 126 twins", "true"]
     records = read(tmp_path / "trace.zst")
     assert any("sieve" in found.name for found in records) and any("gaps" in found.name for found in records)
+    with tracekit.open(tmp_path / "trace.zst") as trace:
+        names = {trace.program.function_name(row) for row in range(len(trace.program.functions))}
+    assert {"primes::sieve", "primes::gaps", "primes::main"} <= names
+    assert "core::ptr::drop_in_place<alloc::vec::Vec<bool>>" in {name.replace("::<", "<") for name in names}
     allocated = {found.words[2] for found in records if found.name == "heap_alloc"}
     assert 5001 in allocated  # vec![false; 5001]
 

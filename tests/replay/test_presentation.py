@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tracekit.replay import presentation
-from tracekit.replay.presentation import demangle, shorter_names
+from tests.naive.program_builder import ProgramBuilder
+from tracekit.formats.image import BlockFlag
+from tracekit.replay.presentation import names_of, shorter_names
+from tracekit.replay.program import Program
+from tracekit.replay.window import functions_named
 
-STRING = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
-
-
-@pytest.mark.parametrize(("linkage", "shown"), [
-    ("main", "main"),
-    ("_ZN12_GLOBAL__N_19NinjaMain8RunBuildEv", "(anonymous namespace)::NinjaMain::RunBuild()"),
-    ("_ZN10MountPointD2Ev", "MountPoint::~MountPoint()"),
-    ("_ZN5LexerC1EPKc", "Lexer::Lexer(char const*)"),
-    ("_ZNK4Edge13CollectInputsEb", "Edge::CollectInputs(bool) const"),
-    ("_Z4pathOi", "path(int&&)"),
-    (f"_Z4pathRK{STRING}", "path(std::string const&)"),
-    ("_ZN1AI1BI1CIiEEE1fEv", "A<B<C<int>>>::f()"),
-    # a local name: what a function defines inside itself, such as a lambda expression
-    ("_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()() const"),
-    ("_ZN3foo3barEi.isra.0", "foo::bar(int) [isra.0]"),
-])
-def test_a_linkage_name_is_shown_as_cxx_has_it(linkage: str, shown: str) -> None:
-    assert demangle(linkage, "fallback") == shown
+STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>"
 
 
-def test_a_name_that_cannot_be_demangled_is_the_source_name() -> None:
-    assert demangle("_Znot a name", "f") == "f"
-    assert demangle("_Znot a name", "") == "_Znot a name"
-    # longer than the library's function takes; the package does
-    assert demangle(f"_Z1fPN{'1a' * 700}E", "f") == f"f({'::'.join('a' * 700)}*)"
+def program(*functions: tuple[str, str]) -> Program:
+    """A program with these functions: linkage name and source name."""
+    b = ProgramBuilder()
+    for name, source_name in functions:
+        b.path(b.block(b.function(name, source_name=source_name), BlockFlag.ENTRY | BlockFlag.RETURNS))
+    return b.program()
 
 
-def test_without_the_cxx_library_the_package_demangles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presentation, "_cxa_demangle", lambda: None)
-    assert demangle("_ZN12_GLOBAL__N_13barEi", "bar") == "(anonymous namespace)::bar(int)"
-    assert demangle("_ZZ4mainENKUlvE_clEv", "operator()") == "operator()"  # local names it does not know
+def test_functions_are_shown_by_their_source_names() -> None:
+    found = program(("main", "main"), ("_Z4pathv", "path(std::string const&)"), ("_QMheatPstep", "step"))
+    assert [found.function_name(row) for row in range(3)] == ["main", "path(std::string const&)", "step"]
 
 
-@pytest.mark.parametrize(("shown", "shorter"), [
+def test_a_function_without_a_source_name_is_shown_as_the_linker_knows_it() -> None:
+    found = program(("_Znot_a_name", ""))
+    found.functions["source_name"] = 0
+    assert found.function_name(0) == "_Znot_a_name"
+    assert names_of(found, 0) == {"_Znot_a_name"}
+
+
+@pytest.mark.parametrize("name", [
+    "_ZN3foo4pathEv", "foo::path(std::string) const", "foo::path", f"foo::path({STRING}) const"])
+def test_a_function_may_be_named_as_shown_or_as_a_demangler_has_it_or_as_the_linker_knows_it(name: str) -> None:
+    found = program(("main", "main"), ("_ZN3foo4pathEv", "foo::path(std::string) const"))
+    assert np.flatnonzero(functions_named(found, name)).tolist() == [1]
+
+
+@pytest.mark.parametrize(("whole", "shorter"), [
     ("main", set()),
     ("foo::bar(int)", {"foo::bar"}),
     ("Edge::CollectInputs(bool) const", {"Edge::CollectInputs"}),
+    ("Edge::CollectInputs(bool) const &", {"Edge::CollectInputs"}),
+    ("S<int>::h() const requires std::integral<T>", {"S<int>::h"}),
     ("(anonymous namespace)::f(void (*)(int))", {"(anonymous namespace)::f"}),
     ("void (anonymous namespace)::f<int (*)(int)>(int)",
      {"void (anonymous namespace)::f<int (*)(int)>", "(anonymous namespace)::f<int (*)(int)>"}),
-    ("main::{lambda()#1}::operator()() const", {"main::{lambda()#1}::operator()"}),
-    ("foo::bar(int) [isra.0]", {"foo::bar"}),
+    ("main::'lambda'()::operator()() const", {"main::'lambda'()::operator()"}),
+    ("main::$_0::operator()<int>", set()),
+    ("tagged[abi:v2](int)", {"tagged[abi:v2]"}),
+    ("foo::bar(int) (.isra.0)", {"foo::bar"}),
+    ("foo::bar(int) const (.llvm.12)", {"foo::bar"}),
+    ("<alloc::vec::Vec<u8>>::push", set()),
 ])
-def test_a_function_may_be_named_without_what_is_around_its_name(shown: str, shorter: set[str]) -> None:
-    assert shorter_names(shown) == {shown} | shorter
+def test_a_function_may_be_named_without_what_is_around_its_name(whole: str, shorter: set[str]) -> None:
+    assert shorter_names(whole) == {whole} | shorter

@@ -80,7 +80,7 @@ def test_an_address_taken_in_another_unit_counts() -> None:
 
 def test_presentation_shows_the_inlined_place_and_where_it_was_inlined() -> None:
     b = ProgramBuilder()
-    function = b.function("_ZN3foo3barEi")
+    function = b.function("_ZN3foo3barEi", source_name="foo::bar(int)")
     block = b.block(function, BlockFlag.ENTRY)
     op = b.op(block, OpKind.ATOMIC, size=4)
     b.ops[op]["location"] = b.location(3, 9, inlined_at=b.location(40, 2, function="bar"), function="get")

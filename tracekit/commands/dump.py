@@ -58,14 +58,10 @@ class Namer:
 
     def functions_named(self, name: str) -> set[int]:
         """The functions with this name (demangled, or as the linker knows them). Raises TracekitError if none."""
-        from tracekit.replay.presentation import shorter_names
+        from tracekit.replay.presentation import names_of
 
         program = self.program
-        found = {
-            row for row in range(len(program.functions))
-            if name in shorter_names(program.function_name(row))
-            or name == program.text(int(program.functions["name"][row]))
-        }
+        found = {row for row in range(len(program.functions)) if name in names_of(program, row)}
         if not found:
             raise TracekitError(f"The trace's program has no function {name!r}.")
         return found

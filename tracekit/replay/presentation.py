@@ -1,11 +1,9 @@
-"""How functions, instructions and loops of a program are shown in profiles: demangled, with relative paths."""
+"""How functions, instructions and loops of a program are shown in profiles, and what functions may be called."""
 
 from __future__ import annotations
 
-import ctypes
 import re
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +35,7 @@ class Presentation:
 
     def _function_name(self, function: int) -> str:
         row = self.program.functions[function]
-        return demangle(self.program.text(int(row["name"])), self.program.text(int(row["source_name"])))
+        return self.program.text(int(row["source_name"])) or self.program.text(int(row["name"]))
 
     def place(self, location: int) -> dict[str, Any]:
         """File, line and column of a row of ``locations``; empty and zeros for NONE."""
@@ -78,7 +76,7 @@ class Presentation:
         }
 
     def _scope(self, location: int) -> str:
-        return demangle(self.program.text(int(self.program.locations["function"][location])), "")
+        return self.program.text(int(self.program.locations["function"][location]))
 
     def _inlined_at(self, location: int, function: str) -> list[dict[str, Any]]:
         """Where the code was inlined, innermost first; the last entry stands in `function` itself."""
@@ -92,74 +90,22 @@ class Presentation:
         return chain
 
 
-def demangle(name: str, fallback: str) -> str:
-    """A C++ linkage name in the notation of C++; `fallback` (or the name) where that fails; other names as they are."""
-    if not name.startswith("_Z"):
-        return name
-    # A clone's suffix (.isra.0, .cold) is no part of the mangling.
-    stem, dot, suffix = name.partition(".")
-    text = _demangled_by_runtime(stem) or _demangled_by_package(stem)
-    return text.replace(*_STRING) + (f" [{suffix}]" if dot else "") if text else fallback or name
+def names_of(program: Program, function: int) -> set[str]:
+    """What the command line may call a function: as shown, shorter, as a demangler has it, or as the linker does."""
+    names = shorter_names(program.function_name(function))
+    return {*names, *(name.replace(*_STRING) for name in names), program.text(int(program.functions["name"][function]))}
 
 
-_STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>", "std::string"
+_STRING = "std::string", "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>"
+"""What the image writes for what demanglers do."""
 
 
-def _demangled_by_runtime(name: str) -> str:
-    """What the C++ library's own function says; empty where that fails."""
-    function = _cxa_demangle()
-    if function is None:
-        return ""
-    status = ctypes.c_int(0)
-    text = function(name.encode("utf-8", "replace"), None, None, ctypes.byref(status))
-    if not text:
-        return ""
-    try:
-        # GNU's closes nested templates with "> >", clang's with ">>"
-        return ctypes.string_at(text).decode("utf-8", "replace").replace("> >", ">>").replace("> >", ">>")
-    finally:
-        _free()(text)
-
-
-@cache
-def _cxa_demangle() -> Callable[..., int | None] | None:
-    """The function __cxa_demangle of libstdc++, which llvmlite has loaded, or of macOS's libc++abi; None elsewhere."""
-    for library in ("libstdc++.so.6", "libc++abi.dylib"):
-        try:
-            function = ctypes.CDLL(library).__cxa_demangle
-        except (OSError, AttributeError):
-            continue
-        function.restype = ctypes.c_void_p
-        function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-        return function
-    return None
-
-
-@cache
-def _free() -> Callable[[int], None]:
-    function = ctypes.CDLL(None).free
-    function.restype, function.argtypes = None, [ctypes.c_void_p]
-    return function
-
-
-def _demangled_by_package(name: str) -> str:
-    """Where there is no such library. The package knows no local names, and writes constructors as {ctor}."""
-    from itanium_demangler import parse
-
-    try:
-        tree = parse(name)
-        text = "" if tree is None else str(tree)
-    except Exception:
-        return ""
-    return re.sub(r"_GLOBAL__N_\w+", "(anonymous namespace)", text)
-
-
-def shorter_names(shown: str) -> set[str]:
-    """What a function whose name is shown so may be called as well: without parameters, without the result's type.
+def shorter_names(name: str) -> set[str]:
+    """What a function with this name may be called as well: without parameters, without the result's type.
 
     ``void (anonymous namespace)::f<int>(int) const`` is ``(anonymous namespace)::f<int>``, too.
     """
-    text = _QUALIFIERS.sub("", shown)
+    text = _QUALIFIERS.sub("", name)
     if text.endswith(")"):
         depth = 0
         for at in range(len(text) - 1, -1, -1):
@@ -167,7 +113,7 @@ def shorter_names(shown: str) -> set[str]:
             if depth == 0:
                 text = text[:at]
                 break
-    names = {shown, text}
+    names = {name, text}
     if "operator" not in text:
         depth = start = 0
         for at, letter in enumerate(text):
@@ -178,4 +124,5 @@ def shorter_names(shown: str) -> set[str]:
     return names - {""}
 
 
-_QUALIFIERS = re.compile(r"( \[[^]]*\]| const| volatile| &&?)+$")
+_QUALIFIERS = re.compile(r"( \(\.[^()]*\)| const| volatile| &&?| requires .*)+$")
+"""What stands after the parameters; in parentheses and with a dot, a clone's suffix."""

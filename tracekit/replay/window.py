@@ -20,7 +20,7 @@ from tracekit.formats.events import CODE, COLUMNS
 from tracekit.formats.reader import TraceReader
 from tracekit.replay.kernels import window as kernels
 from tracekit.replay.kernels.state import Columns
-from tracekit.replay.presentation import shorter_names
+from tracekit.replay.presentation import names_of
 from tracekit.replay.totals import trace_totals
 from tracekit.replay.wanted import Batch
 
@@ -127,8 +127,7 @@ def functions_named(program: Program, name: str) -> NDArray[np.uint8]:
     """
     names: dict[str, list[int]] = {}
     for row in range(len(program.functions)):
-        shown = program.function_name(row)
-        for known in {*shorter_names(shown), program.text(int(program.functions["name"][row]))}:
+        for known in names_of(program, row):
             names.setdefault(known, []).append(row)
     return _chosen(names, name, len(program.functions), f"The trace's program has no function {name!r}")
 

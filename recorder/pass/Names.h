@@ -1,0 +1,24 @@
+// Names.h: what the source language calls a function.
+#pragma once
+
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Module.h"
+
+#include <string>
+
+namespace tracekit {
+
+/// Enters each function's linkage name into its debug information, where clang leaves it out (-gline-tables-only): once
+/// the function is inlined there is no other trace of it.
+void keepLinkageNames(llvm::Module &M);
+
+/// The name of the function that the linker knows as `Linkage`: demangled, as C++, Rust and D write it; in other
+/// languages, and where that is longer than 4096 bytes, what `Source`, if not null, has for this linkage name; or the
+/// linkage name.
+std::string sourceName(llvm::StringRef Linkage, const llvm::DISubprogram *Source);
+
+/// The same for a function that is inlined somewhere; if that is longer than 256 bytes, the debug information's name where
+/// it is shorter: the names of templates that are all inlined would be a fifth of the program.
+std::string scopeName(const llvm::DISubprogram &Source);
+
+} // namespace tracekit
