@@ -24,16 +24,24 @@ from tracekit.replay.liveobjects import SiteNames
 from tracekit.replay.naming import ContextNames
 
 
-def privateer(made: Any) -> tuple[Privateer, Any]:
-    """The module for a random program, with operators that its image does not have; and its state."""
+class Reducing(Privateer):
+    """The module on random programs, which have no operators, and no instructions that make pointers."""
+
+    def __init__(self, program: Any, options: Any) -> None:
+        super().__init__(program, options)
+        self.pointers.options = SimpleNamespace(accesses=True, most=0)
+
+    def state(self) -> Any:
+        state = super().state()
+        state.operators[:] = operators_of(self.program)
+        return state
+
+
+def privateer(made: Any) -> Reducing:
+    """The module for a random program."""
     made.program.ops["flags"] |= np.uint8(OpFlag.VALUE)  # the module asks for values
     assume(made.program.has_values)
-    module = Privateer(made.program, PrivateerOptions())
-    module.pointers.options = SimpleNamespace(accesses=True, most=0)  # no instruction of these programs makes pointers
-    state = module.state()
-    state.operators[:] = operators_of(made.program)
-    vars(module)["state"] = lambda: state
-    return module, state
+    return Reducing(made.program, PrivateerOptions())
 
 
 def operators_of(program: Any) -> list[int]:
@@ -70,9 +78,11 @@ def expected_loops(module: Privateer, naive: list[NaiveSets]) -> dict[Any, dict[
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
 def test_the_sets_are_their_reference(seed: int, streams: int) -> None:
     made, (events,) = random_runs(seed, streams, 1)
-    module, state = privateer(made)
-    result, _ = fed(module, "privateer", events, 1 + seed % 60).result()
-    naive = NaiveSets(made.program, fresh(module.lifetimes, state.lifetimes), operators_of(made.program))
+    module = privateer(made)
+    runner = fed(module, "privateer", events, 1 + seed % 60)
+    result, _ = runner.result()
+    calls = fresh(module, runner._workers[0].state.lifetimes)
+    naive = NaiveSets(made.program, calls, operators_of(made.program))
     naive.feed(events)
     assert shown_loops(result) == expected_loops(module, [naive])
 
