@@ -60,6 +60,19 @@ def joined(module: Module, parts: Sequence[Json]) -> Json:
     return read_back({"options": parts[0]["options"], **type(module).join(parts, module.program)})
 
 
+def joined_runs(drawn: tuple[int, int, int], make: Callable[[Any], Any],
+                naive: Callable[[Any, frozenset[int]], Any]) -> tuple[Any, list[Json], Json, list[Any]]:
+    """Of runs that were drawn: a module, the profile of each run, the joined one, the reference of each."""
+    made, runs = random_runs(*drawn)
+    module, parts, references = make(made), [], []
+    for events in runs:
+        profile, calls = kept(make(made), events)
+        parts.append(profile)
+        references.append(naive(made.program, calls))
+        references[-1].feed(events)
+    return module, parts, joined(module, parts), references
+
+
 def rows_of(module: Any, profile: Json) -> ObjectRows:
     found = from_evidence(profile["evidence"], module.program, module.tables)
     return ObjectRows(module.program, found)
@@ -71,15 +84,7 @@ def rows_of(module: Any, profile: Json) -> ObjectRows:
 @settings(deadline=None, max_examples=60)
 @given(RUNS)
 def test_joined_lifetimes_are_those_of_all_runs(drawn: tuple[int, int, int]) -> None:
-    made, runs = random_runs(*drawn)
-    parts, naive = [], []
-    for events in runs:
-        module = lifetimes(made)
-        profile, calls = kept(module, events)
-        parts.append(profile)
-        naive.append(NaiveObjects(made.program, calls))
-        naive[-1].feed(events)
-    both = joined(module, parts)
+    module, _, both, naive = joined_runs(drawn, lifetimes, NaiveObjects)
     found = rows_of(module, both).lifetimes()
     assert found == object_join.lifetimes(naive)
     assert len(both["result"]["sites"]) == len(found)
@@ -90,17 +95,9 @@ def test_joined_lifetimes_are_those_of_all_runs(drawn: tuple[int, int, int]) -> 
 @settings(deadline=None, max_examples=60)
 @given(RUNS)
 def test_joined_pointers_are_those_of_all_runs(drawn: tuple[int, int, int]) -> None:
-    made, runs = random_runs(*drawn)
-    parts, naive = [], []
-    for events in runs:
-        module = points_to(made)
-        profile, calls = kept(module, events)
-        parts.append(profile)
-        naive.append(NaivePointsTo(made.program, calls))
-        naive[-1].feed(events)
-    both = joined(module, parts)
-    rows, (found, plain, unused) = rows_of(module, both), object_join.pointers(naive)
-    assert (rows.found(), rows.plain(), rows.never_dereferenced()) == (found, plain, unused)
+    module, parts, both, naive = joined_runs(drawn, points_to, NaivePointsTo)
+    rows, expected = rows_of(module, both), object_join.pointers(naive)
+    assert (rows.found(), rows.plain(), rows.never_dereferenced()) == expected
     for table, column in (("pointers", "count"), ("accesses", "unknown")):
         assert sum(row[column] for row in both["result"][table]) == \
             sum(row[column] for part in parts for row in part["result"][table])
@@ -109,16 +106,9 @@ def test_joined_pointers_are_those_of_all_runs(drawn: tuple[int, int, int]) -> N
 @settings(deadline=None, max_examples=60)
 @given(RUNS)
 def test_joined_sets_are_those_of_all_accesses(drawn: tuple[int, int, int]) -> None:
-    made, runs = random_runs(*drawn)
-    parts, naive = [], []
-    for events in runs:
-        module = privateer(made)
-        profile, calls = kept(module, events)
-        parts.append(profile)
-        naive.append(NaiveSets(made.program, calls, operators_of(made.program)))
-        naive[-1].feed(events)
-    both = joined(module, parts)
-    module.profile = from_evidence(both["evidence"], made.program, module.tables)
+    module, _, both, naive = joined_runs(drawn, privateer, lambda program, calls: NaiveSets(
+        program, calls, operators_of(program)))
+    module.profile = from_evidence(both["evidence"], module.program, module.tables)
     assert shown_loops(both["result"]) == expected_loops(module, naive)
     claims = object_join.loops(naive)
     for run in naive:
