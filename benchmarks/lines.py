@@ -4,8 +4,8 @@
 
 Counted as cloc does: no blank lines, comments or docstrings. *lines*: the file in analyzers/ alone. *with its kernels*:
 and the files of tracekit/replay that serve this module, or this one and its sisters (dependence, camp and lamp;
-object_lifetime, points_to and privateer). What all share (shadow memory, maps, contexts, live objects) is tracekit's, as PROMPT's
-backend is PROMPT's.
+object_lifetime, points_to and privateer). What all share (shadow memory, maps, contexts, live objects) is tracekit's,
+as PROMPT's backend is PROMPT's.
 """
 
 from __future__ import annotations
