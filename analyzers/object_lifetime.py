@@ -7,11 +7,12 @@ made anew in each, so they do not stand in the way of running iterations in para
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tracekit.module import Module, inlined, kernel
+from tracekit.formats.events import NONE
+from tracekit.module import inlined, kernel
 from tracekit.replay.arena import taken
 from tracekit.replay.kernels.contexts import LEVELS
 from tracekit.replay.kernels.keyed import Keyed, row_of
@@ -37,8 +38,14 @@ from tracekit.replay.kernels.scopes import (
     open_scope,
 )
 from tracekit.replay.keyed import keyed, used_rows
-from tracekit.replay.liveobjects import SiteNames, live_objects, unloading
-from tracekit.replay.scopes import RUN, ScopeNames, open_scopes
+from tracekit.replay.liveobjects import SiteNames, found_objects, live_objects, unloading
+from tracekit.replay.naming import ContextNames
+from tracekit.replay.object_profile import LAYOUTS, ObjectProfile
+from tracekit.replay.objectfamily import ObjectModule
+from tracekit.replay.scopes import RUN, Scope, ScopeNames, named_scopes, open_scopes
+
+if TYPE_CHECKING:
+    from tracekit.replay.contexttable import ContextTable
 
 
 class State(NamedTuple):
@@ -114,8 +121,10 @@ def unloaded(state: State, image: Any, stream: Any) -> None:
             died(state, np.int64(state.images.address[row]), np.int64(state.images.size[row]), stream)
 
 
-class ObjectLifetime(Module):
+class ObjectLifetime(ObjectModule):
     """One row for each allocation site in each context, and for each global."""
+
+    tables = ("lifetimes", "lives")
 
     def state(self) -> State:
         """No object, no scope."""
@@ -180,38 +189,49 @@ class ObjectLifetime(Module):
         """It closes."""
         close_loop(state.scopes, stream)
 
-    def result(self, state: State) -> dict[str, Any]:
+    def collected(self, state: State) -> ObjectProfile:
+        """The objects of each site, and what held them."""
+        return found_objects(self.program, self.contexts, state.live, life_tables(state, self.contexts))
+
+    def shown(self, profile: ObjectProfile) -> dict[str, Any]:
         """Sites by kind, instruction, context; ``lives``: how many objects each innermost scope holds."""
-        sites, scopes = SiteNames(self.program, self.contexts, state.live), ScopeNames(self.program, self.contexts)
-        lives, forever = ended(state, scopes), unended(state)
+        contexts = ContextNames(self.program, profile.nodes)
+        sites, scopes = SiteNames(self.program, profile, contexts), ScopeNames(self.program, contexts)
+        lives = ended(profile)
         rows = []
-        for site in sites:
-            counts, immortal = state.live.sites.rows[site], int(forever[site])
+        for site, objects, size, immortal in profile["lifetimes"].tolist():
             found = lives[site]
             if immortal:
                 found[RUN] = found.get(RUN, 0) + immortal
-            if counts["objects"]:
-                listed = [{"scope": scopes.show(scope), "objects": found[scope]} for scope in sorted(found)]
-                rows.append({"object": sites.show(site), "objects": int(counts["objects"]),
-                             "bytes": int(counts["bytes"]), "never_freed": immortal,
-                             "scope": scopes.show(scopes.join(found)), "lives": listed})
+            listed = [{"scope": scopes.show(scope), "objects": found[scope]} for scope in sorted(found)]
+            rows.append({"object": sites.show(site), "objects": objects, "bytes": size, "never_freed": immortal,
+                         "scope": scopes.show(scopes.join(found)), "lives": listed})
         return {"sites": rows}
 
 
-def ended(state: State, scopes: ScopeNames) -> defaultdict[int, dict[Any, int]]:
+def life_tables(state: State, contexts: ContextTable) -> dict[str, Any]:
+    """The tables ``lifetimes`` and ``lives`` of a finished replay, as ``found_objects`` takes them."""
+    sites, objects, gone = used_rows(state.live.sites), taken(state.live.objects), used_rows(state.lives)[1:]
+    unended = objects["site"][(objects["alive"] != 0) & (objects["born"] >= 0)]
+    lifetimes = np.zeros(len(sites), LAYOUTS["lifetimes"].dtype)
+    lifetimes["site"] = np.arange(len(sites))
+    for column in ("objects", "bytes"):
+        lifetimes[column] = sites[column]
+    lifetimes["never_freed"] = np.bincount(unended, minlength=len(sites))
+    lives = np.zeros(len(gone), LAYOUTS["lives"].dtype)
+    lives["site"] = gone["key"] >> np.uint64(32)
+    codes = (gone["key"] & np.uint64(0xFFFF_FFFF)).astype(np.int64)
+    lives["node"], lives["iteration"] = named_scopes(contexts, codes)
+    lives["objects"] = gone["objects"]
+    return {"lifetimes": lifetimes[1:][lifetimes["objects"][1:] != 0], "lives": lives}
+
+
+def ended(profile: ObjectProfile) -> defaultdict[int, dict[Scope, int]]:
     """Site -> scope -> how many objects have ended there."""
-    lives: defaultdict[int, dict[Any, int]] = defaultdict(dict)
-    for row in used_rows(state.lives)[1:]:
-        of_site, scope = lives[int(row["key"]) >> 32], scopes.of(int(row["key"]) & 0xFFFF_FFFF)
-        of_site[scope] = of_site.get(scope, 0) + int(row["objects"])
+    lives: defaultdict[int, dict[Scope, int]] = defaultdict(dict)
+    for site, node, iteration, objects in profile["lives"].tolist():
+        lives[site][RUN if node == NONE else (node, bool(iteration))] = objects
     return lives
-
-
-def unended(state: State) -> Any:
-    """By site, how many objects have not ended."""
-    objects = taken(state.live.objects)
-    chosen = (objects["alive"] != 0) & (objects["born"] >= 0)
-    return np.bincount(objects["site"][chosen], minlength=len(used_rows(state.live.sites)))
 
 
 MODULE = ObjectLifetime

@@ -8,14 +8,16 @@ them). With ``--accesses``, for any trace, also the objects that each load and s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tracekit.module import Module, inlined, option
+from tracekit.formats.events import NONE
+from tracekit.module import inlined, option
 from tracekit.replay import shadows
+from tracekit.replay.grouping import grouped
 from tracekit.replay.kernels.keyed import Keyed, row_of
 from tracekit.replay.kernels.liveobjects import (
     DEAD,
@@ -33,10 +35,15 @@ from tracekit.replay.kernels.liveobjects import (
 )
 from tracekit.replay.kernels.shadows import Shadow, changing, reading
 from tracekit.replay.keyed import keyed, used_rows
-from tracekit.replay.liveobjects import SiteNames, live_objects, unloading
+from tracekit.replay.liveobjects import SiteNames, found_objects, known_instructions, live_objects, unloading
+from tracekit.replay.naming import ContextNames
+from tracekit.replay.object_profile import CLASSES, LAYOUTS, ObjectProfile, canonical
+from tracekit.replay.objectfamily import ObjectModule
+
+if TYPE_CHECKING:
+    from tracekit.replay.program import Program
 
 START, INTERIOR, PAST_END, BOUNDARY, DANGLING, TOUCHED, TOUCHED_DEAD = range(7)
-CLASSES = ("start", "interior", "past_end", "boundary", "dangling", "accesses", "dangling")
 CLASS_BITS = 3
 PAGES = 1 << 15
 
@@ -56,13 +63,13 @@ class State(NamedTuple):
     live: Live
     found: Keyed  # instruction << 32 | site << CLASS_BITS | class: count
     recent: Any  # instruction: site << CLASS_BITS | class of its last pointer << 32 | the row there
-    totals: Any  # instruction: TOTALS
+    totals: Any  # instruction: COUNTS
     limit: Any  # int64 (1)
     elsewhere: Elsewhere
     images: Unloading
 
 
-TOTALS = np.dtype([("null", "<i8"), ("elsewhere", "<i8"), ("unknown", "<i8"), ("keys", "<i8")])
+COUNTS = np.dtype([("null", "<i8"), ("elsewhere", "<i8"), ("unknown", "<i8"), ("keys", "<i8")])
 POINTER = [("waiting", "<i8"), ("accesses", "<i8")]
 """Created since the address had so many accesses."""
 
@@ -161,8 +168,10 @@ def touch(state: State, instruction: int, address: int, size: int, stream: int) 
     access(state, instruction, address, size, stream, True)
 
 
-class PointsTo(Module):
+class PointsTo(ObjectModule):
     """One row for each instruction that created a pointer."""
+
+    tables = ("pointers", "totals")
 
     Options = PointsToOptions
 
@@ -174,7 +183,7 @@ class PointsTo(Module):
         elsewhere = Elsewhere(shadows.empty("u4"), np.zeros(PAGES, np.uint8), keyed([("accesses", "<i8")]),
                               keyed(POINTER))
         return State(live_objects(self.program), keyed([("count", "<i8")]), np.zeros(count, np.uint64),
-                     np.zeros(count, TOTALS), np.array([self.options.most]), elsewhere, unloading(self.program))
+                     np.zeros(count, COUNTS), np.array([self.options.most]), elsewhere, unloading(self.program))
 
     @staticmethod
     def pointer_creation(state: State, instruction: int, address: int, stream: int) -> None:
@@ -226,46 +235,84 @@ class PointsTo(Module):
         """The globals of a library that was closed end."""
         unload(state.live, state.images, image)
 
-    def result(self, state: State) -> dict[str, Any]:
+    def collected(self, state: State) -> ObjectProfile:
+        """What the pointers, and the accesses, of each instruction were to."""
+        return found_objects(self.program, self.contexts, state.live, pointer_tables(self.program, state))
+
+    def listed(self, profile: ObjectProfile) -> ObjectProfile:
+        """Of an instruction with more than ``--most`` sites the counts alone."""
+        return limited(profile, self.options.most) if self.options.most else profile
+
+    def shown(self, profile: ObjectProfile) -> dict[str, Any]:
         """Instructions as the program has them; their objects by kind, instruction or global, context."""
-        found = [objects_of(state, classes) for classes in (range(TOUCHED), range(TOUCHED, len(CLASSES)))]
-        sites = SiteNames(self.program, self.contexts, state.live)
-        order = {site: number for number, site in enumerate(sites)}
+        found = [objects_of(profile, classes) for classes in (range(TOUCHED), range(TOUCHED, len(CLASSES)))]
+        others = {row[0]: dict(zip(TOTALS[1:], row[1:])) for row in profile["totals"].tolist()}
+        sites = SiteNames(self.program, profile, ContextNames(self.program, profile.nodes))
 
         def row(instruction: int, of: dict[int, Counter[str]], **counts: int) -> dict[str, Any]:
-            listed = None
-            if not 0 < self.options.most < len(of):
-                listed = [{**sites.show(site), **of[site]} for site in sorted(of, key=order.__getitem__)]
-            shown = None if instruction == len(self.program.ops) else self.program.instruction(instruction)
+            listed = None if NONE in of else [{**sites.show(site), **of[site]} for site in of]
+            shown = None if instruction == NONE else self.program.instruction(instruction)
             return {"instruction": shown, **counts, "objects": listed}
 
-        unused = never_dereferenced(state)
-        some = {*found[0], *np.flatnonzero(state.totals["null"] + state.totals["elsewhere"]).tolist()}
-        result = {"pointers": [row(each, found[0][each], **totals(state, each, found[0][each]),
-                                   never_dereferenced=unused[each]) for each in sorted(some)]}
+        some = {*found[0], *(each for each, of in others.items() if of["null"] + of["elsewhere"])}
+        none = dict.fromkeys(TOTALS[1:], 0)
+        result = {"pointers": [row(each, found[0][each], **totals(found[0][each], others.get(each, none)))
+                               for each in sorted(some)]}
         if self.options.accesses:
-            result["accesses"] = [row(each, found[1][each], unknown=int(state.totals["unknown"][each]))
-                                  for each in sorted({*found[1], *np.flatnonzero(state.totals["unknown"]).tolist()})]
+            some = {*found[1], *(each for each, of in others.items() if of["unknown"])}
+            result["accesses"] = [row(each, found[1][each], unknown=others.get(each, none)["unknown"])
+                                  for each in sorted(some)]
         return result
 
 
-def objects_of(state: State, classes: Collection[int]) -> defaultdict[int, dict[int, Counter[str]]]:
-    """Instruction -> site -> how many pointers, or accesses, of each of the classes."""
+TOTALS = LAYOUTS["totals"].dtype.names or ()
+
+
+def pointer_tables(program: Program, state: State) -> dict[str, Any]:
+    """The tables ``pointers`` and ``totals`` of a finished replay, as ``found_objects`` takes them."""
+    rows = used_rows(state.found)[1:]
+    pointers = np.zeros(len(rows), LAYOUTS["pointers"].dtype)
+    pointers["instruction"] = known_instructions(program, rows["key"] >> np.uint64(32))
+    pointers["site"] = (rows["key"] & np.uint64(0xFFFF_FFFF)) >> np.uint64(CLASS_BITS)
+    pointers["what"] = rows["key"] & np.uint64((1 << CLASS_BITS) - 1)
+    pointers["count"] = rows["count"]
+    others = np.zeros(len(state.totals), LAYOUTS["totals"].dtype)
+    others["instruction"] = known_instructions(program, np.arange(len(others)))
+    for name in ("null", "elsewhere", "unknown"):
+        others[name] = state.totals[name]
+    for instruction, unused in never_dereferenced(state).items():
+        others["never_dereferenced"][instruction] = unused
+    return {"pointers": pointers, "totals": others[others["null"] + others["elsewhere"] + others["unknown"] != 0]}
+
+
+def limited(profile: ObjectProfile, most: int) -> ObjectProfile:
+    """Of an instruction whose pointers, or accesses, are to more than `most` sites: as if to no site that is known.
+
+    Whoever has some of such runs joined sees more than `most` sites, too, so nothing is lost that would be listed.
+    """
+    rows = profile["pointers"].copy()
+    keys, at = grouped(rows["instruction"], rows["what"] >= TOUCHED, rows["site"])
+    _, lists = grouped(keys[0], keys[1])
+    many = (np.bincount(lists) > most) | (np.bincount(lists, keys[2] == NONE) > 0)
+    rows["site"][many[lists][at]] = NONE
+    return canonical(ObjectProfile(profile.nodes, profile.sites, {**profile.tables, "pointers": rows}))
+
+
+def objects_of(profile: ObjectProfile, classes: Collection[int]) -> defaultdict[int, dict[int, Counter[str]]]:
+    """Instruction -> site -> how many pointers, or accesses, of each of the classes; site NONE: too many to list."""
     found: defaultdict[int, dict[int, Counter[str]]] = defaultdict(dict)
-    for row in used_rows(state.found)[1:]:
-        key, what = int(row["key"]), int(row["key"]) & ((1 << CLASS_BITS) - 1)
+    for instruction, site, what, count in profile["pointers"].tolist():
         if what in classes:
-            site = (key & 0xFFFF_FFFF) >> CLASS_BITS
-            found[key >> 32].setdefault(site, Counter())[CLASSES[what]] = int(row["count"])
+            found[instruction].setdefault(site, Counter())[CLASSES[what]] = count
     return found
 
 
-def totals(state: State, instruction: int, objects: dict[int, Counter[str]]) -> dict[str, int]:
+def totals(objects: Mapping[int, Counter[str]], others: Mapping[str, int]) -> dict[str, int]:
     """How many pointers an instruction created, and of which class."""
     sums = {name: sum(of[name] for of in objects.values()) for name in CLASSES[:TOUCHED]}
     sums["boundary"] //= 2  # each stands with the object that begins and the one that ends there
-    others = {name: int(state.totals[name][instruction]) for name in ("null", "elsewhere")}
-    return {"count": sum(sums.values()) + sum(others.values()), **sums, **others}
+    counts = {**sums, **{name: others[name] for name in ("null", "elsewhere")}}
+    return {"count": sum(counts.values()), **counts, "never_dereferenced": others["never_dereferenced"]}
 
 
 def never_dereferenced(state: State) -> Counter[int]:

@@ -6,26 +6,42 @@ read only, private, short-lived, or reduced. A loop's sets hold what was accesse
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tracekit.analyzers import object_lifetime, points_to, value_pattern
-from tracekit.analyzers.object_lifetime import ObjectLifetime, allocated, born, died, freed, loaded, unloaded
-from tracekit.analyzers.points_to import PointsTo, access, created
+from tracekit.analyzers.object_lifetime import (
+    ObjectLifetime,
+    allocated,
+    born,
+    died,
+    freed,
+    life_tables,
+    loaded,
+    unloaded,
+)
+from tracekit.analyzers.points_to import PointsTo, access, created, pointer_tables
 from tracekit.analyzers.value_pattern import ValuePattern, follow
-from tracekit.module import Module, inlined, option
+from tracekit.formats.events import NONE
+from tracekit.module import inlined, option
 from tracekit.replay.kernels.contexts import LEVELS
 from tracekit.replay.kernels.keyed import Keyed, row_of
 from tracekit.replay.kernels.liveobjects import DEAD, STACK, known_at
 from tracekit.replay.kernels.scopes import close_call, close_loop, next_iteration, open_scope
 from tracekit.replay.keyed import keyed, used_rows
-from tracekit.replay.liveobjects import SiteNames
+from tracekit.replay.liveobjects import SiteNames, found_objects
+from tracekit.replay.naming import ContextNames
+from tracekit.replay.object_profile import LAYOUTS, MIXED, ObjectProfile
+from tracekit.replay.objectfamily import ObjectModule
 from tracekit.replay.recipes import Updates
 from tracekit.replay.scopes import ScopeNames
+
+if TYPE_CHECKING:
+    from tracekit.replay.program import Program
 
 
 class State(NamedTuple):
@@ -44,7 +60,6 @@ REGION = [("loop", "<i4"), ("around", "<u4"), ("region", "<u4"), ("accesses", "<
 """``region``: the row itself, or that around it, if the loop is open there already (a recursion)."""
 SET = [("reads", "<i4"), ("writes", "<i4"), ("operator", "<i8")]
 """``operator``: that of all accesses, MIXED if not all are parts of updates by one."""
-MIXED = -1
 
 
 @dataclass(frozen=True)
@@ -95,8 +110,10 @@ def touched(state: Any, instruction: Any, address: Any, stream: Any, is_store: A
         found.writes |= is_store
 
 
-class Privateer(Module):
+class Privateer(ObjectModule):
     """One row for each loop, beside those of three modules."""
+
+    tables = ("lifetimes", "lives", "pointers", "totals", "sets", "loops")
 
     Options = PrivateerOptions
 
@@ -194,70 +211,78 @@ class Privateer(Module):
         """It closes."""
         close_loop(state.lifetimes.scopes, stream)
 
+    def collected(self, state: State) -> ObjectProfile:
+        """What the modules found, and the sets and accesses of each loop, by source location."""
+        tables = {**life_tables(state.lifetimes, self.contexts), **pointer_tables(self.program, state.pointers),
+                  **set_tables(self.program, state)}
+        return found_objects(self.program, self.contexts, state.lifetimes.live, tables)
+
     def result(self, state: State) -> dict[str, Any]:
         """The tables of the three modules, and the loops by source location."""
-        self.lifetimes.contexts = self.pointers.contexts = self.contexts
-        sites = SiteNames(self.program, self.contexts, state.lifetimes.live)
-        short = self._short_lived(state)
-        accesses = self._accesses(state)
+        return {**super().result(state), **self.values.result(state.values)}
+
+    def evidence(self, state: State) -> dict[str, Any]:
+        """What the three modules keep."""
+        return {**super().evidence(state), **self.values.evidence(state.values)}
+
+    @classmethod
+    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+        """What follows from the objects of all runs, and the values that hold in all."""
+        joined, values = super().join(profiles, program), ValuePattern.join(profiles, program)
+        return {part: {**joined[part], **values[part]} for part in joined}
+
+    def shown(self, profile: ObjectProfile) -> dict[str, Any]:
+        """Loops by source location, then what the two modules show."""
+        contexts = ContextNames(self.program, profile.nodes)
+        sites, short = SiteNames(self.program, profile, contexts), self._short_lived(profile, contexts)
+        found: defaultdict[int, list[Any]] = defaultdict(list)
+        for loop, *row in profile["sets"].tolist():
+            found[loop].append(row)
+        loops = {tuple(self.program.loop(loop).items()): (loop, count) for loop, count in profile["loops"].tolist()}
         rows = []
-        for place, found in sorted(self._by_place(loop_sets(state)).items()):
-            listed = [(sites.show(site) if site else {"kind": "unknown"}, *found[site])
-                      for site in [*([0] if 0 in found else []), *sites] if site in found]
-            plain = [each for each in listed if each[3] <= 0]
+        for place, (loop, accesses) in sorted(loops.items()):
+            listed = sorted(found[loop], key=lambda row: (row[0] != NONE, row[0]))  # what is of no object comes first
+            named = [(sites.show(site) if site != NONE else {"kind": "unknown"}, *rest) for site, *rest in listed]
+            plain = [each for each in named if each[3] <= 0]
             rows.append({
                 "loop": dict(place),
-                "accesses": accesses[place],
+                "accesses": accesses,
                 "reads": [shown for shown, reads, _, _ in plain if reads],
                 "writes": [shown for shown, _, writes, _ in plain if writes],
                 "reductions": [{"operator": self.program.text(operator), **shown}
-                               for shown, _, _, operator in listed if operator > 0],
-                "short_lived": [sites.show(site) for site in sites if site in found and site in short[place]],
+                               for shown, _, _, operator in named if operator > 0],
+                "short_lived": [sites.show(site) for site, *_ in listed if site in short[place]],
             })
-        return {"loops": rows, **self.lifetimes.result(state.lifetimes), **self.pointers.result(state.pointers),
-                **self.values.result(state.values)}
+        return {"loops": rows, **self.lifetimes.shown(profile), **self.pointers.shown(profile)}
 
-    def _accesses(self, state: State) -> Counter[Any]:
-        """Loop, by its place -> loads and stores that were made while it was open."""
-        regions = used_rows(state.regions)
-        found: Counter[Any] = Counter()
-        for row in np.flatnonzero(regions["accesses"]).tolist():
-            for place in {tuple(self.program.loop(loop).items()) for loop in loops_of(regions, row)}:
-                found[place] += int(regions["accesses"][row])
-        return found
-
-    def _by_place(self, sets: dict[int, dict[int, Any]]) -> dict[Any, dict[int, Any]]:
-        """Loops of one source location are one loop."""
-        merged: defaultdict[Any, dict[int, Any]] = defaultdict(dict)
-        for loop, found in sets.items():
-            place = merged[tuple(self.program.loop(loop).items())]
-            for site, access_of in found.items():
-                place[site] = unite(place.get(site), access_of)
-        return merged
-
-    def _short_lived(self, state: State) -> defaultdict[Any, set[int]]:
+    def _short_lived(self, profile: ObjectProfile, contexts: ContextNames) -> defaultdict[Any, set[int]]:
         """Loop, by its place -> the sites whose every object lived within one iteration of it."""
-        scopes = ScopeNames(self.program, self.contexts)
-        lives, forever = object_lifetime.ended(state.lifetimes, scopes), object_lifetime.unended(state.lifetimes)
+        scopes = ScopeNames(self.program, contexts)
+        lifetimes = profile["lifetimes"]
+        forever = set(lifetimes["site"][lifetimes["never_freed"] > 0].tolist())
         found: defaultdict[Any, set[int]] = defaultdict(set)
-        for site, held in lives.items():
-            for node, iteration in scopes.chain(scopes.join(held)) if not forever[site] else ():
+        for site, held in object_lifetime.ended(profile).items():
+            for node, iteration in scopes.chain(scopes.join(held)) if site not in forever else ():
                 if iteration:
-                    loop = self.program.loop(int(self.contexts.nodes["loop"][node]))
+                    loop = self.program.loop(int(profile.nodes["loop"][node]))
                     found[tuple(loop.items())].add(site)
         return found
 
 
-def loop_sets(state: State) -> dict[int, dict[int, Any]]:
-    """Loop -> site -> (read, written, operator of all its accesses or MIXED)."""
+def set_tables(program: Program, state: State) -> dict[str, Any]:
+    """The tables ``sets`` and ``loops`` of a finished replay, as ``found_objects`` takes them.
+
+    Loops of one source location are one loop; the first of the program's stands for it.
+    """
+    first: dict[Any, int] = {}
+    place_of = [first.setdefault(tuple(program.loop(loop).items()), loop) for loop in range(len(program.loops))]
     regions = used_rows(state.regions)
-    found: defaultdict[int, dict[int, Any]] = defaultdict(dict)
-    for row in used_rows(state.sets)[1:]:
-        region, site = int(row["key"]) >> 32, int(row["key"]) & 0xFFFF_FFFF
-        access_of = bool(row["reads"]), bool(row["writes"]), int(row["operator"])
-        for loop in loops_of(regions, region):
-            found[loop][site] = unite(found[loop].get(site), access_of)
-    return found
+    places = [sorted({place_of[loop] for loop in loops_of(regions, row)}) for row in range(len(regions))]
+    sets = [(loop, int(row["key"]) & 0xFFFF_FFFF, row["reads"], row["writes"], row["operator"])
+            for row in used_rows(state.sets)[1:] for loop in places[int(row["key"]) >> 32]]
+    loops = [(loop, regions["accesses"][row]) for row in np.flatnonzero(regions["accesses"]).tolist()
+             for loop in places[row]]
+    return {"sets": np.array(sets, LAYOUTS["sets"].dtype), "loops": np.array(loops, LAYOUTS["loops"].dtype)}
 
 
 def loops_of(regions: Any, region: int) -> Iterator[int]:
@@ -265,13 +290,6 @@ def loops_of(regions: Any, region: int) -> Iterator[int]:
     while region != 0:
         yield int(regions["loop"][region])
         region = int(regions["around"][region])
-
-
-def unite(one: Any, other: Any) -> Any:
-    """What two groups of accesses to an object come to."""
-    if one is None:
-        return other
-    return one[0] or other[0], one[1] or other[1], one[2] if one[2] == other[2] else MIXED
 
 
 MODULE = Privateer

@@ -120,8 +120,8 @@ class ValuePattern(Module):
 
     def evidence(self, state: State) -> dict[str, Any]:
         """The instructions that ran without a pattern: what another run says of them does not hold for both."""
-        return {"without_pattern": [self.program.instruction(instruction)["id"]
-                                    for instruction, pattern, _ in self._patterns(state) if not pattern]}
+        return {"without_pattern": sorted(self.program.instruction(instruction)["id"]
+                                          for instruction, pattern, _ in self._patterns(state) if not pattern)}
 
     @classmethod
     def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:

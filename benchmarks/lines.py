@@ -4,8 +4,8 @@
 
 Counted as cloc does: no blank lines, comments or docstrings. *lines*: the file in analyzers/ alone. *with its kernels*:
 and the files of tracekit/replay that serve this module, or this one and its sisters (dependence, camp and lamp;
-object_lifetime and privateer). What all share (shadow memory, maps, contexts, live objects) is tracekit's, as PROMPT's
-backend is PROMPT's.
+object_lifetime, points_to and privateer). What all share (shadow memory, maps, contexts, live objects) is tracekit's,
+as PROMPT's backend is PROMPT's.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ HISTORY = ["dependence_state", "dependence_result", "kernels/dependence", "kerne
            "kernels/runs"]
 """What dependence, camp and lamp have in common."""
 
+OBJECTS = ["object_profile", "objectfamily"]
+"""What object_lifetime, points_to and privateer have in common."""
+
 MODULES: list[tuple[str, list[str], int, str]] = [
     ("dependence", ["carried", "kernels/carried", "ladder", *HISTORY], 136, "memory dependence, Table 6"),
     ("value_pattern", ["values"], 69, "value pattern, Table 6"),
-    ("object_lifetime", ["scopes", "kernels/scopes"], 117, "object lifetime, Table 6"),
-    ("points_to", [], 248, "points-to, Table 6"),
+    ("object_lifetime", ["scopes", "kernels/scopes", *OBJECTS], 117, "object lifetime, Table 6"),
+    ("points_to", OBJECTS, 248, "points-to, Table 6"),
     ("perspective", [], 570, "all four of Table 6"),
-    ("privateer", [], 1505, "Privateer, Table 4"),
+    ("privateer", OBJECTS, 1505, "Privateer, Table 4"),
     ("lamp", ["family", *HISTORY], 911, "LAMP, Table 3"),
 ]
 """Module, the files of tracekit/replay, PROMPT's lines, where they stand. PROMPT's dependence module is flow alone."""

@@ -20,6 +20,9 @@ IDENTITY = ("kind", "instruction", "source", "destination", "loop", "function", 
 IGNORED = ("blocked_by", "object_list")
 """Columns that follow from others: what blocks a loop are its dependences."""
 
+LISTS = ("levels", "lives", "objects")
+"""Columns whose lists are put together where rows are: those of a loop in a dependence, of a site, of a pointer."""
+
 VERDICTS = ("not-exercised", "doall", "doall-with", "pipeline", "sequential")
 
 
@@ -103,8 +106,8 @@ def _together(first: Json, second: Json) -> Json:
             row[column] = first[column] + value
         elif column == "carried":
             row[column] = {kind: count + first[column].get(kind, 0) for kind, count in value.items()}
-        elif column == "levels":
-            row[column] = [*first.get(column, []), *value]
+        elif column in LISTS and isinstance(value, list):
+            row[column] = [*(first.get(column) or []), *value]
     return row
 
 
@@ -149,7 +152,9 @@ def _measures(row: Json, identity: Sequence[str]) -> dict[str, Any]:
 def _flat(row: Json, prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for column, value in row.items():
-        if isinstance(value, Mapping) and not _is_place(value):
+        if column == "scope":  # one thing: what differs in it differs together
+            flat[prefix + column] = value
+        elif isinstance(value, Mapping) and not _is_place(value):
             flat.update(_flat(value, f"{prefix}{column}."))
         else:
             flat[prefix + column] = by_place(value) if isinstance(value, Mapping) else value

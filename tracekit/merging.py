@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +89,15 @@ def _check_pair(name: str, profile: Profile, other_name: str, other: Profile) ->
 
 
 def _differences(mine: Mapping[str, Any] | None, theirs: Mapping[str, Any] | None) -> str:
+    """`values of kinds (raw; war)`: the options that differ, and of each both values."""
     if mine is None or theirs is None:
         return "windows"
     names = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
-    return f"values of {', '.join(names)}"
+    return "values of " + ", ".join(f"{name} ({_value(mine.get(name))}; {_value(theirs.get(name))})" for name in names)
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value)
 
 
 def _program(module: str, images: Sequence[str]) -> Program | None:

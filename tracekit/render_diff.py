@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tracekit.comparing import by_place
 from tracekit.render import Json, Style, cell, more
 from tracekit.render_dependence import VERDICT_COLOUR, context_text, instruction_text, loop_text, without_folder
 from tracekit.render_objects import CLASSES, context_name, object_name, scope_name
@@ -71,7 +74,8 @@ def _row(what: str, row: Json, style: Style) -> list[str]:
     sign = style(SIGN[what], COLOUR[what])
     tail = ""
     if what != "changed":
-        told = [f"{column} {cell(row[column])}" for column in TOLD if column in row and not _are_members(row[column])]
+        told = [f"{column} {cell(row[column])}" for column in TOLD
+                 if column in row and not isinstance(row[column], list)]
         told += [f"scope {scope_name(row['scope'])}"] if "scope" in row else []
         tail = f"  ({', '.join(told)})" if told else ""
     lines = [f"{sign} {label(row)}{tail}"]
@@ -113,15 +117,30 @@ def _contexts(row: Json) -> list[str]:
 def change_text(change: Json, style: Style | None = None) -> str:
     """`3 -> 6 (x2.00)`; of lists of objects, scopes or cases those members that differ."""
     if _are_members(change["before"]) or _are_members(change["after"]):
-        members = [[_member(part) for part in change[when] or ()] for when in ("before", "after")]
-        gone, come = ([text for text in one if text not in other] for one, other in (members, members[::-1]))
-        return f"{_few(gone)} -> {_few(come)}"
+        before, after = (list(change[when] or ()) for when in ("before", "after"))
+        gone, come = _but_not(before, after), _but_not(after, before)
+        seen = Counter(_member(part) for part in {_identity(part): part for part in (*before, *after)}.values())
+        return " -> ".join(_few([_member(part, seen[_member(part)] > 1) for part in one]) for one in (gone, come))
+    if any(_is_scope(change[when]) for when in ("before", "after")):
+        return _scopes(change["before"], change["after"])
     old, new = (_value(change[when]) for when in ("before", "after"))
     if style is not None:
         old, new = (style(text, VERDICT_COLOUR[text]) if text in VERDICT_COLOUR else text for text in (old, new))
     factor = change.get("factor")
     times = "" if factor is None else f" (x{factor:,.0f})" if factor >= 100 else f" (x{factor:.3g})"
     return f"{old} -> {new}{times}"
+
+
+def _is_scope(value: Any) -> bool:
+    return isinstance(value, Mapping) and value.get("kind") in ("iteration", "invocation", "call", "run")
+
+
+def _scopes(before: Json | None, after: Json | None) -> str:
+    """`iteration of f:3 -> run`; of scopes that have one name also their contexts."""
+    old, new = (scope_name(scope) if scope else "none" for scope in (before, after))
+    if old == new:
+        old, new = (f"{scope_name(scope)} in {cell(scope.get('context'))}" for scope in (before, after) if scope)
+    return f"{old} -> {new}"
 
 
 def _value(value: Any) -> str:
@@ -134,13 +153,26 @@ def _are_members(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(part, Mapping) for part in value)
 
 
-def _member(part: Json) -> str:
-    """`call of f: 3 objects`, `heap a.c:3:5: start 3`, `doall: 300 accesses`."""
+def _identity(part: Json) -> str:
+    return json.dumps(by_place(part), sort_keys=True)
+
+
+def _but_not(parts: Sequence[Json], others: Sequence[Json]) -> list[Json]:
+    known = {_identity(part) for part in others}
+    return [part for part in parts if _identity(part) not in known]
+
+
+def _member(part: Json, at_length: bool = False) -> str:
+    """`call of f: 3 objects`, `heap a.c:3:5: start 3`, `global sum by +`, `doall: 300 accesses`.
+
+    `at_length` says also where an object was made, to tell it from another.
+    """
     if "scope" in part:
         return f"{scope_name(part['scope'])}: {part['objects']:,} object{'s' * (part['objects'] != 1)}"
-    if "site" in part:
+    if part.get("kind") in ("heap", "stack", "global", "unknown"):
         classes = ", ".join(f"{name.replace('_', ' ')} {part[name]:,}" for name in CLASSES if part.get(name))
-        return object_name(part) + (f": {classes}" if classes else "")
+        name = label({"object": part}) if at_length else object_name(part)
+        return name + (f" by {part['operator']}" if part.get("operator") else "") + (f": {classes}" if classes else "")
     if "verdict" in part:
         return f"{part['verdict']}: {part['accesses']:,} accesses"
     return cell(part)

@@ -16,18 +16,16 @@ from hypothesis import strategies as st
 
 from tests.naive.dependence import Event
 from tests.naive.dependence_machine import RandomProgram, interleaved
-from tests.naive.dependence_rows import paths_of
 from tests.naive.object_machine import ObjectMachine
-from tests.naive.objects import RUN, NaiveObjects
+from tests.naive.object_rows import ObjectRows
+from tests.naive.objects import NaiveObjects
 from tests.naive.program_builder import ProgramBuilder
 from tests.programs.running import FIXTURES, compile_program, profiles, record
-from tracekit.analyzers.object_lifetime import ObjectLifetime, ended, unended
+from tracekit.analyzers.object_lifetime import ObjectLifetime
 from tracekit.formats.events import CODE
 from tracekit.module import Module
 from tracekit.options import NoOptions
-from tracekit.replay.liveobjects import SiteNames
 from tracekit.replay.runner import CallbackRunner
-from tracekit.replay.scopes import ScopeNames
 
 
 def fed(module: Module, name: str, events: list[Event], length: int) -> CallbackRunner:
@@ -45,17 +43,21 @@ def fed(module: Module, name: str, events: list[Event], length: int) -> Callback
     return runner
 
 
-def random_run(seed: int, streams: int) -> tuple[RandomProgram, list[Event]]:
-    """A program and the events of a run on so many threads, which share their heap."""
+def random_runs(seed: int, streams: int, runs: int) -> tuple[RandomProgram, list[list[Event]]]:
+    """A program and the events of some runs of it, each on so many threads, which share their heap."""
     random, builder = Random(seed), ProgramBuilder()
     for number in range(2):
         builder.variable(f"v{number}", 8, 0x1000 * number)
     made = RandomProgram(random, builder)
+    return made, [_events(made, random, streams) for _ in range(runs)]
+
+
+def _events(made: RandomProgram, random: Random, streams: int) -> list[Event]:
     live: dict[int, int] = {}
     machines = [ObjectMachine(made, random, stream, 300) for stream in range(streams)]
     for machine in machines:
         machine.live = live
-    return made, interleaved(random, [machine.run() for machine in machines])
+    return interleaved(random, [machine.run() for machine in machines])
 
 
 def fresh(module: Module, state: Any) -> frozenset[int]:
@@ -66,38 +68,14 @@ def fresh(module: Module, state: Any) -> frozenset[int]:
 @settings(deadline=None, max_examples=80)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
 def test_it_is_its_reference(seed: int, streams: int) -> None:
-    made, events = random_run(seed, streams)
+    made, (events,) = random_runs(seed, streams, 1)
     module = ObjectLifetime(made.program, NoOptions())
     runner = fed(module, "object_lifetime", events, 1 + seed % 60)
     result, _ = runner.result()
-    state = runner._workers[0].state
-    naive = NaiveObjects(made.program, fresh(module, state))
+    naive = NaiveObjects(made.program, fresh(module, runner._workers[0].state))
     naive.feed(events)
-    assert found(module, state) == naive.lifetimes()
+    assert ObjectRows(made.program, module.profile).lifetimes() == naive.lifetimes()
     assert len(result["sites"]) == len(naive.lifetimes())
-
-
-def found(module: ObjectLifetime, state: Any) -> dict[Any, Any]:
-    """What the module says, with paths in place of rows."""
-    names, scopes = SiteNames(module.program, module.contexts, state.live), ScopeNames(module.program, module.contexts)
-    paths = paths_of(SimpleNamespace(nodes=module.contexts.nodes))
-    lives, forever = ended(state, scopes), unended(state)
-
-    def named(scope: tuple[int, bool]) -> Any:
-        return RUN if scope[0] < 0 else (paths[scope[0]], scope[1])
-
-    rows = {}
-    for site in names:
-        here, never = dict(lives[site]), int(forever[site])
-        if never:
-            here[-1, False] = here.get((-1, False), 0) + never
-        counts = state.live.sites.rows[site]
-        if counts["objects"]:
-            kind = int(names.kind[site])
-            key = (kind, int(names.site[site]), () if kind == 3 else paths[names.node[site]])
-            rows[key] = (int(counts["objects"]), int(counts["bytes"]), never, named(scopes.join(here)),
-                         {named(scope): count for scope, count in here.items()})
-    return rows
 
 
 # -- known answers ---------------------------------------------------------------------------------

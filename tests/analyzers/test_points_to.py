@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,62 +12,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracekit
-from tests.analyzers.test_object_lifetime import fed, fresh, random_run
-from tests.naive.dependence_rows import paths_of
+from tests.analyzers.test_object_lifetime import fed, fresh, random_runs
+from tests.naive.object_rows import ObjectRows
 from tests.naive.points_to import NaivePointsTo
 from tests.programs.running import FIXTURES, compile_program, record
-from tracekit.analyzers.points_to import (
-    CLASSES,
-    TOUCHED,
-    PointsTo,
-    PointsToOptions,
-    never_dereferenced,
-    objects_of,
-    totals,
-)
+from tracekit.analyzers.points_to import CLASSES, TOUCHED, PointsTo, PointsToOptions
 from tracekit.formats.errors import TracekitError
-from tracekit.replay.liveobjects import SiteNames
 
 
 @settings(deadline=None, max_examples=80)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
 def test_it_is_its_reference(seed: int, streams: int) -> None:
-    made, events = random_run(seed, streams)
+    made, (events,) = random_runs(seed, streams, 1)
     module = PointsTo(made.program, PointsToOptions(accesses=True))
     runner = fed(module, "points_to", events, 1 + seed % 60)
     result, _ = runner.result()
-    state = runner._workers[0].state
-    naive = NaivePointsTo(made.program, fresh(module, state))
+    naive = NaivePointsTo(made.program, fresh(module, runner._workers[0].state))
     naive.feed(events)
-    assert found(module, state) == dict(naive.found)
-    assert {(row, name): int(state.totals[name][row]) for row in range(len(state.totals))
-            for name in ("null", "elsewhere", "unknown") if state.totals[name][row]} == dict(naive.plain)
-    assert never_dereferenced(state) == naive.never_dereferenced()
+    rows = ObjectRows(made.program, module.profile)
+    assert rows.found() == naive.found
+    assert rows.plain() == naive.plain
+    assert rows.never_dereferenced() == naive.never_dereferenced()
     made_pointers = Counter(min(event[2], len(made.program.ops)) for event in events if event[1] == 3)
-    assert {row: totals(state, row, objects_of(state, range(TOUCHED))[row])["count"]
-            for row in made_pointers} == made_pointers
-    assert sum(row["count"] for row in result["pointers"]) == sum(made_pointers.values())
-
-
-def found(module: PointsTo, state: Any) -> dict[Any, int]:
-    """What the module counted, with paths in place of rows."""
-    names = SiteNames(module.program, module.contexts, state.live)
-    paths = paths_of(SimpleNamespace(nodes=module.contexts.nodes))
-    rows = {}
-    for classes, dead in ((range(TOUCHED), "dangling"), (range(TOUCHED, len(CLASSES)), "dead")):
-        for instruction, sites in objects_of(state, classes).items():
-            for site, counts in sites.items():
-                kind = int(names.kind[site])
-                key = (kind, int(names.site[site]), () if kind == 3 else paths[names.node[site]])
-                for name, count in counts.items():
-                    rows[instruction, key, dead if name == "dangling" else name] = count
-    return rows
+    shown = [made.program.instruction(row) if row < len(made.program.ops) else None for row in sorted(made_pointers)]
+    assert [row["instruction"] for row in result["pointers"]] == shown
+    assert [row["count"] for row in result["pointers"]] == [made_pointers[row] for row in sorted(made_pointers)]
 
 
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**32), limit=st.integers(1, 4))
 def test_a_limit_leaves_large_sets_out_and_no_number(seed: int, limit: int) -> None:
-    made, events = random_run(seed, 2)
+    made, (events,) = random_runs(seed, 2, 1)
     events = [event for event in events if event[1] > 2]  # here a load may be one row with a pointer: in no program
     module = PointsTo(made.program, PointsToOptions(accesses=True, most=limit))
     rows = fed(module, "points_to", events, 50).result()[0]["pointers"]

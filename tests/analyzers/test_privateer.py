@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,74 +13,78 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tracekit
-from tests.analyzers.test_object_lifetime import fed, fresh, random_run
-from tests.naive.dependence import StreamState
-from tests.naive.dependence_rows import paths_of
-from tests.naive.points_to import NaivePointsTo
+from tests.analyzers.test_object_lifetime import fed, fresh, random_runs
+from tests.naive import object_join
+from tests.naive.object_rows import ObjectRows
+from tests.naive.privateer import NaiveSets
 from tests.programs.running import FIXTURES, compile_program, record
-from tracekit.analyzers.privateer import MIXED, Privateer, PrivateerOptions, loop_sets, loops_of
+from tracekit.analyzers.privateer import Privateer, PrivateerOptions
 from tracekit.formats.image import OpFlag
-from tracekit.replay.keyed import used_rows
 from tracekit.replay.liveobjects import SiteNames
+from tracekit.replay.naming import ContextNames
 
 
-class NaiveSets(NaivePointsTo):
-    """``sets``: loop -> site (None: of no known object) -> [read, written, operators]."""
+class Reducing(Privateer):
+    """The module on random programs, which have no operators, and no instructions that make pointers."""
 
-    def __init__(self, program: Any, calls: frozenset[int], operators: list[int]) -> None:
-        super().__init__(program, calls)
-        self.operators = operators
-        self.sets: defaultdict[int, dict[Any, tuple[set[str], set[int]]]] = defaultdict(dict)
-        self.inside: Counter[int] = Counter()  # loop: accesses while it was open
+    def __init__(self, program: Any, options: Any) -> None:
+        super().__init__(program, options)
+        self.pointers.options = SimpleNamespace(accesses=True, most=0)
 
-    def event(self, number: int, stream: StreamState, name: str, subject: int, address: int, size: int) -> None:
-        super().event(number, stream, name, subject, address, size)
-        if name in ("load", "store"):
-            here = self.known(number, address)
-            for loop in {level.node[-1][1] for level in stream.levels if level.node[-1][0] == "loop"}:
-                self.inside[loop] += 1
-                names, operators = self.sets[loop].setdefault(here and here.site, (set(), set()))
-                names.add(name)
-                operators.add(self.operators[min(subject, len(self.program.ops))] or MIXED)
+    def state(self) -> Any:
+        state = super().state()
+        state.operators[:] = operators_of(self.program)
+        return state
 
-    def shown(self) -> dict[int, dict[Any, tuple[bool, bool, int]]]:
-        return {loop: {site: ("load" in names, "store" in names, operators.pop() if len(operators) == 1 else MIXED)
-                       for site, (names, operators) in sets.items()} for loop, sets in self.sets.items()}
+
+def privateer(made: Any) -> Reducing:
+    """The module for a random program."""
+    made.program.ops["flags"] |= np.uint8(OpFlag.VALUE)  # the module asks for values
+    assume(made.program.has_values)
+    return Reducing(made.program, PrivateerOptions())
+
+
+def operators_of(program: Any) -> list[int]:
+    """Offsets of strings, one of three for each instruction."""
+    return [row % 3 * 7 for row in range(len(program.ops) + 1)]
+
+
+SETS = ("reads", "writes", "reductions", "short_lived")
+
+
+def shown_loops(result: Any) -> dict[Any, dict[str, Any]]:
+    """The loops of a result by place, their sets as sorted texts."""
+    return {tuple(row["loop"].items()): {"accesses": row["accesses"], **{
+        name: sorted(json.dumps(each, sort_keys=True) for each in row[name]) for name in SETS}}
+        for row in result["loops"]}
+
+
+def expected_loops(module: Privateer, naive: list[NaiveSets]) -> dict[Any, dict[str, Any]]:
+    """The same of the naive join."""
+    program, rows = module.program, ObjectRows(module.program, module.profile)
+    names = SiteNames(program, module.profile, ContextNames(program, module.profile.nodes))
+    shown = {site: names.show(number) for number, site in enumerate(rows.sites)} | {None: {"kind": "unknown"}}
+
+    def texts(sites: Any) -> list[str]:
+        return sorted(json.dumps(shown[site], sort_keys=True) for site in sites)
+
+    return {place: {"accesses": row["accesses"], **{name: texts(row[name]) for name in SETS if name != "reductions"},
+                    "reductions": sorted(json.dumps({"operator": program.text(operator), **shown[site]}, sort_keys=True)
+                                         for site, operator in row["reductions"])}
+            for place, row in object_join.loops(naive).items()}
 
 
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
 def test_the_sets_are_their_reference(seed: int, streams: int) -> None:
-    made, events = random_run(seed, streams)
-    made.program.ops["flags"] |= np.uint8(OpFlag.VALUE)  # the module asks for values
-    assume(made.program.has_values)
-    module = Privateer(made.program, PrivateerOptions())
-    module.pointers.options = SimpleNamespace(accesses=True, most=0)  # no instruction of these programs makes pointers
-    state = module.state()
-    operators = [row % 3 * 7 for row in range(len(made.program.ops) + 1)]
-
-    state.operators[:] = operators
-    vars(module)["state"] = lambda: state
-    result, _ = fed(module, "privateer", events, 1 + seed % 60).result()
-    names = SiteNames(module.program, module.contexts, state.lifetimes.live)
-    paths = paths_of(SimpleNamespace(nodes=module.contexts.nodes))
-
-    def site_of(site: int) -> Any:
-        kind = int(names.kind[site])
-        return (kind, int(names.site[site]), () if kind == 3 else paths[names.node[site]]) if site else None
-
-    naive = NaiveSets(made.program, fresh(module.lifetimes, state.lifetimes), operators)
+    made, (events,) = random_runs(seed, streams, 1)
+    module = privateer(made)
+    runner = fed(module, "privateer", events, 1 + seed % 60)
+    result, _ = runner.result()
+    calls = fresh(module, runner._workers[0].state.lifetimes)
+    naive = NaiveSets(made.program, calls, operators_of(made.program))
     naive.feed(events)
-    assert {loop: {site_of(site): row for site, row in sets.items()} for loop, sets in loop_sets(state).items()} == \
-        naive.shown()
-    regions, inside = used_rows(state.regions), Counter[int]()
-    for region in np.flatnonzero(regions["accesses"]).tolist():
-        loops = list(loops_of(regions, region))
-        assert len(set(loops)) == len(loops)
-        inside.update({loop: int(regions["accesses"][region]) for loop in loops})
-    assert inside == naive.inside
-    by_place = {tuple(row["loop"].items()): row["accesses"] for row in result["loops"]}
-    assert by_place.keys() == {tuple(made.program.loop(loop).items()) for loop in inside}
+    assert shown_loops(result) == expected_loops(module, [naive])
 
 
 # -- known answers ---------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ OP_KINDS = {"load": OpKind.LOAD, "store": OpKind.STORE, "atomic": OpKind.ATOMIC,
 NODE_KINDS = {"op": NodeKind.OP, "phi": NodeKind.PHI, "branch": NodeKind.BRANCH}
 CONTEXT_KINDS = {"root": ContextKind.ROOT, "call": ContextKind.CALL, "loop": ContextKind.LOOP,
                  "recursion": ContextKind.RECURSION, "recursion loop": ContextKind.RECURSION_LOOP}
-OPERATORS = ["", "+", "*", "max"]
-"""The operators of scenarios; a string's offset is its position here."""
+OPERATORS = ["", "+", "*", "max", "+", "*", "max"]
+"""The operators of scenarios, of two units; a string's offset is its position here."""
 
 
 def table(name: str, rows: list[dict[str, Any]], dtypes: Any = DTYPES) -> Any:
@@ -48,6 +48,7 @@ def program(scenario: Scenario) -> Any:
     phi_owner = [loop for loop, row in enumerate(s.loops) for _ in row.phis]
     exit_owner = [loop for loop, row in enumerate(s.loops) for _ in row.exits]
     return SimpleNamespace(
+        text=OPERATORS.__getitem__,
         ops=table("ops", [{"kind": OP_KINDS[op.kind], "base": calls.index(number) if op.kind == "call" else 0}
                           for number, op in enumerate(s.ops)]),
         calls=table("calls", [{"op": op, "block": s.ops[op].block,
@@ -69,8 +70,8 @@ def program(scenario: Scenario) -> Any:
         edges=table("edges", [
             {"kind": EdgeKind[kind.upper()], "from_kind": NODE_KINDS[tail[0]], "from": tail[1],
              "to_kind": NODE_KINDS[head[0]], "to": head[1]} for kind, tail, head in s.edges]),
-        updates=table("updates", [{"load": load, "store": store, "operator": OPERATORS.index(operator)}
-                                  for load, store, operator in s.updates]),
+        updates=table("updates", [{"load": load, "store": store, "operator": OPERATORS.index(operator) + 3 * (row % 2)}
+                                  for row, (load, store, operator) in enumerate(s.updates)]),
         functions=table("functions", [
             {**runs("block", [block.function for block in s.blocks], function),
              **runs("loop", [loop.function for loop in s.loops], function),

@@ -57,8 +57,7 @@ def with_names(scenario: Scenario) -> Any:
         return {"function": "f", "file": "f.c", "line": number, "column": 0, "depth": 1}
 
     tables = vars(scenario_tables.program(scenario))
-    return SimpleNamespace(**tables, instruction=instruction, loop=shown_loop, function_name=lambda function: "f",
-                           text=lambda offset: scenario_tables.OPERATORS[offset])
+    return SimpleNamespace(**tables, instruction=instruction, loop=shown_loop, function_name=lambda function: "f")
 
 
 @settings(max_examples=200, deadline=None)

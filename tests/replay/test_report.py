@@ -34,7 +34,6 @@ def named(tables: Any, same_place: bool = False) -> Any:
     program = SimpleNamespace(**vars(tables))
     program.instruction, program.loop = instruction, loop
     program.function_name = lambda function: "main"
-    program.text = lambda offset: scenario_tables.OPERATORS[offset]
     program.globals = scenario_tables.table("globals", [{"name": 0, "source_name": 0}])
     program.locations = program.sources = np.zeros(0)
     for rows in (program.blocks, program.loop_exits, program.phis):

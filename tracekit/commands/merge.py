@@ -19,8 +19,9 @@ import click
 def command(output: str | None, form: str, as_json: bool, limit: int, profiles: tuple[str, ...]) -> None:
     """Join profile files of several runs of one build into one profile.
 
-    A dependence is there if any run shows it; counts add; verdicts of loops are derived anew from all dependences. The
-    runs may have had any inputs; the build and the options of the analysis have to be the same.
+    A dependence is there if any run shows it; counts add; verdicts of loops, lifetimes and classes of objects are
+    derived anew from what all runs did. The runs may have had any inputs; the build and the options of the analysis
+    have to be the same.
     """
     from tracekit import render
     from tracekit.merging import merge_files

@@ -1,8 +1,8 @@
-"""Makes the table of live objects (kernels/liveobjects.py), and shows its sites in profiles."""
+"""Makes the table of live objects (kernels/liveobjects.py), and of it what profiles say; names their sites."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +24,13 @@ from tracekit.replay.kernels.liveobjects import (
     Unloading,
 )
 from tracekit.replay.keyed import keyed, used_rows
+from tracekit.replay.naming import ContextNames, Json
+from tracekit.replay.object_profile import SITE, TREE, ObjectProfile, Rows, canonical
 from tracekit.replay.scopes import MOST_STREAMS
 
 if TYPE_CHECKING:
     from tracekit.replay.contexttable import ContextTable
     from tracekit.replay.program import Program
-
-Json = dict[str, Any]
 
 FRESH = ("malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc", "strdup", "mmap")
 """Functions that return an object of its own (so does any operator new)."""
@@ -60,28 +60,43 @@ def unloading(program: Program) -> Unloading:
     return Unloading(program.global_image, program.global_address, program.globals["size"].astype(np.uint64))
 
 
+def found_objects(program: Program, contexts: ContextTable, live: Live, tables: Mapping[str, Rows]) -> ObjectProfile:
+    """The profile of a finished replay; in `tables` a site is a row of ``live.sites`` (0: none), contexts are named."""
+    keys = used_rows(live.sites)["key"]
+    sites = np.zeros(len(keys), SITE)
+    sites["kind"] = keys >> np.uint64(KIND_SHIFT)
+    sites["site"] = (keys >> np.uint64(SITE_SHIFT)) & np.uint64(SITE_BITS)
+    made = sites["kind"] != ObjectKind.GLOBAL
+    sites["site"][made] = known_instructions(program, sites["site"][made])
+    sites["node"] = np.where(made, contexts.rows((keys & np.uint64(SITE_BITS)).astype(np.int64)), NONE)
+    nodes = np.zeros(len(contexts.nodes), TREE)
+    for field in TREE.names or ():
+        nodes[field] = contexts.nodes[field]
+    renamed = {name: rows.copy() for name, rows in tables.items()}
+    for rows in renamed.values():
+        if "site" in (rows.dtype.names or ()):
+            rows["site"][rows["site"] == 0] = NONE
+    return canonical(ObjectProfile(nodes, sites, renamed))
+
+
+def known_instructions(program: Program, rows: Any) -> Any:
+    """Rows of instructions as profiles have them: NONE in place of the one behind the last, which is none."""
+    return np.where(rows >= len(program.ops), NONE, rows)
+
+
 class SiteNames:
-    """The sites of a table, in an order and in words that depend on the trace alone."""
+    """The sites of a profile in words."""
 
-    def __init__(self, program: Program, contexts: ContextTable, live: Live) -> None:
+    def __init__(self, program: Program, profile: ObjectProfile, contexts: ContextNames) -> None:
         self.program = program
+        self.profile = profile
         self.contexts = contexts
-        keys = used_rows(live.sites)["key"]
-        self.kind = (keys >> np.uint64(KIND_SHIFT)).astype(np.int64)
-        self.site = (keys >> np.uint64(SITE_SHIFT)).astype(np.int64) & SITE_BITS
-        self.node = contexts.rows((keys & np.uint64(SITE_BITS)).astype(np.int64))
-        order = np.lexsort([self.node, self.site, self.kind])
-        self.order: list[int] = order[self.kind[order] != 0].tolist()
-        """The sites as they shall be listed: by kind, instruction or global, context."""
         self._shown: dict[int, Json] = {}
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.order)
 
     def show(self, site: int) -> Json:
         """``{"kind", "name", "site", "context"}``; what an object of this kind has not is left out."""
         if site not in self._shown:
-            self._shown[site] = self._show(int(self.kind[site]), int(self.site[site]), int(self.node[site]))
+            self._shown[site] = self._show(*(int(number) for number in self.profile.sites[site]))
         return self._shown[site]
 
     def _show(self, kind: int, site: int, node: int) -> Json:
@@ -89,10 +104,10 @@ class SiteNames:
         if kind == ObjectKind.GLOBAL:
             row = program.globals[site]
             return {"kind": "global", "name": program.text(int(row["source_name"]) or int(row["name"]))}
-        known = site < len(program.ops)
+        known = site != NONE
         named = {"name": program.text(int(program.ops["name"][site]))} if kind == ObjectKind.STACK and known else {}
         return {"kind": ObjectKind(kind).name.lower(), **named, "site": program.instruction(site) if known else None,
-                "context": self.contexts.describe(node)}
+                "context": self.contexts.context(node)}
 
 
 assert NONE >= SITE_BITS

@@ -51,7 +51,7 @@ class Updates:
         uses = np.bincount(np.concatenate([loads, stores[stores != loads]]), minlength=operations)
         usable = (uses[loads] == 1) & (uses[stores] == 1) & ~np.isin(loads, self._leaking(program, loads, stores))
         for ends in (loads, stores):
-            self.operator[ends[usable]] = updates["operator"][usable]
+            self.operator[ends[usable]] = _one_offset_each(program, updates["operator"])[usable]
             self.triple[ends[usable]] = np.flatnonzero(usable)
         self.triples = len(updates)
 
@@ -89,6 +89,15 @@ class Updates:
             if not alive[struck].any():
                 return good
             alive[struck] = False
+
+
+def _one_offset_each(program: Program, offsets: Rows) -> Indices:
+    """Operators by the first offset of the same string: each unit has strings of its own."""
+    first: dict[str, int] = {}
+    different, at = np.unique(offsets, return_inverse=True)
+    found: Indices = np.array([first.setdefault(program.text(offset), offset) for offset in different.tolist()],
+                              np.int64)[at]
+    return found
 
 
 class Privates:

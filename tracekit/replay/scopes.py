@@ -14,6 +14,7 @@ from tracekit.replay.kernels.scopes import CONTROL, NEVER, SCOPE, Scopes
 
 if TYPE_CHECKING:
     from tracekit.replay.contexttable import ContextTable
+    from tracekit.replay.naming import ContextNames
     from tracekit.replay.program import Program
 
 MOST_STREAMS = 1 << 19
@@ -21,6 +22,12 @@ MOST_STREAMS = 1 << 19
 Scope = tuple[int, bool]
 """A node of the context tree, and whether one iteration of it is meant; (-1, False) is the run."""
 RUN: Scope = (-1, False)
+
+
+def named_scopes(contexts: ContextTable, codes: Any) -> tuple[Any, Any]:
+    """What ``kernels.scopes.holder`` gave, as rows of nodes (NONE: the run), and whether one iteration is meant."""
+    numbers = codes >> 1
+    return np.where(numbers == 0, NONE, contexts.rows(numbers)), codes & 1
 
 
 def open_scopes() -> Scopes:
@@ -31,16 +38,11 @@ def open_scopes() -> Scopes:
 
 
 class ScopeNames:
-    """Scopes of a finished replay; `contexts` names their nodes."""
+    """Scopes of a profile; `contexts` names their nodes."""
 
-    def __init__(self, program: Program, contexts: ContextTable) -> None:
+    def __init__(self, program: Program, contexts: ContextNames) -> None:
         self.program = program
         self.contexts = contexts
-
-    def of(self, code: int) -> Scope:
-        """What ``kernels.scopes.holder`` gave."""
-        node = code >> 1
-        return RUN if node == 0 else (int(self.contexts.rows(np.array([node]))[0]), bool(code & 1))
 
     def chain(self, scope: Scope) -> list[Scope]:
         """The scopes around a scope and itself, from the run inwards.
@@ -78,7 +80,7 @@ class ScopeNames:
         if node < 0:
             return {"kind": "run"}
         row = self.contexts.nodes[node]
-        context = self.contexts.describe(node)
+        context = self.contexts.context(node)
         if self.is_loop(node):
             return {"kind": "iteration" if iteration else "invocation", "loop": self.program.loop(int(row["loop"])),
                     "context": context}

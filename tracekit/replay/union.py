@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
+from tracekit.replay.contextunion import unite_nodes
 from tracekit.replay.dependence_profile import (
     ACCESS,
     DEPENDENCE,
@@ -25,6 +25,7 @@ from tracekit.replay.dependence_profile import (
     OBJECT,
     DependenceProfile,
 )
+from tracekit.replay.evidence import as_columns, check_references, read_tables
 from tracekit.replay.grouping import Indices, grouped
 from tracekit.replay.projection import unite_levels
 
@@ -36,7 +37,7 @@ Rows = npt.NDArray[Any]
 
 def unite(profiles: Sequence[DependenceProfile]) -> DependenceProfile:
     """The union of profiles of one program: their rows of functions, loops, instructions and globals mean the same."""
-    nodes, node_of = _nodes([profile.nodes for profile in profiles])
+    nodes, node_of = unite_nodes([profile.nodes for profile in profiles], _add_node)
     objects, object_of = _objects([profile.objects for profile in profiles])
     renamed = [_renamed(*each) for each in zip((profile.dependences for profile in profiles), node_of, object_of)]
     dependences, row_of = _dependences(np.concatenate(renamed))
@@ -55,69 +56,30 @@ DTYPES = {"nodes": NODE, "dependences": DEPENDENCE, "levels": LEVEL, "exposed": 
           "objects": OBJECT}
 
 
+REFERENCES = {
+    ("nodes", "parent"): "nodes", ("nodes", "loop"): "loops", ("nodes", "function"): "functions",
+    ("nodes", "call"): "ops", ("nodes", "external"): "ops",
+    ("levels", "dependence"): "dependences", ("levels", "node"): "nodes",
+    ("exposed", "instruction"): "ops", ("exposed", "node"): "nodes", ("exposed", "level"): "nodes",
+    ("accesses", "instruction"): "ops", ("accesses", "node"): "nodes",
+    ("dependences", "source"): "ops", ("dependences", "source_node"): "nodes",
+    ("dependences", "destination"): "ops", ("dependences", "destination_node"): "nodes",
+    ("dependences", "object_list"): "objects",
+}
+"""Columns that hold rows of other tables, or of the program's."""
+
+
 def as_evidence(profile: DependenceProfile) -> dict[str, Any]:
     """The tables of a profile by name, each its columns by name, as profile files keep them."""
-    return {name: {field: np.asarray(getattr(profile, name)[field]) for field in dtype.names or ()}
-            for name, dtype in DTYPES.items()}
+    return as_columns({name: getattr(profile, name) for name in DTYPES})
 
 
 def from_evidence(evidence: Any, program: Program) -> DependenceProfile:
     """The profile that :func:`as_evidence` gave. Raises TracekitError if it is damaged."""
-    try:
-        tables = {name: _table(evidence[name], dtype) for name, dtype in DTYPES.items()}
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise TracekitError("A profile is damaged: its evidence is incomplete.") from None
-    bounds = {("nodes", "parent"): "nodes", ("levels", "dependence"): "dependences", ("levels", "node"): "nodes",
-              ("exposed", "node"): "nodes", ("exposed", "level"): "nodes", ("accesses", "node"): "nodes",
-              ("dependences", "source_node"): "nodes", ("dependences", "destination_node"): "nodes",
-              ("dependences", "object_list"): "objects"}
-    sizes = {**{name: len(table) for name, table in tables.items()}, "loops": len(program.loops),
-             "ops": len(program.ops), "functions": len(program.functions)}
-    bounds |= {("nodes", "loop"): "loops", ("nodes", "function"): "functions", ("nodes", "call"): "ops",
-               ("nodes", "external"): "ops", ("dependences", "source"): "ops", ("dependences", "destination"): "ops",
-               ("exposed", "instruction"): "ops", ("accesses", "instruction"): "ops"}
-    for (name, field), target in bounds.items():
-        numbers = tables[name][field]
-        if bool(np.any((numbers >= sizes[target]) & (numbers != NONE))):
-            raise TracekitError(f"A profile is damaged: its evidence names {target} that do not exist.")
+    tables = read_tables(evidence, DTYPES)
+    check_references(tables, REFERENCES, {"loops": len(program.loops), "ops": len(program.ops),
+                                          "functions": len(program.functions)})
     return DependenceProfile(**tables, shadow_bytes=0)
-
-
-def _table(columns: Any, dtype: Any) -> Rows:
-    table = np.zeros(len(columns[dtype.names[0]]), dtype)
-    for field in dtype.names:
-        values = np.asarray(columns[field])
-        table[field] = values.reshape(table[field].shape)
-    return table
-
-
-def _nodes(tables: Sequence[Rows]) -> tuple[Rows, list[Indices]]:
-    """The tree that all trees are part of, and for each node of each tree its row there."""
-    known: dict[tuple[int, ...], int] = {}
-    found: list[Any] = []
-    children: dict[int, list[int]] = {}
-    places = []
-    for table in tables:
-        place = np.zeros(len(table), np.int64)
-        for number, row in enumerate(table):  # parents stand before their children
-            parent = -1 if row["parent"] == NONE else int(place[row["parent"]])
-            own = tuple(int(row[field]) for field in ("kind", "call", "loop", "function"))
-            at = known.setdefault((parent, *own), len(found))
-            place[number] = at
-            if at == len(found):
-                found.append(row.copy())
-                found[at]["parent"] = NONE if parent < 0 else parent
-                children.setdefault(parent, []).append(at)
-            else:
-                _add_node(found[at], row)
-        places.append(place)
-    order = _pre_order(children, [key[1:] for key in known])
-    new = np.zeros(len(found) + 1, np.int64)
-    new[order] = np.arange(len(order))
-    nodes = np.array([found[at] for at in order], NODE)
-    inner = nodes["parent"] != NONE
-    nodes["parent"][inner] = new[nodes["parent"][inner]]
-    return nodes, [new[place] for place in places]
 
 
 def _add_node(node: Any, row: Any) -> None:
@@ -126,18 +88,6 @@ def _add_node(node: Any, row: Any) -> None:
     node["most_iterations"] = max(node["most_iterations"], row["most_iterations"])
     node["least_iterations"] = min(node["least_iterations"], row["least_iterations"])
     node["external"] = min(node["external"], row["external"])
-
-
-def _pre_order(children: dict[int, list[int]], keys: Sequence[tuple[int, ...]]) -> list[int]:
-    """Nodes with parents first and children by their keys; -1 is the parent of the roots."""
-    order: list[int] = []
-    waiting = [-1]
-    while waiting:
-        at = waiting.pop()
-        if at >= 0:
-            order.append(at)
-        waiting += sorted(children.get(at, []), key=lambda child: keys[child], reverse=True)
-    return order
 
 
 def _objects(tables: Sequence[Rows]) -> tuple[Rows, list[Indices]]:

@@ -1,0 +1,67 @@
+"""Brings an ObjectProfile to the form of the naive references: dicts by sites with their paths."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from tests.naive.dependence_rows import paths_of
+from tests.naive.objects import GLOBAL, RUN, Scope, Site
+from tracekit.analyzers.object_lifetime import ended
+from tracekit.analyzers.points_to import TOUCHED
+from tracekit.formats.events import NONE
+from tracekit.replay.naming import ContextNames
+from tracekit.replay.object_profile import CLASSES, ObjectProfile
+from tracekit.replay.program import Program
+from tracekit.replay.scopes import RUN as NO_NODE
+from tracekit.replay.scopes import ScopeNames
+
+
+class ObjectRows:
+    """The rows of a profile, without numbers of other rows."""
+
+    def __init__(self, program: Program, profile: ObjectProfile) -> None:
+        self.program = program
+        self.profile = profile
+        self.paths = paths_of(SimpleNamespace(nodes=profile.nodes))  # type: ignore[arg-type]
+        self.sites = [self._site(*row) for row in profile.sites.tolist()]
+        assert len(set(self.sites)) == len(self.sites)
+
+    def _site(self, kind: int, site: int, node: int) -> Site:
+        return kind, site if kind == GLOBAL else self._instruction(site), () if kind == GLOBAL else self.paths[node]
+
+    def _instruction(self, row: int) -> int:
+        return len(self.program.ops) if row == NONE else row
+
+    def lifetimes(self) -> dict[Site, Any]:
+        """As NaiveObjects.lifetimes."""
+        scopes = ScopeNames(self.program, ContextNames(self.program, self.profile.nodes))
+        lives, rows = ended(self.profile), {}
+        for site, objects, size, never in self.profile["lifetimes"].tolist():
+            here = dict(lives[site])
+            if never:
+                here[NO_NODE] = here.get(NO_NODE, 0) + never
+            rows[self.sites[site]] = (objects, size, never, self._scope(scopes.join(here)),
+                                      {self._scope(scope): count for scope, count in here.items()})
+        return rows
+
+    def _scope(self, scope: tuple[int, bool]) -> Scope:
+        return RUN if scope == NO_NODE else (self.paths[scope[0]], scope[1])
+
+    def found(self) -> dict[Any, int]:
+        """As NaivePointsTo.found; instructions whose sites are not listed have the site None."""
+        rows = {}
+        for instruction, site, what, count in self.profile["pointers"].tolist():
+            name = "dead" if what > TOUCHED else CLASSES[what]
+            rows[self._instruction(instruction), None if site == NONE else self.sites[site], name] = count
+        return rows
+
+    def plain(self) -> dict[Any, int]:
+        """As NaivePointsTo.plain."""
+        return {(self._instruction(int(row["instruction"])), name): int(row[name]) for row in self.profile["totals"]
+                for name in ("null", "elsewhere", "unknown") if row[name]}
+
+    def never_dereferenced(self) -> dict[int, int]:
+        """As NaivePointsTo.never_dereferenced."""
+        return {self._instruction(int(row["instruction"])): int(row["never_dereferenced"])
+                for row in self.profile["totals"] if row["never_dereferenced"]}
