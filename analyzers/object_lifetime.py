@@ -14,7 +14,7 @@ import numpy as np
 from tracekit.formats.events import NONE
 from tracekit.module import inlined, kernel
 from tracekit.replay.arena import taken
-from tracekit.replay.kernels.contexts import LEVELS
+from tracekit.replay.kernels.contexts import FRAMES, LEVELS
 from tracekit.replay.kernels.keyed import Keyed, row_of
 from tracekit.replay.kernels.liveobjects import (
     GLOBAL,
@@ -70,7 +70,8 @@ def died(state: Any, address: Any, size: Any, stream: Any) -> None:
 
 
 @inlined
-def born(state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any) -> None:
+def born(state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any,
+         depth: Any) -> None:
     """An object begins; it counts if it began inside the window.
 
     A variable whose lifetime begins stands for the storage that its function had made for it: one object, not two.
@@ -83,7 +84,7 @@ def born(state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any
             old.bytes -= state.live.objects.rows[before].end - address
         else:
             died(state, address, 0, stream)  # its end was not seen
-    row = begin(state.live, kind, site, context, address, size, stream)
+    row = begin(state.live, kind, site, context, address, size, stream, depth)
     if row != 0:
         state.live.objects.rows[row].born = state.scopes.control[TICK] if counts else -1
         site = state.live.sites.rows[state.live.objects.rows[row].site]
@@ -96,7 +97,7 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
     """heap_alloc: a new object, or the tail by which a realloc let one grow."""
     row = extended(state.live, instruction, address, size)
     if row == 0:
-        born(state, HEAP, instruction, context, address, size, stream, counts)
+        born(state, HEAP, instruction, context, address, size, stream, counts, 0)
     elif state.live.objects.rows[row].born >= 0:
         state.live.sites.rows[state.live.objects.rows[row].site].bytes += size
 
@@ -104,7 +105,7 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
 @kernel
 def loaded(state: State, number: Any, address: Any, size: Any, stream: Any, counts: Any) -> None:
     """global_init."""
-    born(state, GLOBAL, number, 0, address, size, stream, counts)
+    born(state, GLOBAL, number, 0, address, size, stream, counts, 0)
 
 
 @kernel
@@ -140,9 +141,9 @@ class ObjectLifetime(ObjectModule):
 
     @staticmethod
     def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                    inside: int) -> None:
+                    inside: int, levels: Any) -> None:
         """A local variable begins."""
-        born(state, STACK, instruction, context, address, size, stream, inside)
+        born(state, STACK, instruction, context, address, size, stream, inside, levels.control[FRAMES])
 
     @staticmethod
     def global_init(state: State, object: int, address: int, size: int, stream: int, inside: int) -> None:

@@ -18,6 +18,7 @@ from tracekit.formats.events import NONE
 from tracekit.module import inlined, option
 from tracekit.replay import shadows
 from tracekit.replay.grouping import grouped
+from tracekit.replay.kernels.contexts import FRAMES
 from tracekit.replay.kernels.keyed import Keyed, row_of
 from tracekit.replay.kernels.liveobjects import (
     DEAD,
@@ -211,9 +212,10 @@ class PointsTo(ObjectModule):
         allocate(state.live, instruction, context, address, size, stream)
 
     @staticmethod
-    def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int) -> None:
+    def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
+                    levels: Any) -> None:
         """A local variable begins."""
-        begin(state.live, STACK, instruction, context, address, size, stream)
+        begin(state.live, STACK, instruction, context, address, size, stream, levels.control[FRAMES])
 
     @staticmethod
     def global_init(state: State, object: int, address: int, size: int, stream: int) -> None:

@@ -28,7 +28,7 @@ from tracekit.analyzers.points_to import PointsTo, access, created, pointer_tabl
 from tracekit.analyzers.value_pattern import ValuePattern, follow
 from tracekit.formats.events import NONE
 from tracekit.module import inlined, option
-from tracekit.replay.kernels.contexts import LEVELS
+from tracekit.replay.kernels.contexts import FRAMES, LEVELS
 from tracekit.replay.kernels.keyed import Keyed, row_of
 from tracekit.replay.kernels.liveobjects import DEAD, STACK, known_at
 from tracekit.replay.kernels.scopes import close_call, close_loop, next_iteration, open_scope
@@ -160,9 +160,9 @@ class Privateer(ObjectModule):
 
     @staticmethod
     def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                    inside: int) -> None:
+                    inside: int, levels: Any) -> None:
         """A local variable begins."""
-        born(state.lifetimes, STACK, instruction, context, address, size, stream, inside)
+        born(state.lifetimes, STACK, instruction, context, address, size, stream, inside, levels.control[FRAMES])
 
     @staticmethod
     def global_init(state: State, object: int, address: int, size: int, stream: int, inside: int) -> None:

@@ -20,6 +20,15 @@ RUN: Scope = ((), False)
 
 
 @dataclass(eq=False)
+class Frame:
+    """What an activation is known to own of its stack: the bytes from `low` to `high` - 1."""
+
+    depth: int
+    low: int
+    high: int
+
+
+@dataclass(eq=False)
 class Object:
     """One object; ``born``: the scopes that were open, each with the numbers of its opening and iteration."""
 
@@ -31,6 +40,8 @@ class Object:
     alive: bool = True
     size: int = 0
     """All bytes that it ever had."""
+    frame: Frame | None = None
+    """Of a local variable."""
 
 
 class NaiveObjects(NaiveDependence):
@@ -48,9 +59,6 @@ class NaiveObjects(NaiveDependence):
         self.open: defaultdict[int, list[list[Any]]] = defaultdict(list)  # [node, number, iteration or None]
         self.numbers = 0
         self.lives: dict[Object, Scope] = {}
-        self.clock = 0
-        self.since: dict[int, int] = {}  # function: when its number of live local variables was zero last
-        self.ended: dict[Site, int] = {}  # of local variables: when the last one ended
 
     def feed(self, events: Iterable[Event]) -> None:
         for number, code, subject, address, size in events:
@@ -103,9 +111,8 @@ class NaiveObjects(NaiveDependence):
         site = (kind, subject, () if kind == GLOBAL else stream.context)
         born = [(node, opened, iteration) for node, opened, iteration in self.open[number]]
         made = Object(site, address, address + size, number, born, size=size)
-        self.clock += 1
-        if kind == STACK and not self.locals_of(self.function_of(site)):
-            self.since[self.function_of(site)] = self.clock
+        if kind == STACK:
+            made.frame = self.frame(number, made)
         self.all.append(made)
         self.paint(address, max(size, 1), made)
 
@@ -126,31 +133,42 @@ class NaiveObjects(NaiveDependence):
 
     def finish_object(self, old: Object) -> None:
         old.alive = False
-        self.clock += 1
-        self.ended[old.site] = self.clock
         ended = Object(old.site, old.start, old.end, old.stream, [], alive=False)
         self.paint(old.start, max(old.end - old.start, 1), ended)
 
     def function_of(self, site: Site) -> int:
         return int([*self.program.op_function, -1][site[1]])
 
-    def locals_of(self, function: int) -> list[Object]:
-        """The live local variables of a function."""
-        return [each for each in self.all if each.alive and each.site[0] == STACK
-                and self.function_of(each.site) == function]
+    def locals_of(self, number: int) -> list[Object]:
+        """The live local variables of a stream, in the order in which they began."""
+        return [each for each in self.all if each.alive and each.site[0] == STACK and each.stream == number]
+
+    def frame(self, number: int, made: Object) -> Frame:
+        """That of the newest local variable, if no call has begun or ended since, or a new one."""
+        depth = sum(iteration is None for _, _, iteration in self.open[number])
+        for newest in self.locals_of(number)[-1:]:
+            if newest.frame is not None and newest.frame.depth == depth:
+                newest.frame.low = min(newest.frame.low, made.start)
+                newest.frame.high = max(newest.frame.high, made.end)
+                return newest.frame
+        return Frame(depth, made.start, made.end)
 
     def known(self, number: int, address: int) -> Object | None:
         """The object of a byte; None if it was a local variable and a later call's frame covers it."""
         here = self.bytes.get(address)
         if here is None or here.alive or here.site[0] != STACK:
             return here
-        stack = [each for each in self.all if each.site[0] == STACK and each.stream == number]
-        live = [each for each in stack if each.alive]
-        if not live or not live[-1].start < address < max(each.end for each in stack):
+        live = self.locals_of(number)
+        ends = [each.end for each in self.all if each.site[0] == STACK and each.stream == number]
+        if not live or not live[-1].start < address < max(ends):
             return here
-        function = self.function_of(here.site)
-        over = not self.locals_of(function) or self.since[function] > self.ended[here.site]
-        return None if over else here
+        for each in reversed(live):
+            assert each.frame is not None
+            if each.frame.low > address:  # nothing that was entered before is below
+                return None
+            if address < each.frame.high and self.function_of(each.site) == self.function_of(here.site):
+                return here
+        return None
 
     def holder(self, number: int, old: Object) -> Scope:
         """The innermost scope that was open when the object began and has been open since."""

@@ -14,7 +14,7 @@ from tracekit.replay.arena import arena, reserve
 from tracekit.replay.dependence_profile import ObjectKind
 from tracekit.replay.kernels.liveobjects import (
     CONTROL,
-    FUNCTION,
+    FRAME,
     KIND_SHIFT,
     OBJECT,
     SITE_BITS,
@@ -37,7 +37,7 @@ FRESH = ("malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign", "val
 
 
 def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) -> Live:
-    """No object; a site is a row with a key, these fields and one of its own."""
+    """No object; a site is a row with a key and these fields."""
     instructions = len(program.ops) + 1  # the last is for no instruction
     fresh = np.zeros(instructions, np.uint8)
     for op in np.flatnonzero(program.ops["kind"] == OpKind.CALL).tolist():
@@ -45,13 +45,12 @@ def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) 
         fresh[op] = name in FRESH or name.startswith("_Zn")
     function_of = np.append(program.op_function, np.uint32(len(program.functions)))
     return Live(
-        sites=keyed([*(fields or []), ("ended", "<i8")]), objects=arena(OBJECT, 1 << 31), words=shadows.empty("u4"),
+        sites=keyed(fields or []), objects=arena(OBJECT, 1 << 31), words=shadows.empty("u4"),
         wide=shadows.empty("u4", direct=1 << (48 - WIDE_BITS + 3 - 12)), known=np.zeros(instructions, np.uint64),
         fresh=fresh, function_of=function_of.astype(np.uint32),
-        functions=np.zeros(len(program.functions) + 1, FUNCTION), newest=reserve("u4", MOST_STREAMS),
+        frames=arena(FRAME, 1 << 31, spare=1), newest=reserve("u4", MOST_STREAMS),
         highest=reserve("i8", MOST_STREAMS), control=np.zeros(CONTROL, np.int64),
     )
-
 
 
 

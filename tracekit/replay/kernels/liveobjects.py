@@ -2,7 +2,8 @@
 
 Callbacks of modules use these:
 
-    row = begin(live, kind, site, context, address, size, stream)   # an object begins
+    row = begin(live, kind, site, context, address, size, stream, depth)  # an object begins; depth: of a local
+                                                       # variable, how many calls are open
     row = end(live, address, size)                     # it ends: its row, good until the next begin
     row = extended(live, site, address, size)          # of an object that a realloc let grow in place
     found = at(live, address)                          # row of the object; DEAD | its site once it has ended
@@ -45,29 +46,35 @@ OBJECT = np.dtype([
     ("next", "<u4"),  # the live local variable of its stream that began after it; of rows that wait to be used again
     ("before", "<u4"),  # the one that began before it
     ("alive", "<u4"),  # its kind while it lives, then 0
+    ("frame", "<u4"),  # of a local variable: that of its activation
 ])
-FUNCTION = np.dtype([("live", "<i8"), ("since", "<i8")])
-"""How many local variables of a function live, and the time from which on there has been one."""
+FRAME = np.dtype([
+    ("low", "<i8"), ("high", "<i8"),  # from the lowest to the highest byte of all the local variables that it has had
+    ("depth", "<i8"),  # how many calls were open
+    ("live", "<i4"),  # its local variables that live
+    ("free", "<u4"),  # the next row that waits to be used again
+])
+"""The part of the stack that an activation is known to own. It is kept while one of its local variables lives."""
 SITE_SHIFT, KIND_SHIFT, SITE_BITS = 30, 60, (1 << 30) - 1
 """The key of a site: kind, instruction or global, context."""
 
-FREE, WIDES, TIME = range(3)
+FREE, WIDES, FREE_FRAME = range(3)
 CONTROL = 3
-"""Elements of Live.control: the first row that waits to be used again; 1 once there is a wide object; a time, which
-local variables move on as they begin and end."""
+"""Elements of Live.control: the first row that waits to be used again; 1 once there is a wide object; the first row of
+`frames` that waits."""
 
 
 class Live(NamedTuple):
     """The live objects of the process."""
 
-    sites: Keyed  # `ended`: when a local variable of the site ended last
+    sites: Keyed  # with the module's fields
     objects: Arena  # OBJECT
     words: Shadow  # u4
     wide: Shadow  # u4; word number n stands for the n-th granule of memory
     known: NDArray[np.uint64]  # instruction: its last context << 34 | kind << 32 | the site there
     fresh: NDArray[np.uint8]  # instruction: 1 if it is a call of a function that never lets an object grow
     function_of: NDArray[np.uint32]  # instruction: its function
-    functions: NDArray[Any]  # FUNCTION
+    frames: Arena  # FRAME
     newest: NDArray[np.uint32]  # stream: its live local variable that began last
     highest: NDArray[np.int64]  # stream: the highest end that one of its local variables had
     control: NDArray[np.int64]
@@ -90,8 +97,8 @@ def known_at(live: Any, address: Any, stream: Any) -> Any:
     """What `at` finds; 0 if it is a local variable that has ended and whose memory is part of a later call's frame.
 
     Frames hold more than variables: arguments that are passed on the stack (``va_arg`` makes pointers to them), spills,
-    the frames of libraries. Such a byte is above the newest live variable of the stack, and the activation that the
-    ended variable belonged to is over.
+    the frames of libraries. Such a byte is above the newest live variable of the stack, and in the frame of no live
+    activation of the function that the ended variable belonged to.
     """
     found = at(live, address)
     if found >= DEAD and _covered(live, found ^ DEAD, address, np.uint64(stream)):
@@ -155,7 +162,7 @@ def end(live: Any, address: Any, size: Any) -> Any:
 
 
 @inlined
-def begin(live: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any) -> Any:
+def begin(live: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> Any:
     """An object begins; returns its row, 0 if there is none (address 0: an allocation that failed)."""
     if address == 0 or size < 0 or size > LARGEST:
         return np.int64(0)
@@ -174,7 +181,7 @@ def begin(live: Any, kind: Any, site: Any, context: Any, address: Any, size: Any
     new.site = site_of(live, kind, site, context)
     new.alive = kind
     if kind == STACK:
-        _push(live, row)
+        _push(live, row, depth)
     _assign(live, address, max(size, 1), row)
     return row
 
@@ -234,9 +241,8 @@ def _assign_wide(live: Live, address: Any, size: Any, value: Any) -> None:
 
 
 @kernel
-def _push(live: Live, row: Any) -> None:
+def _push(live: Live, row: Any, depth: Any) -> None:
     """A local variable is its stream's newest."""
-    live.control[TIME] += 1
     new = live.objects.rows[row]
     stream = np.uint64(new.stream)
     new.before = live.newest[stream]
@@ -244,43 +250,73 @@ def _push(live: Live, row: Any) -> None:
     live.objects.rows[new.before].next = row
     live.newest[stream] = row
     live.highest[stream] = max(live.highest[stream], new.end)
-    function = _function_of(live, live.sites.rows[new.site].key)
-    if function.live == 0:
-        function.since = live.control[TIME]
-    function.live += 1
+    before = np.int64(live.objects.rows[new.before].frame)
+    if before != 0 and live.frames.rows[before].depth == depth:
+        new.frame = before
+        frame = live.frames.rows[before]
+        frame.low = min(frame.low, new.start)
+        frame.high = max(frame.high, new.end)
+        frame.live += 1
+    else:
+        new.frame = _frame(live, new.start, new.end, depth)
+
+
+@inlined
+def _frame(live: Any, low: Any, high: Any, depth: Any) -> Any:
+    """A new frame, of one variable."""
+    row = np.int64(live.control[FREE_FRAME])
+    if row != 0:
+        live.control[FREE_FRAME] = live.frames.rows[row].free
+    else:
+        row = np.int64(take(live.frames, 1))
+    new = live.frames.rows[row]
+    new.low = low
+    new.high = high
+    new.depth = depth
+    new.live = 1
+    return row
 
 
 @kernel
 def _pop(live: Live, row: Any) -> None:
     """A local variable ends."""
-    live.control[TIME] += 1
     old = live.objects.rows[row]
     live.objects.rows[old.before].next = old.next
     if old.next != 0:
         live.objects.rows[old.next].before = old.before
     else:
         live.newest[np.uint64(old.stream)] = old.before
-    site = live.sites.rows[old.site]
-    site.ended = live.control[TIME]
-    _function_of(live, site.key).live -= 1
+    frame = live.frames.rows[old.frame]
+    frame.live -= 1
+    if frame.live == 0:
+        frame.free = live.control[FREE_FRAME]
+        live.control[FREE_FRAME] = old.frame
 
 
 @inlined
-def _function_of(live: Any, key: Any) -> Any:
-    """The function that the local variables of a site belong to, as a row of FUNCTION."""
-    return live.functions[live.function_of[np.uint64((np.int64(key) >> SITE_SHIFT) & SITE_BITS)]]
+def _function_of(live: Any, site: Any) -> Any:
+    """The function that the local variables of a site belong to."""
+    return live.function_of[np.uint64((np.int64(live.sites.rows[site].key) >> SITE_SHIFT) & SITE_BITS)]
 
 
 @kernel
 def _covered(live: Live, site: Any, address: Any, stream: Any) -> bool:
     """Does memory of a local variable that has ended belong to a frame that was entered later?"""
-    ended, newest = live.sites.rows[site], np.int64(live.newest[stream])
-    if kind_of(ended.key) != STACK or newest == 0:
+    row = np.int64(live.newest[stream])
+    if kind_of(live.sites.rows[site].key) != STACK or row == 0:
         return False
-    if not live.objects.rows[newest].start < address < live.highest[stream]:
+    if not live.objects.rows[row].start < address < live.highest[stream]:
         return False
-    function = _function_of(live, ended.key)
-    return bool(function.live == 0 or function.since > ended.ended)
+    function = _function_of(live, site)
+    while row != 0:
+        each = live.objects.rows[row]
+        frame = live.frames.rows[each.frame]
+        if frame.low > address:  # so are all that were entered before
+            return True
+        if address < frame.high and _function_of(live, np.int64(each.site)) == function:
+            return False
+        row = np.int64(each.before)
+    return True
 
 
 class Unloading(NamedTuple):
@@ -295,13 +331,13 @@ class Unloading(NamedTuple):
 def allocate(live: Live, site: Any, context: Any, address: Any, size: Any, stream: Any) -> None:
     """heap_alloc: a new object, or the tail by which a realloc let one grow."""
     if extended(live, site, address, size) == 0:
-        begin(live, HEAP, site, context, address, size, stream)
+        begin(live, HEAP, site, context, address, size, stream, 0)
 
 
 @kernel
 def place(live: Live, number: Any, address: Any, size: Any, stream: Any) -> None:
     """global_init."""
-    begin(live, GLOBAL, number, 0, address, size, stream)
+    begin(live, GLOBAL, number, 0, address, size, stream, 0)
 
 
 @kernel
