@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.errors import TracekitError
-from tracekit.module import Module, option
+from tracekit.module import Count, Module, option
 from tracekit.replay import carried, ladder, maps, shadows
 from tracekit.replay.contextstate import empty_stream
 from tracekit.replay.dependence_state import empty_state
 from tracekit.replay.found import found
+from tracekit.replay.hottest import with_loop
 from tracekit.replay.kernels.carried import Carried
 from tracekit.replay.kernels.dependence import (
     State,
@@ -189,11 +189,16 @@ class Dependence(Module):
         super().__init__(program, options)
         self.loops = bool(options.distance or options.carried_by)
         self.flow = options.kinds == "raw" and not (options.counts or options.context or self.loops)
-        place = ladder.place_of(options.carried_by) if options.carried_by not in ("", "hottest") else None
+        place = ladder.place_of(options.carried_by) if options.carried_by else None
         plain = options.kinds == "raw" and not (options.counts or options.context or options.distance)
         self.place = place if plain and carried.fits(program) else None
         """The loop, if that is all that is asked for: then there is a shorter way."""
         self.costly = not (self.flow or self.place)
+
+    @classmethod
+    def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
+        """The hottest loop by its place."""
+        return with_loop(options, loop, count)
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """The callbacks for these options."""
@@ -240,9 +245,6 @@ class Dependence(Module):
     @classmethod
     def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """The dependences of all runs; with carried-by a run counts for those that it showed the loop to carry."""
-        if profiles[0]["options"]["carried_by"] == "hottest":
-            raise TracekitError("Profiles of dependence with --carried-by hottest cannot be merged: each run chose a "
-                                "loop of its own; name the loop.")
         return {"result": {"dependences": join_dependences([each["result"]["dependences"] for each in profiles])}}
 
 

@@ -6,15 +6,13 @@ A preset: a pass that only counts finds the loop with the most accesses, then on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tracekit.analyzers import dependence, object_lifetime, points_to, value_pattern
-from tracekit.formats.errors import TracekitError
-from tracekit.module import Module, Preset, option
+from tracekit.module import Preset, option
 from tracekit.replay import ladder
-from tracekit.replay.hottest import Hottest
 
 
 @dataclass(frozen=True)
@@ -34,21 +32,15 @@ class Perspective(Preset):
 
     Options = PerspectiveOptions
 
-    def modules(self, count: Callable[[type[Module]], Any]) -> Mapping[str, Any]:
-        """Find the loop, unless it is given, or the window is one."""
+    def modules(self) -> Mapping[str, Any]:
+        """The four; `hottest` is settled by ``dependence``."""
         self.program.require_values()
         self.program.require_pointers()
-        place = self.options.carried_by
-        if place == "hottest":
-            found = self.loop or count(Hottest)["hottest"]
-            if found is None:
-                raise TracekitError("No loop ran in this trace.")
-            place = f"{found[0]}:{found[1]}"
         return {
             "value_pattern": value_pattern.PatternOptions(),
             "object_lifetime": object_lifetime.MODULE.Options(),
             "points_to": points_to.PointsToOptions(),
-            "dependence": dependence.Options(carried_by=place),
+            "dependence": dependence.Options(carried_by=self.options.carried_by),
         }
 
 

@@ -139,7 +139,7 @@ def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = N
     ``{"function": "main", "loop": "app.c:12", "thread": 0, "from": 1000, "to": "25%"}``.
     Raises TracekitError for a bad file, module, option or value.
     """
-    found = registry.load(module) if isinstance(module, str) else module
+    found = _loaded(module)
     profiles = analyze_all(path, {module: make_options(found.Options, options)}, jobs, window=window)
     if len(profiles) > 1:
         raise TracekitError(f"{registry.shown_name(module)} stands for several modules: use tracekit.api.analyze_all.")
@@ -164,7 +164,7 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
         threads = jobs or os.cpu_count() or 1
         program = Program.from_images(trace.images())
         restricted = Restriction(window, trace, program)
-        options = _expanded(trace, program, options, window, threads)
+        options = _expanded(trace, program, options, window, restricted.loop, threads)
         replay, runners = prepare(trace, program, options, threads, restricted)
         wanted = {event for each in runners.values() for event in each.columns}
         run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
@@ -175,8 +175,11 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
 
 
 def _expanded(trace: TraceReader, program: Program, options: Mapping[Any, Any], window: Mapping[str, Any] | None,
-              threads: int) -> dict[Any, Any]:
-    """The modules that presets stand for in their places; one that is also asked for by itself has its own options."""
+              loop: tuple[str, int] | None, threads: int) -> dict[Any, Any]:
+    """The modules that presets stand for in their places; one that is also asked for by itself has its own options.
+
+    What options leave to the trace is settled; `loop` is that of the window.
+    """
     from tracekit.module import NoOptions, Preset
     from tracekit.replay.parallel import run
     from tracekit.replay.window import Restriction
@@ -190,14 +193,14 @@ def _expanded(trace: TraceReader, program: Program, options: Mapping[Any, Any], 
 
     expanded: dict[Any, Any] = {}
     for name, chosen in options.items():
-        kind: type[Analysis] = registry.load(name) if isinstance(name, str) else name
-        members = {name: chosen}
-        if issubclass(kind, Preset):
-            preset = kind(program, chosen)
-            preset.loop = Restriction(window, trace, program).loop
-            members = dict(preset.modules(count))
+        kind = _loaded(name)
+        members = kind(program, chosen).modules() if issubclass(kind, Preset) else {name: chosen}
         expanded.update((member, options.get(member, own)) for member, own in members.items())
-    return expanded
+    return {name: _loaded(name).settled(chosen, loop, count) for name, chosen in expanded.items()}
+
+
+def _loaded(module: str | type[Analysis]) -> type[Analysis]:
+    return registry.load(module) if isinstance(module, str) else module
 
 
 def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[Analysis], Any], threads: int,
@@ -213,11 +216,10 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
     accesses = trace_totals(trace, program)["accesses"]
     runners = {}
     for module, chosen in options.items():
-        made = (registry.load(module) if isinstance(module, str) else module)(program, chosen)
+        made = _loaded(module)(program, chosen)
         made.accesses = accesses
         made.metadata = {**trace.meta, **(trace.done or {})}
         made.windowed = restricted.window is not None
-        made.loop = restricted.loop
         name = registry.shown_name(module)
         if name in runners:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")

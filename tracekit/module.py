@@ -95,6 +95,10 @@ class EventBatch(Protocol):
         """Beside ``wide``: the row of the event that the word belongs to."""
 
 
+Count = Callable[[type["Module"]], Any]
+"""Runs a module without options over the trace, in a pass of its own, and returns its result."""
+
+
 class Analysis:
     """What :class:`Module` and :class:`BatchModule` have in common: options and text.
 
@@ -113,15 +117,20 @@ class Analysis:
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 
-    loop: tuple[str, int] | None = None
-    """File (or its end) and line of the loop that the window names, if it names one."""
-
     joins_with_program: ClassVar[bool] = False
     """Whether :meth:`join` needs the program; then profile files carry its image tables."""
 
     def __init__(self, program: Program, options: Any) -> None:
         self.program = program
         self.options = options
+
+    @classmethod
+    def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
+        """The options with what the trace alone can say put in, before the module is made; here, as they are.
+
+        `loop` is that of the window, if it names one.
+        """
+        return options
 
     @classmethod
     def join(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
@@ -207,11 +216,8 @@ class Preset(Analysis, ABC):
     """Several modules under one name; the profile is a list of theirs."""
 
     @abstractmethod
-    def modules(self, count: Callable[[type[Module]], Any]) -> Mapping[str, Any]:
-        """Name of a module -> an instance of its Options.
-
-        `count` runs a module without options over the trace, in a pass of its own, and returns its result.
-        """
+    def modules(self) -> Mapping[str, Any]:
+        """Name of a module -> an instance of its Options."""
 
 
 class WrongModuleError(TracekitError, TypeError):

@@ -64,11 +64,17 @@ def test_what_some_loops_carry_is_its_reference(seed: int, streams: int, workers
 
 @settings(deadline=None, max_examples=80)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
-def test_the_counting_pass_counts_what_is_accessed_while_a_loop_is_open(seed: int, streams: int) -> None:
+def test_the_counting_pass_counts_what_is_accessed_while_a_loop_of_a_place_is_open(seed: int, streams: int) -> None:
     random = Random(seed)
     made = RandomProgram(random)
+
+    def place(loop: int) -> tuple[str, int]:
+        return "loops.c", loop % 5
+
     events = interleaved(random, [Machine(made, random, stream, 300).run() for stream in range(streams)])
     module = Hottest(made.program, NoOptions())
+    module.places = [place(loop) for loop in range(5)]
+    module.place_of = np.arange(len(made.program.loops)) % 5
     runner = CallbackRunner(module, "hottest", 1)
     wanted = np.array([CODE[name] for name in runner.columns])
     for stream, rows in groupby(events, key=lambda event: event[0]):
@@ -77,20 +83,20 @@ def test_the_counting_pass_counts_what_is_accessed_while_a_loop_is_open(seed: in
         kept = np.isin(kind, wanted)
         runner.feed(SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept], size=size[kept]), 0)
     open_loops = defaultdict[int, list[int]](list)
-    expected = Counter[int]()
+    expected = Counter[tuple[str, int]]()
     for stream, code, subject, _, _ in events:
         if code == CODE["loop_invocation"]:
             open_loops[stream].append(subject)
         elif code == CODE["loop_exit"]:
             assert open_loops[stream].pop() == subject
         elif code in (CODE["load"], CODE["store"]):
-            expected.update(set(open_loops[stream]))
-    found, iterated = module.by_loop(runner.finished())
+            expected.update({place(loop) for loop in open_loops[stream]})
+    found, iterated = module.by_place(runner.finished())
     assert +found == expected
     naive = NaiveLadder(made.program, context=False)
     naive.feed(events)
     naive.finish()
-    again = {path[-1][1] for path, node in naive.nodes.items() if path and max(node.iterations, default=0) > 1}
+    again = {place(path[-1][1]) for path, node in naive.nodes.items() if path and max(node.iterations, default=0) > 1}
     assert iterated == again
 
 
@@ -106,15 +112,39 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             for name, given in flags.items()}
 
 
-def test_the_hottest_loop_is_the_same_with_and_without_a_counting_pass(traces: dict[str, Path]) -> None:
+def test_perspective_and_dependence_choose_the_same_loop(traces: dict[str, Path]) -> None:
     profiles = analyze_all(traces["full"], {"perspective": PerspectiveOptions()}, 1)
     assert [profile.report["module"] for profile in profiles] == [
         "value_pattern", "object_lifetime", "points_to", "dependence"]
     loop = profiles[3].report["options"]["carried_by"]
     assert loop != "hottest"
-    ladder = tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest").result
-    assert profiles[3].result == ladder
-    assert ladder["dependences"]
+    alone = tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest")
+    assert profiles[3].report == alone.report
+    assert alone.result["dependences"]
+    for options in ({"counts": True}, {"context": True}, {"distance": True, "kinds": "raw,war,waw"}):
+        assert tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest", **options).report[
+            "options"]["carried_by"] == loop
+
+
+NESTED = """
+static int a[64], b[4096];
+int main(void)
+{
+    for (int t = 0; t < 3; t++) for (int i = 1; i < 64; i++) a[i] += a[i - 1]; // nested: 3 * 63 * 3 accesses
+    for (int i = 1; i < 400; i++)
+        b[i] += b[i - 1]; // 399 * 3: more than that, less than twice that
+    return a[63] + b[399];
+}
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"context": True}, {"counts": True}])
+def test_loops_on_one_line_count_each_access_once(tmp_path: Path, options: dict[str, bool]) -> None:
+    source = tmp_path / "nested.c"
+    source.write_text(NESTED)
+    trace = record(compile_program([source], tmp_path / "nested", ["-O0"], instrumented=True)).trace
+    found = tracekit.analyze(trace, "dependence", 1, carried_by="hottest", **options)
+    assert found.report["options"]["carried_by"].endswith("nested.c:6")
 
 
 def test_the_hottest_loop_of_a_window_that_is_a_loop_is_that_one(traces: dict[str, Path]) -> None:

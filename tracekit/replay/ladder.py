@@ -12,7 +12,6 @@ from tracekit.replay.dependence_profile import NODE
 from tracekit.replay.dependence_result import profile_and_levels
 from tracekit.replay.found import Found
 from tracekit.replay.grouping import Indices, grouped
-from tracekit.replay.hottest import hottest_of
 from tracekit.replay.kernels.relating import DISTANCE_BITS
 from tracekit.replay.naming import ContextNames, Json
 from tracekit.replay.report import Report, instruction_key
@@ -57,12 +56,7 @@ def rows(module: Module, found: Found) -> list[Json]:
     """The rows of all dependences, with the columns that the module's options ask for."""
     options = module.options
     report = LadderReport(module, found)
-    place = None
-    if options.carried_by:
-        place = module.loop if options.carried_by == "hottest" else place_of(options.carried_by)
-        place = one_place(module.program, place) if place else report.hottest()
-        if place is None:
-            return []
+    place = one_place(module.program, place_of(options.carried_by)) if options.carried_by else None
     kinds = frozenset(options.kinds.upper().split(","))
     unwanted = [name for name, wanted in (
         ("count", options.counts), ("levels", options.distance), ("source_context", options.context),
@@ -87,10 +81,6 @@ class LadderReport(Report):
         self.distances = found.distances[1:]
         profile, self.level_of = profile_and_levels(found, getattr(module, "contexts", None), len(module.program.ops))
         super().__init__(module.program, profile, [], module.options.context)
-
-    def hottest(self) -> tuple[str, int] | None:
-        """File and line of the loop with the most accesses, callees included."""
-        return hottest_of(self.names.program, self.profile.nodes)
 
     def _histograms(self, at: Indices, count: int) -> list[tuple[tuple[int, int], ...]]:
         shown = at[self.level_of[self.distances["key"] >> DISTANCE_BITS]]

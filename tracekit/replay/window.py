@@ -133,18 +133,20 @@ def functions_named(program: Program, name: str) -> NDArray[np.uint8]:
 
 
 def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
-    """1 for each loop at FILE:LINE; the file may be given by its last components.
+    """1 for each loop at FILE:LINE; the file may be given by its last components, if no path is just these.
 
     Raises TracekitError, with loops like it, if there is none.
     """
     file, line = place
     names: dict[str, list[int]] = {}
+    ending: list[int] = []
     for row in range(len(program.loops)):
         loop = program.loop(row)
-        shown = f"{loop['file']}:{loop['line']}"
-        names.setdefault(shown, []).append(row)
-        if ("/" + loop["file"]).endswith("/" + file) and loop["line"] == line:
-            names.setdefault(f"{file}:{line}", []).append(row)
+        names.setdefault(f"{loop['file']}:{loop['line']}", []).append(row)
+        if loop["file"].endswith("/" + file) and loop["line"] == line:
+            ending.append(row)
+    if ending:
+        names.setdefault(f"{file}:{line}", ending)  # a whole path stands for itself
     return _chosen(names, f"{file}:{line}", len(program.loops), f"The trace's program has no loop at {file}:{line}")
 
 
