@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tracekit.render import Style, as_json, as_text, table
-from tracekit.render_dependence import context_text, place_text, without_folder
+from tracekit.render_dependence import context_text
+from tracekit.render_places import instruction_text, place_text, without_folder
 from tracekit.sources import common_folder
 
 PLAIN = Style(colour=False)
@@ -73,7 +76,46 @@ def test_code_that_has_a_line_but_no_column_has_no_column() -> None:
 
 def test_the_folders_of_headers_have_no_detours() -> None:
     header = {"file": "/usr/lib/gcc/12/../../../include/c++/12/map"}
-    assert without_folder([header, {"file": "/src/app/a.cc"}])[0][0] == {"file": "/usr/include/c++/12/map"}
+    assert without_folder([header, {"file": "/src/app/a.cc"}])[0][0]["file"] == "map"
+    assert without_folder([header])[0][0]["file"] == "map" and without_folder([header])[1] == "/usr/include/c++/12"
+
+
+@pytest.mark.parametrize(("file", "shown"), [
+    ("/usr/include/stdio.h", "stdio.h"),
+    ("/usr/include/x86_64-linux-gnu/bits/stdio2.h", "bits/stdio2.h"),
+    ("/usr/include/x86_64-linux-gnu/c++/12/bits/gthr.h", "bits/gthr.h"),
+    ("/usr/include/c++/12/bits/stl_vector.h", "bits/stl_vector.h"),
+    ("/usr/lib/llvm-19/include/c++/v1/vector", "vector"),
+    ("/usr/lib/gcc/x86_64-linux-gnu/12/include/xmmintrin.h", "xmmintrin.h"),
+    ("/rustc/90b35a6239/library/core/src/iter/range.rs", "library/core/src/iter/range.rs"),
+    ("/usr/share/gen.c", "/usr/share/gen.c"), ("/opt/lib/include/a.h", "/opt/lib/include/a.h"),
+])
+def test_headers_of_the_system_are_named_as_they_are_included(file: str, shown: str) -> None:
+    assert without_folder([{"file": file}, {"file": "/src/app/a.cc"}])[0][0]["file"] == shown
+
+
+def test_code_of_a_header_has_the_users_line_behind_it() -> None:
+    def at(file: str, line: int, *users: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "load", "file": file, "line": line, "column": 5, "function": "size", "inlined_at": list(users)}
+
+    vector, user = "/usr/include/c++/12/bits/stl_vector.h", at("/src/app/main.cc", 12)
+    rows, _ = without_folder([at(vector, 1046, at(vector, 1100), user), at("/src/app/a.h", 7, user), at(vector, 3),
+                              at("/src/app/lib/b.cc", 1)])
+    assert [instruction_text(row) for row in rows] == [
+        "load bits/stl_vector.h:1046:5 (from main.cc:12) size", "load a.h:7:5 size", "load bits/stl_vector.h:3:5 size",
+        "load lib/b.cc:1:5 size"]
+    report = {"module": "accesses", "trace": "0", "result": {"instructions": [
+        {"instruction": at(vector, 1046, user)}, {"instruction": user}]}}
+    shown = as_text(report, {}, 0, PLAIN)
+    assert "files below /src/app" in shown
+    assert "bits/stl_vector.h:1046:5 (from main.cc:12) in size load" in shown
+
+
+def test_loops_at_one_place_are_told_apart_by_their_depth() -> None:
+    inner = {**loop_row(7, "")["loop"], "depth": 2}
+    lines = text([loop_row(7, "doall", 30), loop_row(7, "doall", 10, loop=inner), loop_row(8, "doall", 1)], [])
+    assert [line.partition(" work")[0].split()[1:] for line in lines if line.startswith("doall")] == [
+        ["a.c:7:1", "(depth", "1)"], ["a.c:7:1", "(depth", "2)"], ["a.c:8:1"]]
 
 
 def test_the_hottest_loop_comes_first_with_its_share_and_its_callee() -> None:
@@ -168,4 +210,4 @@ def test_the_folder_of_a_program_is_found_beside_headers_of_the_system() -> None
     assert (folder, [row["file"] for row in rows]) == ("", ["/home/me/a.c", "/opt/b.c", ""])
     files = ("/home/me/a.c", "/home/me/b/c.c", "/usr/include/stdio.h", "")
     rows, folder = without_folder([{"file": file} for file in files])
-    assert (folder, [row["file"] for row in rows]) == ("/home/me", ["a.c", "b/c.c", "/usr/include/stdio.h", ""])
+    assert (folder, [row["file"] for row in rows]) == ("/home/me", ["a.c", "b/c.c", "stdio.h", ""])

@@ -69,13 +69,14 @@ def test_a_variable_without_a_name_is_its_functions() -> None:
 
 
 def test_the_hottest_loop_comes_first() -> None:
-    loops = [{"loop": {"file": "/src/app/a.c", "line": line, "function": "work"}, "accesses": accesses,
-              "reads": [heap(9, "main:5:2")], "writes": [], "reductions": [], "short_lived": []}
-             for line, accesses in ((3, 10), (8, 2000))]
+    loops = [{"loop": {"file": "/src/app/a.c", "line": line, "column": 5, "depth": depth, "function": "work"},
+              "accesses": accesses, "reads": [heap(9, "main:5:2")], "writes": [], "reductions": [], "short_lived": []}
+             for line, depth, accesses in ((3, 1, 10), (8, 1, 2000), (8, 2, 1500))]
     result = {"loops": loops, "sites": [], "pointers": [], "instructions": []}
     shown = privateer_text({"module": "privateer", "trace": "0", "result": result}, {}, 0, PLAIN).splitlines()
     heads = [line for line in shown if line.startswith("loop ")]
-    assert heads == ["loop a.c:8 in work, 2,000 accesses", "loop a.c:3 in work, 10 accesses"]
+    assert heads == ["loop a.c:8:5 (depth 1) work, 2,000 accesses", "loop a.c:8:5 (depth 2) work, 1,500 accesses",
+                     "loop a.c:3:5 work, 10 accesses"]
 
 
 def test_the_values_that_are_loaded_most_often_come_first() -> None:

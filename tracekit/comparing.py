@@ -139,7 +139,7 @@ def _measures(row: Json, identity: Sequence[str]) -> dict[str, Any]:
     measures = _flat({column: value for column, value in row.items()
                       if column not in (*identity, *IGNORED, "levels")})
     if "levels" in row:
-        from tracekit.render_dependence import loop_text
+        from tracekit.render_places import loop_text
 
         carrying = [level for level in row["levels"] if level["inter"]]
         measures["carried_by"] = sorted({loop_text(level["loop"]) for level in carrying})

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from tracekit.render_places import user_text, without_folder
 from tracekit.uncollected import uncollected
 
 Json = Mapping[str, Any]
@@ -122,12 +123,15 @@ def traces_text(report: Json) -> str:
 def _plain_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """A module without a text of its own: each list of its result as a table, in the order that it is in."""
     carried_by = report.get("options", {}).get("carried_by")
-    lines = [f"{report['module']}, {traces_text(report)}" + (f", carried by loop {carried_by}" if carried_by else "")]
-    for name, value in report["result"].items():
+    result = report["result"]
+    tables, folder = without_folder({name: value[: limit or None] if isinstance(value, list) else value
+                                     for name, value in result.items()})
+    lines = [f"{report['module']}, {traces_text(report)}" + (f", carried by loop {carried_by}" if carried_by else "")
+             + (f", files below {folder}" if folder else "")]
+    for name, value in tables.items():
         lines += ["", style(name.replace("_", " "), "bold")]
         if isinstance(value, list):
-            shown = value[: limit or None]
-            lines += _rows(shown, style) + more(len(value), len(shown), "rows")
+            lines += _rows(value, style) + more(len(result[name]), len(value), "rows")
         elif isinstance(value, Mapping):
             width = max(map(len, value), default=0)
             lines += [f"{key.replace('_', ' '):{width}}  {cell(part)}" for key, part in value.items()]
@@ -173,7 +177,8 @@ def _object_cell(value: Json) -> str:
         return " > ".join([value["root"], *value["path"]])
     if "line" in value and "function" in value:  # an instruction or a loop
         place = ":".join(str(value[key]) for key in ("file", "line", "column") if value.get(key))
-        words = [place or "?", f"in {value['function']}" if value["function"] else "", value.get("kind", "loop")]
+        words = [(place or "?") + user_text(value), f"in {value['function']}" if value["function"] else "",
+                 value.get("kind", "loop")]
         return " ".join(word for word in words if word)
     return ", ".join(f"{key} {cell(part)}" for key, part in value.items())
 

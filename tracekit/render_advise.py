@@ -8,13 +8,8 @@ from itertools import groupby
 from textwrap import wrap
 
 from tracekit.render import WIDTH, Json, Style, more
-from tracekit.render_dependence import (
-    VERDICT_COLOUR,
-    context_text,
-    object_text,
-    place_text,
-    without_folder,
-)
+from tracekit.render_dependence import VERDICT_COLOUR, context_text, object_text
+from tracekit.render_places import loop_text, loops_told_apart, place_text, without_folder
 
 BLOCKERS_SHOWN = 4
 PAIRS_SHOWN = 2
@@ -48,7 +43,7 @@ EXTERNAL_HINTS = {
 def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """Every loop that the profile has, at most `limit` (0: all)."""
     result = report["result"]
-    loops, folder = without_folder(result["loops"][: limit or None])
+    loops, folder = without_folder(loops_told_apart(result["loops"])[: limit or None])
     lines = [f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else "")]
     for number, row in enumerate(loops, 1):
         lines += ["", *_loop(number, row, style)]
@@ -61,14 +56,14 @@ def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     further, _ = without_folder(result["further_parallel"][: limit or None])
     if further:
         lines += ["", style("ALSO PARALLEL, but not among the hottest (--top 0 shows all in full)", "bold")]
-        lines += [f"   {place_text(row['loop'])} {row['loop']['function']}, {_share(row['share'])}: {row['verdict']}"
+        lines += [f"   {loop_text(row['loop'])}, {_share(row['share'])}: {row['verdict']}"
                   for row in further]
     return "\n".join([*lines, "", *_summary(report, style)]) + "\n"
 
 
 def _loop(number: int, row: Json, style: Style) -> list[str]:
     loop = row["loop"]
-    head = f"{number}. {place_text(loop)} {loop['function']}, {_share(row['share'])} of all accesses: "
+    head = f"{number}. {loop_text(loop)}, {_share(row['share'])} of all accesses: "
     lines = [style(head, "bold") + style(row["verdict"], VERDICT_COLOUR[row["verdict"]])]
     for case in row["cases"]:
         lines += [f"   {line}" for line in _case(case, loop, len(row["cases"]) > 1, style)]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from posixpath import normpath
 
 from tracekit.annotation import Annotations, LineNote, shown_lines
 from tracekit.render import Style, table
 from tracekit.render_dependence import UNSEEN, VERDICT_COLOUR
+from tracekit.render_places import short_name
+from tracekit.sources import common_folder, is_system
 
 LEGEND = (
     "CARRIED: dependences that a loop carries, by the line of the other end.",
@@ -20,14 +23,17 @@ def files_text(notes: Annotations, found: Sequence[str], limit: int, style: Styl
     """The files with their shares, hottest first; `found` are those whose source is there."""
     total = sum(sum(notes.totals(file)) for file in notes.files)
     files = notes.hottest()
+    named = [file for file in files if file]
+    folder, some_own = common_folder(named), not all(map(is_system, named))
     rows = []
     for file in files[: limit or None]:
         loads, stores = notes.totals(file)
         loops = [loop for note in notes.files[file].values() for loop in note.loops]
-        rows.append((file or "(no debug information)", f"{loads:,}", f"{stores:,}",
-                     f"{100 * (loads + stores) / total:.1f}%" if total else "-", f"{len(loops):,}",
-                     "found" if file in found else "-"))
-    lines = table(("FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"), rows, frozenset((1, 2, 3, 4)), style)
+        name = short_name(normpath(file), folder, some_own) if file else "(no debug information)"
+        share = f"{100 * (loads + stores) / total:.1f}%" if total else "-"
+        rows.append((name, f"{loads:,}", f"{stores:,}", share, f"{len(loops):,}", "found" if file in found else "-"))
+    lines = [f"files below {folder}"] if folder else []
+    lines += table(("FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"), rows, frozenset((1, 2, 3, 4)), style)
     if len(files) > len(rows):
         lines.append(f"... and {len(files) - len(rows):,} more files (--limit 0 shows all)")
     return "\n".join(lines) + "\n"

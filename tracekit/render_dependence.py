@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from posixpath import normpath
 from typing import Any
 
 from tracekit.render import Json, Style, more, table, traces_text
-from tracekit.sources import common_folder
+from tracekit.render_places import instruction_text, loop_text, loops_told_apart, place_text, without_folder
 
 UNSEEN = (
     "A verdict is about this run. Not seen: other inputs, code that was not instrumented (what it reads and writes,",
@@ -24,7 +23,7 @@ CONTEXT_WIDTH = 100
 def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """All sections, each at most `limit` rows (0: all)."""
     result = report["result"]
-    loops = sorted(result["loops"], key=lambda row: -row["accesses"])
+    loops = loops_told_apart(sorted(result["loops"], key=lambda row: -row["accesses"]))
     dependences = sorted(result["dependences"], key=lambda row: -row["count"])
     shown, folder = without_folder([loops[: limit or None], dependences[: limit or None]])
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else ""), ""]
@@ -32,33 +31,6 @@ def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: S
     lines += [*_dependences(shown[1], report["options"], len(dependences), style), ""]
     lines += [*_summary(report, style), "", *UNSEEN]
     return "\n".join(lines) + "\n"
-
-
-def without_folder(rows: Any) -> tuple[Any, str]:
-    """Absolute file names below one folder, relative to it; and that folder (or nothing).
-
-    Detours, as where clang finds C++'s headers (/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include), are
-    left out. That is for reading only: the file system sees it differently where one of the folders is a link.
-    """
-    files: list[str] = []
-
-    def note(file: str) -> str:
-        file = normpath(file) if "/../" in file else file
-        files.extend([file] if file else [])
-        return file
-
-    rows = _map_files(rows, note)
-    folder = common_folder(files)
-    return (_map_files(rows, lambda file: file.removeprefix(folder + "/")) if folder else rows), folder
-
-
-def _map_files(value: Any, change: Callable[[str], str]) -> Any:
-    """A copy of a JSON value with every file name changed."""
-    if isinstance(value, Mapping):
-        return {key: change(part) if key == "file" else _map_files(part, change) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_map_files(part, change) for part in value]
-    return value
 
 
 # -- loops -----------------------------------------------------------------------------------------
@@ -86,20 +58,6 @@ def _loops(shown: Sequence[Json], accesses: int, total: int, style: Style) -> li
             lines.append(f"    in {context_text(row['context'], row['loop']['function'], with_loop=False)}")
         lines += [f"    {detail}" for detail in _details(row)]
     return lines + more(total, len(shown), "loops")
-
-
-def loop_text(loop: Json) -> str:
-    """A loop or a recursion level in one word, with its function."""
-    if "recursion" in loop:
-        return f"recursion {loop['recursion']}"
-    return f"{place_text(loop)} {loop['function']}"
-
-
-def place_text(place: Json) -> str:
-    """file:line:column; of code that the compiler gave no line, `file:?`, and of a function as a whole file:line."""
-    if not place["line"]:
-        return f"{place['file']}:?" if place["file"] else "?"
-    return f"{place['file']}:{place['line']}" + (f":{place['column']}" if place["column"] else "")
 
 
 def carried_text(carried: Json) -> str:
@@ -184,11 +142,6 @@ def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style)
             same = source == destination
             lines += [f"    in {source}"] if same else [f"    from {source}", f"    to   {destination}"]
     return lines + more(total, len(shown), "dependences")
-
-
-def instruction_text(row: Json) -> str:
-    """`load app.c:12:5 main`."""
-    return f"{row['kind']} {place_text(row)} {row['function']}"
 
 
 def _outermost(row: Json) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 from tracekit.comparing import by_place
 from tracekit.render import Json, Style, cell, more
-from tracekit.render_dependence import VERDICT_COLOUR, context_text, instruction_text, loop_text, without_folder
+from tracekit.render_dependence import VERDICT_COLOUR, context_text
 from tracekit.render_objects import CLASSES, context_name, object_name, scope_name
+from tracekit.render_places import instruction_text, loop_text, without_folder
 
 COLOUR = {"new": "green", "gone": "red", "changed": "yellow"}
 SIGN = {"new": "+", "gone": "-", "changed": "~"}

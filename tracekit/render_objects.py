@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tracekit.render import Json, Style, cell, more, table, traces_text
-from tracekit.render_dependence import place_text, without_folder
+from tracekit.render_places import loop_text, loops_told_apart, place_text, without_folder
 
 
 def lifetime_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
@@ -185,7 +185,7 @@ OBJECTS = 3
 def privateer_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """The sets of each loop, those with most accesses first, then the tables of the other modules."""
     result = report["result"]
-    hottest = sorted(result["loops"], key=lambda row: -row["accesses"])
+    hottest = loops_told_apart(sorted(result["loops"], key=lambda row: -row["accesses"]))
     loops, folder = without_folder(hottest[: limit or None])
     lines = [_head(report, folder)]
     several = several_makers({"objects": [*row["reads"], *row["writes"], *row["reductions"]]} for row in hottest)
@@ -217,9 +217,7 @@ def values_table(instructions: Sequence[Json], limit: int, style: Style) -> tupl
 
 
 def _loop_sets(row: Json, several: frozenset[str], style: Style) -> list[str]:
-    loop = row["loop"]
-    lines = [style(f"loop {loop['file']}:{loop['line']} in {loop['function']}", "bold")
-             + f", {row['accesses']:,} accesses"]
+    lines = [style(f"loop {loop_text(row['loop'])}", "bold") + f", {row['accesses']:,} accesses"]
     for name in ("reads", "writes", "reductions", "short_lived"):
         if row[name]:
             by = {shown["operator"] for shown in row[name]} if name == "reductions" else set()

@@ -15,10 +15,15 @@ def common_folder(files: Iterable[str]) -> str:
     Without a slash at its end; empty if names are relative, or if there is no such folder but the root.
     """
     names = set(files)
-    own = {name for name in names if not name.startswith("/usr/")} or names
+    own = {name for name in names if not is_system(name)} or names
     if not own or not all(name.startswith("/") for name in own):
         return ""
     return os.path.commonpath({os.path.dirname(name) for name in own}).rstrip("/")
+
+
+def is_system(file: str) -> bool:
+    """Whether a file is one of the system's, or of Rust's library."""
+    return file.startswith(("/usr/", "/rustc/"))
 
 
 class Sources:

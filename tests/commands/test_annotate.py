@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_merge import CHAINED, record
-from tracekit.annotation import LineNote, shown_lines
+from tracekit.annotation import Annotations, LineNote, shown_lines
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
-from tracekit.render_annotation import carried
+from tracekit.render import Style
+from tracekit.render_annotation import carried, files_text
 from tracekit.sources import Sources, chosen_file
 
 SOURCE = [f"line {number}" for number in range(1, 41)]
@@ -48,6 +49,18 @@ def test_without_a_file_the_files_are_listed(trace: Path, monkeypatch: pytest.Mo
     head, row = capsys.readouterr().out.splitlines()
     assert (head.split(), row.split()) == (["FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"],
                                            ["app.c", "4", "4", "100.0%", "1", "found"])
+
+
+def test_files_are_listed_by_short_names_which_annotate_takes() -> None:
+    files = ("/src/app/a.cc", "/usr/lib/gcc/12/../../../include/c++/12/bits/stl_vector.h", "/src/app/lib/b.h", "")
+    rows = [{"instruction": {"file": file, "line": 3}, "loads": 9 - number, "stores": 0, "bytes": 8}
+            for number, file in enumerate(files)]
+    notes = Annotations([{"module": "accesses", "result": {"instructions": rows}}])
+    below, _, *listed = files_text(notes, [], 0, Style(colour=False)).splitlines()
+    assert below == "files below /src/app"
+    assert [line.split("  ")[0] for line in listed] == [
+        "a.cc", "bits/stl_vector.h", "lib/b.h", "(no debug information)"]
+    assert chosen_file("bits/stl_vector.h", files) == files[1]
 
 
 def test_json(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

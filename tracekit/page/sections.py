@@ -18,11 +18,10 @@ from tracekit.render_dependence import (
     blocker_text,
     carried_text,
     context_text,
-    instruction_text,
-    loop_text,
     recipe_text,
 )
 from tracekit.render_objects import context_name, object_name, scope_name
+from tracekit.render_places import instruction_text, loop_text
 
 Json = Mapping[str, Any]
 

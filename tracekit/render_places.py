@@ -1,0 +1,111 @@
+"""How places are shown in text: files by short names, code of headers with the user's line, loops told apart."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from posixpath import normpath
+from typing import Any
+
+from tracekit.sources import common_folder, is_system
+
+Json = Mapping[str, Any]
+
+_MACHINE = r"(?:[^/]*-linux-gnu[^/]*/)?"
+_INCLUDED = re.compile(rf"/rustc/[^/]+/|/usr/.*?include/{_MACHINE}(?:c\+\+/[^/]+/)?{_MACHINE}")
+"""The folders that the system's headers, and files of Rust's library, are in."""
+
+
+def without_folder(rows: Any) -> tuple[Any, str]:
+    """Absolute file names below one folder, relative to it; and that folder (or nothing).
+
+    The system's headers are named as they are included, and their places have ``system``: True, so that
+    :func:`place_text` says where they were inlined; not so if there are no other files. Detours, as where clang finds
+    C++'s headers (/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include), are left out. That is for reading only: the
+    file system sees it differently where one of the folders is a link.
+    """
+    files: list[str] = []
+
+    def note(place: Json) -> Json:
+        file = normpath(place["file"]) if "/../" in place["file"] else place["file"]
+        files.extend([file] if file else [])
+        return {**place, "file": file}
+
+    rows = _map_places(rows, note)
+    folder = common_folder(files)
+    some_own = not all(map(is_system, files))
+
+    def shown(place: Json) -> Json:
+        file = short_name(place["file"], folder, some_own)
+        return {**place, "file": file, **({"system": True} if some_own and is_system(place["file"]) else {})}
+
+    return _map_places(rows, shown), folder
+
+
+def short_name(file: str, folder: str, headers: bool) -> str:
+    """A file relative to `folder`; one of the system's, if `headers`, as it is included. Always an end of the path."""
+    if folder and file.startswith(folder + "/"):
+        return file.removeprefix(folder + "/")
+    return _INCLUDED.sub("", file, count=1) if headers and is_system(file) else file
+
+
+def _map_places(value: Any, change: Callable[[Json], Json]) -> Any:
+    """A copy of a JSON value with every object changed that has a file name."""
+    if isinstance(value, Mapping):
+        copy = {key: part if key == "file" else _map_places(part, change) for key, part in value.items()}
+        return change(copy) if isinstance(copy.get("file"), str) else copy
+    if isinstance(value, list):
+        return [_map_places(part, change) for part in value]
+    return value
+
+
+def place_text(place: Json) -> str:
+    """file:line:column; of code that the compiler gave no line, `file:?`, and of a function as a whole file:line.
+
+    Code of a header that was inlined has the user's line behind it.
+    """
+    if not place["line"]:
+        text = f"{place['file']}:?" if place["file"] else "?"
+    else:
+        text = f"{place['file']}:{place['line']}" + (f":{place['column']}" if place["column"] else "")
+    return text + user_text(place)
+
+
+def user_text(place: Json) -> str:
+    """` (from app.cc:12)`: the line into which code of the system's headers was inlined; else nothing."""
+    if place.get("system"):
+        for user in place.get("inlined_at", ()):
+            if not user.get("system"):
+                return f" (from {user['file']}:{user['line']})"
+    return ""
+
+
+def instruction_text(row: Json) -> str:
+    """`load app.c:12:5 main`."""
+    return f"{row['kind']} {place_text(row)} {row['function']}"
+
+
+def loop_text(loop: Json) -> str:
+    """A loop or a recursion level in one word, with its function."""
+    if "recursion" in loop:
+        return f"recursion {loop['recursion']}"
+    nested = f" (depth {loop['depth']})" if loop.get("alike") else ""
+    return f"{place_text(loop)}{nested} {loop['function']}"
+
+
+def loops_told_apart(rows: Iterable[Json]) -> list[Json]:
+    """Rows with a ``loop``; where two loops at one place are nested, :func:`loop_text` gives their depths.
+
+    Clang makes two of a loop that is continued in several ways, and a macro may hold several.
+    """
+    rows = list(rows)
+    depths: defaultdict[Any, set[int]] = defaultdict(set)
+    for row in rows:
+        depths[_look(row["loop"])].add(row["loop"].get("depth", 0))
+    return [{**row, "loop": {**row["loop"], "alike": True}} if len(depths[_look(row["loop"])]) > 1 else row
+            for row in rows]
+
+
+def _look(loop: Json) -> Sequence[Any]:
+    return tuple(loop.get(part) for part in ("recursion", "file", "line", "column", "function"))
