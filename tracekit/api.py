@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tracekit.replay.engine import Replay
     from tracekit.replay.program import Program
     from tracekit.replay.runner import Runner
+    from tracekit.replay.wanted import Wanted
     from tracekit.replay.window import Restriction
 
 
@@ -169,7 +170,7 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
         wanted = {event for each in runners.values() for event in each.columns}
         run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
         if explain is not None:
-            _explain(trace, program, runners, restricted.events, explain)
+            _explain(trace, program, runners, restricted.events, replay.wanted, explain)
         return [_profile(name, chosen, trace, each, restricted)
                 for (name, each), chosen in zip(runners.items(), options.values())]
 
@@ -232,14 +233,14 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
 
 
 def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner], for_window: frozenset[str],
-             say: Callable[[str], None]) -> None:
+             replayed: Wanted, say: Callable[[str], None]) -> None:
     """Which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
     from tracekit.replay.engine import count_events
     from tracekit.replay.kernels.derive import derive
     from tracekit.replay.runner import origin
 
     say(f"replay: {origin(derive)}")
-    counts = count_events(trace, program)
+    counts = count_events(trace, program, replayed)
     total = sum(counts.values())
     for name, each in runners.items():
         say(f"{name}: {each.workers} {'worker' if each.workers == 1 else 'workers'}, {each.explained}")

@@ -17,6 +17,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind
 from tracekit.replay.engine import Replay, Violation, count_events
+from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.state import OBJECTS, PATIENCE
 from tracekit.replay.program import Program
 from tracekit.replay.wanted import GROUPS
@@ -235,6 +236,19 @@ def test_events_are_counted_by_name() -> None:
     entered = (single_paths(b)[entry], [])
     assert count_events(Records({0: [(CODE["lock"], [1, 8]), entered]}), b.program()) == {
         "lock": 1, "function_entry": 1}
+
+
+def test_counting_needs_no_kernel_of_its_own() -> None:
+    """Neither after a replay with all groups of events, whatever its columns, nor after another one and a full one."""
+    b, entry = main_with()
+    entered = (single_paths(b)[entry], [])
+    program = b.program()
+    for events, columns in ((None, ("subject",)), (None, None), (("load", "store"), ("subject",))):
+        replay = Replay(Records({0: [entered]}), program, events=events, columns=columns)
+        assert len(list(replay.batches())) == (events is None)
+        kernels = list(derive.dispatcher.signatures)
+        assert count_events(Records({0: [entered]}), program, replay.wanted) == {"function_entry": 1}
+        assert derive.dispatcher.signatures == kernels
 
 
 def main_with(flags: int = BlockFlag.ENTRY) -> tuple[ProgramBuilder, int]:

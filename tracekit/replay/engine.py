@@ -224,12 +224,15 @@ def batches(trace: Source | TraceReader, program: Program, batch: int = BATCH) -
     return Replay(trace, program, batch).batches()
 
 
-def count_events(trace: Source | TraceReader, program: Program) -> dict[str, int]:
+def count_events(trace: Source | TraceReader, program: Program, like: Wanted | None = None) -> dict[str, int]:
     """How many events of each name a full replay of the trace delivers, and a specialised one of those it delivers.
 
     A pass of its own over the trace: what a specialised replay leaves out it does not count either. (PROMPT, Table 8)
+    It needs no column, but it runs the kernel of a replay `like` one that there has been, if that makes all groups of
+    events, or else the kernel of a full replay: one more would have to be compiled for it alone.
     """
     counts = np.zeros(256, np.int64)
-    for batch in Replay(trace, program, columns=()).batches():
+    columns = like.columns if like and like.has_all_groups else None
+    for batch in Replay(trace, program, columns=columns).batches():
         counts += np.bincount(batch.kind, minlength=256)
     return by_name(counts)

@@ -52,12 +52,19 @@ class Wanted:
         keep[[CODE[name] for name in (CODE if events is None else events)]] = 1
         return cls(keep, frozenset(COLUMNS if columns is None else columns))
 
+    @property
+    def has_all_groups(self) -> bool:
+        """Whether the kernel is compiled with all groups of events."""
+        return all(map(self._has, GROUPS.values()))
+
+    def _has(self, group: Collection[str]) -> bool:
+        return any(self.keep[CODE[name]] for name in group)
+
     def room(self, events: int) -> Columns:
         """Empty columns for so many events, as the derive kernel takes them."""
         arrays: dict[str, Any] = {name: np.empty(events, dtype) if name in self.columns else None
                                   for name, dtype in COLUMNS.items()}
-        groups: dict[str, Any] = {group: self.keep if any(self.keep[CODE[name]] for name in names) else None
-                  for group, names in GROUPS.items()}
+        groups: dict[str, Any] = {group: self.keep if self._has(names) else None for group, names in GROUPS.items()}
         value = wide = None
         if VALUE in self.columns:
             words = events + MOST_WORDS
