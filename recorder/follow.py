@@ -19,13 +19,14 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import session
 from tracekit.recorder.collector import Ending, Outcome
-from tracekit.recorder.inherit import prepend
+from tracekit.recorder.inherit import Inheritance
 from tracekit.recorder.pool import Pool
 from tracekit.recorder.session import ProgramError, Request, Result
 
@@ -158,9 +159,10 @@ class Follower:
         status = 128 + ending.signal if ending.signal is not None else ending.status or 0
         paths = []
         place = session.put_in_place(first.path, self._request, outcome)
-        for traced in others:
-            if self._finish_other(traced):
-                paths.append(traced.path)
+        with closing(Inheritance()) as inheritance:
+            for traced in others:
+                if self._finish_other(traced, inheritance):
+                    paths.append(traced.path)
         return Result(status, place, outcome, paths, self._unfollowed)
 
     def drop(self) -> None:
@@ -313,7 +315,7 @@ class Follower:
             found, number = _with(path, str(number)), number + 1
         return found
 
-    def _finish_other(self, traced: Traced) -> bool:
+    def _finish_other(self, traced: Traced, inheritance: Inheritance) -> bool:
         """Complete the trace of a further process, and put it in its place. False if there is none."""
         partial, outcome = traced.path + ".partial", traced.outcome
         try:
@@ -321,7 +323,7 @@ class Follower:
                 session.remove(partial)
                 return False
             if traced.parent:
-                prepend(traced.parent.path, partial, traced.ticket)
+                inheritance.prepend(traced.parent.path, partial, traced.ticket)
             os.replace(partial, traced.path)
         except (OSError, TracekitError) as error:
             self._unfollowed.append(f"process {traced.process}: its trace stays incomplete in {partial}: {error}")

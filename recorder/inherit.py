@@ -8,6 +8,7 @@ the one in which the fork happened is cut there.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,36 +35,129 @@ class Records(NamedTuple):
     words: NDArray[np.uint64]
 
 
-def prepend(parent: str, child: str, ticket: int) -> None:
-    """Put what the trace ``parent`` holds before its fork_begin with that ticket before the records of ``child``.
+class Inheritance:
+    """Gives children what their parents' traces hold, one child after another; close it in the end.
 
-    Raises TracekitError if it is not there, or the traces do not belong together; then ``child`` is as it was.
+    A shell forks again and again: what is read of the last parent is kept for its next child.
     """
-    whole = child + ".whole"
-    try:
-        with TraceReader(parent) as before, TraceReader(child) as after, TraceWriter(whole) as writer:
-            _Joiner(before, after, writer, ticket).run()
-        os.replace(whole, child)
-    except BaseException:
-        if os.path.exists(whole):
-            os.unlink(whole)
-        raise
+
+    def __init__(self) -> None:
+        self._parent: _Parent | None = None
+
+    def prepend(self, parent: str, child: str, ticket: int) -> None:
+        """Put what the trace ``parent`` holds before its fork_begin with that ticket before the records of ``child``.
+
+        Raises TracekitError if it is not there, or the traces do not belong together; then ``child`` is as it was.
+        """
+        whole = child + ".whole"
+        try:
+            if self._parent is None or self._parent.path != parent:
+                self.close()
+                self._parent = _Parent(parent)
+            with TraceReader(child) as after, TraceWriter(whole) as writer:
+                _Joiner(self._parent, after, writer, ticket).run()
+            os.replace(whole, child)
+        except BaseException:
+            if os.path.exists(whole):
+                os.unlink(whole)
+            raise
+
+    def close(self) -> None:
+        """Close the parent's trace."""
+        if self._parent is not None:
+            self._parent.reader.close()
+            self._parent = None
+
+
+class Facts:
+    """What is known of the ids of a process with these images."""
+
+    def __init__(self, images: Sequence[Image]) -> None:
+        self.images = images
+        self.of_paths = [_facts(image) for image in images]
+        self.arity = _arity(images, self.of_paths)
+        self.run = np.zeros(len(self.arity), np.bool_)
+        for image, facts in zip(images, self.of_paths):
+            self.run[image.first_path : image.first_path + image.span] = facts.run
+
+
+class _Summary(NamedTuple):
+    """What the records of a whole chunk come to."""
+
+    last_ticket: int  # the greatest, -1 without any
+    ids: NDArray[np.uint32]
+    counts: NDArray[np.int64]  # of each of the ids
+    iterations: NDArray[np.int64]
+
+
+class _Parent:
+    """A trace from which children inherit: read, decoded and counted once."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.reader = TraceReader(path)
+        self.image_frames = _image_frames(self.reader)
+        self.facts = Facts(self.reader.images())
+        self._decoded: tuple[Frame, Records] | None = None
+        self._summaries: dict[Frame, _Summary] = {}
+
+    def facts_of(self, child: TraceReader) -> Facts:
+        """Those of a child, whose images are mostly the same, byte by byte."""
+        if _image_frames(child) == self.image_frames:
+            return self.facts
+        images = child.images()
+        for old, new in zip(self.facts.images, images):
+            if (old.first_path, old.span, old.name) != (new.first_path, new.span, new.name):
+                raise TracekitError(f"image {old.number} is {old.name} in its parent's trace, but {new.name} here")
+        return Facts(images)
+
+    def records(self, frame: Frame) -> Records:
+        """The records of a chunk; those of the last one are kept."""
+        if self._decoded is None or self._decoded[0] != frame:
+            self._decoded = frame, self._decode(frame)
+        return self._decoded[1]
+
+    def summary(self, frame: Frame) -> _Summary:
+        """What they come to."""
+        if frame not in self._summaries:
+            records = self.records(frame)
+            _, tickets = ticketed(records)
+            ids, row, counts = np.unique(records.ids, return_inverse=True, return_counts=True)
+            runs = np.flatnonzero(self.facts.run[records.ids])
+            iterations = np.zeros(len(ids), np.int64)
+            np.add.at(iterations, row[runs], records.words[records.first[runs]].astype(np.int64))
+            self._summaries[frame] = _Summary(int(tickets.max(initial=0)) if len(tickets) else -1, ids, counts,
+                                              iterations)
+        return self._summaries[frame]
+
+    def _decode(self, frame: Frame) -> Records:
+        decoder = Decoder(self.facts.arity)
+        decoder.start(self.reader.chunk(frame))
+        ids, words = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint64)]
+        while (batch := decoder.batch()) is not None:
+            ids.append(batch[0].copy())
+            words.append(batch[1].copy())
+        numbers = np.concatenate(ids)
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.facts.arity[numbers].astype(np.int64))])
+        return Records(numbers, first, np.concatenate(words))
+
+
+def _image_frames(reader: TraceReader) -> list[bytes]:
+    return [reader.compressed(frame) for frame in reader.frames if frame.type == b"IMAG"]
+
+
+def ticketed(records: Records) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The rows of the records that have a ticket, and their tickets."""
+    rows = np.flatnonzero(_TICKETED[np.minimum(records.ids, FIRST_PATH)])
+    return rows, records.words[records.first[rows]]
 
 
 class _Joiner:
-    def __init__(self, before: TraceReader, after: TraceReader, writer: TraceWriter, ticket: int) -> None:
+    def __init__(self, before: _Parent, after: TraceReader, writer: TraceWriter, ticket: int) -> None:
         self._before, self._after, self._writer, self._ticket = before, after, writer, ticket
-        images = after.images()
-        for old, new in zip(before.images(), images):
-            if (old.first_path, old.span, old.name) != (new.first_path, new.span, new.name):
-                raise TracekitError(f"image {old.number} is {old.name} in its parent's trace, but {new.name} here")
-        self._facts = [_facts(image) for image in images]
-        self._arity = _arity(images, self._facts)
-        self._counts = np.zeros(len(self._arity), np.uint64)
-        self._iterations = np.zeros(len(self._arity), np.uint64)
-        self._run = np.zeros(len(self._arity), np.bool_)
-        for image, facts in zip(images, self._facts):
-            self._run[image.first_path : image.first_path + image.span] = facts.run
+        self._facts = before.facts_of(after)
+        self._counts = np.zeros(len(self._facts.arity), np.uint64)
+        self._iterations = np.zeros(len(self._facts.arity), np.uint64)
 
     def run(self) -> None:
         frames = self._after.frames[1:]
@@ -71,7 +165,7 @@ class _Joiner:
         first_chunk = next(records, len(frames))
         for frame in frames[:first_chunk]:
             self._copy(self._after, frame)
-        found = [self._inherit(stream) for stream in self._before.streams()]
+        found = [self._inherit(stream) for stream in self._before.reader.streams()]
         if not any(found):
             raise TracekitError("its parent's trace does not reach the fork")
         for frame in frames[first_chunk:]:
@@ -82,44 +176,37 @@ class _Joiner:
 
     def _inherit(self, stream: int) -> bool:
         """Copy the stream up to the fork; whether it is the one that forked."""
-        for frame in self._before.chunk_frames(stream):
-            chunk = self._before.chunk(frame)
-            records = self._decode(frame)
-            ticketed = np.flatnonzero(_TICKETED[np.minimum(records.ids, FIRST_PATH)])
-            tickets = records.words[records.first[ticketed]]
-            late = ticketed[tickets >= self._ticket]
-            if not len(late):
-                self._copy(self._before, frame)
-                self._count(records)
+        for frame in self._before.reader.chunk_frames(stream):
+            summary = self._before.summary(frame)
+            if summary.last_ticket < self._ticket:
+                self._copy(self._before.reader, frame)
+                self._counts[summary.ids] += summary.counts.astype(np.uint64)
+                self._iterations[summary.ids] += summary.iterations.astype(np.uint64)
                 continue
-            end = int(late[0])
-            kept = Records(records.ids[:end], records.first[: end + 1], records.words[: records.first[end]])
-            if end:
-                self._count(kept)
-                payload = encode(kept.ids, kept.words, self._arity, chunk.thread, chunk.kind).build()
-                self._writer.chunk(stream, end, payload)
-            word = int(records.words[records.first[end]])
-            return int(records.ids[end]) == CODE["fork_begin"] and word == self._ticket
+            return self._inherit_part(frame)
         return False
 
-    def _decode(self, frame: Frame) -> Records:
-        decoder = Decoder(self._arity)
-        decoder.start(self._before.chunk(frame))
-        ids, words = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint64)]
-        while (batch := decoder.batch()) is not None:
-            ids.append(batch[0].copy())
-            words.append(batch[1].copy())
-        numbers = np.concatenate(ids)
-        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._arity[numbers].astype(np.int64))])
-        return Records(numbers, first, np.concatenate(words))
+    def _inherit_part(self, frame: Frame) -> bool:
+        """Copy the records of a chunk before the first with a ticket not before the fork's; whether that is it."""
+        records = self._before.records(frame)
+        rows, tickets = ticketed(records)
+        end = int(rows[tickets >= self._ticket][0])
+        kept = Records(records.ids[:end], records.first[: end + 1], records.words[: records.first[end]])
+        if end:
+            self._count(kept)
+            chunk = self._before.reader.chunk(frame)
+            payload = encode(kept.ids, kept.words, self._facts.arity, chunk.thread, chunk.kind).build()
+            self._writer.chunk(frame.stream, end, payload)
+        word = int(records.words[records.first[end]])
+        return int(records.ids[end]) == CODE["fork_begin"] and word == self._ticket
 
     def _count(self, records: Records) -> None:
         self._counts += np.bincount(records.ids, minlength=len(self._counts)).astype(np.uint64)
-        runs = np.flatnonzero(self._run[records.ids])
+        runs = np.flatnonzero(self._facts.run[records.ids])
         np.add.at(self._iterations, records.ids[runs], records.words[records.first[runs]])
 
     def _done(self, done: dict[str, Any]) -> dict[str, Any]:
-        inherited = totals(self._facts, self._counts, self._iterations)
+        inherited = totals(self._facts.of_paths, self._counts, self._iterations)
         own = done.get("totals")
         both = {"totals": {name: own[name] + inherited[name] for name in own}} if own else {}
         return {**done, **both, "inherited": inherited}
@@ -139,7 +226,7 @@ def _facts(image: Image) -> PathFacts:
     return path_facts(registered, image.units)
 
 
-def _arity(images: list[Image], facts: list[PathFacts]) -> NDArray[np.uint32]:
+def _arity(images: Sequence[Image], facts: Sequence[PathFacts]) -> NDArray[np.uint32]:
     """Words of each record id, NONE for ids that no record may have."""
     arity = np.full(max([FIRST_PATH, *(image.first_path + image.span for image in images)]), NONE, np.uint32)
     for code in RECORDED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,50 @@ def test_a_forked_child_has_a_trace(tmp_path: Path, families: Path, way: str, co
     assert child["status"] == status
     assert [found.words[1] for found in events(parent["path"], "fork")] == [child["process"]]
     assert [found.words[1] for found in events(child["path"], "program_start")] == [parent["process"], child["process"]]
+
+
+MANY = """
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int cells[1000];
+int main(void)
+{
+    for (int child = 1; child <= 6; child++) {
+        for (int i = 0; i < 10; i++) cells[i] = child;
+        if (fork() == 0) {
+            for (int i = 0; i < 100 * child; i++) cells[i] = i;
+            return child;
+        }
+        wait(0);
+    }
+    return 0;
+}
+"""
+COUNTING = """
+import sys
+from tracekit.cli import main
+from tracekit.formats.imageframe import Image
+parse, parsed = Image.parse, []
+Image.parse = lambda payload: parsed.append(payload) or parse(payload)
+try:
+    main(sys.argv[1:])
+finally:
+    print(len(parsed))
+"""
+
+
+def test_what_children_of_one_parent_inherit_is_read_once(tmp_path: Path) -> None:
+    program = build(tmp_path, MANY)
+    command = [sys.executable, "-c", COUNTING, "record", *FOLLOW, "--", program]
+    run = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=tmp_path)
+    assert run.stdout == "1\n", run.stderr
+    parent, *children = described(tmp_path)
+    children.sort(key=lambda row: row["status"])
+    assert [row["status"] for row in children] == [1, 2, 3, 4, 5, 6]
+    for number, row in enumerate(children, 1):
+        assert 100 * number <= stores(row) <= 100 * number + 10
+        assert 10 * number <= row["inherited"]["stores"] <= 13 * number
+    assert 60 <= stores(parent) <= 80
 
 
 @pytest.mark.parametrize("way", EXECUTED)
