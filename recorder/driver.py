@@ -22,9 +22,10 @@ _CHOICES = {"--at": AT, "--record": RECORD, "--values": VALUES}
 
 # The pass runs where loops and calls are still those of the source (design: "Where the pass runs").
 # What the optimiser does to them before that point is switched off: unrolling and peeling, loops
-# turned into memset and memcpy, recursion turned into loops, loops doubled by unswitching (-O3).
+# turned into memset and memcpy, recursion turned into loops, loops doubled by unswitching (-O3), and
+# loads left out because the iteration before made them (a stencil would hand on values in registers).
 _SOURCE_OPTIONS = ("-fno-unroll-loops",)
-_SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0")
+_SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0", "-enable-load-in-loop-pre=false")
 
 _HELP = """\
 Usage: tracekit cc  [options below] <clang's options and files>

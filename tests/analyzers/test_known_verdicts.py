@@ -53,6 +53,14 @@ def test_the_verdict_is_right(level_and_profiles: tuple[str, Any], module: str, 
     assert bool(row["blocked_by"]) == (row["verdict"] in ("pipeline", "sequential"))
 
 
+@pytest.mark.parametrize("module", ["camp", "lamp"])
+def test_no_level_makes_the_iterations_of_a_stencil_hand_on_what_they_loaded(level_and_profiles: Any, module: str
+                                                                              ) -> None:
+    (line,) = [number for number, text in LINES if "a[i - 1] + a[i] + a[i + 1]" in text]
+    (row,) = rows_at(level_and_profiles[1][module], line)
+    assert row["verdict"] == "doall"
+
+
 @pytest.mark.parametrize("line", NEVER)
 @pytest.mark.parametrize("module", ["camp", "lamp"])
 def test_the_verdict_is_never_better_than_the_truth(level_and_profiles: Any, module: str, line: int) -> None:

@@ -66,6 +66,8 @@ def test_compiling_adds_the_pass_and_keeps_the_source_shape() -> None:
         "-disable-loop-idiom-all",
         "-mllvm",
         "-unswitch-threshold=0",
+        "-mllvm",
+        "-enable-load-in-loop-pre=false",
         "--end-no-unused-arguments",
     ]
 
