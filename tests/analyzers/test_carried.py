@@ -131,9 +131,9 @@ static int a[64], b[4096];
 int main(void)
 {
     for (int t = 0; t < 3; t++) for (int i = 1; i < 64; i++) a[i] += a[i - 1]; // nested: 3 * 63 * 3 accesses
-    for (int i = 1; i < 400; i++)
-        b[i] += b[i - 1]; // 399 * 3: more than that, less than twice that
-    return a[63] + b[399];
+    for (int i = 1; i < 300; i++)
+        b[i] += b[i - 1]; // 299 * 3: more than that, less than twice that
+    return a[63] + b[299];
 }
 """
 
