@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,12 +83,11 @@ class LadderReport(Report):
         profile, self.level_of = profile_and_levels(found, getattr(module, "contexts", None), len(module.program.ops))
         super().__init__(module.program, profile, [], module.options.context)
 
-    def _histograms(self, at: Indices, count: int) -> list[tuple[tuple[int, int], ...]]:
+    def _histograms(self, at: Indices, count: int) -> list[bytes]:
         shown = at[self.level_of[self.distances["key"] >> DISTANCE_BITS]]
         pairs, pair = grouped(shown, self.distances["key"] & np.uint64((1 << DISTANCE_BITS) - 1))
         times = np.zeros(pairs.shape[1], np.int64)
         np.add.at(times, pair, self.distances["times"])
-        found: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-        for level, distance, often in zip(*pairs.tolist(), times.tolist()):
-            found[level].append((distance, often))
-        return [tuple(each) for each in found]
+        table = np.stack([pairs[1], times], axis=1)
+        ends = np.searchsorted(pairs[0], np.arange(count + 1)).tolist()
+        return [table[first:end].tobytes() for first, end in pairwise(ends)]

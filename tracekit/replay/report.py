@@ -144,15 +144,17 @@ class Report:
             "inter": inter,
             "min_distance": least if inter else None,
             "max_distance": greatest if inter else None,
-            **({"histogram": [list(each) for each in histogram] if histogram else None} if histograms else {}),
+            **({"histogram": np.frombuffer(histogram, np.int64).reshape(-1, 2).tolist() if histogram else None}
+               if histograms else {}),
         } for position, intra, inter, least, greatest, histogram in known]
         # Most dependences share their list with others: it is made once, and render.py writes it once.
         lists = {key: [made[number] for number in key] for key in {tuple(each) for each in numbers.values()}}
         return {group: lists[tuple(each)] for group, each in numbers.items()}
 
-    def _histograms(self, at: Indices, count: int) -> list[tuple[tuple[int, int], ...]]:
-        """For each of `count` levels that are shown (distance, times), ascending, if they are wanted.
+    def _histograms(self, at: Indices, count: int) -> list[bytes]:
+        """For each of `count` levels that are shown (distance, times), ascending, as i8 in memory, if they are wanted.
 
+        So the few that differ of a million are found without making lists of them all.
         `at`: for each row of the profile's levels the number of the level that shows it.
         """
         return []
