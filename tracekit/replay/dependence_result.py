@@ -19,7 +19,8 @@ from tracekit.replay.dependence_profile import (
     OBJECT,
     DependenceProfile,
 )
-from tracekit.replay.found import END_BITS, Found
+from tracekit.replay.found import Found
+from tracekit.replay.kernels.relating import END_BITS
 
 Rows = NDArray[Any]
 Ints = NDArray[np.int64]

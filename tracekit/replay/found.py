@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 from tracekit.replay import arena
 from tracekit.replay.grouping import Indices
 from tracekit.replay.kernels.dependence import State
-from tracekit.replay.kernels.relating import DISTANCE_BITS, count_all
+from tracekit.replay.kernels.relating import DISTANCE_BITS, END_BITS, count_all
 from tracekit.replay.kernels.shadows import PAGES, WORDS
 from tracekit.replay.kernels.sharing import NOTHING
 from tracekit.replay.keyed import used_rows
 
 Rows = NDArray[Any]
-
-END_BITS = 30
-"""Of an access in the key of a dependence."""
 
 
 @dataclass(frozen=True)

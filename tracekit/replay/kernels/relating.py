@@ -50,6 +50,8 @@ OBJECT_FIELDS = [("execution", "<i8")]  # the first there
 TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
 """What was counted `times` in sequence, and is not yet entered in the histogram."""
 DISTANCE_BITS = 36
+END_BITS = 30
+"""Of an access in the key of a dependence: kind, source, destination."""
 
 
 class Relations(NamedTuple):
@@ -84,7 +86,7 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
     row = np.uint64(known.dependences[way])
     if known.sources[way] != tag:
         printed = np.int64(relations.accesses.rows[np.uint64(source)].printed)
-        row = row_of(relations.dependences, (kind << 60) | (printed << 30) | np.int64(known.printed))
+        row = row_of(relations.dependences, (kind << (2 * END_BITS)) | (printed << END_BITS) | np.int64(known.printed))
         known.sources[way] = tag
         known.dependences[way] = row
     dependence = relations.dependences.rows[row]
