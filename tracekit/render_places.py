@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from posixpath import normpath
 from typing import Any
 
+from tracekit.render_names import with_brief_names
 from tracekit.sources import common_folder, is_system
 
 Json = Mapping[str, Any]
@@ -18,7 +19,7 @@ _INCLUDED = re.compile(rf"/rustc/[^/]+/|/usr/.*?include/{_MACHINE}(?:c\+\+/[^/]+
 
 
 def without_folder(rows: Any) -> tuple[Any, str]:
-    """Absolute file names below one folder, relative to it; and that folder (or nothing).
+    """Absolute file names below one folder, relative to it; and that folder (or nothing). Names of functions are brief.
 
     The system's headers are named as they are included, and their places have ``system``: True, so that
     :func:`place_text` says where they were inlined; not so if there are no other files. Detours, as where clang finds
@@ -32,7 +33,7 @@ def without_folder(rows: Any) -> tuple[Any, str]:
         files.extend([file] if file else [])
         return {**place, "file": file}
 
-    rows = _map_places(rows, note)
+    rows = _map_places(with_brief_names(rows), note)
     folder = common_folder(files)
     some_own = not all(map(is_system, files))
 
