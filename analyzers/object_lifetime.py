@@ -26,6 +26,7 @@ from tracekit.replay.kernels.liveobjects import (
     end,
     extended,
     kind_of,
+    maker,
     starting_at,
 )
 from tracekit.replay.kernels.scopes import (
@@ -93,11 +94,12 @@ def born(state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any
 
 
 @kernel
-def allocated(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any) -> None:
+def allocated(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any,
+              levels: Any) -> None:
     """heap_alloc: a new object, or the tail by which a realloc let one grow."""
     row = extended(state.live, instruction, address, size)
     if row == 0:
-        born(state, HEAP, instruction, context, address, size, stream, counts, 0)
+        born(state, HEAP, instruction, maker(state.live, context, levels), address, size, stream, counts, 0)
     elif state.live.objects.rows[row].born >= 0:
         state.live.sites.rows[state.live.objects.rows[row].site].bytes += size
 
@@ -135,9 +137,9 @@ class ObjectLifetime(ObjectModule):
 
     @staticmethod
     def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                   inside: int) -> None:
+                   inside: int, levels: Any) -> None:
         """A new object, or the tail by which a realloc let one grow."""
-        allocated(state, instruction, context, address, size, stream, inside)
+        allocated(state, instruction, context, address, size, stream, inside, levels)
 
     @staticmethod
     def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,

@@ -207,9 +207,10 @@ class PointsTo(ObjectModule):
         return super().callbacks() | wanted
 
     @staticmethod
-    def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int) -> None:
+    def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
+                   levels: Any) -> None:
         """A new object, or the tail by which a realloc let one grow."""
-        allocate(state.live, instruction, context, address, size, stream)
+        allocate(state.live, instruction, context, address, size, stream, levels)
 
     @staticmethod
     def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,

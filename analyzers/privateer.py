@@ -154,9 +154,9 @@ class Privateer(ObjectModule):
 
     @staticmethod
     def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                   inside: int) -> None:
+                   inside: int, levels: Any) -> None:
         """An object begins, or grows."""
-        allocated(state.lifetimes, instruction, context, address, size, stream, inside)
+        allocated(state.lifetimes, instruction, context, address, size, stream, inside, levels)
 
     @staticmethod
     def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,

@@ -48,6 +48,16 @@ def test_blocks_of_one_allocation_function_are_told_apart_by_its_caller() -> Non
     assert "heap memory.c:9:3 from list:8:1" in shown
 
 
+def test_blocks_made_in_a_recursion_are_told_apart_by_their_callers() -> None:
+    def block(*callers: str) -> dict[str, Any]:
+        return {**heap(9, "recursion main:5:2"), "callers": list(callers)}
+
+    made = block("walk:3:1", "string:7:1"), block("walk:3:1", "table:8:1")
+    shown = text(*(pointer(line, each, start=1) for line, each in enumerate(made, 4)))
+    assert "heap memory.c:9:3 from walk:3:1 > string:7:1" in shown
+    assert "heap memory.c:9:3 from walk:3:1 > table:8:1" in shown
+
+
 def test_instructions_of_a_macro_are_one_row_if_they_are_alike() -> None:
     rows = [pointer(4, heap(9, "main:5:2"), number=number, start=number) for number in (1, 2, 3)]
     shown = text(*rows, pointer(4, number=4, null=5))

@@ -21,7 +21,7 @@ def lifetime_text(report: Json, facts: Mapping[str, int], limit: int, style: Sty
             parts = ", ".join(f"{life['objects']:,} {scope_name(life['scope'])}"
                               for life in sorted(row["lives"], key=lambda life: -life["objects"]))
             lines += ["", f"{object_name(row['object'])}: {parts}"]
-            lines += [style(f"  in {cell(row['object']['context'])}", "dim")] if "context" in row["object"] else []
+            lines += [style(f"  in {_whole_context(row['object'])}", "dim")] if "context" in row["object"] else []
     return "\n".join(lines) + "\n"
 
 
@@ -51,12 +51,16 @@ def object_name(shown: Json) -> str:
     return " ".join(word for word in (shown["kind"], name, _place(site)) if word)
 
 
+def _whole_context(shown: Json) -> str:
+    return " > ".join([cell(shown["context"]), *shown.get("callers", ())])
+
+
 def context_name(shown: Json) -> str:
     """The calls and loops around an object's making, the innermost three of them."""
     context = shown.get("context")
     if context is None:
         return ""
-    steps = [context["root"], *context["path"]]
+    steps = [context["root"], *context["path"], *shown.get("callers", ())]
     return " > ".join(["..."] * (len(steps) > CONTEXT_STEPS) + steps[-CONTEXT_STEPS:])
 
 
@@ -145,7 +149,9 @@ def several_makers(rows: Iterable[Json]) -> frozenset[str]:
 
 
 def _caller(shown: Json) -> str:
-    """The call that led to an allocation's function."""
+    """The call that led to an allocation's function; inside a recursion the innermost few."""
+    if shown.get("callers"):
+        return " > ".join(shown["callers"])
     calls = [step for step in shown["context"]["path"] if not step.startswith("loop ")]
     return str(calls[-1]) if calls else ""
 

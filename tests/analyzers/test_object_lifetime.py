@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 
 from tests.naive.dependence import Event
 from tests.naive.dependence_machine import RandomProgram, interleaved
+from tests.naive.dependence_programs import EventLog
 from tests.naive.object_machine import ObjectMachine
 from tests.naive.object_rows import ObjectRows
 from tests.naive.objects import NaiveObjects
 from tests.naive.program_builder import ProgramBuilder
 from tests.programs.running import FIXTURES, compile_program, profiles, record
 from tracekit.analyzers.object_lifetime import ObjectLifetime
-from tracekit.formats.events import CODE
+from tracekit.formats.events import CODE, NONE
+from tracekit.formats.image import BlockFlag
 from tracekit.module import Module
 from tracekit.options import NoOptions
 from tracekit.replay.runner import CallbackRunner
@@ -76,6 +78,23 @@ def test_it_is_its_reference(seed: int, streams: int) -> None:
     naive.feed(events)
     assert ObjectRows(made.program, module.profile).lifetimes() == naive.lifetimes()
     assert len(result["sites"]) == len(naive.lifetimes())
+
+
+def test_a_call_that_no_instruction_made_is_no_caller() -> None:
+    builder = ProgramBuilder()
+    builder.function("walk")
+    block = builder.block(0, BlockFlag.ENTRY)
+    made = [builder.call(block, "walk"), builder.call(builder.block(0), "malloc")]
+    again, malloc = (builder.layout().op[handle] for handle in made)
+    log = EventLog()
+    for place, call in enumerate([NONE, again, again, NONE, again, again, NONE]):  # signal handlers in a recursion
+        log.enter(0, call)
+        log.add("heap_alloc", malloc, 0x1000 * (place + 1), 8)
+    module = ObjectLifetime(builder.program(), NoOptions())
+    fed(module, "object_lifetime", log.events, 50).result()
+    rows = ObjectRows(module.program, module.profile).lifetimes()
+    assert {site[3]: row[0] for site, row in rows.items() if site[2][-1][0] == "recursion"} == \
+        {(): 1, (again,): 2, (again,) * 2: 2, (again,) * 3: 1}
 
 
 # -- known answers ---------------------------------------------------------------------------------
@@ -147,3 +166,35 @@ def test_a_frame_that_a_jump_leaves_ends_its_variables(sites: list[Any]) -> None
     rows = [row for row in sites if row["object"]["kind"] == "stack" and row["object"]["site"]["function"] == "jump"]
     (local,) = [row for row in rows if row["bytes"] == 5 * 32]
     assert (local["objects"], local["never_freed"], place(local["scope"])) == (5, 0, ("call", "jump"))
+
+
+WALK = """
+#include <stdlib.h>
+#define NOINLINE __attribute__((noinline))
+static void *volatile kept;
+NOINLINE static void *get(int size) { void *p = malloc(size); kept = p; return p; }
+NOINLINE static void *string(void) { void *p = get(8); kept = p; return p; }
+NOINLINE static void *table(void) { void *p = get(24); kept = p; return p; }
+NOINLINE static int walk(int depth)
+{
+    if (depth == 0) return 0;
+    free(string());
+    if (depth & 1) free(table());
+    return walk(depth - 1) + 1;
+}
+int main(void) { return walk(10) != 10; }
+"""
+
+
+def test_blocks_of_one_allocator_in_a_recursion_are_told_apart_by_their_callers(tmp_path: Path) -> None:
+    source = tmp_path / "walk.c"
+    source.write_text(WALK)
+    program = compile_program([source], tmp_path / "walk", ["-O1"], instrumented=True)
+    rows = profiles(record(program).trace, "object_lifetime")["object_lifetime"]["sites"]
+    heap = [row["object"] for row in rows if row["object"]["kind"] == "heap"]
+    assert {len(shown["context"]["path"]) for shown in heap} == {1}
+    found = {tuple(call.rpartition(":")[0] for call in row["object"]["callers"]): row["objects"]
+             for row in rows if row["object"]["kind"] == "heap"}
+    assert sum(count for calls, count in found.items() if calls[-1] == "string:6") == 10
+    assert sum(count for calls, count in found.items() if calls[-1] == "table:7") == 5
+    assert max(map(len, found)) == 4 and found["walk:13", "walk:13", "walk:11", "string:6"] == 8

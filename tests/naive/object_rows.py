@@ -27,8 +27,11 @@ class ObjectRows:
         self.sites = [self._site(*row) for row in profile.sites.tolist()]
         assert len(set(self.sites)) == len(self.sites)
 
-    def _site(self, kind: int, site: int, node: int) -> Site:
-        return kind, site if kind == GLOBAL else self._instruction(site), () if kind == GLOBAL else self.paths[node]
+    def _site(self, kind: int, site: int, node: int, calls: Any) -> Site:
+        known = tuple(call for call in map(int, calls) if call != NONE)
+        if kind == GLOBAL:
+            return kind, site, (), known
+        return kind, self._instruction(site), self.paths[node], known
 
     def _instruction(self, row: int) -> int:
         return len(self.program.ops) if row == NONE else row

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.naive.dependence import Event, NaiveDependence, Path, StreamState
-from tracekit.formats.events import BY_CODE
+from tracekit.formats.events import BY_CODE, NONE
 
 HEAP, STACK, GLOBAL = 1, 2, 3
 KINDS = {"heap_alloc": HEAP, "stack_alloc": STACK, "global_init": GLOBAL}
 
-Site = tuple[int, int, Path]
+Site = tuple[int, int, Path, tuple[int, ...]]
+"""Kind, instruction or global, context, and of a heap block in a recursion the innermost calls."""
+CALLERS = 4
 Scope = tuple[Path, bool]
 """A node of the context tree, and whether an iteration of it is meant; ((), False) is the run."""
 RUN: Scope = ((), False)
@@ -57,6 +59,7 @@ class NaiveObjects(NaiveDependence):
         self.all: list[Object] = []
         self.taken_back: list[Object] = []
         self.open: defaultdict[int, list[list[Any]]] = defaultdict(list)  # [node, number, iteration or None]
+        self.calls_inside: defaultdict[int, list[int | None]] = defaultdict(list)  # calls; None: no further recursion's
         self.numbers = 0
         self.lives: dict[Object, Scope] = {}
 
@@ -69,10 +72,13 @@ class NaiveObjects(NaiveDependence):
         scopes = self.open[number]
         self.numbers += 1
         if name == "function_entry":
+            recursive = self._leaf(stream) is not None
             self._enter(stream, subject, size)
+            self.calls_inside[number].append(size if recursive else None)
             scopes.append([stream.context, self.numbers, None])
         elif name == "function_exit":
             self._leave(stream)
+            self.calls_inside[number].pop()
             while scopes.pop()[2] is not None:
                 pass
         elif name == "loop_invocation":
@@ -108,7 +114,9 @@ class NaiveObjects(NaiveDependence):
             else:
                 self.end(number, address, 0)
         subject = min(subject, len(self.program.ops)) if kind != GLOBAL else subject
-        site = (kind, subject, () if kind == GLOBAL else stream.context)
+        calls = [call for call in self.calls_inside[number] if call is not None][-CALLERS:] if kind == HEAP else []
+        site = (kind, subject, () if kind == GLOBAL else stream.context,
+                tuple(call for call in calls if call != NONE))  # NONE: no instruction made it
         born = [(node, opened, iteration) for node, opened, iteration in self.open[number]]
         made = Object(site, address, address + size, number, born, size=size)
         if kind == STACK:

@@ -12,6 +12,7 @@ import pytest
 import tracekit as tk
 from tests.programs.running import FIXTURES, compile_program, record, tracekit
 from tracekit.cli import main
+from tracekit.formats.events import NONE
 
 SOURCE = FIXTURES / "inputs.c"
 LINES = list(enumerate(SOURCE.read_text().splitlines(), 1))
@@ -167,11 +168,13 @@ def test_what_reads_profiles_reads_merged_ones(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", [
-    {"sites": {"kind": [1], "site": [0], "node": [77]}},
-    {"sites": {"kind": [1], "site": [1 << 20], "node": [0]}},
-    {"sites": {"kind": [3], "site": [1 << 20], "node": [0]}},
+    {"sites": {"kind": [1], "site": [0], "node": [77], "calls": [[NONE] * 4]}},
+    {"sites": {"kind": [1], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
+    {"sites": {"kind": [3], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
+    {"sites": {"kind": [1], "site": [0], "node": [0], "calls": [[0, 1 << 20, NONE, NONE]]}},
+    {"sites": {"kind": [1], "site": [0], "node": [0], "calls": [[0, 0, 0]]}},
     {"lifetimes": {"site": [99], "objects": [1], "bytes": [1], "never_freed": [0]}},
-    {"lifetimes": {"site": [0xFFFF_FFFF], "objects": [1], "bytes": [1], "never_freed": [0]}},
+    {"lifetimes": {"site": [NONE], "objects": [1], "bytes": [1], "never_freed": [0]}},
     {"pointers": {"instruction": [0], "site": [0], "what": [9], "count": [1]}},
     {"sets": {"loop": [99], "site": [0], "reads": [1], "writes": [0], "operator": [-1]}},
     {"sets": {"loop": [0], "site": [0], "reads": [1], "writes": [0], "operator": [1 << 40]}},

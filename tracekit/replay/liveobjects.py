@@ -12,10 +12,14 @@ from tracekit.formats.image import OpKind
 from tracekit.replay import shadows
 from tracekit.replay.arena import arena, reserve
 from tracekit.replay.dependence_profile import ObjectKind
+from tracekit.replay.grouping import Indices
 from tracekit.replay.kernels.liveobjects import (
+    CALLERS,
     CONTROL,
     FRAME,
     KIND_SHIFT,
+    MADE,
+    MAKER,
     OBJECT,
     SITE_BITS,
     SITE_SHIFT,
@@ -45,13 +49,13 @@ def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) 
         fresh[op] = name in FRESH or name.startswith("_Zn")
     function_of = np.append(program.op_function, np.uint32(len(program.functions)))
     return Live(
-        sites=keyed(fields or []), objects=arena(OBJECT, 1 << 31), words=shadows.empty("u4"),
+        sites=keyed(fields or []), makers=keyed(MAKER, 1 << 24), objects=arena(OBJECT, 1 << 31),
+        words=shadows.empty("u4"),
         wide=shadows.empty("u4", direct=1 << (48 - WIDE_BITS + 3 - 12)), known=np.zeros(instructions, np.uint64),
         fresh=fresh, function_of=function_of.astype(np.uint32),
         frames=arena(FRAME, 1 << 31, spare=1), newest=reserve("u4", MOST_STREAMS),
         highest=reserve("i8", MOST_STREAMS), control=np.zeros(CONTROL, np.int64),
     )
-
 
 
 def unloading(program: Program) -> Unloading:
@@ -67,7 +71,8 @@ def found_objects(program: Program, contexts: ContextTable, live: Live, tables: 
     sites["site"] = (keys >> np.uint64(SITE_SHIFT)) & np.uint64(SITE_BITS)
     made = sites["kind"] != ObjectKind.GLOBAL
     sites["site"][made] = known_instructions(program, sites["site"][made])
-    sites["node"] = np.where(made, contexts.rows((keys & np.uint64(SITE_BITS)).astype(np.int64)), NONE)
+    around, sites["calls"] = _context_and_calls(live, (keys & np.uint64(SITE_BITS)).astype(np.int64))
+    sites["node"] = np.where(made, contexts.rows(around), NONE)
     nodes = np.zeros(len(contexts.nodes), TREE)
     for field in TREE.names or ():
         nodes[field] = contexts.nodes[field]
@@ -76,6 +81,19 @@ def found_objects(program: Program, contexts: ContextTable, live: Live, tables: 
         if "site" in (rows.dtype.names or ()):
             rows["site"][rows["site"] == 0] = NONE
     return canonical(ObjectProfile(nodes, sites, renamed))
+
+
+def _context_and_calls(live: Live, contexts: Indices) -> tuple[Indices, Rows]:
+    """Contexts as keys of sites have them -> those of the replay, and SITE's ``calls`` of each."""
+    makers, contexts = used_rows(live.makers), contexts.copy()
+    calls = np.full((len(contexts), CALLERS), NONE, np.uint32)
+    for _ in range(CALLERS):
+        inside = np.flatnonzero(contexts & MADE)
+        innermost = makers[contexts[inside] ^ MADE]
+        calls[inside, 1:] = calls[inside, :-1]
+        calls[inside, 0] = innermost["call"]
+        contexts[inside] = innermost["around"]
+    return contexts, calls
 
 
 def known_instructions(program: Program, rows: Any) -> Any:
@@ -93,9 +111,12 @@ class SiteNames:
         self._shown: dict[int, Json] = {}
 
     def show(self, site: int) -> Json:
-        """``{"kind", "name", "site", "context"}``; what an object of this kind has not is left out."""
+        """``{"kind", "name", "site", "context", "callers"}``; what an object of this kind has not is left out."""
         if site not in self._shown:
-            self._shown[site] = self._show(*(int(number) for number in self.profile.sites[site]))
+            row = self.profile.sites[site]
+            shown = self._show(int(row["kind"]), int(row["site"]), int(row["node"]))
+            callers = [self.contexts.call_name(call) for call in row["calls"].tolist() if call != NONE]
+            self._shown[site] = {**shown, "callers": callers} if callers else shown
         return self._shown[site]
 
     def _show(self, kind: int, site: int, node: int) -> Json:

@@ -18,6 +18,7 @@ from tracekit.replay.contextunion import unite_nodes
 from tracekit.replay.dependence_profile import ObjectKind
 from tracekit.replay.evidence import as_columns, check_references, missing, read_tables
 from tracekit.replay.grouping import Indices, grouped
+from tracekit.replay.kernels.liveobjects import CALLERS
 
 if TYPE_CHECKING:
     from tracekit.replay.program import Program
@@ -32,6 +33,7 @@ SITE = np.dtype([
     ("kind", "u1"),  # ObjectKind
     ("site", "<u4"),  # row of the program's globals; else the instruction that makes the objects, or NONE
     ("node", "<u4"),  # row of nodes: its context; NONE of a global
+    ("calls", "<u4", (CALLERS,)),  # of a heap block in a recursion the innermost calls, the outermost first; then NONE
 ])
 
 CLASSES = ("start", "interior", "past_end", "boundary", "dangling", "accesses", "dangling")
@@ -96,7 +98,7 @@ class ObjectProfile:
     """What one run or several showed; tables by name, of those in LAYOUTS. Rows have a canonical order."""
 
     nodes: Rows  # TREE, in pre-order
-    sites: Rows  # SITE, by kind, instruction or global, context
+    sites: Rows  # SITE, by kind, instruction or global, context, calls
     tables: Mapping[str, Rows]
 
     def __getitem__(self, name: str) -> Rows:
@@ -118,7 +120,7 @@ def canonical(profile: ObjectProfile) -> ObjectProfile:
     """The same with each site and row once, in their order, and without sites and contexts that nothing names."""
     used = [rows["site"][rows["site"] != NONE] for rows in profile.tables.values() if "site" in _fields(rows)]
     wanted = np.unique(np.concatenate([*used, np.zeros(0, np.uint32)])).astype(np.int64)
-    sites, numbers = _grouped_rows(profile.sites[wanted], ("kind", "site", "node"))
+    sites, numbers = _grouped_rows(profile.sites[wanted], _fields(profile.sites))
     site_of = np.full(len(profile.sites), NONE, np.int64)
     site_of[wanted] = numbers
     nodes, node_of = _named_nodes(profile.nodes, [sites, *profile.tables.values()])
@@ -142,10 +144,10 @@ def _renamed(rows: Rows, **places: Indices) -> Rows:
 
 def _grouped_rows(rows: Rows, key: Sequence[str]) -> tuple[Rows, Indices]:
     """One row for each different key, the other columns zero, and for each old row the new one."""
-    keys, at = grouped(*(rows[name] for name in key))
+    keys, at = grouped(*(column for name in key for column in np.atleast_2d(rows[name].T)))
     result = np.zeros(keys.shape[1], rows.dtype)
-    for name, column in zip(key, keys):
-        result[name] = column
+    for name in key:
+        result[name][at] = rows[name]
     return result, at
 
 
@@ -175,7 +177,7 @@ def _named_nodes(nodes: Rows, tables: Sequence[Rows]) -> tuple[Rows, Indices]:
 
 REFERENCES = {
     "nodes": {"parent": "nodes", "function": "functions", "loop": "loops", "call": "ops"},
-    "sites": {"kind": "kinds of objects", "node": "nodes"},
+    "sites": {"kind": "kinds of objects", "node": "nodes", "calls": "ops"},
     "lifetimes": {"site": "sites!"},
     "lives": {"site": "sites!", "node": "nodes"},
     "pointers": {"instruction": "ops", "site": "sites", "what": "classes of pointers"},

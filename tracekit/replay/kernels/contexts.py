@@ -48,6 +48,7 @@ ROOT, CALL, LOOP, RECURSION, RECURSION_LOOP, PAIR = range(6)  # kinds; PAIR is n
 FRAME = np.dtype([
     ("context", "<i4"), ("depth", "<i4"), ("levels", "<i4"),  # those of the caller
     ("leaf", "<i4"),  # 1 if this activation opened the recursion leaf
+    ("call", "<i8"),  # the instruction that called it, NO_CALL at a root
 ])
 LEVEL = np.dtype([
     ("invocation", "<i8"),  # clock at the start of the present invocation
@@ -207,6 +208,7 @@ def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> None
     frame.depth = control[DEPTH]
     frame.levels = control[LEVELS] - leaf
     frame.leaf = leaf
+    frame.call = call
     control[FRAMES] += 1
     control[CONTEXT] = context
     control[DEPTH] = depth

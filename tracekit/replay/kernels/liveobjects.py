@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from tracekit.formats.jit import inlined, kernel
 from tracekit.replay.arena import Arena
 from tracekit.replay.kernels.arena import take
+from tracekit.replay.kernels.contexts import FRAMES, LEAF_LEVEL, NO_CALL
 from tracekit.replay.kernels.keyed import Keyed, row_of
 from tracekit.replay.kernels.shadows import Shadow, clear, reading, writing
 
@@ -56,7 +57,12 @@ FRAME = np.dtype([
 ])
 """The part of the stack that an activation is known to own. It is kept while one of its local variables lives."""
 SITE_SHIFT, KIND_SHIFT, SITE_BITS = 30, 60, (1 << 30) - 1
-"""The key of a site: kind, instruction or global, context."""
+"""The key of a site: kind, instruction or global, context or MADE | row of `makers`."""
+MADE = 1 << 29
+CALLERS = 4
+"""So many calls inside a recursion tell apart where a heap block is made; of them those that an instruction made."""
+MAKER = [("around", "<u4"), ("call", "<i8")]
+"""Row of the calls around this one, or the context that the recursion is; the instruction of the call."""
 
 FREE, WIDES, FREE_FRAME = range(3)
 CONTROL = 3
@@ -68,6 +74,7 @@ class Live(NamedTuple):
     """The live objects of the process."""
 
     sites: Keyed  # with the module's fields
+    makers: Keyed  # MAKER, by both: the innermost calls of a recursion
     objects: Arena  # OBJECT
     words: Shadow  # u4
     wide: Shadow  # u4; word number n stands for the n-th granule of memory
@@ -122,6 +129,30 @@ def ends_at(live: Any, address: Any) -> Any:
     if row >= DEAD or live.objects.rows[row].end != address:
         row = np.int64(0)
     return row
+
+
+@inlined
+def maker(live: Any, context: Any, levels: Any) -> Any:
+    """The context to make a heap block in; inside a recursion with the innermost calls, for it is one context."""
+    if levels.control[LEAF_LEVEL] >= 0:
+        context = _maker(live, context, levels)
+    return context
+
+
+@kernel
+def _maker(live: Live, context: Any, levels: Any) -> Any:
+    last = np.int64(levels.control[FRAMES])
+    first = last
+    while first > 0 and last - first < CALLERS and levels.frames[first - 1].leaf == 0:
+        first -= 1
+    for frame in range(first, last):
+        call = np.int64(levels.frames[frame].call)
+        if call != NO_CALL:
+            row = np.int64(row_of(live.makers, (np.uint64(context) << np.uint64(32)) | np.uint64(call)))
+            live.makers.rows[row].around = context
+            live.makers.rows[row].call = call
+            context = MADE | row
+    return context
 
 
 @inlined
@@ -328,10 +359,10 @@ class Unloading(NamedTuple):
 
 
 @kernel
-def allocate(live: Live, site: Any, context: Any, address: Any, size: Any, stream: Any) -> None:
+def allocate(live: Live, site: Any, context: Any, address: Any, size: Any, stream: Any, levels: Any) -> None:
     """heap_alloc: a new object, or the tail by which a realloc let one grow."""
     if extended(live, site, address, size) == 0:
-        begin(live, HEAP, site, context, address, size, stream, 0)
+        begin(live, HEAP, site, maker(live, context, levels), address, size, stream, 0)
 
 
 @kernel
