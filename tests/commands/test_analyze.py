@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tracekit import __version__
 from tracekit.cli import main
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.formats.reader import TraceReader
+from tracekit.replay.runner import MOST_WORKERS
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +279,9 @@ def test_explain_says_what_was_generated_and_where_kernels_came_from(
     assert main(["analyze", "-m", "camp", "--explain", "--json", "--function", "main", str(trace)]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith(("replay: kernel compiled: ", "replay: kernel from the cache: "))
-    assert lines[1].startswith(("camp: 1 worker, kernel compiled: ", "camp: 1 worker, kernel from the cache: "))
+    cores = min(os.cpu_count() or 1, MOST_WORKERS)
+    workers = f"{cores} worker{'s' * (cores > 1)}"
+    assert lines[1].startswith((f"camp: {workers}, kernel compiled: ", f"camp: {workers}, kernel from the cache: "))
     assert "  load              address, size, subject" in lines
     assert "the window: function_entry, function_exit, load, store" in lines
     assert lines[-1] == "events generated: 19 of 19; removed: 0.0 %"

@@ -14,7 +14,7 @@ from tests.programs.running import FIXTURES, compile_program, record, tracekit
 from tracekit.cli import main
 from tracekit.formats.events import NONE
 
-SOURCE = FIXTURES / "inputs.c"
+SOURCE = FIXTURES / "merge" / "inputs.c"
 LINES = list(enumerate(SOURCE.read_text().splitlines(), 1))
 RUNS = {"reads": [], "keeps": ["x"], "both": ["x", "y"]}
 LOOP = f"inputs.c:{next(number for number, line in LINES if 'loop OUTER' in line)}"
@@ -28,7 +28,7 @@ def line_of(text: str) -> int:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of each run a trace, a profile file of three modules and one of the preset."""
     made: Path = tmp_path_factory.mktemp("inputs")
-    program = compile_program([SOURCE, FIXTURES / "inputs_step.c"], made / "app",
+    program = compile_program([SOURCE, SOURCE.with_name("inputs_step.c")], made / "app",
                               ["-O1", "-g", "--pointers", "--values=loads"], instrumented=True)
     for name, arguments in RUNS.items():
         record(program, arguments).trace.rename(made / f"{name}.zst")
@@ -158,7 +158,7 @@ def test_what_reads_profiles_reads_merged_ones(folder: Path, tmp_path: Path) -> 
     assert "2 traces" in (tmp_path / "page.html").read_text()
     text = tracekit("diff", folder / "reads", both)
     line = LOOP.partition(":")[2]
-    assert f"+ heap fixtures/inputs.c:{line_of('room')}:12, made in ... > loop main:{line} > main" in text
+    assert f"+ heap fixtures/merge/inputs.c:{line_of('room')}:12, made in ... > loop main:{line} > main" in text
     assert f"    scope iteration of main:{line} -> run\n" in text
     assert "    objects none -> global weights: start 8\n" in text
     assert re.search(r"    writes none -> .*; global total", text)
@@ -167,11 +167,22 @@ def test_what_reads_profiles_reads_merged_ones(folder: Path, tmp_path: Path) -> 
     assert main(["diff", "--exit-code", str(both), str(both)]) == 0
 
 
+def merged_with(damage: Any, folder: Path, tmp_path: Path) -> int:
+    """The status of merging a profile and one with other tables of evidence."""
+    whole = tmp_path / "whole"
+    tk.load_profile(folder / "keeps", "privateer").save(whole)
+    profile = json.loads(whole.read_text())
+    profile["traces"] = ["another"]
+    profile["evidence"] |= damage
+    bad = tmp_path / "bad"
+    bad.write_text(json.dumps(profile))
+    return main(["merge", str(whole), str(bad)])
+
+
 @pytest.mark.parametrize("damage", [
     {"sites": {"kind": [1], "site": [0], "node": [77], "calls": [[NONE] * 4]}},
     {"sites": {"kind": [1], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
     {"sites": {"kind": [3], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
-    {"sites": {"kind": [1], "site": [0], "node": [0], "calls": [[0, 1 << 20, NONE, NONE]]}},
     {"sites": {"kind": [1], "site": [0], "node": [0], "calls": [[0, 0, 0]]}},
     {"lifetimes": {"site": [99], "objects": [1], "bytes": [1], "never_freed": [0]}},
     {"lifetimes": {"site": [NONE], "objects": [1], "bytes": [1], "never_freed": [0]}},
@@ -183,12 +194,17 @@ def test_what_reads_profiles_reads_merged_ones(folder: Path, tmp_path: Path) -> 
 ])
 def test_damaged_evidence_is_refused_in_a_sentence(damage: Any, folder: Path, tmp_path: Path,
                                                    capsys: pytest.CaptureFixture[str]) -> None:
-    whole = tmp_path / "whole"
-    tk.load_profile(folder / "keeps", "privateer").save(whole)
-    profile = json.loads(whole.read_text())
-    profile["traces"] = ["another"]
-    profile["evidence"] |= damage
-    bad = tmp_path / "bad"
-    bad.write_text(json.dumps(profile))
-    assert main(["merge", str(whole), str(bad)]) == 1
+    assert merged_with(damage, folder, tmp_path) == 1
     assert capsys.readouterr().err.startswith("tracekit: A profile is damaged: its ")
+
+
+def test_callers_that_do_not_exist_are_refused(folder: Path, tmp_path: Path,
+                                               capsys: pytest.CaptureFixture[str]) -> None:
+    evidence = tk.load_profile(folder / "keeps", "privateer").evidence
+    assert evidence is not None
+    sites = evidence["sites"]
+    calls = [[0, NONE, NONE, NONE] for _ in sites["kind"]]
+    assert merged_with({"sites": {**sites, "calls": calls}}, folder, tmp_path) == 0
+    calls[-1] = [0, 1 << 20, NONE, NONE]
+    assert merged_with({"sites": {**sites, "calls": calls}}, folder, tmp_path) == 1
+    assert capsys.readouterr().err == "tracekit: A profile is damaged: its evidence names ops that do not exist.\n"
