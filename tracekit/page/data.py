@@ -10,6 +10,7 @@ from typing import Any
 
 from tracekit.annotation import Annotations, shown_lines
 from tracekit.gathering import Gathered
+from tracekit.render_names import with_brief_names
 from tracekit.sources import Sources, common_folder
 
 Json = Mapping[str, Any]
@@ -101,7 +102,8 @@ def _loops(result: Json, accesses: int, limits: Limits, left_out: list[str]) -> 
         loop.more_edges = max(len(loop.edges) - limits.edges, 0)
         loop.more_carried = sum(edge["carried"] for edge in loop.edges[limits.edges :])
         shortened += loop.more_edges > 0
-        del loop.edges[limits.edges :]
+        loop.edges = with_brief_names(loop.edges[: limits.edges])
+        loop.row = with_brief_names(loop.row)
     if shortened:
         left_out.append(f"Of {_counted(shortened, 'loop')} the graph shows the {limits.edges} heaviest dependences, "
                         "those that the loop carries first.")

@@ -20,6 +20,7 @@ from tracekit.render_dependence import (
     context_text,
     recipe_text,
 )
+from tracekit.render_names import with_brief_names
 from tracekit.render_objects import context_name, object_name, scope_name
 from tracekit.render_places import instruction_text, loop_text
 
@@ -298,9 +299,10 @@ LIFETIME_COLUMNS = (("Object", False), ("Objects", True), ("Bytes", True), ("Nev
 def _lifetimes(shown: Shown, sites: Sequence[Json]) -> str:
     """Sites of objects, most objects first, in the words of the module's text."""
     rows = sorted(sites, key=lambda row: -row["objects"])
+    chosen = with_brief_names(rows[: shown.rows])
     made = [f'<tr><th scope="row">{text(_short(shown, object_name(row["object"])))}</th>{number_cell(row["objects"])}'
             f"{number_cell(row['bytes'])}{number_cell(row['never_freed'])}<td>{text(scope_name(row['scope']))}</td>"
-            f"<td>{text(context_name(row['object']))}</td></tr>\n" for row in rows[: shown.rows]]
+            f"<td>{text(context_name(row['object']))}</td></tr>\n" for row in chosen]
     more = f"<p>... and {len(rows) - len(made):,} more sites.</p>" if len(rows) > len(made) else ""
     return table("object_lifetime-sites", "Where objects are made, most objects first", LIFETIME_COLUMNS, made) + more
 
@@ -328,7 +330,7 @@ def _rows(name: str, heading: str, rows: Sequence[Json], shown: Shown) -> str:
     number = {column: all(isinstance(row.get(column), (int, float)) and not isinstance(row.get(column), bool)
                           for row in rows) for column in columns}
     made = []
-    for row in rows[: shown.rows]:
+    for row in with_brief_names(rows[: shown.rows]):
         cells = (number_cell(row[column], cell(row[column])) if number[column]
                  else f"<td>{text(_short(shown, cell(row.get(column))))}</td>" for column in columns)
         made.append(f"<tr>{''.join(cells)}</tr>\n")
