@@ -53,6 +53,15 @@ def test_no_address_space_is_an_error_in_one_sentence() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit of address space")
+def test_a_limit_of_address_space_is_named() -> None:
+    code = ("import resource; from tracekit.replay import arena; "
+            "resource.setrlimit(resource.RLIMIT_AS, (4 << 30,) * 2); arena.reserve('u8', 1 << 40)")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.endswith(": lift that (`ulimit -v unlimited`); only what is touched takes memory.\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit of address space")
 def test_a_smaller_reservation_where_the_system_refuses() -> None:
     code = ("import resource; from tracekit.replay import arena; "
             "resource.setrlimit(resource.RLIMIT_AS, (4 << 30,) * 2); "

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import resource
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -65,8 +66,14 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.ND
         except (OSError, OverflowError, ValueError) as error:
             if rows <= least:
                 raise TracekitError(f"Ran out of memory: the system refuses {rows * row.itemsize >> 20:,} MiB of "
-                                    f"address space ({error}).") from error
+                                    f"address space ({error}).{_advice()}") from error
             rows = max(rows // 2, least)
+
+
+def _advice() -> str:
+    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return (" This process's is limited: lift that (`ulimit -v unlimited`); only what is touched takes memory."
+            if limited else "")
 
 
 def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE) -> Arena:
