@@ -180,14 +180,16 @@ def test_the_number_of_workers_changes_no_record(tmp_path: Path, walk: Path) -> 
 FAILING = """
 import sys, threading
 from tracekit.recorder import collector
-whole, calls, lock = collector.compress, [], threading.Lock()
+compress_whole, write_whole, written = collector.compress, collector.Collector._write_chunk, threading.Event()
 def compress(chunk, hurried):
-    with lock:
-        calls.append(chunk)
-        if len(calls) == 6:
-            raise RuntimeError("a worker dies")
-    return whole(chunk, hurried)
-collector.compress = compress
+    if chunk.ordinal == 5:
+        written.wait(30)  # what another worker has in hand is lost then: one chunk shall be in the trace
+        raise RuntimeError("a worker dies")
+    return compress_whole(chunk, hurried)
+def write_chunk(self, chunk):
+    write_whole(self, chunk)
+    written.set()
+collector.compress, collector.Collector._write_chunk = compress, write_chunk
 from tracekit.__main__ import main
 sys.exit(main())
 """
