@@ -43,7 +43,7 @@ def is_done(tables: Tables, stream: Stream, path: Any, out: Columns, cursor: I8,
     """Whether a run of so many iterations is replayed; those that can be filled in now are, before it says so."""
     scalars = stream.scalars
     if path.run == WITNESS_RUN:
-        compare(stream, RUNS, WRONG_RUN, _visits(tables, stream, path), iterations)
+        _witness(tables, stream, path, iterations)
         return True
     if iterations > np.uint64(LONGEST_RUN):
         violate(stream, TOO_LONG)
@@ -70,18 +70,20 @@ def is_done(tables: Tables, stream: Stream, path: Any, out: Columns, cursor: I8,
 
 
 @inlined
-def _visits(tables: Tables, stream: Stream, path: Any) -> Int:
-    """How many iterations the run's loop has had in the top frame since it was invoked; 0 if it is not open."""
+def _witness(tables: Tables, stream: Stream, path: Any, iterations: Int) -> None:
+    """Compare the iterations that the run's loop has had in the top frame, 0 if it is not open, with those recorded."""
     block = tables.blocks[path.block]
     top = stream.scalars[TOP]
     if top < 0 or stream.frames[top].function != block.function:
-        return np.uint64(0xFFFFFFFFFFFFFFFF)  # no run has as many
+        violate(stream, WRONG_RUN)  # whatever was recorded, all 64 bits set included
+        return
     frame = stream.frames[top]
     depth = np.int64(tables.loops[block.loop].depth)
     level = np.int64(frame.loop_base) + depth - 1
-    if depth > np.int64(frame.loops) or stream.open_loops[level] != block.loop:
-        return np.uint64(0)
-    return stream.iterations[level] + np.uint64(1)
+    visits = np.uint64(0)
+    if depth <= np.int64(frame.loops) and stream.open_loops[level] == block.loop:
+        visits = stream.iterations[level] + np.uint64(1)
+    compare(stream, RUNS, WRONG_RUN, visits, iterations)
 
 
 @kernel
