@@ -74,6 +74,9 @@ class CalleeLowering(NativeLowering):
         state.flags.no_compile = True
         super().run_pass(state)
         description = state.cr.fndesc
+        if not state.flags.forceinline:
+            made = state.library._final_module.get_function(description.mangled_name)
+            made.add_function_attribute("noinline")
         # Numba names overloads by objects like this; its address is 0, for Python never calls it.
         entry = make_function(description.lookup_module(), description.qualname.split(".")[-1], "", 0,
                               state.cr.env, (state.library,))

@@ -110,7 +110,7 @@ def derive(tables: Tables, stream: Stream, process: Process, out: Columns, ids: 
     return status
 
 
-@inlined
+@kernel
 def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids: U4, words: U8, cursor: I8,
             limit: Int) -> Int:
     """Replay the next record, whatever it is. Returns INPUT, or why it has to wait (CREATED: it has not)."""
