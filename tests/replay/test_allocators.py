@@ -28,7 +28,8 @@ int main(int count, char **arguments) {{
   first[0] = 1; for (int i = 1; i < 100; i++) first[i] = first[i - 1] * 3 + i;  // WRAPPED
   int *second = wrapped(100); second[0] = 2; chain(second);  // SECOND
   int *own = busy(100); for (int i = 1; i < 100; i++) own[i] = own[i - 1] * 3 + i;  // BUSY
-  int *low = count > 1 ? deep(0) : down(3); free(deep(1)); for (int i = 1; i < 100; i++) low[i] = low[i - 1] * 3 + i;  // DEEP
+  int *low = count > 1 ? deep(0) : down(3); free(deep(1));  // CALL
+  for (int i = 1; i < 100; i++) low[i] = low[i - 1] * 3 + i;  // DEEP
   int *near = inlined(); near[0] = 1; for (int i = 1; i < 100; i++) near[i] = near[i - 1] * 3 + i;  // NEAR
   int *all[] = {{many(),
     many(), many(),
@@ -82,7 +83,7 @@ def test_a_function_with_a_loop_is_no_wrapper(made: Any) -> None:
 
 def test_what_a_recursion_may_have_called_is_not_said_to_be_all(made: Any) -> None:
     thing = made("DEEP")
-    assert [call["line"] for call in thing["called_at"]] == [line_of("DEEP")]
+    assert [call["line"] for call in thing["called_at"]] == [line_of("CALL")]
     assert thing["called_elsewhere"]
     assert object_text(thing).endswith("...")
 
