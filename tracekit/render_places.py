@@ -101,12 +101,17 @@ def place_text(place: Json) -> str:
 
 
 def user_text(place: Json) -> str:
-    """` (from app.cc:12)`: the line into which code of the system's headers was inlined; else nothing."""
-    if place.get("system"):
-        for user in place.get("inlined_at", ()):
-            if not user.get("system"):
-                return f" (from {user['file']}:{user['line']})"
-    return ""
+    """` (from app.cc:12)`: where code of the system's headers was inlined, loops at several places; else nothing.
+    """
+    if not place.get("system"):
+        return ""
+    users = place.get("called_at") or [user for user in place.get("inlined_at", ()) if not user.get("system")][:1]
+    lines = list(dict.fromkeys(f"{user['file']}:{user['line']}" for user in users))
+    return f" (from {', '.join(lines[:USERS])}{', ...' if lines[USERS:] else ''})" if lines else ""
+
+
+USERS = 2
+"""So many of the lines that a loop was inlined into are named."""
 
 
 def instruction_text(row: Json) -> str:

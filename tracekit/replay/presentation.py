@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracekit.formats.events import NONE
 from tracekit.formats.image import OpFlag, OpKind
+from tracekit.sources import is_system
 
 if TYPE_CHECKING:
     from tracekit.replay.program import Program
@@ -68,12 +69,33 @@ class Presentation:
 
     def loop(self, loop: int) -> dict[str, Any]:
         """See Program.loop."""
+        shown = self._loop(loop)
+        places = self._called_at.get(tuple(shown.values()))
+        return {**shown, "called_at": places} if places else shown
+
+    def _loop(self, loop: int) -> dict[str, Any]:
         row = self.program.loops[loop]
         return {
             "function": self.function_name(int(row["function"])),
             **self.place(int(row["location"])),
             "depth": int(row["depth"]),
         }
+
+    @cached_property
+    def _called_at(self) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+        """Of loops in headers of the system: where in the user's code they were inlined; copies at one place are one.
+        """
+        rows, locations = self.program.loops["location"], self.program.locations
+        known = np.flatnonzero(rows != NONE)
+        found: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[str, Any]]] = {}
+        for loop in known[locations["inlined_at"][rows[known]] != NONE].tolist():
+            shown = self._loop(loop)
+            chain = self._inlined_at(int(rows[loop]), shown["function"])
+            user = next((place for place in chain if not is_system(place["file"])), None)
+            if user is not None and is_system(shown["file"]):
+                key = (user["file"], user["line"], user["column"], user["function"])
+                found.setdefault(tuple(shown.values()), {})[key] = user
+        return {loop: [places[key] for key in sorted(places)] for loop, places in found.items()}
 
     def _scope(self, location: int) -> str:
         return self.program.text(int(self.program.locations["function"][location]))

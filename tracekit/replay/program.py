@@ -166,7 +166,8 @@ class Program:
         return row
 
     def loop(self, loop: int) -> dict[str, Any]:
-        """A loop as profiles show it: function, file, line, column, depth."""
+        """A loop as profiles show it: function, file, line, column, depth; in headers of the system ``called_at``, too.
+        """
         row: dict[str, Any] = self._presentation.loop(int(loop))
         return row
 
