@@ -38,6 +38,17 @@ class Presentation:
         row = self.program.functions[function]
         return self.program.text(int(row["source_name"])) or self.program.text(int(row["name"]))
 
+    @cached_property
+    def _declared(self) -> dict[str, str]:
+        """Linkage name -> source name of functions that some unit calls and does not define."""
+        rows, text = self.program.declarations, self.program.text
+        return {text(name): text(source_name) for name, source_name in rows.tolist()}
+
+    def callee_name(self, call: int) -> str:
+        """See Program.callee_name."""
+        name = self.program.text(int(self.program.calls["callee"][call]))
+        return self._declared.get(name, name)
+
     def place(self, location: int) -> dict[str, Any]:
         """File, line and column of a row of ``locations``; empty and zeros for NONE."""
         if location == NONE:

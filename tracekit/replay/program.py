@@ -76,6 +76,7 @@ class Program:
     globals: Rows
     address_taken: Rows
     variables: Rows
+    declarations: Rows
     locations: Rows
     sources: Rows
     units: Rows
@@ -158,6 +159,11 @@ class Program:
     def function_name(self, function: int) -> str:
         """The demangled name of a function."""
         name: str = self._presentation.function_name(int(function))
+        return name
+
+    def callee_name(self, call: int) -> str:
+        """What the function that a call site, a row of ``calls``, names is called; empty if it is called by pointer."""
+        name: str = self._presentation.callee_name(int(call))
         return name
 
     def instruction(self, op: int, free: bool = False) -> dict[str, Any]:
