@@ -19,6 +19,7 @@ static int last;
 {APART} int *deep(int n) {{ int *made = malloc(400); made[0] = n; return made; }}
 {APART} int *down(int n) {{ if (n) return down(n - 1); last++; return deep(n); }}
 static inline __attribute__((always_inline)) int *inlined(void) {{ return malloc(400); }}  // INLINED
+static inline __attribute__((always_inline)) int *middle(void) {{ return wrapped(100); }}
 {APART} int *many(void) {{ return malloc(400); }}
 {APART} void chain(int *block) {{
   for (int i = 1; i < 100; i++) block[i] = block[i - 1] * 3 + i; last = block[99];
@@ -26,7 +27,7 @@ static inline __attribute__((always_inline)) int *inlined(void) {{ return malloc
 int main(int count, char **arguments) {{
   int *first = wrapped(100);  // FIRST
   first[0] = 1; for (int i = 1; i < 100; i++) first[i] = first[i - 1] * 3 + i;  // WRAPPED
-  int *second = wrapped(100); second[0] = 2; chain(second);  // SECOND
+  int *second = middle(); second[0] = 2; chain(second);  // SECOND
   int *own = busy(100); for (int i = 1; i < 100; i++) own[i] = own[i - 1] * 3 + i;  // BUSY
   int *low = count > 1 ? deep(0) : down(3); free(deep(1));  // CALL
   for (int i = 1; i < 100; i++) low[i] = low[i - 1] * 3 + i;  // DEEP

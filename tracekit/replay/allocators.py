@@ -46,9 +46,9 @@ class Allocators:
             return {}
         entered = np.flatnonzero((self.nodes["kind"] == ContextKind.CALL) & (self.nodes["function"] == function))
         places: dict[tuple[Any, ...], Json] = {}
-        for call in sorted({self._users_call(node) for node in entered.tolist()}):
-            shown = self.instruction(call)
-            places.setdefault((shown["file"], shown["line"], shown["column"], shown["function"]), shown)
+        for call in {self._users_call(node) for node in entered.tolist()}:
+            place = self._users_place(call)
+            places[tuple(place.values())] = place
         if not places:
             return {}
         return {"called_at": [places[key] for key in sorted(places)][:LISTED_CALLS],
@@ -56,8 +56,14 @@ class Allocators:
 
     def _is_library(self, op: int) -> bool:
         """Whether an instruction, and all that it was inlined into, stands in headers of the system."""
+        return is_system(self._users_place(op)["file"])
+
+    def _users_place(self, op: int) -> Json:
+        """The outermost place outside headers of the system that an instruction was inlined into, or its own."""
         shown = self.instruction(op)
-        return all(is_system(place["file"]) for place in (shown, *shown["inlined_at"]))
+        chain = [{part: place[part] for part in ("file", "line", "column", "function")}
+                 for place in (shown, *shown["inlined_at"])]
+        return next((place for place in reversed(chain) if not is_system(place["file"])), chain[-1])
 
     def _users_call(self, node: int) -> int:
         """The innermost call around a node that the user wrote, or the outermost."""
