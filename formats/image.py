@@ -215,6 +215,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "address_taken": [("name", "u4")],
     # local variables declared outside a loop that it assigns in registers, but for those of reductions and recurrences
     "variables": [("loop", "u4"), ("name", "u4"), ("flags", "u4"), ("location", "u4")],
+    # functions that this unit calls and does not define, by linkage name, if source_name (as of functions) is another
+    "declarations": [("name", "u4"), ("source_name", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

@@ -85,7 +85,7 @@ class Annotations:
         found: dict[tuple[Any, ...], LoopNote] = {}
         for row in rows:
             loop = row["loop"]
-            key = tuple(loop.values())
+            key = tuple(loop[part] for part in ("function", "file", "line", "column", "depth"))
             note = found.get(key)
             if note is None:
                 note = found[key] = LoopNote(loop["function"], loop["column"], loop["depth"], row["verdict"])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from posixpath import normpath
 
 from tracekit.annotation import Annotations, LineNote, shown_lines
 from tracekit.render import Style, table
 from tracekit.render_dependence import UNSEEN, VERDICT_COLOUR
-from tracekit.render_places import short_name
-from tracekit.sources import common_folder, is_system
+from tracekit.render_places import file_names, plain_path
 
 LEGEND = (
     "CARRIED: dependences that a loop carries, by the line of the other end.",
@@ -23,16 +21,15 @@ def files_text(notes: Annotations, found: Sequence[str], limit: int, style: Styl
     """The files with their shares, hottest first; `found` are those whose source is there."""
     total = sum(sum(notes.totals(file)) for file in notes.files)
     files = notes.hottest()
-    named = [file for file in files if file]
-    folder, some_own = common_folder(named), not all(map(is_system, named))
+    names = file_names(files)
     rows = []
     for file in files[: limit or None]:
         loads, stores = notes.totals(file)
         loops = [loop for note in notes.files[file].values() for loop in note.loops]
-        name = short_name(normpath(file), folder, some_own) if file else "(no debug information)"
+        name = names.short(file) if file else "(no debug information)"
         share = f"{100 * (loads + stores) / total:.1f}%" if total else "-"
         rows.append((name, f"{loads:,}", f"{stores:,}", share, f"{len(loops):,}", "found" if file in found else "-"))
-    lines = [f"files below {folder}"] if folder else []
+    lines = [f"files below {names.folder}"] if names.folder else []
     lines += table(("FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"), rows, frozenset((1, 2, 3, 4)), style)
     if len(files) > len(rows):
         lines.append(f"... and {len(files) - len(rows):,} more files (--limit 0 shows all)")
@@ -57,7 +54,7 @@ def source_text(notes: Annotations, file: str, text: Sequence[str], around: int 
             kept.append(verdict)
     header = ("LOADS", "STORES", "CARRIED", "VERDICT", "LINE", "SOURCE")
     head, *body = table(header, rows, frozenset((0, 1, 4)), style)
-    lines = [style(f"{file}", "bold"), head]
+    lines = [style(plain_path(file), "bold"), head]
     lines += [line.replace(verdict, style(verdict, VERDICT_COLOUR[verdict.split()[0]]), 1) if verdict else line
               for line, verdict in zip(body, kept)]
     beyond = sum(number > len(text) for number in here)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from tracekit.render import Json, Style, more, table, traces_text
@@ -18,6 +18,7 @@ VERDICT_COLOUR = {"doall": "green", "doall-with": "green", "pipeline": "yellow",
 REASONS_SHOWN = 3
 LEVELS_SHOWN = 3
 CONTEXT_WIDTH = 100
+INLINED_SHOWN = 3
 
 
 def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
@@ -93,8 +94,21 @@ def object_text(thing: Json) -> str:
     words = {"global": "global", "stack": "local", "heap": "heap memory"}
     text = f"{words.get(kind, kind)} {name}".rstrip()
     if kind == "heap":
-        return f"{text} allocated at {place_text(thing['site'])}"
+        return f"{text} allocated {_allocation(thing)}" if "site" in thing else f"{text} of a library"
     return text if name or kind != "stack" else f"a local of {_unnamed(thing.get('site'))}"
+
+
+def _allocation(thing: Json) -> str:
+    """`at memory.c:4:13 in xmalloc, called at app.c:9:12, app.c:10:12`: where, and who asked for it."""
+    site = thing["site"]
+    shown = [f"at {place_text(site)}"]
+    if not site.get("system"):
+        shown += [f"in {inner['function']}, called at {place_text(outer)}"
+                  for inner, outer in pairwise([site, *site["inlined_at"][:INLINED_SHOWN]])]
+    if calls := thing.get("called_at"):
+        more = ", ..." if thing["called_elsewhere"] else ""
+        shown.append(f"in {outermost(site)}, called at {', '.join(map(place_text, calls))}{more}")
+    return " ".join(shown)
 
 
 def _unnamed(site: Json | None) -> str:
@@ -137,14 +151,14 @@ def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style)
         lines.append(text)
         lines += [f"    {level}" for level in _levels(row["levels"])]
         if row["source_context"]:
-            source = context_text(row["source_context"], _outermost(row["source"]))
-            destination = context_text(row["destination_context"], _outermost(row["destination"]))
+            source = context_text(row["source_context"], outermost(row["source"]))
+            destination = context_text(row["destination_context"], outermost(row["destination"]))
             same = source == destination
             lines += [f"    in {source}"] if same else [f"    from {source}", f"    to   {destination}"]
     return lines + more(total, len(shown), "dependences")
 
 
-def _outermost(row: Json) -> str:
+def outermost(row: Json) -> str:
     """The function whose code an instruction stands in, where it was inlined."""
     return str(row["inlined_at"][-1]["function"] if row["inlined_at"] else row["function"])
 

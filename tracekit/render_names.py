@@ -10,7 +10,7 @@ from typing import Any
 LONGEST = 60
 """A name of so many letters is shown as it is."""
 
-_NAMED = frozenset({"function", "root", "path", "recursion", "callers", "calls", "call"})
+_NAMED = frozenset({"function", "root", "path", "recursion", "callers", "calls", "call", "callee"})
 """Keys of a profile's JSON whose strings are names of functions, or steps of a context with one."""
 _SYMBOL = re.compile(r"^(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[-+*/%^&|~!=,]+) ?")
 """The operator behind the word `operator`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any
 
@@ -18,37 +19,63 @@ _INCLUDED = re.compile(rf"/rustc/[^/]+/|/usr/.*?include/{_MACHINE}(?:c\+\+/[^/]+
 """The folders that the system's headers, and files of Rust's library, are in."""
 
 
-def without_folder(rows: Any) -> tuple[Any, str]:
-    """Absolute file names below one folder, relative to it; and that folder (or nothing). Names of functions are brief.
+@dataclass(frozen=True)
+class FileNames:
+    """How the files of a program are named for a reader.
 
-    The system's headers are named as they are included, and their places have ``system``: True, so that
-    :func:`place_text` says where they were inlined; not so if there are no other files. Detours, as where clang finds
-    C++'s headers (/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include), are left out. That is for reading only: the
-    file system sees it differently where one of the folders is a link.
+    Files below `folder` are named relative to it, and if `headers`, the system's as they are included.
     """
-    files: list[str] = []
+
+    folder: str
+    headers: bool
+
+    def short(self, file: str) -> str:
+        """Always an end of the path without detours."""
+        file = plain_path(file)
+        if self.folder and file.startswith(self.folder + "/"):
+            return file.removeprefix(self.folder + "/")
+        return _INCLUDED.sub("", file, count=1) if self._is_header(file) else file
+
+    def _is_header(self, file: str) -> bool:
+        return self.headers and is_system(file)
+
+    def shown(self, rows: Any) -> Any:
+        """A copy of a JSON value with short names of files and brief names of functions.
+
+        Places in headers have ``system``: True, so that :func:`place_text` says where they were inlined.
+        """
+        def shown(place: Json) -> Json:
+            header = {"system": True} if self._is_header(plain_path(place["file"])) else {}
+            return {**place, "file": self.short(place["file"]), **header}
+
+        return _map_places(with_brief_names(rows), shown)
+
+
+def plain_path(file: str) -> str:
+    """A name without detours, as where clang finds C++'s headers: /usr/lib/gcc/x86_64-linux-gnu/12/../../../../include.
+
+    That is for reading only: the file system sees it differently where one of the folders is a link.
+    """
+    return normpath(file) if "/../" in file else file
+
+
+def file_names(files: Iterable[str]) -> FileNames:
+    """The names of these files. If all are the system's, they are named as any program's."""
+    plain = {plain_path(file) for file in files if file}
+    return FileNames(common_folder(plain), not all(map(is_system, plain)))
+
+
+def without_folder(rows: Any) -> tuple[Any, str]:
+    """A JSON value as :meth:`FileNames.shown` has it, with names by the files in it; and their folder (or nothing)."""
+    files: set[str] = set()
 
     def note(place: Json) -> Json:
-        file = normpath(place["file"]) if "/../" in place["file"] else place["file"]
-        files.extend([file] if file else [])
-        return {**place, "file": file}
+        files.add(place["file"])
+        return place
 
-    rows = _map_places(with_brief_names(rows), note)
-    folder = common_folder(files)
-    some_own = not all(map(is_system, files))
-
-    def shown(place: Json) -> Json:
-        file = short_name(place["file"], folder, some_own)
-        return {**place, "file": file, **({"system": True} if some_own and is_system(place["file"]) else {})}
-
-    return _map_places(rows, shown), folder
-
-
-def short_name(file: str, folder: str, headers: bool) -> str:
-    """A file relative to `folder`; one of the system's, if `headers`, as it is included. Always an end of the path."""
-    if folder and file.startswith(folder + "/"):
-        return file.removeprefix(folder + "/")
-    return _INCLUDED.sub("", file, count=1) if headers and is_system(file) else file
+    _map_places(rows, note)
+    names = file_names(files)
+    return names.shown(rows), names.folder
 
 
 def _map_places(value: Any, change: Callable[[Json], Json]) -> Any:
@@ -74,12 +101,17 @@ def place_text(place: Json) -> str:
 
 
 def user_text(place: Json) -> str:
-    """` (from app.cc:12)`: the line into which code of the system's headers was inlined; else nothing."""
-    if place.get("system"):
-        for user in place.get("inlined_at", ()):
-            if not user.get("system"):
-                return f" (from {user['file']}:{user['line']})"
-    return ""
+    """` (from app.cc:12)`: where code of the system's headers was inlined, loops at several places; else nothing.
+    """
+    if not place.get("system"):
+        return ""
+    users = place.get("called_at") or [user for user in place.get("inlined_at", ()) if not user.get("system")][:1]
+    lines = list(dict.fromkeys(f"{user['file']}:{user['line']}" for user in users))
+    return f" (from {', '.join(lines[:USERS])}{', ...' if lines[USERS:] else ''})" if lines else ""
+
+
+USERS = 2
+"""So many of the lines that a loop was inlined into are named."""
 
 
 def instruction_text(row: Json) -> str:

@@ -29,7 +29,8 @@ def is_system(file: str) -> bool:
 class Sources:
     """Text of source files.
 
-    A profile may come from anywhere and name any file of this machine: nothing outside the folders is ever opened.
+    A profile may come from anywhere and name any file of this machine: nothing outside the folders is ever opened, but
+    for headers of the system.
     """
 
     def __init__(self, embedded: Mapping[str, bytes], folders: Sequence[str | Path] = ()) -> None:
@@ -49,13 +50,10 @@ class Sources:
     def _read(self, name: str) -> bytes | None:
         for folder in self._folders:
             for path in _candidates(folder, name):
-                try:
-                    inside = path.resolve()
-                    if inside.is_relative_to(folder) and inside.is_file():
-                        return inside.read_bytes()
-                except (OSError, ValueError):  # too long, a null byte, not readable
-                    continue
-        return None
+                found = _content(path, folder)
+                if found is not None:
+                    return found
+        return _content(Path(name), None) if is_system(name) else None
 
     def missing(self, name: str) -> str:
         """What to do about a file that is not found, in a sentence."""
@@ -72,6 +70,20 @@ def _candidates(folder: Path, name: str) -> Iterable[Path]:
     parts = [part for part in PurePosixPath(name).parts if part not in ("/", "..", ".")]
     for start in range(len(parts)):
         yield folder.joinpath(*parts[start:])
+
+
+def _content(path: Path, folder: Path | None) -> bytes | None:
+    """What is in a file, if it really stands below `folder`; None stands for where the system's headers are."""
+    try:
+        inside = path.resolve()
+        allowed = inside.is_relative_to(folder) if folder else _is_header(inside)
+        return inside.read_bytes() if allowed and inside.is_file() else None
+    except (OSError, ValueError):  # too long, a null byte, not readable
+        return None
+
+
+def _is_header(path: Path) -> bool:
+    return path.parts[:2] == ("/", "usr") and "include" in path.parts[2:-1]
 
 
 def _lines(content: bytes) -> list[str]:

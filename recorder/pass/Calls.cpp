@@ -2,6 +2,7 @@
 #include "Calls.h"
 
 #include "Leaves.h"
+#include "Names.h"
 #include "Operations.h"
 
 #include "llvm/Analysis/MemoryBuiltins.h"
@@ -93,6 +94,14 @@ static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctio
   return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
 }
 
+void CallSites::declare(const Function &Callee) {
+  if (!Callee.isDeclarationForLinker() || Callee.isIntrinsic() || !Declared.insert(&Callee).second)
+    return;
+  std::string Name = sourceName(Callee.getName(), Callee.getSubprogram());
+  if (Name != Callee.getName())
+    U.Declarations.push_back({U.string(Callee.getName()), U.string(Name)});
+}
+
 Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, Row Block) {
   LibFunc Library = libraryFunction(Call, TLI);
   const Function *Callee = directCallee(Call);
@@ -109,6 +118,8 @@ Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, R
   Set(TK_CALL_RETURNS_TWICE, returnsTwice(Call));
   Set(TK_CALL_LEAF, callsLeaf(Call));
   Set(TK_CALL_TAIL, Plain && Plain->isMustTailCall());
+  if (Callee)
+    declare(*Callee);
   Row FirstTarget = U.CallTargets.size();
   for (const Function *Target : Targets)
     U.CallTargets.push_back({U.string(Target->getName())});

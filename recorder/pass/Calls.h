@@ -4,6 +4,7 @@
 #include "Unit.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/InstrTypes.h"
 
@@ -20,8 +21,12 @@ public:
   uint32_t signature(llvm::FunctionType *Type);
 
 private:
+  /// Appends, once, the row of a function that is not defined here and has another name in its language.
+  void declare(const llvm::Function &Callee);
+
   Unit &U;
   llvm::DenseMap<llvm::FunctionType *, uint32_t> Signatures;
+  llvm::SmallPtrSet<const llvm::Function *, 16> Declared;
 };
 
 } // namespace tracekit

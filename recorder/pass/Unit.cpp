@@ -70,6 +70,7 @@ std::string Unit::bytes() const {
   Out.append(TK_TABLE_globals, Globals);
   Out.append(TK_TABLE_address_taken, AddressTaken);
   Out.append(TK_TABLE_variables, Variables);
+  Out.append(TK_TABLE_declarations, Declarations);
   return Out.finish();
 }
 

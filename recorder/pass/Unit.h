@@ -43,6 +43,7 @@ public:
   std::vector<tk_row_globals> Globals;
   std::vector<tk_row_address_taken> AddressTaken;
   std::vector<tk_row_variables> Variables;
+  std::vector<tk_row_declarations> Declarations;
 
 private:
   std::vector<char> Strings;

@@ -46,7 +46,8 @@ enum tk_table {
     TK_TABLE_globals = 17,
     TK_TABLE_address_taken = 18,
     TK_TABLE_variables = 19,
-    TK_TABLES = 20
+    TK_TABLE_declarations = 20,
+    TK_TABLES = 21
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -211,6 +212,11 @@ struct __attribute__((packed)) tk_row_variables {
     uint32_t name;
     uint32_t flags;
     uint32_t location;
+};
+
+struct __attribute__((packed)) tk_row_declarations {
+    uint32_t name;
+    uint32_t source_name;
 };
 
 /* What an operation does; LOAD to SET are memory accesses. */

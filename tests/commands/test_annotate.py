@@ -122,6 +122,16 @@ def test_sources_are_found_below_folders_and_nowhere_else(tmp_path: Path) -> Non
         assert sources.lines(outside) is None, outside
 
 
+@pytest.mark.skipif(not Path("/usr/include/stdio.h").is_file(), reason="needs headers of the C library")
+def test_headers_of_the_system_are_found_where_they_are() -> None:
+    sources = Sources({})
+    assert sources.lines("/usr/include/stdio.h") == sources.lines("/usr/lib/none/1/../../../include/stdio.h")
+    assert sources.lines("/usr/include/stdio.h") is not None
+    for other in ("/usr/bin/env", "/usr/include/../../etc/passwd", "/usr/include", "stdio.h", "/build/stdio.h",
+                  "/etc/../usr/include/stdio.h"):
+        assert sources.lines(other) is None, other
+
+
 def test_a_file_may_be_named_by_its_end() -> None:
     names = ["/b/src/a.c", "/b/test/a.c", "b.c"]
     assert chosen_file("src/a.c", names) == "/b/src/a.c"

@@ -72,6 +72,8 @@ class ProgramBuilder:
     globals: list[dict[str, Any]] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     """Names of functions of other units whose address this one takes."""
+    declared: dict[str, str] = field(default_factory=dict)
+    """Linkage name -> source name of functions that this unit only declares."""
     paths: list[dict[str, Any]] = field(default_factory=list)
     phis: list[dict[str, Any]] = field(default_factory=list)
     edges: list[dict[str, Any]] = field(default_factory=list)
@@ -184,6 +186,8 @@ class Layout:
         rows["locations"] = [dict(zip(fields, at)) for at in b.locations]
         rows["globals"] = [dict(variable) for variable in b.globals]
         rows["address_taken"] = [{"name": b.string(name)} for name in b.taken]
+        rows["declarations"] = [{"name": b.string(name), "source_name": b.string(shown)}
+                                for name, shown in b.declared.items()]
         self._operations(rows)
         self._blocks_and_paths(rows)
         self._functions(rows)

@@ -58,6 +58,7 @@ TABLES = [
     ("globals", "size:8 name source_name type flags location reserved"),
     ("address_taken", "name"),
     ("variables", "loop name flags location"),
+    ("declarations", "name source_name"),
 ]
 
 # Recorded events: code -> (name, words).

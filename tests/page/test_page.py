@@ -124,6 +124,25 @@ def test_links_lead_somewhere_and_ids_are_unique(tmp_path: Path) -> None:
     assert "#f0l7" in found.links
 
 
+def test_files_have_short_names_and_the_programs_own_come_first(tmp_path: Path) -> None:
+    header = "/usr/lib/gcc/x86_64-linux-gnu/0/../../../../include/c++/0/bits/stl_algo.h"
+    row, edge = loop_row(7, 500), dependence(7)
+    row["loop"]["file"] = edge["levels"][0]["loop"]["file"] = edge["source"]["file"] = header
+    for place in (edge["destination"], *(row["blocked_by"][0][end] for end in ("source", "destination"))):
+        place["file"] = "/src/app/app.c"
+    profiles = (camp([row], [edge]), accesses({8: 10}, "/src/app/app.c"), accesses({7: 90}, header))
+    gathered = Gathered([profiles[0], Profile({**profiles[1].report, "result": {"instructions": [
+        row for each in profiles[1:] for row in each.report["result"]["instructions"]], "summary": {}}}, {}, True)])
+    text = "\n" * 60
+    page = write_page(gathered, Sources({header: text.encode(), "/src/app/app.c": text.encode()}), "app")
+    assert "/usr/" not in page and "/src/app" not in page
+    assert page.index("<summary>app.c") < page.index("<summary>bits/stl_algo.h")
+    assert '<a href="#f1l7">bits/stl_algo.h:7:1 work</a>' in page
+    assert '"store bits/stl_algo.h:9:3 work"' in page
+    missing = write_page(gathered, Sources({}), "app")
+    assert "Not found: 2 source files (app.c, ...)" in missing
+
+
 def test_the_hottest_are_kept_and_what_is_left_out_is_said(tmp_path: Path) -> None:
     loops = [loop_row(line, accesses=line) for line in range(1, 50)]
     dependences = [dependence(49, count=number, path=(f"main:{number}:1",)) for number in range(1, 9)]

@@ -55,6 +55,7 @@ STRING_FIELDS = {
     "functions": ("name", "source_name", "signature"), "ops": ("name",), "calls": ("callee", "signature"),
     "call_targets": ("name",), "phis": ("operator", "name"), "updates": ("operator",),
     "globals": ("name", "source_name", "type"), "address_taken": ("name",),
+    "declarations": ("name", "source_name"),
 }
 
 

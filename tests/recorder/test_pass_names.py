@@ -99,6 +99,23 @@ def test_cxx(debug: str, tmp_path: Path) -> None:
 
 
 @DEBUG
+def test_callees_that_are_defined_elsewhere(debug: str, tmp_path: Path) -> None:
+    source = """#include <cstdio>
+    namespace far { struct S { int f(int) const; }; template <class T> T g(T); extern template int g<int>(int); }
+    namespace { int near(int n) { return n * 3; } }
+    __attribute__((noinline)) int here(int n) { return near(n) + 1; }
+    extern "C" int plain(int);
+    int main(int n, char **) {
+      std::puts("");
+      far::S s; int (*called)(int) = n > 2 ? plain : here;
+      return s.f(n) + s.f(n + 1) + far::g<int>(n) + plain(n) + here(n) + called(n);
+    }"""
+    tables = unit(tmp_path, source, debug)
+    assert [(row["name"], row["source_name"]) for row in tables["declarations"]] == [
+        ("_ZNK3far1S1fEi", "far::S::f(int) const"), ("_ZN3far1gIiEET_S1_", "int far::g<int>(int)")]
+
+
+@DEBUG
 def test_names_of_cxx_are_those_of_cxxfilt(debug: str, tmp_path: Path) -> None:
     names = shown(unit(tmp_path, PROGRAM, debug))
     for name, said in zip(names, cxxfilt(list(names)), strict=True):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.naive.program_builder import ProgramBuilder
-from tracekit.formats.image import BlockFlag
+from tracekit.formats.image import BlockFlag, CallFlag
 from tracekit.replay.presentation import names_of, shorter_names
 from tracekit.replay.program import Program
 from tracekit.replay.window import functions_named
@@ -32,6 +32,20 @@ def test_a_function_without_a_source_name_is_shown_as_the_linker_knows_it() -> N
     found.functions["source_name"] = 0
     assert found.function_name(0) == "_Znot_a_name"
     assert names_of(found, 0) == {"_Znot_a_name"}
+
+
+def test_a_callee_that_nothing_describes_is_shown_as_a_unit_declares_it() -> None:
+    b = ProgramBuilder()
+    block = b.block(b.function("main"), BlockFlag.ENTRY)
+    for callee in ("_ZN3foo4pathEv", "_Znot_declared", "printf"):
+        b.call(block, callee)
+    b.call(block, flags=CallFlag.INDIRECT)
+    b.path(block)
+    b.declared = {"_ZN3foo4pathEv": "foo::path()"}
+    found = b.program()
+    assert [found.callee_name(call) for call in range(4)] == ["foo::path()", "_Znot_declared", "printf", ""]
+    b.declared = {}  # as traces are from before there was this table
+    assert b.program().callee_name(0) == "_ZN3foo4pathEv"
 
 
 @pytest.mark.parametrize("name", [

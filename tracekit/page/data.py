@@ -10,8 +10,8 @@ from typing import Any
 
 from tracekit.annotation import Annotations, shown_lines
 from tracekit.gathering import Gathered
-from tracekit.render_names import with_brief_names
-from tracekit.sources import Sources, common_folder
+from tracekit.render_places import FileNames, file_names
+from tracekit.sources import Sources, is_system
 
 Json = Mapping[str, Any]
 
@@ -50,6 +50,7 @@ class SourceFile:
     """The lines of a file that are shown; `lines` is None if the source is not found."""
 
     name: str
+    """As the profile has it."""
     lines: list[str] | None
     stretches: list[tuple[int, int]]
 
@@ -67,8 +68,7 @@ class Shown:
     left_out: list[str]
     """What is not shown, in sentences."""
     rows: int
-    folder: str
-    """The folder that the program's files are in (tracekit.sources.common_folder)."""
+    names: FileNames
 
 
 def choose(gathered: Gathered, sources: Sources, limits: Limits) -> Shown:
@@ -78,13 +78,16 @@ def choose(gathered: Gathered, sources: Sources, limits: Limits) -> Shown:
     left_out: list[str] = []
     if not all(profile.complete for profile in gathered.profiles):
         left_out.append("The trace is cut off; this page is of what it holds.")
+    names = file_names(notes.files)
     loops: list[LoopRow] = []
     module = notes.loops_from
     if module:
         facts = next(profile.facts for profile in gathered.profiles if profile.module == module)
         loops = _loops(reports[module]["result"], facts.get("accesses", 0), limits, left_out)
-    return Shown(gathered, reports, notes, loops, module, _files(notes, sources, limits, left_out), left_out,
-                 limits.rows, common_folder(name for name in notes.files if name))
+        for loop in loops:
+            loop.row, loop.edges = names.shown(loop.row), names.shown(loop.edges)
+    return Shown(gathered, reports, notes, loops, module, _files(notes, sources, limits, names, left_out), left_out,
+                 limits.rows, names)
 
 
 # -- loops and their dependences -------------------------------------------------------------------
@@ -102,8 +105,7 @@ def _loops(result: Json, accesses: int, limits: Limits, left_out: list[str]) -> 
         loop.more_edges = max(len(loop.edges) - limits.edges, 0)
         loop.more_carried = sum(edge["carried"] for edge in loop.edges[limits.edges :])
         shortened += loop.more_edges > 0
-        loop.edges = with_brief_names(loop.edges[: limits.edges])
-        loop.row = with_brief_names(loop.row)
+        del loop.edges[limits.edges :]
     if shortened:
         left_out.append(f"Of {_counted(shortened, 'loop')} the graph shows the {limits.edges} heaviest dependences, "
                         "those that the loop carries first.")
@@ -161,10 +163,11 @@ def _counted(number: int, what: str) -> str:
 # -- sources ---------------------------------------------------------------------------------------
 
 
-def _files(notes: Annotations, sources: Sources, limits: Limits, left_out: list[str]) -> list[SourceFile]:
-    """The hottest files first, until there are `limits.lines` lines."""
+def _files(notes: Annotations, sources: Sources, limits: Limits, names: FileNames,
+           left_out: list[str]) -> list[SourceFile]:
+    """The program's own files, then headers of the system, the hottest first, until there are `limits.lines` lines."""
     room, shown, missing, dropped = limits.lines, [], [], 0
-    for name in notes.hottest():
+    for name in sorted(notes.hottest(), key=is_system):
         lines = sources.lines(name) if name else None
         if lines is None:
             missing.append(name)
@@ -181,7 +184,7 @@ def _files(notes: Annotations, sources: Sources, limits: Limits, left_out: list[
                         f"{_counted(dropped, 'file')} left out or cut.")
     named = [name for name in missing if name]
     if named:
-        named_first = f"{named[0]}{', ...' if named[1:] else ''}"
+        named_first = f"{names.short(named[0])}{', ...' if named[1:] else ''}"
         left_out.append(f"Not found: {_counted(len(named), 'source file')} ({named_first}): give their folder with "
                         "--source DIR, or record with --with-sources.")
     return shown

@@ -20,7 +20,6 @@ from tracekit.render_dependence import (
     context_text,
     recipe_text,
 )
-from tracekit.render_names import with_brief_names
 from tracekit.render_objects import context_name, object_name, scope_name
 from tracekit.render_places import instruction_text, loop_text
 
@@ -144,13 +143,13 @@ def _loop_row(number: int, loop: LoopRow, shown: Shown) -> str:
     row = loop.row
     place = row["loop"]
     context = context_text(row["context"], place["function"], with_loop=False) if row["context"] else "any"
-    name = _loop_name(shown, loop)
+    name = _loop_name(loop)
     if _has_line(shown, place["file"], place["line"]):
         name = f'<a href="#{_line_id(shown, place["file"], place["line"])}">{name}</a>'
     graph = ""
     if loop.edges:
         graph = (f' <button type="button" class="show-graph" hidden data-loop="{number}">Graph'
-                 f'<span class="visually-hidden"> of {_loop_name(shown, loop)}</span></button>')
+                 f'<span class="visually-hidden"> of {_loop_name(loop)}</span></button>')
     return (f'<tr data-verdict="{text(row["verdict"])}"><td data-value="{VERDICTS.index(row["verdict"])}">'
             f'<span class="verdict {text(row["verdict"])}">{text(row["verdict"])}</span></td>'
             f'<th scope="row">{name}{graph}</th>'
@@ -158,30 +157,25 @@ def _loop_row(number: int, loop: LoopRow, shown: Shown) -> str:
             f"{number_cell(row['iterations'], heading='Iterations')}"
             f"{number_cell(row['invocations'], heading='Invocations')}"
             f'<td data-heading="Carries">{text(carried_text(row["carried"]))}</td>'
-            f'<td data-heading="Why">{_why(row, shown)}</td><td data-heading="Context">{text(context)}</td></tr>\n')
+            f'<td data-heading="Why">{_why(row)}</td><td data-heading="Context">{text(context)}</td></tr>\n')
 
 
-def _why(row: Json, shown: Shown) -> str:
+def _why(row: Json) -> str:
     """The recipe, or what blocks the loop; more than one item folds."""
     items = [recipe_text(step) for step in row["recipe"]]
     blockers = list(dict.fromkeys(blocker_text(blocker) for blocker in row["blocked_by"]))
     items += blockers[:BLOCKERS]
     if len(blockers) > BLOCKERS:
         items.append(f"and {len(blockers) - BLOCKERS:,} more")
-    shown_items = [text(_short(shown, item).replace(" -> ", " \u2192 ")) for item in items]
+    shown_items = [text(item.replace(" -> ", " \u2192 ")) for item in items]
     if len(shown_items) < 2:
         return "".join(shown_items)
     listed = "".join(f"<li>{item}</li>" for item in shown_items[1:])
     return f"<details><summary>{shown_items[0]}</summary><ul>{listed}</ul></details>"
 
 
-def _short(shown: Shown, line: str) -> str:
-    """A text without the folder that the program's files are in."""
-    return line.replace(shown.folder + "/", "") if shown.folder else line
-
-
-def _loop_name(shown: Shown, loop: LoopRow) -> str:
-    return text(_short(shown, loop_text(loop.row["loop"])))
+def _loop_name(loop: LoopRow) -> str:
+    return text(loop_text(loop.row["loop"]))
 
 
 # -- dependence graph ------------------------------------------------------------------------------
@@ -193,7 +187,7 @@ def _graph(shown: Shown) -> str:
         return ""
     first = next((number for number, loop in with_edges if loop.edges[0]["carried"]), with_edges[0][0])
     options = "".join(
-        f'<option value="{number}"{" selected" if number == first else ""}>{_loop_name(shown, loop)} '
+        f'<option value="{number}"{" selected" if number == first else ""}>{_loop_name(loop)} '
         f'({text(loop.row["verdict"])}, {100 * loop.share:.1f}%)</option>' for number, loop in with_edges)
     return ('<p class="needs-script">The graph is drawn by a script, which does not run here.</p>'
             '<div hidden id="graph-view"><p><label>Loop <select id="graph-loop">' + options + "</select></label> "
@@ -212,7 +206,7 @@ def _graph_data(shown: Shown) -> str:
     instructions: dict[str, int] = {}
 
     def number(row: Json) -> int:
-        return instructions.setdefault(_short(shown, instruction_text(row))[:LONGEST], len(instructions))
+        return instructions.setdefault(instruction_text(row)[:LONGEST], len(instructions))
 
     loops = [{
         "more": loop.more_edges, "more_carried": loop.more_carried,
@@ -241,7 +235,7 @@ def _file(shown: Shown, number: int, file: SourceFile) -> str:
         following = last + 1
         rows += [_line(number, line, file.lines[line - 1], notes.get(line), file.name)
                  for line in range(first, last + 1)]
-    name = _short(shown, file.name)
+    name = shown.names.short(file.name)
     head = "".join(f'<th scope="col"{_number_class(heading in ("Line", "Loads", "Stores"))}>{heading}</th>'
                    for heading in ("Line", "Loads", "Stores", "Source", "Verdict", "Carried"))
     counts = f' <span class="dim">{loads:,} loads, {stores:,} stores</span>' if shown.notes.has_accesses else ""
@@ -266,12 +260,12 @@ def _count(number: int) -> str:
 
 
 def _has_line(shown: Shown, name: str, line: int) -> bool:
-    return any(file.name == name and any(first <= line <= last for first, last in file.stretches)
+    return any(shown.names.short(file.name) == name and any(first <= line <= last for first, last in file.stretches)
                for file in shown.files)
 
 
 def _line_id(shown: Shown, name: str, line: int) -> str:
-    number = next(number for number, file in enumerate(shown.files) if file.name == name)
+    number = next(number for number, file in enumerate(shown.files) if shown.names.short(file.name) == name)
     return f"f{number}l{line}"
 
 
@@ -299,8 +293,8 @@ LIFETIME_COLUMNS = (("Object", False), ("Objects", True), ("Bytes", True), ("Nev
 def _lifetimes(shown: Shown, sites: Sequence[Json]) -> str:
     """Sites of objects, most objects first, in the words of the module's text."""
     rows = sorted(sites, key=lambda row: -row["objects"])
-    chosen = with_brief_names(rows[: shown.rows])
-    made = [f'<tr><th scope="row">{text(_short(shown, object_name(row["object"])))}</th>{number_cell(row["objects"])}'
+    chosen = shown.names.shown(rows[: shown.rows])
+    made = [f'<tr><th scope="row">{text(object_name(row["object"]))}</th>{number_cell(row["objects"])}'
             f"{number_cell(row['bytes'])}{number_cell(row['never_freed'])}<td>{text(scope_name(row['scope']))}</td>"
             f"<td>{text(context_name(row['object']))}</td></tr>\n" for row in chosen]
     more = f"<p>... and {len(rows) - len(made):,} more sites.</p>" if len(rows) > len(made) else ""
@@ -330,9 +324,9 @@ def _rows(name: str, heading: str, rows: Sequence[Json], shown: Shown) -> str:
     number = {column: all(isinstance(row.get(column), (int, float)) and not isinstance(row.get(column), bool)
                           for row in rows) for column in columns}
     made = []
-    for row in with_brief_names(rows[: shown.rows]):
+    for row in shown.names.shown(rows[: shown.rows]):
         cells = (number_cell(row[column], cell(row[column])) if number[column]
-                 else f"<td>{text(_short(shown, cell(row.get(column))))}</td>" for column in columns)
+                 else f"<td>{text(cell(row.get(column)))}</td>" for column in columns)
         made.append(f"<tr>{''.join(cells)}</tr>\n")
     more = f"<p>... and {len(rows) - len(made):,} more rows.</p>" if len(rows) > len(made) else ""
     return table(name, heading, [(column.replace("_", " "), number[column]) for column in columns], made) + more

@@ -204,8 +204,7 @@ class Advice:
         return sorted(rows, key=_blocker_order)
 
     def _callee(self, op: int) -> str:
-        call = self.program.calls[self.program.ops["base"][op]]
-        return self.program.text(int(call["callee"])) or "a function through a pointer"
+        return self.program.callee_name(int(self.program.ops["base"][op])) or "a function through a pointer"
 
     def _evidence(self, blocker: Blocker, nodes: Sequence[int], iterations: int) -> Json:
         """The dependences between two instructions that the loop carries in spite of its recipe."""

@@ -44,6 +44,7 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
     "variables": ("name",),
+    "declarations": ("name", "source_name"),
 }
 """Fields that hold an offset into ``strings``."""
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tracekit.formats.events import NONE
+from tracekit.replay.allocators import Allocators
 from tracekit.replay.dependence_profile import ContextKind, DependenceProfile, ObjectKind
 from tracekit.replay.recipes import Recipe
 from tracekit.replay.verdicts import Blocker, Reason
@@ -82,6 +83,7 @@ class Names(ContextNames):
     def __init__(self, program: Program, profile: DependenceProfile) -> None:
         super().__init__(program, profile.nodes)
         self.profile = profile
+        self.allocators = Allocators(program, profile.nodes, self.instruction)
 
     def place(self, location: int) -> Json:
         """File, line and column of a row of ``locations``."""
@@ -98,7 +100,7 @@ class Names(ContextNames):
         return {"kind": "register", "name": self.program.text(int(row["name"])), **self.place(int(row["location"]))}
 
     def object(self, row: int) -> Json:
-        """A row of the profile's objects; a site is an instruction."""
+        """A row of the profile's objects; a site is an instruction, of a heap block with what allocators.py says."""
         if row == NONE:
             return {"kind": "unknown"}
         kind, site = (int(value) for value in self.profile.objects[row])
@@ -109,7 +111,8 @@ class Names(ContextNames):
             name = self.program.text(int(variable["source_name"]) or int(variable["name"]))
             return {"kind": "global", "name": name}
         named = {"name": self.program.text(int(self.program.ops["name"][site]))} if kind == ObjectKind.STACK else {}
-        return {"kind": ObjectKind(kind).name.lower(), **named, "site": self.instruction(site)}
+        calls = self.allocators.calls(site) if kind == ObjectKind.HEAP else {}
+        return {"kind": ObjectKind(kind).name.lower(), **named, "site": self.instruction(site), **calls}
 
     def recipe(self, recipe: Recipe) -> Json:
         """One step of a recipe: what to do, with which object, by which operator."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracekit.formats.events import NONE
 from tracekit.formats.image import OpFlag, OpKind
+from tracekit.sources import is_system
 
 if TYPE_CHECKING:
     from tracekit.replay.program import Program
@@ -36,6 +37,17 @@ class Presentation:
     def _function_name(self, function: int) -> str:
         row = self.program.functions[function]
         return self.program.text(int(row["source_name"])) or self.program.text(int(row["name"]))
+
+    @cached_property
+    def _declared(self) -> dict[str, str]:
+        """Linkage name -> source name of functions that some unit calls and does not define."""
+        rows, text = self.program.declarations, self.program.text
+        return {text(name): text(source_name) for name, source_name in rows.tolist()}
+
+    def callee_name(self, call: int) -> str:
+        """See Program.callee_name."""
+        name = self.program.text(int(self.program.calls["callee"][call]))
+        return self._declared.get(name, name)
 
     def place(self, location: int) -> dict[str, Any]:
         """File, line and column of a row of ``locations``; empty and zeros for NONE."""
@@ -68,12 +80,33 @@ class Presentation:
 
     def loop(self, loop: int) -> dict[str, Any]:
         """See Program.loop."""
+        shown = self._loop(loop)
+        places = self._called_at.get(tuple(shown.values()))
+        return {**shown, "called_at": places} if places else shown
+
+    def _loop(self, loop: int) -> dict[str, Any]:
         row = self.program.loops[loop]
         return {
             "function": self.function_name(int(row["function"])),
             **self.place(int(row["location"])),
             "depth": int(row["depth"]),
         }
+
+    @cached_property
+    def _called_at(self) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+        """Of loops in headers of the system: where in the user's code they were inlined; copies at one place are one.
+        """
+        rows, locations = self.program.loops["location"], self.program.locations
+        known = np.flatnonzero(rows != NONE)
+        found: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[str, Any]]] = {}
+        for loop in known[locations["inlined_at"][rows[known]] != NONE].tolist():
+            shown = self._loop(loop)
+            chain = self._inlined_at(int(rows[loop]), shown["function"])
+            user = next((place for place in chain if not is_system(place["file"])), None)
+            if user is not None and is_system(shown["file"]):
+                key = (user["file"], user["line"], user["column"], user["function"])
+                found.setdefault(tuple(shown.values()), {})[key] = user
+        return {loop: [places[key] for key in sorted(places)] for loop, places in found.items()}
 
     def _scope(self, location: int) -> str:
         return self.program.text(int(self.program.locations["function"][location]))

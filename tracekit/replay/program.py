@@ -76,6 +76,7 @@ class Program:
     globals: Rows
     address_taken: Rows
     variables: Rows
+    declarations: Rows
     locations: Rows
     sources: Rows
     units: Rows
@@ -160,13 +161,19 @@ class Program:
         name: str = self._presentation.function_name(int(function))
         return name
 
+    def callee_name(self, call: int) -> str:
+        """What the function that a call site, a row of ``calls``, names is called; empty if it is called by pointer."""
+        name: str = self._presentation.callee_name(int(call))
+        return name
+
     def instruction(self, op: int, free: bool = False) -> dict[str, Any]:
         """An instruction as profiles show it (design: modules.md); `free` says that it freed heap memory."""
         row: dict[str, Any] = self._presentation.instruction(int(op), free)
         return row
 
     def loop(self, loop: int) -> dict[str, Any]:
-        """A loop as profiles show it: function, file, line, column, depth."""
+        """A loop as profiles show it: function, file, line, column, depth; in headers of the system ``called_at``, too.
+        """
         row: dict[str, Any] = self._presentation.loop(int(loop))
         return row
 

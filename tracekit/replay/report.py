@@ -121,7 +121,7 @@ class Report:
         loops: list[Json] = []
         for node in np.unique(levels["node"]).tolist():
             loop = self.names.level(node)
-            key = (int(depth[node]), *loop.values())
+            key = (int(depth[node]), *(part for name, part in loop.items() if name != "called_at"))
             number_of[node] = shown.setdefault(key, len(shown))
             if number_of[node] == len(loops):
                 loops.append(loop)
