@@ -226,7 +226,7 @@ class Dependence(Module):
         kinds = self.options.kinds.split(",")
         wanted = Wanted(raw=int("raw" in kinds), war=int("war" in kinds), waw=int("waw" in kinds),
                         loops=int(self.loops), histogram=int(self.options.distance), profile=0)
-        return Ladder(empty_state(self.program), wanted, empty_stream(0))
+        return Ladder(empty_state(self.program), wanted, empty_stream(0, 1))
 
     def merge(self, states: Sequence[Any]) -> Any:
         """What all workers found."""

@@ -210,21 +210,23 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
     from tracekit.replay.engine import Replay
     from tracekit.replay.parallel import KEPT
     from tracekit.replay.runner import runner
+    from tracekit.replay.space import divided
     from tracekit.replay.totals import trace_totals
     from tracekit.replay.window import Restriction
 
     restricted = restricted or Restriction(None, trace, program)
     accesses = trace_totals(trace, program)["accesses"]
-    runners = {}
+    modules: dict[str, Analysis] = {}
     for module, chosen in options.items():
         made = _loaded(module)(program, chosen)
         made.accesses = accesses
         made.metadata = {**trace.meta, **(trace.done or {})}
         made.windowed = restricted.window is not None
         name = registry.shown_name(module)
-        if name in runners:
+        if name in modules:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
-        runners[name] = runner(made, name, threads)
+        modules[name] = made
+    runners = divided(lambda: {name: runner(module, name, threads) for name, module in modules.items()})
     events = {event for each in runners.values() for event in each.columns}
     columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
     replay = Replay(trace, program, events=events | restricted.events, columns=columns | restricted.columns,

@@ -100,6 +100,10 @@ def main(arguments: Sequence[str]) -> int:
         return result if isinstance(result, int) else 0
     except TracekitError as error:
         return _fail(str(error), verb.failure)
+    except MemoryError:
+        from tracekit.replay.space import advice
+
+        return _fail(f"Ran out of memory.{advice()}", verb.failure)
     except click.UsageError as error:
         error.show()
         return verb.usage

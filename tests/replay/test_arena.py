@@ -58,7 +58,8 @@ def test_a_limit_of_address_space_is_named() -> None:
             "resource.setrlimit(resource.RLIMIT_AS, (4 << 30,) * 2); arena.reserve('u8', 1 << 40)")
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert run.stderr.endswith(": lift that (`ulimit -v unlimited`); only what is touched takes memory.\n")
+    assert run.stderr.endswith(": lift that (`ulimit -v unlimited`) or take fewer jobs (`-j 1`); "
+                               "only what is touched takes memory.\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit of address space")

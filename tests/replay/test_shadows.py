@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.naive.shadow_bytes import NaiveShadow
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.jit import kernel
-from tracekit.replay import arena, shadows
+from tracekit.replay import arena, shadows, space
 from tracekit.replay.kernels.shadows import Shadow, changing, clear, reading, turn_to, writing
 
 KNOWN = np.dtype([("number", "<u4"), ("changes", "<i8")])
@@ -72,10 +73,13 @@ ACTIONS = st.lists(
 
 
 @settings(deadline=None, max_examples=150)
-@given(ACTIONS, st.sampled_from([BASES[:1], BASES]), st.booleans(), st.sampled_from([1 << 36, 4]))
+@given(ACTIONS, st.sampled_from([BASES[:1], BASES]), st.booleans(), st.sampled_from([1 << 36, 4]), st.booleans())
 def test_every_byte_has_its_own_history(actions: list[tuple[int, ...]], bases: tuple[int, ...], per_stream: bool,
-                                        direct: int) -> None:
-    memory = shadows.empty(KNOWN, per_stream=per_stream, pages=100, direct=direct)
+                                        direct: int, limited: bool) -> None:
+    limit = space.Limit(64 << 20, "") if limited else None  # of address space: too little for tables of 1 << 36 pages
+    with patch.object(space, "limit", lambda: limit):
+        memory = shadows.empty(KNOWN, per_stream=per_stream, pages=100, direct=direct)
+    assert not limited or len(memory.table) < 1 << 20
     naive = NaiveShadow()
     for number, (action, stream, offset, size, base) in enumerate(actions, 1):
         stream = stream if per_stream else 0

@@ -11,13 +11,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import resource
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tracekit.formats.errors import TracekitError
+from tracekit.replay import space
 
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
 """Do not set swap space aside for the mapping; Python names it from 3.13 on, macOS needs no such flag."""
@@ -47,11 +47,6 @@ class Arena(NamedTuple):
     control: npt.NDArray[np.int64]
 
 
-def memory() -> int:
-    """Bytes of the machine's memory: what no reservation needs to pass."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.NDArray[Any]:
     """Reserve an array of `rows` zeros of `dtype`, fewer where the system refuses, but at least `least` (default: all).
 
@@ -66,22 +61,17 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.ND
         except (OSError, OverflowError, ValueError) as error:
             if rows <= least:
                 raise TracekitError(f"Ran out of memory: the system refuses {rows * row.itemsize >> 20:,} MiB of "
-                                    f"address space ({error}).{_advice()}") from error
+                                    f"address space ({error}).{space.advice()}") from error
             rows = max(rows // 2, least)
 
 
-def _advice() -> str:
-    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-    return (" This process's is limited: lift that (`ulimit -v unlimited`); only what is touched takes memory."
-            if limited else "")
-
-
-def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE) -> Arena:
+def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE, beside: int = 0, parts: int = 1) -> Arena:
     """Make an empty arena of at most `rows` rows of `dtype`, and not more than the machine has memory.
 
-    A kernel may take at most `spare` rows at once.
+    A kernel may take at most `spare` rows at once. Where address space is limited, it has so many `parts` of it for
+    its rows and for `beside` bytes of other tables for each (space.py).
     """
-    most = max(min(rows, memory() // np.dtype(dtype).itemsize), 2 * spare)
+    most = max(space.most(rows, np.dtype(dtype).itemsize, beside, parts), 2 * spare)
     return Arena(reserve(dtype, most, min(most, 2 * spare)), np.array([spare, 0], np.int64))
 
 
@@ -89,7 +79,8 @@ def check(*arenas: Limited) -> None:
     """Raise TracekitError if a kernel wanted more rows than one of `arenas` has."""
     for each in arenas:
         if each.control[EXHAUSTED]:
-            raise TracekitError(f"Ran out of memory: {each.rows.nbytes >> 20:,} MiB for the analysis are used up.")
+            raise TracekitError(f"Ran out of memory: {each.rows.nbytes >> 20:,} MiB for the analysis are used up."
+                                f"{space.advice()}")
 
 
 def taken(each: Arena) -> npt.NDArray[Any]:

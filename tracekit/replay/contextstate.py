@@ -35,8 +35,11 @@ def nodes_of(contexts: Contexts) -> NDArray[Any]:
     return used_rows(contexts.tree)
 
 
-def empty_stream(number: int) -> Stream:
-    """The state of stream `number` before its first event. Raises TracekitError if there are too many streams."""
+def empty_stream(number: int, contexts: int) -> Stream:
+    """The state of stream `number` before its first event, with room for so many contexts.
+
+    Raises TracekitError if there are too many streams.
+    """
     if number >> (63 - ctx.STREAM_BITS):
         raise TracekitError("The trace has more streams than one profile can tell apart (524,288).")
     control = np.zeros(ctx.CONTROL, np.int64)
@@ -49,7 +52,7 @@ def empty_stream(number: int) -> Stream:
         recent=np.zeros(ctx.RECENT, np.int64),
         runs=np.zeros(1, ctx.RUN),
         dated=np.zeros(ctx.DATED, ctx.DATE),
-        open=arena.reserve("i4", MOST_CONTEXTS, 1 << 20),
+        open=arena.reserve("i4", contexts),
     )
 
 

@@ -24,10 +24,11 @@ UPDATING = (OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.CALL)
 
 def empty_state(program: Program) -> State:
     """The state before the first event."""
+    relations = empty_relations()
     return State(
         memory=shadows.empty(readers.HISTORY, per_stream=True),
-        readers=empty_readers(),
-        relations=empty_relations(),
+        readers=empty_readers(len(relations.accesses.rows)),
+        relations=relations,
         runs=_empty_runs(program),
         shared=Shared(arena.arena(sharing.FINDING, spare=1), arena.arena(sharing.FINDING, spare=1),
                       np.zeros(sharing.CONTROL, np.int64)),
@@ -37,21 +38,23 @@ def empty_state(program: Program) -> State:
     )
 
 
-def empty_readers() -> Readers:
-    """No loads."""
-    rows = arena.arena(readers.READER, 1 << 33, spare=readers.UNIT).rows
+def empty_readers(accesses: int) -> Readers:
+    """No loads; they are by at most so many accesses."""
+    rows = arena.arena(readers.READER, 1 << 33, spare=readers.UNIT, beside=1, parts=16).rows  # a mark is of UNIT rows
     control = np.zeros(readers.CONTROL, np.int64)
     control[arena.USED], control[readers.COLLECT_AT] = readers.UNIT, readers.FIRST_COLLECTION
-    return Readers(rows, control, arena.reserve(readers.SEEN, MOST_ACCESSES, 1 << 20),
+    return Readers(rows, control, arena.reserve(readers.SEEN, accesses),
                    arena.reserve("u4", len(rows) // readers.UNIT + 1))
 
 
 def empty_relations() -> Relations:
     """No dependences."""
-    levels = keyed(relating.LEVEL_FIELDS, MOST_LEVELS)
+    levels = keyed(relating.LEVEL_FIELDS, MOST_LEVELS, relating.TALLY.itemsize, parts=2)
     return Relations(
-        accesses=keyed(relating.ACCESS_FIELDS, MOST_ACCESSES), dependences=keyed(relating.DEPENDENCE_FIELDS),
-        levels=levels, distances=keyed([("times", "<i8")]), tallies=arena.reserve(relating.TALLY, len(levels.rows)),
+        accesses=keyed(relating.ACCESS_FIELDS, MOST_ACCESSES, readers.SEEN.itemsize),
+        dependences=keyed(relating.DEPENDENCE_FIELDS),
+        levels=levels, distances=keyed([("times", "<i8")], parts=4),
+        tallies=arena.reserve(relating.TALLY, len(levels.rows)),
         exposed=keyed([]), objects=keyed(relating.OBJECT_FIELDS),
     )
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracekit.replay import arena
+from tracekit.replay import arena, space
 from tracekit.replay.kernels.objects import BYTES, CONTROL, EXTENT, NEAR, PAGE, WORDS, Objects
 from tracekit.replay.keyed import keyed
 
 
 def empty_objects() -> Objects:
     """A map without objects."""
-    pages = keyed([], min(1 << 28, arena.memory() // (4 * WORDS)))
+    pages = keyed([], min(1 << 28, space.memory() // (4 * WORDS)), 4 * WORDS)
     return Objects(
         pages=pages,
         words=arena.reserve("i4", WORDS * len(pages.rows)),

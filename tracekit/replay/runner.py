@@ -179,7 +179,7 @@ class CallbackRunner:
     def _levels(self, own: Worker, batch: EventBatch) -> Stream | None:
         if own.contexts is None:
             return None
-        levels = own.levels.get(batch.stream) or empty_stream(len(own.levels))
+        levels = own.levels.get(batch.stream) or empty_stream(len(own.levels), len(own.contexts.tree.rows))
         own.levels[batch.stream] = with_room(levels, len(batch.kind))
         return own.levels[batch.stream]
 

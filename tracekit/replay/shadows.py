@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracekit.formats.errors import TracekitError
-from tracekit.replay import arena
+from tracekit.replay import arena, space
 from tracekit.replay.kernels.shadows import (
     CONTROL,
     DIRECT,
@@ -31,6 +31,12 @@ from tracekit.replay.kernels.shadows import (
     enter,
 )
 
+PLANES = 16
+"""Rows for a word: those of itself and of its 2, 4 and 8 parts; the rest is not used (kernels/shadows.py)."""
+
+CELLS = 8
+"""Cells of ``far`` for a page: each time they are doubled, the new ones lie behind the old."""
+
 FEWEST_PAGES = 1 << 12
 MOST_STREAMS = 1 << 16
 DIRECT_STREAMS = 16
@@ -42,14 +48,22 @@ def empty(dtype: npt.DTypeLike, per_stream: bool = False, pages: int = 0, direct
 
     With `per_stream` each stream has a history of its own (callbacks call ``turn_to``). `pages` is the
     most pages of 4 KiB that the program may touch (0: as many as the machine could shadow), `direct` the number of
-    pages that a stream's table has. Raises TracekitError if the system gives no address space.
+    pages that a stream's table has. Where address space is limited, the shadow has as many parts of it (space.py) as
+    a row has bytes, and tables for as many streams as fit into an eighth of them. Raises TracekitError if the system
+    gives no address space.
     """
     row = np.dtype(dtype)
-    wanted = pages or arena.memory() // min(4096, WORDS * row.itemsize)
+    streams = DIRECT_STREAMS if per_stream else 1
+    wanted = pages or space.memory() // min(4096, WORDS * row.itemsize)
     most = max(1 << (wanted + SCRATCH).bit_length(), 4)
+    limited = space.share(row.itemsize)
+    if limited is not None:
+        streams = min(streams, limited // 8 // (4 * direct))
+        if not pages:
+            most = max(min(most, (limited - 4 * direct * streams) // _page_bytes(row)), 4)
     while True:
         try:
-            shadow = _reserved(row, most, DIRECT_STREAMS if per_stream else 1, direct)
+            shadow = _reserved(row, most, streams, direct)
             break
         except TracekitError:
             if pages or most <= FEWEST_PAGES:
@@ -64,13 +78,18 @@ def empty(dtype: npt.DTypeLike, per_stream: bool = False, pages: int = 0, direct
     return shadow
 
 
+def _page_bytes(row: np.dtype[np.void]) -> int:
+    """What :func:`_reserved` reserves for a page."""
+    return WORDS * (PLANES * row.itemsize + 1) + PAGE.itemsize + 4 * CELLS
+
+
 def _reserved(row: np.dtype[np.void], pages: int, streams: int, direct: int) -> Shadow:
     return Shadow(
-        rows=arena.reserve(row, 16 * WORDS * pages),
+        rows=arena.reserve(row, PLANES * WORDS * pages),
         granules=arena.reserve("u1", WORDS * pages),
-        table=arena.reserve("u4", direct * streams, min(direct, 1 << 20)),
+        table=arena.reserve("u4", direct * streams, min(direct * streams, 1 << 20)),
         pages=arena.reserve(PAGE, pages),
-        far=arena.reserve("u4", 8 * pages),
+        far=arena.reserve("u4", CELLS * pages),
         streams=arena.reserve("i8", MOST_STREAMS),
         control=np.zeros(CONTROL, np.int64),
     )
