@@ -151,7 +151,8 @@ def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
     if ending:
         names.setdefault(f"{file}:{line}", ending)  # a whole path stands for itself
     near = [f"{file}:{other}" for other in sorted(lines, key=lambda other: abs(other - line))]
-    return _chosen(names, f"{file}:{line}", len(program.loops), f"The trace's program has no loop at {file}:{line}", near)
+    wanted = f"{file}:{line}"
+    return _chosen(names, wanted, len(program.loops), f"The trace's program has no loop at {wanted}", near)
 
 
 def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:
