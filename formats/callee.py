@@ -14,12 +14,17 @@ from typing import Any
 from llvmlite.binding import Linkage
 from numba._dynfunc import make_function
 from numba.core import dispatcher, types  # noqa: F401  (numba.core.compiler cannot be imported before the dispatcher)
+from numba.core.callconv import CPUCallConv
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.cpu import CPUContext
 from numba.core.datamodel.models import OpaqueModel
+from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.extending import register_model
+
+from tracekit.formats.kernelcache import CHECKS_BOUNDS
 
 
 class CalleeLibrary(CPUCodeLibrary):
@@ -62,11 +67,48 @@ class KernelLowering(NativeLowering):
         return changed
 
 
+class PlacedErrors(CPUCallConv):
+    """Exceptions name the line that they come from. Numba's do so if that says `raise`, not if it uses an index."""
+
+    def return_user_exc(self, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None,
+                        func_name: str | None = None) -> None:
+        """See Numba's."""
+        lower = self.context.lower
+        super().return_user_exc(builder, exc, exc_args, loc or lower.loc, func_name or lower.func_ir.func_id.func_name)
+
+
+class CheckingContext(CPUContext):
+    """Numba's target, with :class:`PlacedErrors`."""
+
+    lower: Lower
+
+    @property
+    def call_conv(self) -> PlacedErrors:
+        """See Numba's."""
+        return PlacedErrors(self)
+
+
+class CalleeLower(Lower):
+    """Numba's lowering of one function, in a :class:`CheckingContext` if indices are checked."""
+
+    def init(self) -> None:
+        """See Numba's: its own context has been made."""
+        super().init()
+        if CHECKS_BOUNDS:
+            self.context.__class__ = CheckingContext
+            self.context.lower = self
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class CalleeLowering(NativeLowering):
     """Numba's lowering, less the machine code."""
 
     _name = "tracekit_callee_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """See Numba's."""
+        return CalleeLower
 
     def run_pass(self, state: Any) -> bool:
         """Leave in `state.cr` a function that kernels can call and Python cannot."""

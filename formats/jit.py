@@ -21,7 +21,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from tracekit.formats.kernelcache import folder_for
+from tracekit.formats.kernelcache import CHECKS_BOUNDS, folder_for
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +30,8 @@ _making = threading.RLock()
 """Held while a dispatcher is made: where it keeps its code is a global setting of Numba."""
 
 # What is not given here a callee takes over from the first caller that it is compiled for: forceinline, too.
-_COUNTING: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": False}
+_COUNTING: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": False,
+                             "boundscheck": False}
 _BORROWING: dict[str, Any] = {**_COUNTING, "_nrt": False}
 _INLINED: dict[str, Any] = {**_BORROWING, "forceinline": True}
 
@@ -111,8 +112,11 @@ def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def uncached(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a helper whose code is kept only as a part of the cached kernel that it is inlined into."""
-    return Kernel(function, {**_INLINED, "cache": False})
+    """Compile a helper whose code is kept only as a part of the cached kernel that it is inlined into.
+
+    What modules' authors write is compiled so, and nothing else: it is what TRACEKIT_CHECK_BOUNDS is for.
+    """
+    return Kernel(function, {**_INLINED, "cache": False, "boundscheck": CHECKS_BOUNDS})
 
 
 @cache

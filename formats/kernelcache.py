@@ -25,6 +25,10 @@ _EXTENDS_NUMBA = re.compile(rb"^(from|import) numba\b", re.MULTILINE)
 """A file that imports Numba is imported late, inside a function; compiled code depends on it all the same."""
 
 
+CHECKS_BOUNDS = os.environ.get("TRACEKIT_CHECK_BOUNDS", "") not in ("", "0")
+"""Whether callbacks of modules check indices: slower, for authors who look for a mistake."""
+
+
 def home() -> Path:
     """The folder that all others are in."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tracekit" / "kernels"
@@ -33,7 +37,8 @@ def home() -> Path:
 @cache
 def folder_for(file: Path) -> Path:
     """The folder for the kernels of a source file, made if it can be; those long unused are removed."""
-    folder = home() / f"{file.stem}-{digest(file)}"
+    checked = "-checked" if CHECKS_BOUNDS and home() in file.parents else ""  # kernels with callbacks are in there
+    folder = home() / f"{file.stem}-{digest(file)}{checked}"
     try:
         if not folder.exists():
             oldest = time.time() - KEPT_DAYS * 86_400

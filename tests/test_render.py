@@ -164,6 +164,17 @@ def test_long_tables_are_limited_and_say_so() -> None:
     assert sum(line.startswith("RAW") for line in text([], rows, limit=0)) == 50
 
 
+def test_rows_with_a_weight_come_with_the_greatest_first() -> None:
+    rows = [{"kind": "RAW", "source": instruction(line, "store"), "destination": instruction(8), "count": count}
+            for line, count in ((3, 7), (4, 900), (5, 8))]
+    report = {"module": "dependence", "trace": "0", "options": {"carried_by": "/src/deep/b.c:9"},
+              "result": {"dependences": rows}}
+    shown = as_text(report, {}, 2, PLAIN).splitlines()
+    assert shown[0] == "dependence, trace 0, carried by loop b.c:9, files below /src/deep"
+    assert [line.split()[-1] for line in shown[4:6]] == ["900", "8"]
+    assert shown[6] == "... and 1 more rows (--limit 0 shows all)"
+
+
 def test_lines_stay_narrow() -> None:
     lines = text([loop_row(7, "doall-with")], [dependence_row(5, [])])
     assert max(map(len, lines)) <= 120

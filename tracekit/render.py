@@ -124,10 +124,10 @@ def _plain_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     """A module without a text of its own: each list of its result as a table, in the order that it is in."""
     carried_by = report.get("options", {}).get("carried_by")
     result = report["result"]
-    tables, folder = without_folder({name: value[: limit or None] if isinstance(value, list) else value
-                                     for name, value in result.items()})
-    lines = [f"{report['module']}, {traces_text(report)}" + (f", carried by loop {carried_by}" if carried_by else "")
-             + (f", files below {folder}" if folder else "")]
+    tables, folder = without_folder({name: _greatest(value, report["module"])[: limit or None]
+                                     if isinstance(value, list) else value for name, value in result.items()})
+    loop = f", carried by loop {carried_by.removeprefix(f'{folder}/') if folder else carried_by}" if carried_by else ""
+    lines = [f"{report['module']}, {traces_text(report)}" + loop + (f", files below {folder}" if folder else "")]
     for name, value in tables.items():
         lines += ["", style(name.replace("_", " "), "bold")]
         if isinstance(value, list):
@@ -138,6 +138,15 @@ def _plain_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
         else:
             lines.append(cell(value))
     return "\n".join(lines) + "\n"
+
+
+WEIGHTS = {"accesses": "bytes", "dependence": "count"}
+"""Module -> the column by which its text has the greatest rows first. (JSON has them by place in the source.)"""
+
+
+def _greatest(rows: list[Any], module: str) -> list[Any]:
+    weight = WEIGHTS.get(module)
+    return sorted(rows, key=lambda row: -row[weight]) if weight and rows and weight in rows[0] else rows
 
 
 def _rows(rows: Sequence[Any], style: Style) -> list[str]:

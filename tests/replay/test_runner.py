@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -320,6 +324,46 @@ def test_mistakes_are_told_with_the_authors_line(module: type[Module], message: 
     with pytest.raises(TracekitError, match=message) as caught:
         profile(tmp_path / "trace.zst", module, NoOptions(), 1, 1)
     assert "\n" not in str(caught.value)
+
+
+BEYOND = '''"""Counts where there is no room."""
+
+import numpy as np
+
+from tracekit.module import Module, inlined
+
+
+@inlined
+def count(counts, row):
+    counts[row] += 1
+
+
+class Beyond(Module):
+    def state(self):
+        return (np.zeros(4, np.int64),)
+
+    @staticmethod
+    def load(state, instruction):
+        count(state[0], instruction + 4)
+
+    def result(self, state):
+        return {}
+
+
+MODULE = Beyond
+'''
+
+
+def test_an_index_beyond_an_array_is_told_if_that_is_asked_for(tmp_path: Path) -> None:
+    recorded(tmp_path / "trace.zst", 1, 1)
+    (tmp_path / "beyond.py").write_text(BEYOND)
+    # In a process of its own: what is asked for holds for a whole process, and without it this one might end.
+    command = [sys.executable, "-m", "tracekit", "analyze", "-m", "./beyond.py", "trace.zst"]
+    ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, "TRACEKIT_CHECK_BOUNDS": "1"},
+                           capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert re.fullmatch(r"tracekit: Module 'beyond' failed: IndexError: index is out of bounds "
+                        r"\(.*/beyond\.py, line 10: counts\[row\] \+= 1\)\.\n", ended.stderr)
 
 
 class Misspelt(Wrong):

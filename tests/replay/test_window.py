@@ -206,8 +206,10 @@ def test_a_name_that_is_none_is_told_those_near_it() -> None:
         functions_named(Names(), "insert")  # type: ignore[arg-type]
     with pytest.raises(TracekitError, match="no function 'mian'; there is main"):
         functions_named(Names(), "mian")  # type: ignore[arg-type]
-    with pytest.raises(TracekitError, match=r"no loop at a.c:8; there is (src|lib)/a.c:[79]"):
-        loops_at(Names(), ("a.c", 8))  # type: ignore[arg-type]
+    with pytest.raises(TracekitError, match=r"no loop at a.c:10; there is a.c:9, a.c:7\."):
+        loops_at(Names(), ("a.c", 10))  # type: ignore[arg-type]
+    with pytest.raises(TracekitError, match=r"no loop at b.c:7; there is (src|lib)/a.c:[79]"):
+        loops_at(Names(), ("b.c", 7))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("place", "rows"), [(("a.c", 7), [0, 1]), (("lib/a.c", 9), [2]), (("src/a.c", 7), [0, 1])])

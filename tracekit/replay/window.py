@@ -7,7 +7,7 @@ a state right, contexts, open loops, live objects, and pass wherever they happen
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -135,19 +135,24 @@ def functions_named(program: Program, name: str) -> NDArray[np.uint8]:
 def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
     """1 for each loop at FILE:LINE; the file may be given by its last components, if no path is just these.
 
-    Raises TracekitError, with loops like it, if there is none.
+    Raises TracekitError, with the file's loops that are nearest, if there is none.
     """
     file, line = place
     names: dict[str, list[int]] = {}
     ending: list[int] = []
+    lines: set[int] = set()
     for row in range(len(program.loops)):
         loop = program.loop(row)
         names.setdefault(f"{loop['file']}:{loop['line']}", []).append(row)
-        if loop["file"].endswith("/" + file) and loop["line"] == line:
-            ending.append(row)
+        if f"/{loop['file']}".endswith("/" + file):
+            lines.add(loop["line"])
+            if loop["file"] != file and loop["line"] == line:
+                ending.append(row)
     if ending:
         names.setdefault(f"{file}:{line}", ending)  # a whole path stands for itself
-    return _chosen(names, f"{file}:{line}", len(program.loops), f"The trace's program has no loop at {file}:{line}")
+    near = [f"{file}:{other}" for other in sorted(lines, key=lambda other: abs(other - line))]
+    wanted = f"{file}:{line}"
+    return _chosen(names, wanted, len(program.loops), f"The trace's program has no loop at {wanted}", near)
 
 
 def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:
@@ -162,9 +167,10 @@ def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:
     return places[0]
 
 
-def _chosen(names: Mapping[str, list[int]], name: str, count: int, sentence: str) -> NDArray[np.uint8]:
+def _chosen(names: Mapping[str, list[int]], name: str, count: int, sentence: str,
+            like: Sequence[str] = ()) -> NDArray[np.uint8]:
     if name not in names:
-        near = _near(name, [known for known in names if known])
+        near = like[:5] or _near(name, [known for known in names if known])
         raise TracekitError(f"{sentence}; there is {', '.join(near)}." if near else f"{sentence}.")
     chosen = np.zeros(count, np.uint8)
     chosen[names[name]] = 1
