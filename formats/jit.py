@@ -96,13 +96,13 @@ class Instruction:
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a global function of arrays and scalars; the compiled code is cached between processes.
 
-    Where another kernel calls it, LLVM decides whether it stays a function of its own.
+    Where another kernel calls it, it stays a function of its own, so that what is seldom done costs the rest nothing.
     """
     return Kernel(function, _BORROWING)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a helper that LLVM is asked to inline into the kernels that call it."""
+    """Compile a helper that becomes a part of the kernels that call it."""
     return Kernel(function, _INLINED)
 
 

@@ -15,6 +15,7 @@ LEGEND = (
 )
 ENDS_SHOWN = 3
 CARRIED_WIDTH = 34
+NO_ACCESSES = "The profile has no loads and stores of lines: analyze with -m accesses, too."
 
 
 def files_text(notes: Annotations, found: Sequence[str], limit: int, style: Style) -> str:
@@ -28,11 +29,14 @@ def files_text(notes: Annotations, found: Sequence[str], limit: int, style: Styl
         loops = [loop for note in notes.files[file].values() for loop in note.loops]
         name = names.short(file) if file else "(no debug information)"
         share = f"{100 * (loads + stores) / total:.1f}%" if total else "-"
-        rows.append((name, f"{loads:,}", f"{stores:,}", share, f"{len(loops):,}", "found" if file in found else "-"))
+        counts = (f"{loads:,}", f"{stores:,}") if notes.has_accesses else ("-", "-")
+        rows.append((name, *counts, share, f"{len(loops):,}", "found" if file in found else "-"))
     lines = [f"files below {names.folder}"] if names.folder else []
     lines += table(("FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"), rows, frozenset((1, 2, 3, 4)), style)
     if len(files) > len(rows):
         lines.append(f"... and {len(files) - len(rows):,} more files (--limit 0 shows all)")
+    if not notes.has_accesses:
+        lines.append(NO_ACCESSES)
     return "\n".join(lines) + "\n"
 
 
@@ -61,7 +65,7 @@ def source_text(notes: Annotations, file: str, text: Sequence[str], around: int 
     if beyond:
         lines.append(f"{beyond:,} lines with notes lie beyond the file's end: it is not what was compiled.")
     if not notes.has_accesses:
-        lines.append("The profile has no loads and stores of lines: analyze with -m accesses, too.")
+        lines.append(NO_ACCESSES)
     if notes.loops_from:
         lines += ["", *LEGEND, *UNSEEN]
     else:

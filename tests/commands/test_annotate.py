@@ -63,6 +63,15 @@ def test_files_are_listed_by_short_names_which_annotate_takes() -> None:
     assert chosen_file("bits/stl_vector.h", files) == files[1]
 
 
+def test_files_of_a_profile_without_accesses_have_no_numbers() -> None:
+    loop = {"function": "f", "file": "/src/a.c", "line": 3, "column": 1, "depth": 1}
+    row = {"loop": loop, "accesses": 5, "verdict": "doall", "invocations": 1, "iterations": 2, "carried": {}}
+    notes = Annotations([{"module": "lamp", "result": {"loops": [row], "dependences": []}}])
+    *_, listed, note = files_text(notes, [], 0, Style(colour=False)).splitlines()
+    assert listed.split()[1:] == ["-", "-", "-", "1", "-"]
+    assert note == "The profile has no loads and stores of lines: analyze with -m accesses, too."
+
+
 def test_json(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["annotate", str(trace), "app.c", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

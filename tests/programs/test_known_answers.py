@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.programs.listing import Found, dependences
-from tests.programs.running import Recording, profiles
+from tests.programs.listing import Found, dependences, marks
+from tests.programs.running import FIXTURES, Recording, profiles
 
 Flags = tuple[tuple[bool, bool], ...]
 Ends = dict[str, set[tuple[str, str, Flags]]]
@@ -75,8 +76,6 @@ def test_one_past_the_end_is_another_object(found: Ends) -> None:
 @pytest.mark.parametrize("module", ["camp", "lamp"])
 @pytest.mark.parametrize("mark, distance", [("FAR-SAME-LOW-BITS", 65_536), ("FAR-LOAD", 69_999)])
 def test_iterations_far_apart(module: str, mark: str, distance: int, recording: Callable[..., Recording]) -> None:
-    from tests.programs.listing import marks
-
     names = marks("known_dependences.c")
     result = profiles(recording("known_dependences.c", 0).trace, module)[module]
     [row] = [row for row in result["dependences"]
@@ -102,3 +101,39 @@ def test_optimised_code_has_no_dependence_through_reused_memory(module: str,
     assert not [row for row in rows if row.destination in ("FREED-STORE", "FRAME-STORE")]
     assert not [row for row in rows if row.kind == "RAW" and any(inter for _, _, inter in row.levels)
                 and row.destination in ("FREED-LOAD", "FRAME-LOAD")]
+
+
+def test_values_of_any_width(recording: Callable[..., Recording]) -> None:
+    name = "known_values.c"
+    lines = (FIXTURES / name).read_text().splitlines()
+    expected = {number: line.partition("// CONSTANT ")[2] for number, line in enumerate(lines, 1)
+                if "; " in line and "// CONSTANT " in line}
+    rows = profiles(recording(name, 0).trace, "value_pattern")["value_pattern"]["instructions"]
+    found = {row["instruction"]["line"]: (row["pattern"], row["count"], str(row["value"])) for row in rows}
+    assert len(expected) == 9
+    assert {line: found.get(line) for line in expected} == {
+        line: None if value == "nothing" else ("constant", 8, value) for line, value in expected.items()}
+
+
+@pytest.fixture(scope="module")
+def limits(recording: Callable[..., Recording]) -> dict[str, Any]:
+    """The profiles of known_limits.c."""
+    return profiles(recording("known_limits.c", 1).trace, "camp", "lamp", "object_lifetime")
+
+
+@pytest.mark.parametrize("module", ["camp", "lamp"])
+@pytest.mark.parametrize(("mark", "source", "distance"), [("LOAD", "STORE", 1 << 28), ("NEXT", "NEXT", 1)])
+def test_large_numbers(module: str, mark: str, source: str, distance: int, limits: dict[str, Any]) -> None:
+    names = marks("known_limits.c")
+    [row] = [row for row in limits[module]["dependences"] if row["kind"] == "RAW"
+             and names.get(row["source"]["line"]) == source and names.get(row["destination"]["line"]) == mark]
+    [level] = row["levels"]
+    assert (level["intra"], level["inter"]) == INTER
+    assert level["min_distance"] == level["max_distance"] == distance
+
+
+def test_an_object_freed_2_to_the_28_iterations_later_does_not_live_in_one(limits: dict[str, Any]) -> None:
+    names = marks("known_limits.c")
+    [row] = [row for row in limits["object_lifetime"]["lifetimes"]
+             if row["object"]["kind"] == "heap" and names.get(row["object"]["site"]["line"]) == "BLOCK"]
+    assert (row["objects"], row["never_freed"], row["scope"]["kind"]) == (1, 0, "invocation")
