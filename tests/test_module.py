@@ -64,7 +64,7 @@ def batch(*names: str) -> Batch:
 
 def test_a_module_is_fed_what_it_declared_and_nothing_else() -> None:
     counting = Counting(None, Options())
-    feeder = BatchRunner(counting)
+    feeder = BatchRunner(counting, "counting")
     feeder.feed(batch("load", "store", "loop_exit", "load"), 0)
     feeder.feed(batch("store"), 0)
     feeder.feed(batch("load"), 0)

@@ -125,6 +125,7 @@ def test_help_of_a_module_shows_its_options(capsys: pytest.CaptureFixture[str]) 
         (["-m", "camp", "--set", "camp.colour=red"], "camp: there is no option 'colour'"),
         (["-m", "camp", "--set", "lamp.kinds=raw"], "module 'lamp' is not one that this command runs"),
         (["-m", "camp", "--set", "kinds"], "--set takes MODULE.OPTION=VALUE"),
+        (["-m", "camp", "-m", "lamp", "--kinds", "raw"], "theirs are given as --set MODULE.OPTION=VALUE"),
     ],
 )
 def test_misuse_is_one_sentence_and_status_2(

@@ -306,6 +306,31 @@ class Raises(Wrong):
         raise ValueError("no such address")
 
 
+class Dictionary(Wrong):
+    """Keeps what callbacks cannot take."""
+
+    def state(self) -> Any:
+        return {}
+
+
+class Stateless(Wrong):
+    """Has no state, by mistake."""
+
+    def state(self) -> Any:
+        return (np.zeros(4, np.int64)[9],)
+
+
+class Resultless(Wrong):
+    """Has no result, by mistake."""
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        state[0][0] += 1
+
+    def result(self, state: Any) -> dict[str, Any]:
+        return {"rows": 1 // (int(state[0][0]) * 0)}
+
+
 NO_MEMORY = "does not compile: callbacks run without memory management: .* make arrays in state"
 
 
@@ -317,7 +342,10 @@ NO_MEMORY = "does not compile: callbacks run without memory management: .* make 
      (Undefined, r"name 'adress' is not defined \(.*test_runner.py, line \d+: state\[0\]\[0\] \+= adress"),
      (Calls, r"ordinary is an ordinary function; .* @inlined .*test_runner.py, line \d+: ordinary\(state\)"),
      (Helped, r"Unknown attribute 'missing' of type int64 \(.*test_runner.py, line \d+: .*address.missing"),
-     (Raises, r"failed: ValueError: no such address \(.*test_runner.py, line \d+: raise ValueError")],
+     (Raises, r"failed: ValueError: no such address \(.*test_runner.py, line \d+: raise ValueError"),
+     (Dictionary, r"does not compile: callbacks cannot take what state\(\) returns: arrays, .*test_runner.py"),
+     (Stateless, r"failed: IndexError: .*test_runner.py, line \d+: return \(np.zeros\(4, np.int64\)\[9\],\)"),
+     (Resultless, r"failed: ZeroDivisionError: .*test_runner.py, line \d+: return \{\"rows\": 1 // ")],
 )
 def test_mistakes_are_told_with_the_authors_line(module: type[Module], message: str, tmp_path: Path) -> None:
     recorded(tmp_path / "trace.zst", 1, 1)

@@ -29,8 +29,14 @@ class AnalyzeCommand(click.Command):
     def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None,
                      **extra: Any) -> click.Context:
         """Note the modules that the command line names."""
-        extra.setdefault("obj", _named_modules(args))
-        return super().make_context(info_name, args, parent, **extra)
+        named = extra.setdefault("obj", _named_modules(args))
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.NoSuchOption as error:
+            if len(named) < 2:
+                raise
+            raise Misused(f"There is no option {error.option_name}. With several modules theirs are given as "
+                          "--set MODULE.OPTION=VALUE.") from None
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters for parsing and for the help; ``ctx.obj`` are the modules named on the command line."""

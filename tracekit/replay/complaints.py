@@ -1,4 +1,4 @@
-"""What is wrong with an author's callbacks, in one line with theirs: from what Numba says, or from what they raised."""
+"""What is wrong with an author's module, in one line with theirs: from what Numba says, or from what it raised."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import inspect
 import linecache
 import re
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from tracekit.formats import jit
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.kernelcache import home
 
 Callbacks = Mapping[str, Callable[..., None]]
@@ -35,8 +37,27 @@ def of_run(error: Exception) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
     if len(frames) < 2 or frames[-2].filename != jit.__file__ or not _is_authors(frames[-1].filename):
         return None  # not raised by compiled code
+    return _told(error, frames[-1])
+
+
+@contextmanager
+def of_author(module: object, name: str) -> Iterator[None]:
+    """Raise TracekitError, with the author's line, for what a method of a module raises that is plain Python."""
+    try:
+        yield
+    except TracekitError:
+        raise
+    except Exception as error:
+        file = inspect.getsourcefile(type(module))
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        if not own:
+            raise
+        raise TracekitError(f"Module {name!r} failed: {_told(error, own[-1])}.") from error
+
+
+def _told(error: Exception, frame: traceback.FrameSummary) -> str:
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return told + _shown(frames[-1].filename, frames[-1].lineno or 0)
+    return told + _shown(frame.filename, frame.lineno or 0)
 
 
 def _reason(text: str) -> str:
@@ -44,6 +65,8 @@ def _reason(text: str) -> str:
     if any(sign in text for sign in ALLOCATES):
         return ("callbacks run without memory management: they make no array, list, dictionary or string, "
                 "and the state has none but arrays; make arrays in state()")
+    if "non-precise type pyobject" in text:
+        return "callbacks cannot take what state() returns: arrays, or a tuple or NamedTuple of them"
     if found := re.search(r"Untyped global name '(\w+)'.*<class 'function'>", text):
         return f"{found[1]} is an ordinary function; callbacks call functions that are @inlined (tracekit.module)"
     if found := re.search(r">>> (\w+\(.*\))", text):

@@ -98,7 +98,7 @@ MOST_WORKERS = 8
 def runner(module: Analysis, name: str, threads: int) -> Runner:
     """The runner of a module where so many threads are to be busy, the replaying one among them."""
     if isinstance(module, BatchModule):
-        return BatchRunner(module)
+        return BatchRunner(module, name)
     assert isinstance(module, Module)
     workers = threads if module.costly else threads - 1
     return CallbackRunner(module, name, min(max(workers, 1), MOST_WORKERS) if module.decoupled else 1)
@@ -110,8 +110,9 @@ class BatchRunner:
     workers = 1
     explained = "brings its own kernels"
 
-    def __init__(self, module: BatchModule) -> None:
+    def __init__(self, module: BatchModule, name: str) -> None:
         self.module = module
+        self.name = name
         self._declared = np.zeros(256, np.bool_)
         self._declared[[BY_NAME[name].code for name in module.events]] = True
         self.columns = {name: frozenset(field.column for field in BY_NAME[name].fields if field.name in fields)
@@ -120,15 +121,17 @@ class BatchRunner:
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`."""
         wanted = self._declared[batch.kind]
-        if wanted.all():
-            self.module.feed(batch)
-        elif wanted.any():
-            self.module.feed(Selected.of(batch, wanted))
+        with complaints.of_author(self.module, self.name):
+            if wanted.all():
+                self.module.feed(batch)
+            elif wanted.any():
+                self.module.feed(Selected.of(batch, wanted))
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
-        self.evidence = self.module.evidence()
-        return self.module.result(), self.module.facts()
+        with complaints.of_author(self.module, self.name):
+            self.evidence = self.module.evidence()
+            return self.module.result(), self.module.facts()
 
 
 class Worker:
@@ -162,7 +165,8 @@ class CallbackRunner:
         self.plan: Plan = plan(module)
         self.columns = self.plan.columns()
         self.kernel = kernel_of(self.plan, name)
-        self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
+        with complaints.of_author(module, name):
+            self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
 
     def _contexts(self) -> Contexts | None:
         if not self.plan.keeps_contexts:
@@ -203,9 +207,10 @@ class CallbackRunner:
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
-        state = self.finished()
-        self.evidence = self.module.evidence(state)
-        return self.module.result(state), self.module.facts(state)
+        with complaints.of_author(self.module, self.name):
+            state = self.finished()
+            self.evidence = self.module.evidence(state)
+            return self.module.result(state), self.module.facts(state)
 
     def finished(self) -> Any:
         """The state that the module's result is made from."""
