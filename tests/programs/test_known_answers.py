@@ -43,6 +43,14 @@ def test_write_after_read_has_all_readers(found: Ends) -> None:
     assert into(found["WAR"], "WAR-ALL-READERS") == {("READER-1", ()), ("READER-2", ()), ("READER-3", ())}
 
 
+def test_stores_depend_on_stores_in_no_other_way(found: Ends) -> None:
+    assert into(found["WAW"], "OUTPUT-FIRST") == {("OUTPUT-AGAIN", (INTER,))}
+    assert into(found["WAW"], "OUTPUT-AGAIN") == {("OUTPUT-FIRST", (INTRA,))}
+    for kind in ("RAW", "WAR"):
+        assert not {rows for rows in into(found[kind], "OUTPUT-FIRST") if rows[0].startswith("OUTPUT")}
+        assert not {rows for rows in into(found[kind], "OUTPUT-AGAIN") if rows[0].startswith("OUTPUT")}
+
+
 def test_copies_carry_dependences(found: Ends) -> None:
     assert ("COPY-SOURCE", ()) in into(found["RAW"], "COPY")
     assert into(found["RAW"], "COPY-READ") == {("COPY", ())}
