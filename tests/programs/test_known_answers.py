@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.programs.listing import Found, dependences, marks
-from tests.programs.running import FIXTURES, Recording, profiles
+from tests.programs.running import FIXTURES, Recording, compile_program, profiles, record
 
 Flags = tuple[tuple[bool, bool], ...]
 Ends = dict[str, set[tuple[str, str, Flags]]]
@@ -110,12 +111,13 @@ def test_optimised_code_has_no_dependence_through_reused_memory(module: str,
                 and row.destination in ("FREED-LOAD", "FRAME-LOAD")]
 
 
-def test_values_of_any_width(recording: Callable[..., Recording]) -> None:
-    name = "known_values.c"
-    lines = (FIXTURES / name).read_text().splitlines()
+def test_values_of_any_width(tmp_path: Path) -> None:
+    source = FIXTURES / "known_values.c"
+    program = compile_program([source], tmp_path / "values", ["-O0", "--values"], instrumented=True)
+    lines = source.read_text().splitlines()
     expected = {number: line.partition("// CONSTANT ")[2] for number, line in enumerate(lines, 1)
                 if "; " in line and "// CONSTANT " in line}
-    rows = profiles(recording(name, 0).trace, "value_pattern")["value_pattern"]["instructions"]
+    rows = profiles(record(program).trace, "value_pattern")["value_pattern"]["instructions"]
     found = {row["instruction"]["line"]: (row["pattern"], row["count"], str(row["value"])) for row in rows}
     assert len(expected) == 9
     assert {line: found.get(line) for line in expected} == {
