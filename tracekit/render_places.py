@@ -101,8 +101,7 @@ def place_text(place: Json) -> str:
 
 
 def user_text(place: Json) -> str:
-    """` (from app.cc:12)`: where code of the system's headers was inlined, loops at several places; else nothing.
-    """
+    """` (from app.cc:12)`: where code of the system's headers was inlined, loops at several places; else nothing."""
     if not place.get("system"):
         return ""
     users = place.get("called_at") or [user for user in place.get("inlined_at", ()) if not user.get("system")][:1]
