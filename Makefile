@@ -1,6 +1,7 @@
 # make demo   compile a sample program with tracekit, record it, print its dependence profile
-# make test   run every test
-# make lint   ruff, mypy --strict, import directions
+# make test   run every test; what is skipped stands at the end, with the command that brings it
+# make lint   format, ruff, mypy --strict, import directions
+# make format brings the sources into the format that lint asks for
 #
 # Each sets up what it needs: clang and LLVM's headers through apt-get where it may, and a virtual
 # environment with the Python packages in .venv. What is there already is not done again.
@@ -13,8 +14,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
 JOBS ?= 2
+C_SOURCES = $(wildcard recorder/pass/*.cpp recorder/pass/*.h recorder/runtime/*.c recorder/runtime/*.h)
+DOCUMENTS = $(wildcard *.md) docs formats fixtures tests
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -24,13 +27,21 @@ demo: $(VENV)/.installed
 	$(BIN)/tracekit record -f -o $(DEMO)/trace.zst -- $(DEMO)/wordpack $(DEMO)/input.txt
 	$(BIN)/tracekit analyze -m camp $(DEMO)/trace.zst
 
-test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(JOBS) $(PYTEST_OPTIONS)
+test: $(VENV)/.asked-for-packages
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pymarkdown --strict-config scan --recurse $(DOCUMENTS)
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix --quiet --select I .
+	$(BIN)/ruff format --quiet .
+	$(BIN)/clang-format -i $(C_SOURCES)
 
 $(VENV)/.installed: pyproject.toml $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
@@ -39,6 +50,11 @@ $(VENV)/.installed: pyproject.toml $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/.installed
+
+# What some tests need of the system is asked for once: the end of each run says what is missing still.
+$(VENV)/.asked-for-packages: tests/needs.py .ci/system-packages $(VENV)/.installed-dev
+	packages=$$($(BIN)/python -m tests.needs) && { [ -z "$$packages" ] || .ci/system-packages $$packages; }
+	touch $@
 
 $(VENV)/bin/python:
 	PYTHON=$(PYTHON) .ci/system-packages

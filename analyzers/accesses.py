@@ -7,12 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.events import NONE
-from tracekit.joining import add, join_rows
-from tracekit.module import Module
-from tracekit.replay.dependence_profile import NODE
-from tracekit.replay.naming import ContextNames
-from tracekit.replay.report import instruction_key
+from tracekit.module import NODE, NONE, ContextNames, Display, Module, add, instruction_key, join_rows
 
 
 class State(NamedTuple):
@@ -26,7 +21,7 @@ class State(NamedTuple):
 class Accesses(Module):
     """One row for each instruction that ran."""
 
-    decoupled = "instruction"
+    shard_by = "instruction"
 
     def state(self) -> State:
         """Nothing yet."""
@@ -46,24 +41,34 @@ class Accesses(Module):
         state.stores[row] += 1
         state.bytes[row] += size
 
-    def merge(self, states: Sequence[State]) -> State:
+    def reduce(self, states: Sequence[State]) -> State:
         """Numbers add."""
         return State(*(sum(columns) for columns in zip(*states)))
 
     def result(self, state: State) -> dict[str, Any]:
         """Rows by source location."""
         instruction = ContextNames(self.program, np.zeros(0, NODE)).instruction
-        rows = [{"instruction": instruction(NONE if row == len(self.program.ops) else row),
-                 "loads": int(state.loads[row]), "stores": int(state.stores[row]), "bytes": int(state.bytes[row])}
-                for row in np.flatnonzero(state.loads + state.stores).tolist()]
+        rows = [
+            {
+                "instruction": instruction(NONE if row == len(self.program.ops) else row),
+                "loads": int(state.loads[row]),
+                "stores": int(state.stores[row]),
+                "bytes": int(state.bytes[row]),
+            }
+            for row in np.flatnonzero(state.loads + state.stores).tolist()
+        ]
         return with_summary(sorted(rows, key=lambda row: instruction_key(row["instruction"])))
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """All numbers add."""
         tables = [profile["result"]["instructions"] for profile in profiles]
-        rows = join_rows(tables, ("instruction",), dict.fromkeys(("loads", "stores", "bytes"), add),
-                         order=lambda row: instruction_key(row["instruction"]))
+        rows = join_rows(
+            tables,
+            ("instruction",),
+            dict.fromkeys(("loads", "stores", "bytes"), add),
+            order=lambda row: instruction_key(row["instruction"]),
+        )
         return {"result": with_summary(rows)}
 
 
@@ -72,4 +77,5 @@ def with_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"instructions": rows, "summary": {kind: sum(row[kind] for row in rows) for kind in ("loads", "stores")}}
 
 
+DISPLAY = Display(greatest="bytes", notes="accesses", on_page=True)
 MODULE = Accesses

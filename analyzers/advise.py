@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracekit.analyzers.camp import Camp
-from tracekit.module import option
+from tracekit.module import Display, option
 
 if TYPE_CHECKING:
-    from tracekit.replay.program import Program
+    from tracekit.program.program import Program
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,21 @@ class Advise(Camp):
 
     def result(self, state: None) -> dict[str, Any]:
         """Runs, loops and summary."""
-        from tracekit.replay.advice import Advice, Limits
+        from tracekit.verdicts.advice import Advice, Limits
 
         limits = Limits(self.options.top, self.options.min_share, self.options.rare)
         advice = Advice(self.program, self.profile, self.judgements(self.profile), limits)
-        return {"runs": [self._run()], "loops": advice.loops(), "further_parallel": advice.further(),
-                "summary": advice.summary()}
+        return {
+            "runs": [self._run()],
+            "loops": advice.loops(),
+            "further_parallel": advice.further(),
+            "summary": advice.summary(),
+        }
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
         """What follows from the dependences of all runs; it rests on each of them."""
-        joined = super().join(profiles, program)
+        joined = super().merge(profiles, program)
         joined["result"]["runs"] = [run for profile in profiles for run in profile["result"]["runs"]]
         return joined
 
@@ -63,4 +67,5 @@ class Advise(Camp):
         }
 
 
+DISPLAY = Display(text="tracekit.render.advise:advise_text")
 MODULE = Advise

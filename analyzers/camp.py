@@ -9,45 +9,59 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracekit.replay.family import DependenceModule
-from tracekit.replay.kernels.dependence import (
+from tracekit.dependence.kernels.dependence import (
     ENDING,
-    GLOBAL,
-    HEAP,
-    STACK,
+    Access,
     State,
     Wanted,
     change_object,
     forget,
-    in_context,
     interrupt,
-    loaded,
-    passed_by,
-    stored,
+    load_access,
+    store_access,
 )
-from tracekit.replay.kernels.sharing import Part
+from tracekit.dependence.kernels.sharding import Part
+from tracekit.module import CONTEXT_EVENTS, Display
+from tracekit.objects.kernels.live import GLOBAL, HEAP, STACK
+from tracekit.verdicts.module import DependenceModule
 
 WANTED = Wanted(raw=1, war=1, waw=1, loops=1, histogram=0, profile=1)
 
 
-def load(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-         context: int, start: int, whole: int, mine: int) -> None:
+def load(
+    state: State,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    context: int,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """It may depend on stores."""
-    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state, levels, instruction, address, stream, time, 0, part):
-        access = in_context(state, levels, instruction, context)
-        state.relations.accesses.rows[access].count += address == start
-        loaded(state, WANTED, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    load_access(state, WANTED, levels, context, access, Part(start, whole, mine))
 
 
-def store(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-          context: int, start: int, whole: int, mine: int) -> None:
+def store(
+    state: State,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    context: int,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """It may depend on stores and loads."""
-    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state, levels, instruction, address, stream, time, 1, part):
-        access = in_context(state, levels, instruction, context)
-        state.relations.accesses.rows[access].count += address == start
-        stored(state, WANTED, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    store_access(state, WANTED, levels, context, access, Part(start, whole, mine))
 
 
 def heap_alloc(state: State, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:
@@ -80,9 +94,12 @@ def other(state: State, stream: int, levels: Any) -> None:
 
 
 OTHERS: dict[str, Callable[..., None]] = {
-    "heap_alloc": heap_alloc, "heap_free": free, "stack_alloc": stack_alloc, "stack_free": free,
-    "global_init": global_init, **dict.fromkeys(
-        ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit", "external_call"), other),
+    "heap_alloc": heap_alloc,
+    "heap_free": free,
+    "stack_alloc": stack_alloc,
+    "stack_free": free,
+    "global_init": global_init,
+    **dict.fromkeys((*CONTEXT_EVENTS, "external_call"), other),
 }
 """Callbacks for all but loads and stores."""
 
@@ -98,11 +115,11 @@ class Camp(DependenceModule):
 
     def summary(self) -> dict[str, Any]:
         """The profile in numbers, beside those that a profile without contexts would have had."""
-        from tracekit.replay.projection import without_contexts
-        from tracekit.replay.report import Report
+        from tracekit.dependence.projection import without_contexts
+        from tracekit.verdicts.loop_rows import LoopReport
 
         profile = without_contexts(self.profile)
-        lamp = Report(self.program, profile, self.judgements(profile), contexts=False)
+        lamp = LoopReport(self.program, profile, self.judgements(profile), contexts=False)
         contexts, without_id = self.report.context_counts()
         return {
             "dependences": self.report.dependence_count,
@@ -114,4 +131,5 @@ class Camp(DependenceModule):
         }
 
 
+DISPLAY = Display(text="tracekit.render.dependence:dependence_text", notes="loops", rank=-3, on_page=True)
 MODULE = Camp

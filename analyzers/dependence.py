@@ -1,6 +1,6 @@
 """Memory dependences between instructions: flow, or all kinds; with counts, distances, contexts, as asked for.
 
-PROMPT's dependence profiler and its ladder of options (Table 5). A dependence is (source, destination, kind): both
+PROMPT's dependence profiler and its variants (Table 5). A dependence is (source, destination, kind): both
 touch a common byte, and no store to that byte lies between. Dependences are found within a thread; memory that is
 allocated or freed loses its history.
 """
@@ -13,30 +13,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.module import Count, Module, option
-from tracekit.replay import carried, ladder, maps, shadows
-from tracekit.replay.contextstate import empty_stream
-from tracekit.replay.dependence_state import empty_state
-from tracekit.replay.found import found
-from tracekit.replay.hottest import with_loop
-from tracekit.replay.kernels.carried import Carried
-from tracekit.replay.kernels.dependence import (
+from tracekit.contexts.state import empty_stream
+from tracekit.dependence import carried, pairs
+from tracekit.dependence.hottest import with_loop
+from tracekit.dependence.kernels.carried import Carried
+from tracekit.dependence.kernels.dependence import (
+    Access,
     State,
     Wanted,
-    in_context,
     interrupt,
-    loaded,
-    passed_by,
-    stored,
-    without_context,
+    load_access,
+    store_access,
 )
-from tracekit.replay.kernels.dependence import forget as forget_history
-from tracekit.replay.kernels.shadows import Shadow, clear, reading, turn_to, writing
-from tracekit.replay.kernels.sharing import Part
-from tracekit.replay.ladder_join import join_dependences
-
-OBJECT_EVENTS = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init")
-OTHER_EVENTS = ("function_entry", "function_exit", "loop_invocation", "loop_iteration", "loop_exit", "external_call")
+from tracekit.dependence.kernels.dependence import forget as forget_history
+from tracekit.dependence.kernels.sharding import Part
+from tracekit.dependence.pairs_merge import join_dependences
+from tracekit.dependence.reduce import found
+from tracekit.dependence.state import empty_state
+from tracekit.module import (
+    CONTEXT_EVENTS,
+    OBJECT_EVENTS,
+    Count,
+    Display,
+    Module,
+    Shadow,
+    clear,
+    inlined,
+    maps,
+    option,
+    reading,
+    shadow,
+    turn_to,
+    writing,
+)
 
 
 @dataclass(frozen=True)
@@ -47,13 +56,17 @@ class Options:
     kinds: str = option("raw", "Kinds of dependences, any of raw, war, waw.", "KINDS")
     distance: bool = option(False, "In which loops it is carried, and over how many iterations.")
     context: bool = option(False, "Tell calling and loop contexts apart at both ends.")
-    carried_by: str = option("", "Only what this loop carries; `hottest`: that of --loop, or the one with the most "
-                             "accesses of those that were iterated.", "FILE:LINE")
+    carried_by: str = option(
+        "",
+        "Only what this loop carries; `hottest`: that of --loop, or the one with the most "
+        "accesses of those that were iterated.",
+        "FILE:LINE",
+    )
 
     def __post_init__(self) -> None:
-        ladder.check_kinds(self.kinds)
+        pairs.check_kinds(self.kinds)
         if self.carried_by != "hottest":
-            ladder.check_place(self.carried_by)
+            pairs.check_place(self.carried_by)
 
 
 # -- flow dependences ------------------------------------------------------------------------------
@@ -67,7 +80,7 @@ class Flow(NamedTuple):
 
     memory: Shadow
     known: Any  # [instruction * KNOWN + way]: sources that an instruction depended on lately, for they come again
-    found: maps.CountTable  # by source << 32 | destination
+    pairs: maps.CountTable  # by source << 32 | destination
 
 
 def load(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
@@ -79,7 +92,7 @@ def load(state: Flow, instruction: int, address: int, size: int, stream: int) ->
         way = np.uint64(instruction * KNOWN + (source & (KNOWN - 1)))
         if source != 0 and source != state.known[way]:
             state.known[way] = source
-            maps.count(state.found, (np.int64(source) << 32) | instruction)
+            maps.count(state.pairs, (np.int64(source) << 32) | instruction)
 
 
 def store(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
@@ -94,10 +107,10 @@ def forget(state: Any, address: int, size: int) -> None:
     clear(state.memory, address, size)
 
 
-# -- the ladder ------------------------------------------------------------------------------------
+# -- the variants ---------------------------------------------------------------------------------
 
 
-class Ladder(NamedTuple):
+class Variants(NamedTuple):
     """The state of all rungs above flow dependences."""
 
     history: State
@@ -105,76 +118,131 @@ class Ladder(NamedTuple):
     idle: Any  # levels of a stream without any
 
 
-def load_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, start: int, whole: int,
-             mine: int) -> None:
+@inlined
+def _wanted(state: Any) -> Any:
+    """What is to be found out; a number that the compiler knows costs nothing."""
+    wanted = state.wanted
+    return Wanted(wanted.raw, wanted.war, wanted.waw, wanted.loops, wanted.histogram, 0)
+
+
+def load_any(
+    state: Variants,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """Without loops and contexts."""
-    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state.history, state.idle, instruction, address, stream, time, 0, part):
-        access = without_context(state.history, instruction)
-        loaded(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    load_access(state.history, _wanted(state), state.idle, None, access, Part(start, whole, mine))
 
 
-def store_any(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, start: int, whole: int,
-              mine: int) -> None:
+def store_any(
+    state: Variants,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """Without loops and contexts."""
-    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state.history, state.idle, instruction, address, stream, time, 1, part):
-        access = without_context(state.history, instruction)
-        stored(state.history, state.wanted, state.idle, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    store_access(state.history, _wanted(state), state.idle, None, access, Part(start, whole, mine))
 
 
-def load_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                  start: int, whole: int, mine: int) -> None:
+def load_in_loops(
+    state: Variants,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """With loops, without contexts."""
-    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state.history, levels, instruction, address, stream, time, 0, part):
-        access = without_context(state.history, instruction)
-        loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    load_access(state.history, _wanted(state), levels, None, access, Part(start, whole, mine))
 
 
-def store_in_loops(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                   start: int, whole: int, mine: int) -> None:
+def store_in_loops(
+    state: Variants,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """With loops, without contexts."""
-    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state.history, levels, instruction, address, stream, time, 1, part):
-        access = without_context(state.history, instruction)
-        stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    store_access(state.history, _wanted(state), levels, None, access, Part(start, whole, mine))
 
 
-def load_in_context(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                    context: int, start: int, whole: int, mine: int) -> None:
+def load_in_context(
+    state: Variants,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    context: int,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """With contexts."""
-    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state.history, levels, instruction, address, stream, time, 0, part):
-        access = in_context(state.history, levels, instruction, context)
-        loaded(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    load_access(state.history, _wanted(state), levels, context, access, Part(start, whole, mine))
 
 
-def store_in_context(state: Ladder, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-                     context: int, start: int, whole: int, mine: int) -> None:
+def store_in_context(
+    state: Variants,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    context: int,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """With contexts."""
-    instruction, part = min(instruction, state.history.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state.history, levels, instruction, address, stream, time, 1, part):
-        access = in_context(state.history, levels, instruction, context)
-        stored(state.history, state.wanted, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    store_access(state.history, _wanted(state), levels, context, access, Part(start, whole, mine))
 
 
-def forget_any(state: Ladder, address: int, size: int, stream: int) -> None:
+def forget_any(state: Variants, address: int, size: int, stream: int) -> None:
     """Memory that begins or ends has no history."""
     forget_history(state.history, state.idle, address, size, stream)
 
 
-def forget_in_loops(state: Ladder, address: int, size: int, stream: int, levels: Any) -> None:
+def forget_in_loops(state: Variants, address: int, size: int, stream: int, levels: Any) -> None:
     """The same, with loops."""
     forget_history(state.history, levels, address, size, stream)
 
 
-def interrupt_any(state: Ladder, stream: int) -> None:
+def interrupt_any(state: Variants, stream: int) -> None:
     """Another event ends an execution."""
     interrupt(state.history, state.idle, stream)
 
 
-def interrupt_in_loops(state: Ladder, stream: int, levels: Any) -> None:
+def interrupt_in_loops(state: Variants, stream: int, levels: Any) -> None:
     """The same, with loops."""
     interrupt(state.history, levels, stream)
 
@@ -183,17 +251,17 @@ class Dependence(Module):
     """One row for each dependence."""
 
     Options = Options
-    decoupled = "address"
+    shard_by = "address"
 
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
         self.loops = bool(options.distance or options.carried_by)
         self.flow = options.kinds == "raw" and not (options.counts or options.context or self.loops)
-        place = ladder.place_of(options.carried_by) if options.carried_by else None
+        place = pairs.place_of(options.carried_by) if options.carried_by else None
         plain = options.kinds == "raw" and not (options.counts or options.context or options.distance)
         self.place = place if plain and carried.fits(program) else None
         """The loop, if that is all that is asked for: then there is a shorter way."""
-        self.costly = not (self.flow or self.place)
+        self.compute_bound = not (self.flow or self.place)
 
     @classmethod
     def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
@@ -212,40 +280,50 @@ class Dependence(Module):
         elif self.loops:
             functions = (load_in_loops, store_in_loops, forget_in_loops, interrupt_in_loops)
         on_load, on_store, on_object, on_other = functions
-        return {"load": on_load, "store": on_store} | dict.fromkeys(OBJECT_EVENTS, on_object) | dict.fromkeys(
-            OTHER_EVENTS, on_other)
+        return (
+            {"load": on_load, "store": on_store}
+            | dict.fromkeys(OBJECT_EVENTS, on_object)
+            | dict.fromkeys((*CONTEXT_EVENTS, "external_call"), on_other)
+        )
 
-    def state(self) -> Flow | Ladder | Carried:
+    def state(self) -> Flow | Variants | Carried:
         """Nothing is known."""
         if self.place:
             return carried.carried_by(self.program, self.place)
         instructions = len(self.program.ops) + 1
         if self.flow:
             known = np.zeros(instructions * KNOWN, np.uint32)
-            return Flow(shadows.empty("u4", per_stream=True), known, maps.count_map())
+            return Flow(shadow.empty("u4", per_stream=True), known, maps.count_map())
         kinds = self.options.kinds.split(",")
-        wanted = Wanted(raw=int("raw" in kinds), war=int("war" in kinds), waw=int("waw" in kinds),
-                        loops=int(self.loops), histogram=int(self.options.distance), profile=0)
-        return Ladder(empty_state(self.program), wanted, empty_stream(0, 1))
+        wanted = Wanted(
+            raw=int("raw" in kinds),
+            war=int("war" in kinds),
+            waw=int("waw" in kinds),
+            loops=int(self.loops),
+            histogram=int(self.options.distance),
+            profile=0,
+        )
+        return Variants(empty_state(self.program), wanted, empty_stream(0, 1))
 
-    def merge(self, states: Sequence[Any]) -> Any:
+    def reduce(self, states: Sequence[Any]) -> Any:
         """What all workers found."""
         if not (self.flow or self.place):
             return found([state.history for state in states])
         if len(states) == 1:
             return states[0]
-        return states[0]._replace(found=maps.merge([state.found for state in states]))
+        return states[0]._replace(pairs=maps.merge([state.pairs for state in states]))
 
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""
         if self.flow or self.place:
-            return {"dependences": ladder.flow_rows(self.program, maps.rows(state.found)["key"])}
-        return {"dependences": ladder.rows(self, state)}
+            return {"dependences": pairs.flow_rows(self.program, maps.rows(state.pairs)["key"])}
+        return {"dependences": pairs.rows(self, state)}
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """The dependences of all runs; with carried-by a run counts for those that it showed the loop to carry."""
-        return {"result": {"dependences": join_dependences([each["result"]["dependences"] for each in profiles])}}
+        return {"result": {"dependences": join_dependences([profile["result"]["dependences"] for profile in profiles])}}
 
 
+DISPLAY = Display(greatest="count")
 MODULE = Dependence

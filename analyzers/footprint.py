@@ -8,11 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.errors import TracekitError
-from tracekit.module import Module, inlined, option
-from tracekit.replay import shadows
-from tracekit.replay.kernels.shadows import Shadow, changing
-from tracekit.replay.slices import MOST, slice_bits, slice_count
+from tracekit.module import (
+    MOST_INTERVALS,
+    CannotMergeError,
+    Module,
+    Shadow,
+    changing,
+    inlined,
+    interval_bits,
+    interval_count,
+    option,
+    shadow,
+)
 
 RECENT = 512
 
@@ -23,7 +30,7 @@ class State(NamedTuple):
     last: Shadow  # number of the slice plus 1; a word of the shadow stands for a granule
     recent: Any  # int64 (RECENT): granules of which is known that the present slice has touched them
     bits: Any  # int64 (1): log2 of the accesses in a slice
-    touched: Any  # int64 (MOST + 1): granules
+    touched: Any  # int64 (MOST_INTERVALS + 1): granules
     new: Any  # those that no slice before has touched
     accesses: Any
 
@@ -42,7 +49,7 @@ class FootprintOptions:
 @inlined
 def touch(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
     """An access: note what it touches for the first time in its slice."""
-    now = min(time >> state.bits[0], MOST)
+    now = min(time >> state.bits[0], MOST_INTERVALS)
     state.accesses[now] += first
     if size > 0:
         low = address // options.granule
@@ -65,13 +72,13 @@ class Footprint(Module):
     """One row for each slice of the run."""
 
     Options = FootprintOptions
-    decoupled = "address"
+    shard_by = "address"
 
     def state(self) -> State:
         """Nothing touched."""
-        counts = (np.zeros(MOST + 1, np.int64) for _ in range(3))
-        bits = np.array([slice_bits(self.accesses)])
-        return State(shadows.empty(np.uint16), np.zeros(RECENT, np.int64), bits, *counts)
+        counts = (np.zeros(MOST_INTERVALS + 1, np.int64) for _ in range(3))
+        bits = np.array([interval_bits(self.accesses)])
+        return State(shadow.empty(np.uint16), np.zeros(RECENT, np.int64), bits, *counts)
 
     @staticmethod
     def load(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
@@ -83,7 +90,7 @@ class Footprint(Module):
         """A store."""
         touch(state, address, size, time, first, options)
 
-    def merge(self, states: Sequence[State]) -> State:
+    def reduce(self, states: Sequence[State]) -> State:
         """Each granule is one worker's."""
         names = ("touched", "new", "accesses")
         sums = {name: sum(getattr(state, name) for state in states) for name in names}
@@ -92,20 +99,30 @@ class Footprint(Module):
     def result(self, state: State) -> dict[str, Any]:
         """Slices in order of time."""
         unit, rows, total = self.options.granule, [], 0
-        for number in range(min(slice_count(self.accesses), MOST) + 1):
+        for number in range(min(interval_count(self.accesses), MOST_INTERVALS) + 1):
             if state.accesses[number]:
                 total += int(state.new[number])
-                rows.append({"first_access": number << int(state.bits[0]), "accesses": int(state.accesses[number]),
-                             "touched_bytes": int(state.touched[number]) * unit,
-                             "new_bytes": int(state.new[number]) * unit, "total_bytes": total * unit})
-        return {"slices": rows, "summary": {
-            "bytes": total * unit, "largest_working_set": max((row["touched_bytes"] for row in rows), default=0)}}
+                rows.append(
+                    {
+                        "first_access": number << int(state.bits[0]),
+                        "accesses": int(state.accesses[number]),
+                        "touched_bytes": int(state.touched[number]) * unit,
+                        "new_bytes": int(state.new[number]) * unit,
+                        "total_bytes": total * unit,
+                    }
+                )
+        return {
+            "slices": rows,
+            "summary": {
+                "bytes": total * unit,
+                "largest_working_set": max((row["touched_bytes"] for row in rows), default=0),
+            },
+        }
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """Refuse."""
-        raise TracekitError("Profiles of footprint cannot be merged: "
-                            "a slice is a stretch of one run, and runs differ in length.")
+        raise CannotMergeError("a slice is a stretch of one run, and runs differ in length")
 
 
 MODULE = Footprint

@@ -11,13 +11,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.errors import TracekitError
-from tracekit.module import Module, inlined, kernel, option
-from tracekit.replay import shadows
-from tracekit.replay.arena import Arena, arena, taken
-from tracekit.replay.kernels.arena import take
-from tracekit.replay.kernels.shadows import Shadow, changing
-from tracekit.replay.slices import MOST, slice_bits, slice_count
+from tracekit.module import (
+    MOST_INTERVALS,
+    Arena,
+    CannotMergeError,
+    Display,
+    Module,
+    Shadow,
+    arena,
+    changing,
+    inlined,
+    interval_bits,
+    interval_count,
+    kernel,
+    option,
+    shadow,
+    take,
+    taken,
+)
 
 CELL = np.dtype([("slice", "u4"), ("loads", "u4"), ("stores", "u4"), ("listed", "u4")])
 NOTED = np.dtype([("granule", "i8"), ("slice", "i8"), ("loads", "i8"), ("stores", "i8")])
@@ -65,7 +76,7 @@ def touch(state: State, address: int, size: int, time: int, loads: int, stores: 
     """An access: count it in every granule that it touches."""
     if size <= 0:
         return
-    now = min(time >> state.bits[0], MOST) + 1
+    now = min(time >> state.bits[0], MOST_INTERVALS) + 1
     granule = address // options.granule
     count = (address + size - 1) // options.granule - granule + 1
     recent = state.recent[granule & (RECENT - 1)]
@@ -104,12 +115,17 @@ class Heatmap(Module):
     """A table of rows of memory, each with its loads and stores in every slice of the run."""
 
     Options = HeatmapOptions
-    decoupled = "address"
+    shard_by = "address"
 
     def state(self) -> State:
         """Nothing touched."""
-        return State(np.zeros((RECENT, 2), np.int64), shadows.empty(CELL), arena(NOTED), arena(np.int64),
-                     np.array([slice_bits(self.accesses)]))
+        return State(
+            np.zeros((RECENT, 2), np.int64),
+            shadow.empty(CELL),
+            arena(NOTED),
+            arena(np.int64),
+            np.array([interval_bits(self.accesses)]),
+        )
 
     @staticmethod
     def load(state: State, address: int, size: int, time: int, options: HeatmapOptions) -> None:
@@ -121,7 +137,7 @@ class Heatmap(Module):
         """A store."""
         touch(state, address, size, time, 0, 1, options)
 
-    def merge(self, states: Sequence[State]) -> Any:
+    def reduce(self, states: Sequence[State]) -> Any:
         """All that the workers noted, NOTED; each granule is one worker's, but for large ones."""
         for state in states:
             finish(state, taken(state.granules))
@@ -129,17 +145,25 @@ class Heatmap(Module):
 
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by address; ``loads`` and ``stores`` have a number for each slice."""
-        slices = min(slice_count(self.accesses), MOST + 1)
+        slices = min(interval_count(self.accesses), MOST_INTERVALS + 1)
         bytes_per_row, starts, row_of = self._rows(state["granule"])
         shape = (len(starts), slices)
         counts = {}
         for name in ("loads", "stores"):
             counts[name] = np.zeros(shape, np.int64)
             np.add.at(counts[name], (row_of, np.minimum(state["slice"], slices - 1)), state[name])
-        rows = [{"start": f"{start * bytes_per_row:#x}", "loads": loads, "stores": stores}
-                for start, loads, stores in zip(starts.tolist(), counts["loads"].tolist(), counts["stores"].tolist())]
-        return {"rows": rows, "summary": {"bytes_per_row": bytes_per_row, "slices": slices,
-                                          "accesses_per_slice": 1 << slice_bits(self.accesses)}}
+        rows = [
+            {"start": f"{start * bytes_per_row:#x}", "loads": loads, "stores": stores}
+            for start, loads, stores in zip(starts.tolist(), counts["loads"].tolist(), counts["stores"].tolist())
+        ]
+        return {
+            "rows": rows,
+            "summary": {
+                "bytes_per_row": bytes_per_row,
+                "slices": slices,
+                "accesses_per_slice": 1 << interval_bits(self.accesses),
+            },
+        }
 
     def _rows(self, granules: Any) -> tuple[int, Any, Any]:
         """Bytes in a row, the rows that there are (their addresses divided by that), and the row of each note."""
@@ -151,10 +175,17 @@ class Heatmap(Module):
             factor += 1
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """Refuse."""
-        raise TracekitError("Profiles of heatmap cannot be merged: "
-                            "each run has addresses and times of its own.")
+        raise CannotMergeError("each run has addresses and times of its own")
 
 
+DISPLAY = Display(
+    text="tracekit.render.heatmap:heatmap_text",
+    section="tracekit.render.html.heatmap:section",
+    heading="Heat map",
+    image="tracekit.render.heatmap:write_image",
+    rank=-1,
+    on_page=True,
+)
 MODULE = Heatmap

@@ -11,15 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.events import CODE
-from tracekit.joining import add, join_rows
-from tracekit.module import BatchModule, EventBatch
+from tracekit.module import ACCESS_EVENTS, CODE, BatchModule, EventBatch, add, join_rows
 
 WIDEST = 64
 """Bytes of the widest value that is recorded."""
 
 ONES = np.array([number.bit_count() for number in range(256)], np.uint8)
-COUNTED, ACCESSES, WITHOUT = range(3)
+
+# Sums for each kind and size.
+COUNTED = 0  # ones
+ACCESSES = 1  # accesses with a value
+WITHOUT = 2  # accesses without
+SUMS = 3
 
 
 def ones_in(words: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -31,13 +34,13 @@ def ones_in(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 class Histobin(BatchModule):
     """One row for loads, and for stores, of each size."""
 
-    events: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(("load", "store"), ("instruction", "size", "value"))
+    events: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(ACCESS_EVENTS, ("instruction", "size", "value"))
 
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
         program.require_values()
         self._valued = np.append(program.valued, False)  # the last stands for library accesses
-        self._sums = np.zeros((2, WIDEST + 1, 3), np.int64)  # ones, accesses with a value, accesses without
+        self._sums = np.zeros((2, WIDEST + 1, SUMS), np.int64)
 
     def feed(self, batch: EventBatch) -> None:
         """Count the bits of a batch."""
@@ -56,26 +59,41 @@ class Histobin(BatchModule):
     def result(self) -> dict[str, Any]:
         """Loads, then stores, by size; and how many accesses had no value (of libraries, of other compilers)."""
         rows = []
-        for number, kind in enumerate(("load", "store")):
+        for number, kind in enumerate(ACCESS_EVENTS):
             for size in range(1, WIDEST + 1):
                 ones, accesses, _ = self._sums[number, size].tolist()
                 if accesses:
-                    rows.append({"kind": kind, "size": size, "accesses": accesses, "ones": ones,
-                                 "zeros": 8 * size * accesses - ones})
-        summary = {"ones": sum(row["ones"] for row in rows), "zeros": sum(row["zeros"] for row in rows),
-                   "accesses_without_value": int(self._sums[..., WITHOUT].sum())}
+                    rows.append(
+                        {
+                            "kind": kind,
+                            "size": size,
+                            "accesses": accesses,
+                            "ones": ones,
+                            "zeros": 8 * size * accesses - ones,
+                        }
+                    )
+        summary = {
+            "ones": sum(row["ones"] for row in rows),
+            "zeros": sum(row["zeros"] for row in rows),
+            "accesses_without_value": int(self._sums[..., WITHOUT].sum()),
+        }
         return {"accesses": rows, "summary": summary}
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """All numbers add."""
         tables = [profile["result"]["accesses"] for profile in profiles]
         names = ("accesses", "ones", "zeros")
-        rows = join_rows(tables, ("kind", "size"), dict.fromkeys(names, add),
-                         order=lambda row: (row["kind"], row["size"]))
+        rows = join_rows(
+            tables, ("kind", "size"), dict.fromkeys(names, add), order=lambda row: (row["kind"], row["size"])
+        )
         summaries = [profile["result"]["summary"] for profile in profiles]
-        return {"result": {"accesses": rows, "summary": {name: sum(each[name] for each in summaries)
-                                                         for name in summaries[0]}}}
+        return {
+            "result": {
+                "accesses": rows,
+                "summary": {name: sum(each[name] for each in summaries) for name in summaries[0]},
+            }
+        }
 
 
 MODULE = Histobin

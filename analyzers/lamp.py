@@ -9,29 +9,44 @@ from collections.abc import Callable
 from typing import Any
 
 from tracekit.analyzers.camp import OTHERS, WANTED
-from tracekit.replay.family import DependenceModule
-from tracekit.replay.kernels.dependence import State, loaded, passed_by, stored, without_context
-from tracekit.replay.kernels.sharing import Part
+from tracekit.dependence.kernels.dependence import Access, State, load_access, store_access
+from tracekit.dependence.kernels.sharding import Part
+from tracekit.module import Display
+from tracekit.verdicts.module import DependenceModule
 
 
-def load(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-         start: int, whole: int, mine: int) -> None:
+def load(
+    state: State,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """It may depend on stores."""
-    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state, levels, instruction, address, stream, time, 0, part):
-        access = without_context(state, instruction)
-        state.relations.accesses.rows[access].count += address == start
-        loaded(state, WANTED, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    load_access(state, WANTED, levels, None, access, Part(start, whole, mine))
 
 
-def store(state: State, instruction: int, address: int, size: int, stream: int, time: int, levels: Any,
-          start: int, whole: int, mine: int) -> None:
+def store(
+    state: State,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    start: int,
+    whole: int,
+    mine: int,
+) -> None:
     """It may depend on stores and loads."""
-    instruction, part = min(instruction, state.known.size - 1), Part(start, whole, mine)
-    if not passed_by(state, levels, instruction, address, stream, time, 1, part):
-        access = without_context(state, instruction)
-        state.relations.accesses.rows[access].count += address == start
-        stored(state, WANTED, levels, instruction, access, address, size, stream, time, part)
+    access = Access(instruction, address, size, stream, time)
+    store_access(state, WANTED, levels, None, access, Part(start, whole, mine))
 
 
 class Lamp(DependenceModule):
@@ -44,4 +59,5 @@ class Lamp(DependenceModule):
         return {"load": load, "store": store, **OTHERS}
 
 
+DISPLAY = Display(text="tracekit.render.dependence:dependence_text", notes="loops", rank=-2)
 MODULE = Lamp

@@ -11,12 +11,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.events import NONE
-from tracekit.module import inlined, kernel
-from tracekit.replay.arena import taken
-from tracekit.replay.kernels.contexts import FRAMES, LEVELS
-from tracekit.replay.kernels.keyed import Keyed, row_of
-from tracekit.replay.kernels.liveobjects import (
+from tracekit.module import (
+    FRAMES,
+    LEVELS,
+    NONE,
+    RUN,
+    TICK,
+    ContextNames,
+    Display,
+    HashTable,
+    Scope,
+    ScopeNames,
+    Scopes,
+    close_call,
+    close_loop,
+    hash_table,
+    holder,
+    inlined,
+    kernel,
+    named_scopes,
+    next_iteration,
+    open_scope,
+    open_scopes,
+    row_of,
+    taken,
+    used_rows,
+)
+from tracekit.objects.kernels.live import (
     GLOBAL,
     HEAP,
     STACK,
@@ -29,24 +50,12 @@ from tracekit.replay.kernels.liveobjects import (
     maker,
     starting_at,
 )
-from tracekit.replay.kernels.scopes import (
-    TICK,
-    Scopes,
-    close_call,
-    close_loop,
-    holder,
-    next_iteration,
-    open_scope,
-)
-from tracekit.replay.keyed import keyed, used_rows
-from tracekit.replay.liveobjects import SiteNames, found_objects, live_objects, unloading
-from tracekit.replay.naming import ContextNames
-from tracekit.replay.object_profile import LAYOUTS, ObjectProfile
-from tracekit.replay.objectfamily import ObjectModule
-from tracekit.replay.scopes import RUN, Scope, ScopeNames, named_scopes, open_scopes
+from tracekit.objects.live import SiteNames, found_objects, live_objects, unloading
+from tracekit.objects.module import ObjectModule
+from tracekit.objects.profile import LAYOUTS, ObjectProfile
 
 if TYPE_CHECKING:
-    from tracekit.replay.contexttable import ContextTable
+    from tracekit.contexts.table import ContextTable
 
 
 class State(NamedTuple):
@@ -54,7 +63,7 @@ class State(NamedTuple):
 
     live: Live
     scopes: Scopes
-    lives: Keyed  # site << 32 | scope (holder)
+    lives: HashTable  # site << 32 | scope (holder)
     images: Unloading
 
 
@@ -71,8 +80,9 @@ def died(state: Any, address: Any, size: Any, stream: Any) -> None:
 
 
 @inlined
-def born(state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any,
-         depth: Any) -> None:
+def born(
+    state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any, depth: Any
+) -> None:
     """An object begins; it counts if it began inside the window.
 
     A variable whose lifetime begins stands for the storage that its function had made for it: one object, not two.
@@ -94,8 +104,9 @@ def born(state: Any, kind: Any, site: Any, context: Any, address: Any, size: Any
 
 
 @kernel
-def allocated(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any,
-              levels: Any) -> None:
+def allocated(
+    state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, counts: Any, levels: Any
+) -> None:
     """heap_alloc: a new object, or the tail by which a realloc let one grow."""
     row = extended(state.live, instruction, address, size)
     if row == 0:
@@ -132,18 +143,21 @@ class ObjectLifetime(ObjectModule):
     def state(self) -> State:
         """No object, no scope."""
         fields = [("objects", "<i8"), ("bytes", "<i8")]
-        return State(live_objects(self.program, fields), open_scopes(), keyed([("objects", "<i8")]),
-                     unloading(self.program))
+        return State(
+            live_objects(self.program, fields), open_scopes(), hash_table([("objects", "<i8")]), unloading(self.program)
+        )
 
     @staticmethod
-    def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                   inside: int, levels: Any) -> None:
+    def heap_alloc(
+        state: State, instruction: int, address: int, size: int, context: int, stream: int, inside: int, levels: Any
+    ) -> None:
         """A new object, or the tail by which a realloc let one grow."""
         allocated(state, instruction, context, address, size, stream, inside, levels)
 
     @staticmethod
-    def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                    inside: int, levels: Any) -> None:
+    def stack_alloc(
+        state: State, instruction: int, address: int, size: int, context: int, stream: int, inside: int, levels: Any
+    ) -> None:
         """A local variable begins."""
         born(state, STACK, instruction, context, address, size, stream, inside, levels.control[FRAMES])
 
@@ -207,8 +221,16 @@ class ObjectLifetime(ObjectModule):
             if immortal:
                 found[RUN] = found.get(RUN, 0) + immortal
             listed = [{"scope": scopes.show(scope), "objects": found[scope]} for scope in sorted(found)]
-            rows.append({"object": sites.show(site), "objects": objects, "bytes": size, "never_freed": immortal,
-                         "scope": scopes.show(scopes.join(found)), "lives": listed})
+            rows.append(
+                {
+                    "object": sites.show(site),
+                    "objects": objects,
+                    "bytes": size,
+                    "never_freed": immortal,
+                    "scope": scopes.show(scopes.join(found)),
+                    "lives": listed,
+                }
+            )
         return {"sites": rows}
 
 
@@ -237,4 +259,10 @@ def ended(profile: ObjectProfile) -> defaultdict[int, dict[Scope, int]]:
     return lives
 
 
+DISPLAY = Display(
+    text="tracekit.render.objects:lifetime_text",
+    section="tracekit.render.html.lifetimes:section",
+    heading="Object lifetimes",
+    on_page=True,
+)
 MODULE = ObjectLifetime

@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit.analyzers import dependence, object_lifetime, points_to, value_pattern
+from tracekit.dependence import pairs
 from tracekit.module import Preset, option
-from tracekit.replay import ladder
 
 
 @dataclass(frozen=True)
 class PerspectiveOptions:
     """Which loop."""
 
-    carried_by: str = option("hottest", "The loop to be made parallel; `hottest`: that of --loop, or the one "
-                             "with the most accesses of those that were iterated.", "FILE:LINE")
+    carried_by: str = option(
+        "hottest",
+        "The loop to be made parallel; `hottest`: that of --loop, or the one "
+        "with the most accesses of those that were iterated.",
+        "FILE:LINE",
+    )
 
     def __post_init__(self) -> None:
         if self.carried_by != "hottest":
-            ladder.check_place(self.carried_by)
+            pairs.check_place(self.carried_by)
 
 
 class Perspective(Preset):

@@ -14,13 +14,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tracekit.formats.events import NONE
-from tracekit.module import inlined, option
-from tracekit.replay import shadows
-from tracekit.replay.grouping import grouped
-from tracekit.replay.kernels.contexts import FRAMES
-from tracekit.replay.kernels.keyed import Keyed, row_of
-from tracekit.replay.kernels.liveobjects import (
+from tracekit.module import (
+    ACCESS_EVENTS,
+    FRAMES,
+    NONE,
+    ContextNames,
+    Display,
+    HashTable,
+    Shadow,
+    changing,
+    grouped,
+    hash_table,
+    inlined,
+    option,
+    reading,
+    row_of,
+    shadow,
+    used_rows,
+)
+from tracekit.objects.kernels.live import (
     DEAD,
     STACK,
     Live,
@@ -34,17 +46,21 @@ from tracekit.replay.kernels.liveobjects import (
     release,
     unload,
 )
-from tracekit.replay.kernels.shadows import Shadow, changing, reading
-from tracekit.replay.keyed import keyed, used_rows
-from tracekit.replay.liveobjects import SiteNames, found_objects, known_instructions, live_objects, unloading
-from tracekit.replay.naming import ContextNames
-from tracekit.replay.object_profile import CLASSES, LAYOUTS, ObjectProfile, canonical
-from tracekit.replay.objectfamily import ObjectModule
+from tracekit.objects.live import SiteNames, found_objects, known_instructions, live_objects, unloading
+from tracekit.objects.module import ObjectModule
+from tracekit.objects.profile import CLASSES, LAYOUTS, ObjectProfile, canonical
 
 if TYPE_CHECKING:
-    from tracekit.replay.program import Program
+    from tracekit.program.program import Program
 
-START, INTERIOR, PAST_END, BOUNDARY, DANGLING, TOUCHED, TOUCHED_DEAD = range(7)
+# What a pointer is to an object: numbers of CLASSES.
+START = 0
+INTERIOR = 1
+PAST_END = 2
+BOUNDARY = 3  # the start of one object, and one past the end of another
+DANGLING = 4
+TOUCHED = 5  # an access to an object that lives
+TOUCHED_DEAD = 6  # an access to one that has ended
 CLASS_BITS = 3
 PAGES = 1 << 15
 
@@ -54,15 +70,15 @@ class Elsewhere(NamedTuple):
 
     marks: Shadow  # row of `addresses`
     pages: Any  # number of a page of 4 KiB modulo PAGES: 1 if one of them may have marks
-    addresses: Keyed  # address: accesses so far
-    pointers: Keyed  # row of addresses << 32 | instruction
+    addresses: HashTable  # address: accesses so far
+    pointers: HashTable  # row of addresses << 32 | instruction
 
 
 class State(NamedTuple):
     """The live objects, and for each instruction and site how many pointers there were of each class."""
 
     live: Live
-    found: Keyed  # instruction << 32 | site << CLASS_BITS | class: count
+    counts: HashTable  # instruction << 32 | site << CLASS_BITS | class: count
     recent: Any  # instruction: site << CLASS_BITS | class of its last pointer << 32 | the row there
     totals: Any  # instruction: COUNTS
     limit: Any  # int64 (1)
@@ -96,11 +112,11 @@ def note(state: Any, instruction: Any, site: Any, what: Any) -> None:
         totals, limit = state.totals[np.uint64(instruction)], state.limit[0]
         if limit > 0 and totals.keys > limit * len(CLASSES):
             key = np.int64(what)  # so many keys are more sites than are listed: from now on they are only counted
-        before = state.found.control[0]
-        recent = (np.uint64(key) << np.uint64(32)) | np.uint64(row_of(state.found, (instruction << 32) | key))
-        totals.keys += state.found.control[0] - before
+        before = state.counts.control[0]
+        recent = (np.uint64(key) << np.uint64(32)) | np.uint64(row_of(state.counts, (instruction << 32) | key))
+        totals.keys += state.counts.control[0] - before
         state.recent[np.uint64(instruction)] = recent
-    state.found.rows[recent & np.uint64(0xFFFFFFFF)].count += 1
+    state.counts.rows[recent & np.uint64(0xFFFFFFFF)].count += 1
 
 
 @inlined
@@ -123,8 +139,10 @@ def note_elsewhere(state: Any, instruction: Any, address: Any) -> None:
 def access(state: Any, instruction: Any, address: Any, size: Any, stream: Any, wanted: Any) -> None:
     """A load or a store."""
     pages = state.elsewhere.pages
-    if pages[np.uint64((address >> 12) & (PAGES - 1))] | pages[np.uint64(((address + size - 1) >> 12) & (PAGES - 1))] \
-            or size > 4096:
+    if (
+        pages[np.uint64((address >> 12) & (PAGES - 1))] | pages[np.uint64(((address + size - 1) >> 12) & (PAGES - 1))]
+        or size > 4096
+    ):
         for row in reading(state.elsewhere.marks, address, size):
             mark = state.elsewhere.marks.rows[row]
             if mark != 0:
@@ -152,7 +170,7 @@ def created(state: Any, instruction: Any, address: Any, stream: Any) -> None:
     else:
         before = ends_at(state.live, address)
         if 0 < known < DEAD:
-            what = START if before == 0 else BOUNDARY  # the start of one object, or one past the end of another
+            what = START if before == 0 else BOUNDARY
             note(state, instruction, np.int64(objects[known].site), what)
             if before != 0:
                 note(state, instruction, np.int64(objects[before].site), what)
@@ -181,10 +199,18 @@ class PointsTo(ObjectModule):
         if not self.options.accesses:
             self.program.require_pointers(", or ask for what is accessed (--accesses)")
         count = len(self.program.ops) + 1
-        elsewhere = Elsewhere(shadows.empty("u4"), np.zeros(PAGES, np.uint8), keyed([("accesses", "<i8")]),
-                              keyed(POINTER))
-        return State(live_objects(self.program), keyed([("count", "<i8")]), np.zeros(count, np.uint64),
-                     np.zeros(count, COUNTS), np.array([self.options.most]), elsewhere, unloading(self.program))
+        elsewhere = Elsewhere(
+            shadow.empty("u4"), np.zeros(PAGES, np.uint8), hash_table([("accesses", "<i8")]), hash_table(POINTER)
+        )
+        return State(
+            live_objects(self.program),
+            hash_table([("count", "<i8")]),
+            np.zeros(count, np.uint64),
+            np.zeros(count, COUNTS),
+            np.array([self.options.most]),
+            elsewhere,
+            unloading(self.program),
+        )
 
     @staticmethod
     def pointer_creation(state: State, instruction: int, address: int, stream: int) -> None:
@@ -203,18 +229,20 @@ class PointsTo(ObjectModule):
 
     def callbacks(self) -> dict[str, Any]:
         """With ``--accesses`` loads and stores are looked at."""
-        wanted = {"load": touch, "store": touch} if self.options.accesses else {}
+        wanted = dict.fromkeys(ACCESS_EVENTS, touch) if self.options.accesses else {}
         return super().callbacks() | wanted
 
     @staticmethod
-    def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                   levels: Any) -> None:
+    def heap_alloc(
+        state: State, instruction: int, address: int, size: int, context: int, stream: int, levels: Any
+    ) -> None:
         """A new object, or the tail by which a realloc let one grow."""
         allocate(state.live, instruction, context, address, size, stream, levels)
 
     @staticmethod
-    def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                    levels: Any) -> None:
+    def stack_alloc(
+        state: State, instruction: int, address: int, size: int, context: int, stream: int, levels: Any
+    ) -> None:
         """A local variable begins."""
         begin(state.live, STACK, instruction, context, address, size, stream, levels.control[FRAMES])
 
@@ -248,7 +276,7 @@ class PointsTo(ObjectModule):
 
     def shown(self, profile: ObjectProfile) -> dict[str, Any]:
         """Instructions as the program has them; their objects by kind, instruction or global, context."""
-        found = [objects_of(profile, classes) for classes in (range(TOUCHED), range(TOUCHED, len(CLASSES)))]
+        pointed, accessed = [objects_of(profile, classes) for classes in (range(TOUCHED), range(TOUCHED, len(CLASSES)))]
         others = {row[0]: dict(zip(TOTALS[1:], row[1:])) for row in profile["totals"].tolist()}
         sites = SiteNames(self.program, profile, ContextNames(self.program, profile.nodes))
 
@@ -257,14 +285,20 @@ class PointsTo(ObjectModule):
             shown = None if instruction == NONE else self.program.instruction(instruction)
             return {"instruction": shown, **counts, "objects": listed}
 
-        some = {*found[0], *(each for each, of in others.items() if of["null"] + of["elsewhere"])}
+        instructions = {*pointed, *(instruction for instruction, of in others.items() if of["null"] + of["elsewhere"])}
         none = dict.fromkeys(TOTALS[1:], 0)
-        result = {"pointers": [row(each, found[0][each], **totals(found[0][each], others.get(each, none)))
-                               for each in sorted(some)]}
+        result = {
+            "pointers": [
+                row(instruction, pointed[instruction], **totals(pointed[instruction], others.get(instruction, none)))
+                for instruction in sorted(instructions)
+            ]
+        }
         if self.options.accesses:
-            some = {*found[1], *(each for each, of in others.items() if of["unknown"])}
-            result["accesses"] = [row(each, found[1][each], unknown=others.get(each, none)["unknown"])
-                                  for each in sorted(some)]
+            instructions = {*accessed, *(instruction for instruction, of in others.items() if of["unknown"])}
+            result["accesses"] = [
+                row(instruction, accessed[instruction], unknown=others.get(instruction, none)["unknown"])
+                for instruction in sorted(instructions)
+            ]
         return result
 
 
@@ -273,7 +307,7 @@ TOTALS = LAYOUTS["totals"].dtype.names or ()
 
 def pointer_tables(program: Program, state: State) -> dict[str, Any]:
     """The tables ``pointers`` and ``totals`` of a finished replay, as ``found_objects`` takes them."""
-    rows = used_rows(state.found)[1:]
+    rows = used_rows(state.counts)[1:]
     pointers = np.zeros(len(rows), LAYOUTS["pointers"].dtype)
     pointers["instruction"] = known_instructions(program, rows["key"] >> np.uint64(32))
     pointers["site"] = (rows["key"] & np.uint64(0xFFFF_FFFF)) >> np.uint64(CLASS_BITS)
@@ -303,11 +337,11 @@ def limited(profile: ObjectProfile, most: int) -> ObjectProfile:
 
 def objects_of(profile: ObjectProfile, classes: Collection[int]) -> defaultdict[int, dict[int, Counter[str]]]:
     """Instruction -> site -> how many pointers, or accesses, of each of the classes; site NONE: too many to list."""
-    found: defaultdict[int, dict[int, Counter[str]]] = defaultdict(dict)
+    objects: defaultdict[int, dict[int, Counter[str]]] = defaultdict(dict)
     for instruction, site, what, count in profile["pointers"].tolist():
         if what in classes:
-            found[instruction].setdefault(site, Counter())[CLASSES[what]] = count
-    return found
+            objects[instruction].setdefault(site, Counter())[CLASSES[what]] = count
+    return objects
 
 
 def totals(objects: Mapping[int, Counter[str]], others: Mapping[str, int]) -> dict[str, int]:
@@ -328,4 +362,5 @@ def never_dereferenced(state: State) -> Counter[int]:
     return unused
 
 
+DISPLAY = Display(text="tracekit.render.objects:points_to_text", heading="Points-to sets")
 MODULE = PointsTo

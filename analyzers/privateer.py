@@ -26,22 +26,32 @@ from tracekit.analyzers.object_lifetime import (
 )
 from tracekit.analyzers.points_to import PointsTo, access, created, pointer_tables
 from tracekit.analyzers.value_pattern import ValuePattern, follow
-from tracekit.formats.events import NONE
-from tracekit.module import inlined, option
-from tracekit.replay.kernels.contexts import FRAMES, LEVELS
-from tracekit.replay.kernels.keyed import Keyed, row_of
-from tracekit.replay.kernels.liveobjects import DEAD, STACK, known_at
-from tracekit.replay.kernels.scopes import close_call, close_loop, next_iteration, open_scope
-from tracekit.replay.keyed import keyed, used_rows
-from tracekit.replay.liveobjects import SiteNames, found_objects
-from tracekit.replay.naming import ContextNames
-from tracekit.replay.object_profile import LAYOUTS, MIXED, ObjectProfile
-from tracekit.replay.objectfamily import ObjectModule
-from tracekit.replay.recipes import Updates
-from tracekit.replay.scopes import ScopeNames
+from tracekit.module import (
+    FRAMES,
+    LEVELS,
+    NONE,
+    ContextNames,
+    Display,
+    HashTable,
+    ScopeNames,
+    close_call,
+    close_loop,
+    hash_table,
+    inlined,
+    next_iteration,
+    open_scope,
+    option,
+    row_of,
+    used_rows,
+)
+from tracekit.objects.kernels.live import DEAD, STACK, known_at
+from tracekit.objects.live import SiteNames, found_objects
+from tracekit.objects.module import ObjectModule
+from tracekit.objects.profile import LAYOUTS, MIXED, ObjectProfile
+from tracekit.verdicts.transformations import Updates
 
 if TYPE_CHECKING:
-    from tracekit.replay.program import Program
+    from tracekit.program.program import Program
 
 
 class State(NamedTuple):
@@ -50,8 +60,8 @@ class State(NamedTuple):
     lifetimes: object_lifetime.State
     pointers: points_to.State
     values: value_pattern.State
-    regions: Keyed  # region around << 32 | loop + 1: a set of open loops
-    sets: Keyed  # region << 32 | site, 0 for memory of no known object
+    regions: HashTable  # region around << 32 | loop + 1: a set of open loops
+    sets: HashTable  # region << 32 | site, 0 for memory of no known object
     known: Any  # 2 * instruction + 1 for stores: its last region << 32 | site
     operators: Any  # instruction: of the update that it is a part of, or 0
 
@@ -129,12 +139,18 @@ class Privateer(ObjectModule):
         lifetimes = self.lifetimes.state()
         pointers = self.pointers.state()._replace(live=lifetimes.live)
         operators = Updates(self.program).operator
-        return State(lifetimes, pointers, self.values.state(), keyed(REGION), keyed(SET),
-                     np.zeros(2 * len(operators), np.int64), operators)
+        return State(
+            lifetimes,
+            pointers,
+            self.values.state(),
+            hash_table(REGION),
+            hash_table(SET),
+            np.zeros(2 * len(operators), np.int64),
+            operators,
+        )
 
     @staticmethod
-    def load(state: State, instruction: int, address: int, size: int, value: int, stream: int,
-             options: Any) -> None:
+    def load(state: State, instruction: int, address: int, size: int, value: int, stream: int, options: Any) -> None:
         """A load."""
         touched(state, instruction, address, stream, 0)
         access(state.pointers, instruction, address, size, stream, False)
@@ -153,14 +169,16 @@ class Privateer(ObjectModule):
         created(state.pointers, instruction, address, stream)
 
     @staticmethod
-    def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                   inside: int, levels: Any) -> None:
+    def heap_alloc(
+        state: State, instruction: int, address: int, size: int, context: int, stream: int, inside: int, levels: Any
+    ) -> None:
         """An object begins, or grows."""
         allocated(state.lifetimes, instruction, context, address, size, stream, inside, levels)
 
     @staticmethod
-    def stack_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int,
-                    inside: int, levels: Any) -> None:
+    def stack_alloc(
+        state: State, instruction: int, address: int, size: int, context: int, stream: int, inside: int, levels: Any
+    ) -> None:
         """A local variable begins."""
         born(state.lifetimes, STACK, instruction, context, address, size, stream, inside, levels.control[FRAMES])
 
@@ -213,22 +231,25 @@ class Privateer(ObjectModule):
 
     def collected(self, state: State) -> ObjectProfile:
         """What the modules found, and the sets and accesses of each loop, by source location."""
-        tables = {**life_tables(state.lifetimes, self.contexts), **pointer_tables(self.program, state.pointers),
-                  **set_tables(self.program, state)}
+        tables = {
+            **life_tables(state.lifetimes, self.contexts),
+            **pointer_tables(self.program, state.pointers),
+            **set_tables(self.program, state),
+        }
         return found_objects(self.program, self.contexts, state.lifetimes.live, tables)
 
     def result(self, state: State) -> dict[str, Any]:
         """The tables of the three modules, and the loops by source location."""
         return {**super().result(state), **self.values.result(state.values)}
 
-    def evidence(self, state: State) -> dict[str, Any]:
+    def merge_state(self, state: State) -> dict[str, Any]:
         """What the three modules keep."""
-        return {**super().evidence(state), **self.values.evidence(state.values)}
+        return {**super().merge_state(state), **self.values.merge_state(state.values)}
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
         """What follows from the objects of all runs, and the values that hold in all."""
-        joined, values = super().join(profiles, program), ValuePattern.join(profiles, program)
+        joined, values = super().merge(profiles, program), ValuePattern.merge(profiles, program)
         return {part: {**joined[part], **values[part]} for part in joined}
 
     def shown(self, profile: ObjectProfile) -> dict[str, Any]:
@@ -244,15 +265,20 @@ class Privateer(ObjectModule):
             listed = sorted(found[loop], key=lambda row: (row[0] != NONE, row[0]))  # what is of no object comes first
             named = [(sites.show(site) if site != NONE else {"kind": "unknown"}, *rest) for site, *rest in listed]
             plain = [each for each in named if each[3] <= 0]
-            rows.append({
-                "loop": dict(place),
-                "accesses": accesses,
-                "reads": [shown for shown, reads, _, _ in plain if reads],
-                "writes": [shown for shown, _, writes, _ in plain if writes],
-                "reductions": [{"operator": self.program.text(operator), **shown}
-                               for shown, _, _, operator in named if operator > 0],
-                "short_lived": [sites.show(site) for site, *_ in listed if site in short[place]],
-            })
+            rows.append(
+                {
+                    "loop": dict(place),
+                    "accesses": accesses,
+                    "reads": [shown for shown, reads, _, _ in plain if reads],
+                    "writes": [shown for shown, _, writes, _ in plain if writes],
+                    "reductions": [
+                        {"operator": self.program.text(operator), **shown}
+                        for shown, _, _, operator in named
+                        if operator > 0
+                    ],
+                    "short_lived": [sites.show(site) for site, *_ in listed if site in short[place]],
+                }
+            )
         return {"loops": rows, **self.lifetimes.shown(profile), **self.pointers.shown(profile)}
 
     def _short_lived(self, profile: ObjectProfile, contexts: ContextNames) -> defaultdict[Any, set[int]]:
@@ -278,10 +304,14 @@ def set_tables(program: Program, state: State) -> dict[str, Any]:
     place_of = [first.setdefault(tuple(program.loop(loop).items()), loop) for loop in range(len(program.loops))]
     regions = used_rows(state.regions)
     places = [sorted({place_of[loop] for loop in loops_of(regions, row)}) for row in range(len(regions))]
-    sets = [(loop, int(row["key"]) & 0xFFFF_FFFF, row["reads"], row["writes"], row["operator"])
-            for row in used_rows(state.sets)[1:] for loop in places[int(row["key"]) >> 32]]
-    loops = [(loop, regions["accesses"][row]) for row in np.flatnonzero(regions["accesses"]).tolist()
-             for loop in places[row]]
+    sets = [
+        (loop, int(row["key"]) & 0xFFFF_FFFF, row["reads"], row["writes"], row["operator"])
+        for row in used_rows(state.sets)[1:]
+        for loop in places[int(row["key"]) >> 32]
+    ]
+    loops = [
+        (loop, regions["accesses"][row]) for row in np.flatnonzero(regions["accesses"]).tolist() for loop in places[row]
+    ]
     return {"sets": np.array(sets, LAYOUTS["sets"].dtype), "loops": np.array(loops, LAYOUTS["loops"].dtype)}
 
 
@@ -292,4 +322,5 @@ def loops_of(regions: Any, region: int) -> Iterator[int]:
         region = int(regions["around"][region])
 
 
+DISPLAY = Display(text="tracekit.render.objects:privateer_text")
 MODULE = Privateer

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.module import Module, inlined, option
-from tracekit.replay.report import instruction_key
-from tracekit.replay.values import shown_value
+from tracekit.module import Display, Module, inlined, instruction_key, option, shown_value
 
 PATTERN = np.dtype([("count", "i8"), ("first", "i8"), ("last", "i8"), ("stride", "i8"), ("bent", "i8"), ("size", "i8")])
 
@@ -79,7 +77,7 @@ class ValuePattern(Module):
     """One row for each instruction whose values follow a pattern; it has to have run."""
 
     Options = PatternOptions
-    decoupled = "instruction"
+    shard_by = "instruction"
 
     def state(self) -> State:
         """No value yet."""
@@ -101,30 +99,46 @@ class ValuePattern(Module):
 
     def callbacks(self) -> dict[str, Any]:
         """Stores are looked at on request."""
-        return {name: function for name, function in super().callbacks().items()
-                if name == "load" or self.options.stores}
+        return {
+            name: function for name, function in super().callbacks().items() if name == "load" or self.options.stores
+        }
 
-    def merge(self, states: Sequence[State]) -> State:
+    def reduce(self, states: Sequence[State]) -> State:
         """Each instruction is one worker's."""
         owner = np.argmax([state.patterns["count"] for state in states], axis=0)
         rows = np.arange(len(owner))
-        return State(np.stack([state.patterns for state in states])[owner, rows],
-                     np.stack([state.members for state in states])[owner, rows])
+        return State(
+            np.stack([state.patterns for state in states])[owner, rows],
+            np.stack([state.members for state in states])[owner, rows],
+        )
 
     def result(self, state: State) -> dict[str, Any]:
         """Rows in the order of the program."""
-        return {"instructions": [
-            {"instruction": self.program.instruction(instruction), "count": int(state.patterns["count"][instruction]),
-             "pattern": pattern, "value": value}
-            for instruction, pattern, value in self._patterns(state) if pattern]}
+        return {
+            "instructions": [
+                {
+                    "instruction": self.program.instruction(instruction),
+                    "count": int(state.patterns["count"][instruction]),
+                    "pattern": pattern,
+                    "value": value,
+                }
+                for instruction, pattern, value in self._patterns(state)
+                if pattern
+            ]
+        }
 
-    def evidence(self, state: State) -> dict[str, Any]:
+    def merge_state(self, state: State) -> dict[str, Any]:
         """The instructions that ran without a pattern: what another run says of them does not hold for both."""
-        return {"without_pattern": sorted(self.program.instruction(instruction)["id"]
-                                          for instruction, pattern, _ in self._patterns(state) if not pattern)}
+        return {
+            "without_pattern": sorted(
+                self.program.instruction(instruction)["id"]
+                for instruction, pattern, _ in self._patterns(state)
+                if not pattern
+            )
+        }
 
     @classmethod
-    def join(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """The patterns that hold in all runs in which the instruction ran."""
         most = profiles[0]["options"]["small_set"]
         without = {name for profile in profiles for name in profile["evidence"]["without_pattern"]}
@@ -136,8 +150,10 @@ class ValuePattern(Module):
             count = row["count"] + (known["count"] if known else 0)
             found[name] = {**row, "count": count, "pattern": pattern, "value": value}
         without |= {name for name, row in found.items() if not row["pattern"]}
-        rows = sorted((row for name, row in found.items() if name not in without),
-                      key=lambda row: instruction_key(row["instruction"]))
+        rows = sorted(
+            (row for name, row in found.items() if name not in without),
+            key=lambda row: instruction_key(row["instruction"]),
+        )
         return {"result": {"instructions": rows}, "evidence": {"without_pattern": sorted(without)}}
 
     def _patterns(self, state: State) -> Iterator[tuple[int, str, Any]]:
@@ -160,4 +176,5 @@ class ValuePattern(Module):
         return "", None
 
 
+DISPLAY = Display(text="tracekit.render.objects:patterns_text", heading="Value patterns")
 MODULE = ValuePattern

@@ -32,7 +32,7 @@ def stream(kind: str, records: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     if kind == "random":
         ids = (FIRST_PATH + rng.integers(0, PATHS, records)).astype(np.uint32)
     else:
-        ids = (FIRST_PATH + np.arange(records) // 1000 % (PATHS // period) * period + np.arange(records) % period)
+        ids = FIRST_PATH + np.arange(records) // 1000 % (PATHS // period) * period + np.arange(records) % period
     ids = ids.astype(np.uint32)
     total = int(arity[ids].sum())
     owner = np.repeat(ids, arity[ids]).astype(np.uint64)
@@ -72,8 +72,10 @@ def main() -> None:
 
         encoding = median(lambda ids=ids, words=words, arity=arity: encode(ids, words, arity))  # type: ignore[misc]
         decoding = median(decode_all)
-        cells = [f"{1e9 * seconds / len(ids):5.1f} ns/r {1e9 * seconds / len(words):5.1f} ns/w"
-                 for seconds in (encoding, decoding)]
+        cells = [
+            f"{1e9 * seconds / len(ids):5.1f} ns/r {1e9 * seconds / len(words):5.1f} ns/w"
+            for seconds in (encoding, decoding)
+        ]
         print(f"{kind:10} {len(ids):9} {len(words):9} {len(payload) / len(ids):9.2f}   {cells[0]:>19}   {cells[1]:>19}")
 
 

@@ -78,8 +78,10 @@ class Synthetic:
         jumps = self.rng.integers(0, 1 << 20, 1 << 16)
         records: list[Record] = []
         for k, block in enumerate(visits):
-            words = [int(next_word[block, j] + (0 if strides[block, j] else jumps[(k + j) % len(jumps)]))
-                     for j in range(counts[block])]
+            words = [
+                int(next_word[block, j] + (0 if strides[block, j] else jumps[(k + j) % len(jumps)]))
+                for j in range(counts[block])
+            ]
             next_word[block] += strides[block]
             records.append((self.layout.path_number(self.paths[block]), words))
         return records

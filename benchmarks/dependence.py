@@ -25,8 +25,8 @@ from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.analyzers.lamp import Lamp
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag, OpKind
-from tracekit.replay.program import Program
-from tracekit.replay.runner import CallbackRunner
+from tracekit.modules.runner import CallbackRunner
+from tracekit.program.program import Program
 
 BATCH = 1 << 16
 ROW = np.dtype([("kind", "u1"), ("subject", "<u4"), ("address", "<u8"), ("size", "<u8")])
@@ -88,9 +88,18 @@ def matrix(bench: Workbench) -> Rows:
         for j in range(n):
             parts.append(event("loop_iteration" if j else "loop_invocation", 1))
             c = 0x300000 + 8 * (i * n + j)
-            parts.append(accesses(bench, [("load", 0, 0x100000 + 8 * (i * n + k), 8),
-                                          ("load", 1, 0x200000 + 8 * (k * n + j), 8),
-                                          ("load", 2, c, 8), ("store", 0, c, 8)], n))
+            parts.append(
+                accesses(
+                    bench,
+                    [
+                        ("load", 0, 0x100000 + 8 * (i * n + k), 8),
+                        ("load", 1, 0x200000 + 8 * (k * n + j), 8),
+                        ("load", 2, c, 8),
+                        ("store", 0, c, 8),
+                    ],
+                    n,
+                )
+            )
         parts.append(event("loop_exit", 1))
     parts.append(event("loop_exit", 0))
     return np.concatenate(parts)
@@ -101,8 +110,9 @@ def scattered(bench: Workbench) -> Rows:
     rng = np.random.default_rng(1)
     trips = 500_000
     where = (0x10000000 + 8 * rng.integers(0, 1 << 22, trips)).astype(np.uint64)
-    return accesses(bench, [("load", 0, where, 8), ("store", 0, where, 8), ("load", 1, 0x1000, 8),
-                            ("store", 1, 0x1000, 8)], trips)
+    return accesses(
+        bench, [("load", 0, where, 8), ("store", 0, where, 8), ("load", 1, 0x1000, 8), ("store", 1, 0x1000, 8)], trips
+    )
 
 
 def stack(bench: Workbench) -> Rows:
@@ -133,12 +143,25 @@ def bytes_(bench: Workbench) -> Rows:
     window = (0x20000000 + rng.integers(0, 1 << 18, trips)).astype(np.uint64)
     code = (0x21000000 + 2 * rng.integers(0, 1 << 12, trips)).astype(np.uint64)
     count = (0x22000000 + 4 * (rng.geometric(0.02, trips) % 256)).astype(np.uint64)
-    return accesses(bench, [("load", 0, window, 1), ("load", 1, window + np.uint64(1), 1), ("load", 2, code, 2),
-                            ("store", 0, code, 2), ("load", 3, count, 4), ("store", 1, count, 4)], trips)
+    return accesses(
+        bench,
+        [
+            ("load", 0, window, 1),
+            ("load", 1, window + np.uint64(1), 1),
+            ("load", 2, code, 2),
+            ("store", 0, code, 2),
+            ("load", 3, count, 4),
+            ("store", 1, count, 4),
+        ],
+        trips,
+    )
 
 
 STREAMS: dict[str, Callable[[Workbench], Rows]] = {
-    "matrix": matrix, "scattered": scattered, "stack": stack, "bytes": bytes_,
+    "matrix": matrix,
+    "scattered": scattered,
+    "stack": stack,
+    "bytes": bytes_,
 }
 
 
@@ -169,8 +192,10 @@ def measure(program: Program, rows: Rows, variant: str, repeats: int) -> tuple[f
         rows = rows[np.isin(rows["kind"], [CODE[name] for name in taken])]
     columns = {name: np.ascontiguousarray(rows[name]) for name in ("kind", "subject", "address", "size")}
     total = int(np.isin(rows["kind"], (CODE["load"], CODE["store"])).sum())
-    batches = [SimpleNamespace(stream=0, **{name: column[first : first + BATCH] for name, column in columns.items()})
-               for first in range(0, len(rows), BATCH)]
+    batches = [
+        SimpleNamespace(stream=0, **{name: column[first : first + BATCH] for name, column in columns.items()})
+        for first in range(0, len(rows), BATCH)
+    ]
     consumer(program, variant).feed(batches[0], 0)  # compiles
     times = []
     for _ in range(repeats):
@@ -214,8 +239,11 @@ def main() -> None:
             rows = np.concatenate([event("function_entry", 0, 0, NONE), rows])
         for variant in options.variant or VARIANTS:
             nanoseconds, total = measure(program, rows, variant, options.repeats)
-            print(f"{name:18} {variant:8} {total / 1e6:6.2f} M accesses {nanoseconds:6.1f} ns each"
-                  f" {1e3 / nanoseconds:6.1f} M/s", flush=True)
+            print(
+                f"{name:18} {variant:8} {total / 1e6:6.2f} M accesses {nanoseconds:6.1f} ns each"
+                f" {1e3 / nanoseconds:6.1f} M/s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -62,8 +62,11 @@ def _apt_configuration(folder: Path) -> list[str]:
     listing = folder / "sources.list"
     listing.write_text(f"deb-src [signed-by={KEYRING}] {MIRROR} {SUITE} main\n")
     settings = {
-        "Dir::Etc::SourceList": listing, "Dir::Etc::SourceParts": "-",
-        "Dir::State": folder / "state", "Dir::Cache": folder / "cache", "APT::Sandbox::User": "",
+        "Dir::Etc::SourceList": listing,
+        "Dir::Etc::SourceParts": "-",
+        "Dir::State": folder / "state",
+        "Dir::Cache": folder / "cache",
+        "APT::Sandbox::User": "",
     }
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 

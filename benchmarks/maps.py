@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tracekit.formats.jit import inlined, kernel  # noqa: E402
-from tracekit.replay import maps  # noqa: E402
+from tracekit.containers import maps  # noqa: E402
+from tracekit.jit.kernel import inlined, kernel  # noqa: E402
 
 Keys = NDArray[np.uint64]
 Timed = Callable[[Keys], float]
@@ -81,12 +81,14 @@ def plain(keys: Keys) -> float:
 
 def filled(make: Callable[[], Any], fill: Any) -> Timed:
     """Time to fill a map that begins empty, up to and with its last drain and its rows."""
+
     def timed(keys: Keys) -> float:
         table = make()
         begin = time.process_time()
         fill(table, keys)
         maps.rows(table)
         return time.process_time() - begin
+
     return timed
 
 
@@ -130,14 +132,33 @@ def peer(folder: Path, name: str) -> Timed:
     program, keys_file = cache() / "peer-maps", cache() / "peer-keys"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["g++", "-O3", "-march=native", "-std=c++17", "-pthread", "-w", "-I", str(folder), "-x", "c++",
-                        "-", "-o", str(program)], input=PEER, text=True, check=True)
+        subprocess.run(
+            [
+                "g++",
+                "-O3",
+                "-march=native",
+                "-std=c++17",
+                "-pthread",
+                "-w",
+                "-I",
+                str(folder),
+                "-x",
+                "c++",
+                "-",
+                "-o",
+                str(program),
+            ],
+            input=PEER,
+            text=True,
+            check=True,
+        )
 
     def timed(keys: Keys) -> float:
         keys.tofile(keys_file)
         run = subprocess.run([str(program), name, str(len(keys)), str(keys_file)], capture_output=True, check=True)
         keys_file.unlink()
         return float(run.stdout.split()[0])
+
     return timed
 
 
@@ -153,8 +174,10 @@ def compare(works: dict[str, Timed], number: int, sizes: list[int], repeat: int)
         for _ in range(repeat):
             for name, work in works.items():
                 times[name].append(work(keys))
-        print(f"{size:9} " + " ".join(f"{1e9 * statistics.median(each) / number:15.1f}" for each in times.values()),
-              flush=True)
+        print(
+            f"{size:9} " + " ".join(f"{1e9 * statistics.median(each) / number:15.1f}" for each in times.values()),
+            flush=True,
+        )
 
 
 def compare_workers(number: int, sizes: list[int], repeat: int) -> None:
@@ -171,8 +194,11 @@ def compare_workers(number: int, sizes: list[int], repeat: int) -> None:
                 each.append(timed_workers(keys, workers))
         for clock, name in enumerate(("by the clock", "processor time")):
             one, two = (statistics.median(found[clock] for found in each[1:]) for each in times.values())
-            print(f"{size:9} keys, {name}: one worker {1e9 * one / number:5.1f} ns, two {1e9 * two / number:5.1f} ns, "
-                  f"{one / two:.2f} times", flush=True)
+            print(
+                f"{size:9} keys, {name}: one worker {1e9 * one / number:5.1f} ns, two {1e9 * two / number:5.1f} ns, "
+                f"{one / two:.2f} times",
+                flush=True,
+            )
 
 
 def timed_workers(keys: Keys, workers: int) -> tuple[float, float]:
@@ -182,7 +208,7 @@ def timed_workers(keys: Keys, workers: int) -> tuple[float, float]:
 
     def work(number: int) -> float:
         start = time.thread_time()
-        maps.insert_columns([tables[number]], keys[len(keys) * number // workers: len(keys) * (number + 1) // workers])
+        maps.insert_columns([tables[number]], keys[len(keys) * number // workers : len(keys) * (number + 1) // workers])
         return time.thread_time() - start
 
     with ThreadPoolExecutor(workers) as pool:
@@ -193,8 +219,11 @@ def timed_workers(keys: Keys, workers: int) -> tuple[float, float]:
 
 
 KINDS: dict[str, Callable[[], Any]] = {
-    "sum": maps.sum_map, "min": maps.min_map, "constant": maps.constant_map,
-    "set, limit 4": lambda: maps.set_map(limit=4), "set, limit 2": lambda: maps.set_map(limit=2),
+    "sum": maps.sum_map,
+    "min": maps.min_map,
+    "constant": maps.constant_map,
+    "set, limit 4": lambda: maps.set_map(limit=4),
+    "set, limit 2": lambda: maps.set_map(limit=2),
     "sum float64": lambda: maps.sum_map(dtype=np.float64),
 }
 
@@ -213,7 +242,8 @@ def main() -> None:
         return
     works: dict[str, Timed] = {
         "count": filled(maps.count_map, count_one_by_one),
-        "two-word keys": filled(lambda: maps.count_map(2), count_pairs), "plain Numba": plain,
+        "two-word keys": filled(lambda: maps.count_map(2), count_pairs),
+        "plain Numba": plain,
     }
     if options.peers:
         works |= {"phmap": peer(options.peers, "phmap"), "PROMPT": peer(options.peers, "HTMap_Sum")}

@@ -69,8 +69,11 @@ def build(program: Program, *, instrumented: bool) -> Path:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     plus = program.language == "c++"
-    compiler = [*TRACEKIT, "c++" if plus else "cc", f"--record={RECORDER[0]}", *VALUES] if instrumented else \
-        [clang.path, *(["--driver-mode=g++"] if plus else [])]
+    compiler = (
+        [*TRACEKIT, "c++" if plus else "cc", f"--record={RECORDER[0]}", *VALUES]
+        if instrumented
+        else [clang.path, *(["--driver-mode=g++"] if plus else [])]
+    )
     command = [*compiler, "-O2", "-w", *program.flags(), *map(str, program.sources()), *program.libraries]
     partial = path.with_suffix(".partial")
     subprocess.run([*command, "-o", str(partial)], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
@@ -124,7 +127,7 @@ def decode_seconds(trace: Path) -> float:
     sys.path.insert(0, str(ROOT))
     from tracekit.formats.reader import TraceReader
     from tracekit.formats.records import RecordSource
-    from tracekit.replay.program import Program as Image
+    from tracekit.program.program import Program as Image
 
     with TraceReader(trace) as reader:
         source = RecordSource(reader, Image.from_images(reader.images()).arity)
@@ -141,12 +144,13 @@ def replay_seconds(trace: Path, module_name: str | None, threads: int = 1, **opt
     With several threads it is the time on the clock, for what they gain.
     """
     sys.path.insert(0, str(ROOT))
-    from tracekit import api, registry
+    from tracekit import api
     from tracekit.formats.reader import TraceReader
-    from tracekit.options import make_options
+    from tracekit.modules import registry
+    from tracekit.modules.options import make_options
+    from tracekit.modules.scheduler import run as feed
+    from tracekit.program.program import Program as Image
     from tracekit.replay.engine import Replay
-    from tracekit.replay.parallel import run as feed
-    from tracekit.replay.program import Program as Image
 
     clock = time.process_time if threads == 1 else time.perf_counter
     with TraceReader(trace) as reader:

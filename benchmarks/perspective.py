@@ -25,9 +25,9 @@ from tracekit import api
 from tracekit.analyzers.dependence import Dependence
 from tracekit.analyzers.perspective import Perspective, PerspectiveOptions
 from tracekit.formats.reader import TraceReader
-from tracekit.module import NoOptions
-from tracekit.replay.parallel import run
-from tracekit.replay.program import Program
+from tracekit.modules.contract import NoOptions
+from tracekit.modules.scheduler import run
+from tracekit.program.program import Program
 
 
 def seconds(trace: TraceReader, program: Program, options: dict[Any, Any], feed: bool = True) -> tuple[float, Any]:
@@ -82,8 +82,11 @@ def main() -> None:
             measure.recorded(program, options.size)
         accesses = measure.info(path)["accesses"] / 1e6
         times = measured(path, options.repeat)
-        print(f"{name}, {accesses:.1f} M accesses: " + ", ".join(
-            f"{what} {accesses / spent:.1f}" for what, spent in times.items()), flush=True)
+        print(
+            f"{name}, {accesses:.1f} M accesses: "
+            + ", ".join(f"{what} {accesses / spent:.1f}" for what, spent in times.items()),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

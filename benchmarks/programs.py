@@ -47,6 +47,7 @@ def input_file(name: str, write: Callable[[Path], None]) -> Path:
 
 def _text(mebibytes: float) -> Path:
     """Source text: sqlite3's own C files, over and over from different offsets, cut to size."""
+
     def write(path: Path) -> None:
         files = sorted(fetch.source("sqlite3").glob("src/*.c")) + sorted(fetch.source("sqlite3").glob("test/*.test"))
         wanted = int(mebibytes * (1 << 20))
@@ -60,6 +61,7 @@ def _text(mebibytes: float) -> Path:
 
 def _satisfiability(size: int) -> Path:
     """A random 3-SAT problem of 140 + 10 * size variables at the hardest ratio of clauses to variables."""
+
     def write(path: Path) -> None:
         draw = random.Random(size)
         variables = 140 + 10 * size
@@ -75,6 +77,7 @@ def _satisfiability(size: int) -> Path:
 
 def _queries(size: int) -> Path:
     """Inserts, an index, joins, groups, updates and deletes."""
+
     def write(path: Path) -> None:
         rows = 400 * size
         path.write_text(f"""\
@@ -121,30 +124,90 @@ def _minisat_sources() -> list[Path]:
 
 
 PROGRAMS = (
-    Program("bzip2", "programs", "c", _bzip2_sources, lambda: ["-D_FILE_OFFSET_BITS=64"], (),
-            lambda size: (["-9", "-c", "-k", str(_text(size / 4))], None), full=72),
-    Program("lua", "programs", "c", _lua_sources, lambda: ["-DLUA_USE_LINUX", "-DLUA_COMPAT_5_3"], ("-lm", "-ldl"),
-            lambda size: ([str(HERE / "inputs" / "work.lua"), str(size)], None), full=110),
-    Program("sqlite3", "programs", "c", _sqlite_sources,
-            lambda: ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION"], ("-lm",),
-            lambda size: ([":memory:"], _queries(size)), full=450),
-    Program("minigzip", "programs", "c", _minigzip_sources,
-            lambda: [f"-I{fetch.source('zlib')}", "-D_LARGEFILE64_SOURCE=1", "-DHAVE_UNISTD_H"], (),
-            lambda size: (["-c", "-6", str(_text(size / 2))], None), full=110),
-    Program("minisat", "programs", "c++", _minisat_sources,
-            lambda: [f"-I{fetch.source('minisat2')}", "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS",
-                     "-Wno-reserved-user-defined-literal"], ("-lz",),
-            lambda size: (["-verb=0", str(_satisfiability(size)), "/dev/stdout"], None), full=13),
+    Program(
+        "bzip2",
+        "programs",
+        "c",
+        _bzip2_sources,
+        lambda: ["-D_FILE_OFFSET_BITS=64"],
+        (),
+        lambda size: (["-9", "-c", "-k", str(_text(size / 4))], None),
+        full=72,
+    ),
+    Program(
+        "lua",
+        "programs",
+        "c",
+        _lua_sources,
+        lambda: ["-DLUA_USE_LINUX", "-DLUA_COMPAT_5_3"],
+        ("-lm", "-ldl"),
+        lambda size: ([str(HERE / "inputs" / "work.lua"), str(size)], None),
+        full=110,
+    ),
+    Program(
+        "sqlite3",
+        "programs",
+        "c",
+        _sqlite_sources,
+        lambda: ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION"],
+        ("-lm",),
+        lambda size: ([":memory:"], _queries(size)),
+        full=450,
+    ),
+    Program(
+        "minigzip",
+        "programs",
+        "c",
+        _minigzip_sources,
+        lambda: [f"-I{fetch.source('zlib')}", "-D_LARGEFILE64_SOURCE=1", "-DHAVE_UNISTD_H"],
+        (),
+        lambda size: (["-c", "-6", str(_text(size / 2))], None),
+        full=110,
+    ),
+    Program(
+        "minisat",
+        "programs",
+        "c++",
+        _minisat_sources,
+        lambda: [
+            f"-I{fetch.source('minisat2')}",
+            "-D__STDC_LIMIT_MACROS",
+            "-D__STDC_FORMAT_MACROS",
+            "-Wno-reserved-user-defined-literal",
+        ],
+        ("-lz",),
+        lambda size: (["-verb=0", str(_satisfiability(size)), "/dev/stdout"], None),
+        full=13,
+    ),
 )
 
 
 def _kernel(name: str, full: int) -> Program:
-    return Program(name, "kernels", "c", lambda: [HERE / "kernels" / f"{name}.c"], list, ("-lm",),
-                   lambda size: ([str(size)], None), full)
+    return Program(
+        name,
+        "kernels",
+        "c",
+        lambda: [HERE / "kernels" / f"{name}.c"],
+        list,
+        ("-lm",),
+        lambda size: ([str(size)], None),
+        full,
+    )
 
 
-KERNELS = tuple(_kernel(name, full) for name, full in (
-    ("gemm", 700), ("2mm", 300), ("atax", 2000), ("jacobi-2d", 1500), ("seidel-2d", 130), ("lu", 400),
-    ("floyd-warshall", 200), ("cholesky", 600), ("trisolv", 1500), ("doitgen", 200),
-))
+KERNELS = tuple(
+    _kernel(name, full)
+    for name, full in (
+        ("gemm", 700),
+        ("2mm", 300),
+        ("atax", 2000),
+        ("jacobi-2d", 1500),
+        ("seidel-2d", 130),
+        ("lu", 400),
+        ("floyd-warshall", 200),
+        ("cholesky", 600),
+        ("trisolv", 1500),
+        ("doitgen", 200),
+    )
+)
 EVERYTHING = {program.name: program for program in (*PROGRAMS, *KERNELS)}

@@ -53,7 +53,11 @@ def main() -> int:
         return 0
     MODULE[0] = options.module
     actions: dict[str, Callable[[Program, int, int], bool]] = {
-        "record": record, "analyze": analyze, "memory": memory, "together": together}
+        "record": record,
+        "analyze": analyze,
+        "memory": memory,
+        "together": together,
+    }
     action = actions[options.what]
     good = True
     for group in options.group or list(GROUPS):
@@ -79,8 +83,10 @@ MODULE = ["dependence"]
 """What `together` analyses with."""
 
 HEADERS = {
-    "record": ("program         native s  alone  WORKERS   accesses M  bits/access  paths/block  values/access   "
-               "file MB  waited s  check  same"),
+    "record": (
+        "program         native s  alone  WORKERS   accesses M  bits/access  paths/block  values/access   "
+        "file MB  waited s  check  same"
+    ),
     "analyze": "program         accesses M  decode M/s  events M/s   camp M/s   lamp M/s  analyze s  peak MB",
     "together": "program         native s  recorded  analysed  together   (times native, on the clock, all cores)",
     "memory": "program         accesses M   peak MB   accesses M   peak MB   (ten times longer)",
@@ -116,18 +122,22 @@ def record(program: Program, size: int, repeat: int) -> bool:
     native, instrumented = (median(run.seconds for run in each) for each in (natives, alone))
     ratios = {count: median(run.seconds for run in recordings[count]) / native for count in WORKERS}
     figures = {
-        "alone": instrumented / native, "bits_per_access": found["bits_per_access"],
+        "alone": instrumented / native,
+        "bits_per_access": found["bits_per_access"],
         **{f"recorded by {count}" if count else "recorded": ratio for count, ratio in ratios.items()},
         "paths_per_block": found["path_records"] / found["blocks"],
         "values_per_access": found["values_recorded"] / found["accesses"],
     }
     remember(**figures)
-    print(f"{program.name:14} {native:9.2f} {figures['alone']:6.2f} "
-          f"{' '.join(f'{ratio:{13 if count else 8}.2f}' for count, ratio in ratios.items())} "
-          f"{found['accesses'] / 1e6:12.1f} {found['bits_per_access']:12.3f} {figures['paths_per_block']:12.4f} "
-          f"{figures['values_per_access']:14.5f} {found['file_bytes'] / 1e6:9.2f} "
-          f"{found['metadata'].get('seconds_waited', 0):9.2f} {'ok' if checked else 'BAD':>6} "
-          f"{'yes' if same else 'NO':>5}", flush=True)
+    print(
+        f"{program.name:14} {native:9.2f} {figures['alone']:6.2f} "
+        f"{' '.join(f'{ratio:{13 if count else 8}.2f}' for count, ratio in ratios.items())} "
+        f"{found['accesses'] / 1e6:12.1f} {found['bits_per_access']:12.3f} {figures['paths_per_block']:12.4f} "
+        f"{figures['values_per_access']:14.5f} {found['file_bytes'] / 1e6:9.2f} "
+        f"{found['metadata'].get('seconds_waited', 0):9.2f} {'ok' if checked else 'BAD':>6} "
+        f"{'yes' if same else 'NO':>5}",
+        flush=True,
+    )
     return checked and same
 
 
@@ -148,8 +158,11 @@ def analyze(program: Program, size: int, repeat: int) -> bool:
     rates = {name: accesses / median(values) for name, values in times.items()}
     whole = measure.analyze(trace)
     remember(**{f"{name}_rate": rate for name, rate in rates.items()})
-    print(f"{program.name:14} {accesses:11.2f} {rates['decode']:11.1f} {rates['events']:11.1f} {rates['camp']:10.2f} "
-          f"{rates['lamp']:10.2f} {whole.seconds:10.1f} {whole.peak_bytes / 1e6:8.0f}", flush=True)
+    print(
+        f"{program.name:14} {accesses:11.2f} {rates['decode']:11.1f} {rates['events']:11.1f} {rates['camp']:10.2f} "
+        f"{rates['lamp']:10.2f} {whole.seconds:10.1f} {whole.peak_bytes / 1e6:8.0f}",
+        flush=True,
+    )
     return whole.status == 0
 
 
@@ -189,8 +202,10 @@ def start(repeat: int) -> None:
     measure.analyze(trace)
     help_text = [*measure.TRACEKIT, "--help"]
     print(f"tracekit --help    {median(measure.run(help_text).seconds for _ in range(repeat)):.3f} s")
-    print(f"tracekit analyze   {median(measure.analyze(trace).seconds for _ in range(repeat)):.3f} s, warm, of "
-          f"{measure.info(trace)['accesses'] / 1e6:.2f} M accesses")
+    print(
+        f"tracekit analyze   {median(measure.analyze(trace).seconds for _ in range(repeat)):.3f} s, warm, of "
+        f"{measure.info(trace)['accesses'] / 1e6:.2f} M accesses"
+    )
 
 
 def _trace(program: Program, size: int) -> Path:

@@ -101,7 +101,7 @@ def render() -> str:
         "",
         "#include <stdint.h>",
         "",
-        f"#define TK_NONE 0x{events.NONE:x}u /* \"no such row\" */",
+        f'#define TK_NONE 0x{events.NONE:x}u /* "no such row" */',
         f"#define TK_FIRST_PATH {events.FIRST_PATH} /* record ids below are event codes */",
         f'#define TK_UNIT_MAGIC "{magic}" /* {len(image.UNIT_MAGIC)} bytes; the literal has one more */',
         f"#define TK_UNIT_VERSION {image.UNIT_VERSION}",

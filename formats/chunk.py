@@ -1,4 +1,7 @@
-"""CHNK payloads: the header and the five columns of a piece of a stream (SPEC.md, "CHNK")."""
+"""CHNK payloads: the header and the five columns of a piece of a stream (SPEC.md, "CHNK").
+
+Records are decoded from the columns in stream.py.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,12 @@ PADDING = 8
 
 
 WINDOW = 8
-"""Words before a word's own that its relation may name."""
+"""Words before a word's own that its predictor may name."""
 
 SHIFT_AT = 4
-"""The bit of a relation where its shift (0 to 3) begins; below stands how far back its word is (0 to 7)."""
+"""The bit of a predictor where its shift (0 to 3) begins; below stands how far back its word is (0 to 7)."""
 
-RELATION_BITS = 0x37
+PREDICTOR_BITS = 0x37
 
 
 class Columns(NamedTuple):
@@ -44,7 +47,7 @@ class Columns(NamedTuple):
     symbols: NDArray[np.uint8]
     codes: NDArray[np.uint8]
     residuals: NDArray[np.uint8]
-    relations: NDArray[np.uint8]
+    predictors: NDArray[np.uint8]
 
 
 COLUMN_TYPES: tuple[np.dtype[Any], ...] = tuple(map(np.dtype, ("<u4", "u1", "u1", "u1", "u1")))
@@ -78,12 +81,16 @@ class Chunk:
             columns.append(np.frombuffer(payload, dtype, count, at))
             at += count * dtype.itemsize
         chunk = cls(thread, kind, records, words, Columns(*columns))
-        literals, symbols, codes, residuals, relations = counts
-        if symbols != records or literals > records or max(codes, relations) > words \
-                or not PADDING <= residuals <= 8 * words + PADDING:
+        literals, symbols, codes, residuals, predictors = counts
+        if (
+            symbols != records
+            or literals > records
+            or max(codes, predictors) > words
+            or not PADDING <= residuals <= 8 * words + PADDING
+        ):
             raise _damaged("its counts contradict each other")
-        if bool(np.any(chunk.columns.relations & ~np.uint8(RELATION_BITS))):
-            raise _damaged("it has a relation that this version does not know")
+        if bool(np.any(chunk.columns.predictors & ~np.uint8(PREDICTOR_BITS))):
+            raise _damaged("it has a predictor that this version does not know")
         return chunk
 
     def build(self) -> bytes:

@@ -58,8 +58,16 @@ class Frame:
 
     def header(self) -> bytes:
         """The 48 bytes of the frame's header."""
-        fields = struct.pack("<4sIIIQQI", self.type, self.stream, self.sequence, self.items, self.payload,
-                             self.compressed, self.payload_crc)
+        fields = struct.pack(
+            "<4sIIIQQI",
+            self.type,
+            self.stream,
+            self.sequence,
+            self.items,
+            self.payload,
+            self.compressed,
+            self.payload_crc,
+        )
         return struct.pack("<II", SKIPPABLE_MAGIC, CONTENT_BYTES) + fields + struct.pack("<I", zlib.crc32(fields))
 
     def __str__(self) -> str:
@@ -80,16 +88,18 @@ def parse_header(data: bytes, offset: int) -> Frame:
     if magic != SKIPPABLE_MAGIC or content != CONTENT_BYTES or zlib.crc32(data[8:44]) != crc:
         raise TracekitError(f"The trace is damaged: there is no frame header at offset {offset}.")
     if payload > MAX_PAYLOAD:
-        raise TracekitError(f"The trace is damaged: the frame at offset {offset} claims {payload} bytes; "
-                            f"{MAX_PAYLOAD} is the most that the format allows.")
+        raise TracekitError(
+            f"The trace is damaged: the frame at offset {offset} claims {payload} bytes; "
+            f"{MAX_PAYLOAD} is the most that the format allows."
+        )
     return Frame(offset, kind, stream, sequence, items, payload, compressed, payload_crc)
 
 
-def scan(file: BinaryIO) -> Layout:
+def scan(file: BinaryIO, name: str = "This") -> Layout:
     """Find the typed frames of a seekable `file` by their headers alone; payloads are not read.
 
-    A file that ends early gives its whole frames and ``complete`` False. Raises TracekitError for a file that is
-    not a trace, or that holds anything but typed frames and one seek table.
+    A file that ends early gives its whole frames and ``complete`` False. Raises TracekitError for a file (`name` is
+    what the sentence calls it) that is not a trace, or that holds anything but typed frames and one seek table.
     """
     size = file.seek(0, os.SEEK_END)
     offset = 0
@@ -98,7 +108,7 @@ def scan(file: BinaryIO) -> Layout:
         file.seek(offset)
         data = file.read(HEADER.size)
         if offset == 0 and not _looks_like_head(data):
-            raise TracekitError("This is not a tracekit trace.")
+            raise TracekitError(f"{name} is not a tracekit trace.")
         frame = parse_header(data, offset)
         if frame.sequence != len(frames):
             raise TracekitError(f"The trace is damaged: frame {len(frames)} is missing before offset {offset}.")
@@ -108,7 +118,7 @@ def scan(file: BinaryIO) -> Layout:
         offset = frame.end
     if not frames:
         file.seek(0)
-        _refuse_beginning(file.read(HEADER.size))
+        _refuse_beginning(file.read(HEADER.size), name)
     if frames[-1].type != b"DONE":
         return Layout(tuple(frames), False)
     file.seek(offset)
@@ -119,10 +129,10 @@ def _looks_like_head(data: bytes) -> bool:
     return data[:8] == struct.pack("<II", SKIPPABLE_MAGIC, CONTENT_BYTES) and data[8:12] == b"HEAD"
 
 
-def _refuse_beginning(data: bytes) -> None:
+def _refuse_beginning(data: bytes, name: str) -> None:
     if struct.pack("<II4s", SKIPPABLE_MAGIC, CONTENT_BYTES, b"HEAD").startswith(data[:12]) and data:
         raise TracekitError("The trace ends inside its first frame: nothing was recorded.")
-    raise TracekitError("This is not a tracekit trace.")
+    raise TracekitError(f"{name} is not a tracekit trace.")
 
 
 def _ends_with(file: BinaryIO, table: bytes, offset: int) -> bool:
@@ -206,8 +216,10 @@ def parse_head(frame: Frame, payload: bytes) -> tuple[int, int]:
         raise TracekitError("The trace is damaged: it does not begin with a HEAD frame.")
     version, oldest_reader = struct.unpack_from("<II", payload, 8)
     if oldest_reader > VERSION:
-        raise TracekitError(f"The trace has format version {version} and needs a reader of version {oldest_reader}; "
-                            f"this tracekit reads version {VERSION}: install a newer one.")
+        raise TracekitError(
+            f"The trace has format version {version} and needs a reader of version {oldest_reader}; "
+            f"this tracekit reads version {VERSION}: install a newer one."
+        )
     if not 1 <= oldest_reader <= version:
         raise TracekitError("The trace is damaged: its versions contradict each other.")
     return version, oldest_reader

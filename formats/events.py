@@ -49,13 +49,15 @@ class Event:
     value: str = ""
     words: tuple[str, ...] = ()
     since: int = 1
+    delivered: bool = True  # by replay; else it becomes several of other events
     doc: str = ""
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """Its fields in the order of the columns."""
-        return tuple(Field(getattr(self, column), column, dtype)
-                     for column, dtype in COLUMNS.items() if getattr(self, column))
+        return tuple(
+            Field(getattr(self, column), column, dtype) for column, dtype in COLUMNS.items() if getattr(self, column)
+        )
 
 
 # Tickets order events of all streams: one counter for the process, taken when the event happens
@@ -66,68 +68,145 @@ EVENTS: tuple[Event, ...] = (
     Event(2, "store", "instruction", "address", "size", "value"),
     Event(3, "pointer_creation", "instruction", "address", "type"),
     # -- objects ------------------------------------------------------------------------------
-    Event(4, "heap_alloc", "instruction", "address", "size", words=("ticket", "address", "size"),
-          doc="malloc family and operator new; instruction is the call open in instrumented code"),
-    Event(5, "heap_free", "instruction", "address", "size", words=("ticket", "address"),
-          doc="size is that of the object freed, 0 if its allocation was not seen"),
+    Event(
+        4,
+        "heap_alloc",
+        "instruction",
+        "address",
+        "size",
+        words=("ticket", "address", "size"),
+        doc="malloc family and operator new; instruction is the call open in instrumented code",
+    ),
+    Event(
+        5,
+        "heap_free",
+        "instruction",
+        "address",
+        "size",
+        words=("ticket", "address"),
+        doc="size is that of the object freed, 0 if its allocation was not seen",
+    ),
     Event(6, "stack_alloc", "instruction", "address", "size"),
     Event(7, "stack_free", "instruction", "address", "size"),
-    Event(8, "global_init", "object", "address", "size",
-          doc="one for each global of an image when the image is loaded"),
-    Event(9, "heap_realloc", "instruction", "address", "size",
-          words=("ticket", "old_address", "address", "size"),
-          doc="recorded only; replay delivers it as heap_alloc, load, store and heap_free "
-              "(moved), or as heap_free of the tail or heap_alloc of it (in place)"),
+    Event(
+        8, "global_init", "object", "address", "size", doc="one for each global of an image when the image is loaded"
+    ),
+    Event(
+        9,
+        "heap_realloc",
+        "instruction",
+        "address",
+        "size",
+        words=("ticket", "old_address", "address", "size"),
+        delivered=False,
+        doc="recorded only; replay delivers it as heap_alloc, load, store and heap_free "
+        "(moved), or as heap_free of the tail or heap_alloc of it (in place)",
+    ),
     # -- context (derived from paths) ---------------------------------------------------------
-    Event(10, "function_entry", "function", "", "call",
-          doc="call is the instruction of the call site, NONE at a root"),
-    Event(11, "function_exit", "function", "", "unwound",
-          doc="unwound is 1 if the frame ended by longjmp or an exception"),
+    Event(10, "function_entry", "function", "", "call", doc="call is the instruction of the call site, NONE at a root"),
+    Event(
+        11, "function_exit", "function", "", "unwound", doc="unwound is 1 if the frame ended by longjmp or an exception"
+    ),
     Event(12, "loop_invocation", "loop"),
     Event(13, "loop_iteration", "loop", doc="from the second visit of the header on"),
-    Event(14, "loop_exit", "loop", "", "partial",
-          doc="partial is 1 if the last visit of the header only tested and left"),
-    Event(15, "external_call", "instruction",
-          doc="a call returned without entering instrumented code, and its effects are unknown"),
+    Event(
+        14, "loop_exit", "loop", "", "partial", doc="partial is 1 if the last visit of the header only tested and left"
+    ),
+    Event(
+        15,
+        "external_call",
+        "instruction",
+        doc="a call returned without entering instrumented code, and its effects are unknown",
+    ),
     # -- library accesses: made by code that was not instrumented, for the open call -----------
-    Event(16, "library_load", "instruction", "address", "size", words=("address", "size"),
-          doc="recorded only; delivered as load with the call as instruction"),
-    Event(17, "library_store", "instruction", "address", "size", words=("address", "size"),
-          doc="recorded only; delivered as store with the call as instruction"),
+    Event(
+        16,
+        "library_load",
+        "instruction",
+        "address",
+        "size",
+        words=("address", "size"),
+        delivered=False,
+        doc="recorded only; delivered as load with the call as instruction",
+    ),
+    Event(
+        17,
+        "library_store",
+        "instruction",
+        "address",
+        "size",
+        words=("address", "size"),
+        delivered=False,
+        doc="recorded only; delivered as store with the call as instruction",
+    ),
     # -- process, threads, signals, images -----------------------------------------------------
     Event(20, "program_start", "", "", "process", words=("ticket", "process")),
     Event(21, "program_end", "", "", "status", words=("ticket", "status")),
     Event(22, "thread_start", "stream", words=("ticket", "stream")),
     Event(23, "thread_exit", "stream", words=("ticket", "stream")),
-    Event(24, "thread_create", "stream", words=("ticket", "stream"),
-          doc="stream is the one that the new thread will write"),
+    Event(
+        24,
+        "thread_create",
+        "stream",
+        words=("ticket", "stream"),
+        doc="stream is the one that the new thread will write",
+    ),
     Event(25, "thread_join", "stream", words=("ticket", "stream")),
     Event(26, "lock", "", "address", words=("ticket", "address")),
     Event(27, "unlock", "", "address", words=("ticket", "address")),
     Event(28, "barrier", "", "address", words=("ticket", "address")),
-    Event(29, "fork", "", "", "process", words=("ticket", "process"),
-          doc="a child process was forked or spawned"),
+    Event(29, "fork", "", "", "process", words=("ticket", "process"), doc="a child process was forked or spawned"),
     Event(30, "exec", words=("ticket",)),
-    Event(31, "signal_enter", "signal", words=("signal",),
-          doc="begins a handler's run, on the handler's own stream"),
-    Event(32, "signal_leave", "signal", "", "abnormal", words=("signal", "abnormal"),
-          doc="abnormal is 1 if the handler was left by siglongjmp or an exception"),
+    Event(31, "signal_enter", "signal", words=("signal",), doc="begins a handler's run, on the handler's own stream"),
+    Event(
+        32,
+        "signal_leave",
+        "signal",
+        "",
+        "abnormal",
+        words=("signal", "abnormal"),
+        doc="abnormal is 1 if the handler was left by siglongjmp or an exception",
+    ),
     Event(33, "image_load", "image", words=("ticket", "image")),
     Event(34, "image_unload", "image", words=("ticket", "image")),
-    Event(35, "dropped", words=(),
-          doc="records of an unfinished region were dropped (siglongjmp, cancellation)"),
+    Event(35, "dropped", words=(), doc="records of an unfinished region were dropped (siglongjmp, cancellation)"),
     Event(36, "window_open", words=("ticket",)),
     Event(37, "window_close", words=("ticket",)),
-    Event(38, "fork_begin", words=("ticket",),
-          doc="the process is about to fork: a recorded child's trace begins with what stands before this"),
+    Event(
+        38,
+        "fork_begin",
+        words=("ticket",),
+        doc="the process is about to fork: a recorded child's trace begins with what stands before this",
+    ),
 )
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}
 BY_CODE: dict[int, Event] = {event.code: event for event in EVENTS}
 CODE: dict[str, int] = {event.name: event.code for event in EVENTS}
+"""Name of an event -> its number, as in the column `kind` of batches."""
+
+
+# -- groups: the categories of PROMPT's Table 2, and parts of them ---------------------------------
+def _named(*names: str) -> tuple[str, ...]:
+    """The names, each of which the table has."""
+    return tuple(BY_NAME[name].name for name in names)
+
+
+ACCESS_EVENTS = _named("load", "store")
+"""What the program, or a library for it, did to memory."""
+
+HEAP_EVENTS = _named("heap_alloc", "heap_free")
+STACK_EVENTS = _named("stack_alloc", "stack_free")
+OBJECT_EVENTS = (*HEAP_EVENTS, *STACK_EVENTS, *_named("global_init"))
+"""Memory begins or ends (PROMPT: allocation events); ``heap_realloc`` is delivered as these."""
+
+FUNCTION_EVENTS = _named("function_entry", "function_exit")
+LOOP_EVENTS = _named("loop_invocation", "loop_iteration", "loop_exit")
+CONTEXT_EVENTS = (*FUNCTION_EVENTS, *LOOP_EVENTS)
+"""What changes the calling and loop context."""
 
 RECORDED: frozenset[int] = frozenset(event.code for event in EVENTS if event.words or event.name == "dropped")
 """Codes of the events that may stand in a stream; the others are only derived."""
 
-DELIVERED: tuple[Event, ...] = tuple(event for event in EVENTS if not event.doc.startswith("recorded only"))
+DELIVERED: tuple[Event, ...] = tuple(event for event in EVENTS if event.delivered)
 """The events that replay delivers; the others become several of these."""

@@ -35,7 +35,7 @@ class OpKind(IntEnum):
     BASE = 11  # records a value into a register of the frame; no event
     FRAME = 12  # records the address that names this activation (functions control may land in)
     LANDING = 13  # records the FRAME address of the activation that control landed in
-    WITNESS = 14  # records the number of its block among those of the function; no event
+    GROUND_TRUTH = 14  # records the number of its block among those of the function; no event
 
 
 class OpFlag(IntFlag):
@@ -46,7 +46,7 @@ class OpFlag(IntFlag):
     DYNAMIC_SIZE = 4  # the size in bytes is a recorded word, after the address; 0: no access (a lane masked out)
     VALUE = 8  # the bits loaded or stored are recorded, ceil(size / 8) words, after address and size; of ATOMIC both
     LIBRARY = 16  # a library function that the pass knows (strlen, ...), not an instruction
-    WITNESS = 32  # the address is recorded in place too, as the operation's last word; a reader compares the two
+    GROUND_TRUTH = 32  # the address is recorded in place too, as the operation's last word; a reader compares the two
 
 
 class Base(IntEnum):
@@ -75,7 +75,7 @@ class PathFlag(IntFlag):
     """Flags of a path."""
 
     RUN = 1  # one iteration of a loop: the record's only word says how many of them ran, one after another
-    WITNESS = 2  # of a RUN: those iterations have records of their own; a reader compares their number
+    GROUND_TRUTH = 2  # of a RUN: those iterations have records of their own; a reader compares their number
 
 
 class BlockFlag(IntFlag):
@@ -170,53 +170,111 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "unit": [("source", "u4"), ("producer", "u4"), ("target", "u4"), ("at", "u4")],
     "sources": [("path", "u4"), ("md5", "u4")],  # md5: hex string or 0
     # function: as functions.source_name; inlined_at: row of locations or NONE
-    "locations": [("source", "u4"), ("line", "u4"), ("column", "u4"), ("function", "u4"),
-                  ("inlined_at", "u4")],
+    "locations": [("source", "u4"), ("line", "u4"), ("column", "u4"), ("function", "u4"), ("inlined_at", "u4")],
     # name: linkage name; source_name: what its language calls it, demangled, or 0.
     # The rows of a function's paths, blocks, ops, loops and edges are contiguous.
-    "functions": [("name", "u4"), ("source_name", "u4"), ("signature", "u4"), ("location", "u4"),
-                  ("flags", "u4"), ("first_path", "u4"), ("paths", "u4"), ("first_block", "u4"),
-                  ("blocks", "u4"), ("first_op", "u4"), ("ops", "u4"), ("first_loop", "u4"),
-                  ("loops", "u4"), ("first_edge", "u4"), ("edges", "u4"), ("registers", "u4")],
+    "functions": [
+        ("name", "u4"),
+        ("source_name", "u4"),
+        ("signature", "u4"),
+        ("location", "u4"),
+        ("flags", "u4"),
+        ("first_path", "u4"),
+        ("paths", "u4"),
+        ("first_block", "u4"),
+        ("blocks", "u4"),
+        ("first_op", "u4"),
+        ("ops", "u4"),
+        ("first_loop", "u4"),
+        ("loops", "u4"),
+        ("first_edge", "u4"),
+        ("edges", "u4"),
+        ("registers", "u4"),
+    ],
     # words: how many words follow the id. first: row of path_blocks
     "paths": [("first", "u4"), ("blocks", "u4"), ("words", "u4"), ("flags", "u4")],
     "path_blocks": [("block", "u4")],
     # loop: innermost, or NONE. call: the row of ops of the call that ends the block, or NONE.
     # continues: the row of ops of the call that this block follows, or NONE.
-    "blocks": [("function", "u4"), ("loop", "u4"), ("first_op", "u4"), ("ops", "u4"),
-               ("flags", "u4"), ("call", "u4"), ("continues", "u4"), ("location", "u4")],
+    "blocks": [
+        ("function", "u4"),
+        ("loop", "u4"),
+        ("first_op", "u4"),
+        ("ops", "u4"),
+        ("flags", "u4"),
+        ("call", "u4"),
+        ("continues", "u4"),
+        ("location", "u4"),
+    ],
     # base: what `base_kind` says. defines: the register that the recorded word sets, or NONE. name: of a
     # stack object, or of the global or local variable that an access is known to lie in, or 0
-    "ops": [("size", "u8"), ("offset", "i8"), ("location", "u4"), ("base", "u4"),
-            ("first_term", "u4"), ("defines", "u4"), ("terms", "u2"), ("kind", "u1"), ("flags", "u1"),
-            ("type_class", "u1"), ("base_kind", "u1"), ("reserved", "u2"), ("name", "u4")],
+    "ops": [
+        ("size", "u8"),
+        ("offset", "i8"),
+        ("location", "u4"),
+        ("base", "u4"),
+        ("first_term", "u4"),
+        ("defines", "u4"),
+        ("terms", "u2"),
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("type_class", "u1"),
+        ("base_kind", "u1"),
+        ("reserved", "u2"),
+        ("name", "u4"),
+    ],
     # an affine term: (stride + value of stride_register if not NONE) * iteration of loop
     "terms": [("stride", "i8"), ("loop", "u4"), ("stride_register", "u4")],
     # callee: linkage name, or 0 if indirect. first_target: rows of call_targets, functions passed as arguments
-    "calls": [("callee", "u4"), ("signature", "u4"), ("flags", "u4"), ("first_target", "u4"),
-              ("targets", "u4"), ("op", "u4"), ("block", "u4")],
+    "calls": [
+        ("callee", "u4"),
+        ("signature", "u4"),
+        ("flags", "u4"),
+        ("first_target", "u4"),
+        ("targets", "u4"),
+        ("op", "u4"),
+        ("block", "u4"),
+    ],
     "call_targets": [("name", "u4")],
     # header: row of blocks. depth from 1. location: of the loop statement; end_line: last line inside
-    "loops": [("function", "u4"), ("header", "u4"), ("parent", "u4"), ("depth", "u4"),
-              ("location", "u4"), ("end_line", "u4"), ("flags", "u4"), ("first_phi", "u4"),
-              ("phis", "u4"), ("first_exit", "u4"), ("exits", "u4")],
+    "loops": [
+        ("function", "u4"),
+        ("header", "u4"),
+        ("parent", "u4"),
+        ("depth", "u4"),
+        ("location", "u4"),
+        ("end_line", "u4"),
+        ("flags", "u4"),
+        ("first_phi", "u4"),
+        ("phis", "u4"),
+        ("first_exit", "u4"),
+        ("exits", "u4"),
+    ],
     # exit edges, from a block inside to one outside
     "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
     # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max" or 0. name: of the variable, or 0
     "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
-    "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"),
-              ("from", "u4"), ("to", "u4")],
+    "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"), ("from", "u4"), ("to", "u4")],
     # load-operator-store: rows of ops, same address
     "updates": [("load", "u4"), ("store", "u4"), ("operator", "u4")],
     # size in bytes
-    "globals": [("size", "u8"), ("name", "u4"), ("source_name", "u4"), ("type", "u4"),
-                ("flags", "u4"), ("location", "u4"), ("reserved", "u4")],
+    "globals": [
+        ("size", "u8"),
+        ("name", "u4"),
+        ("source_name", "u4"),
+        ("type", "u4"),
+        ("flags", "u4"),
+        ("location", "u4"),
+        ("reserved", "u4"),
+    ],
     # functions that this unit only declares and takes the address of, by linkage name
     "address_taken": [("name", "u4")],
     # local variables declared outside a loop that it assigns in registers, but for those of reductions and recurrences
     "variables": [("loop", "u4"), ("name", "u4"), ("flags", "u4"), ("location", "u4")],
     # functions that this unit calls and does not define, by linkage name, if source_name (as of functions) is another
     "declarations": [("name", "u4"), ("source_name", "u4")],
+    # the compilation folder, which relative paths in `sources` start from: UTF-8 without an end; no part of the hash
+    "folder": [("byte", "u1")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

@@ -61,14 +61,25 @@ class Image:
             parsed.append(Unit.parse(payload[at : at + size]))
             at += _padded(size)
         return cls(
-            number, first_path, span, payload[name_at : name_at + name_bytes].decode("utf-8", "replace"), parsed,
+            number,
+            first_path,
+            span,
+            payload[name_at : name_at + name_bytes].decode("utf-8", "replace"),
+            parsed,
             np.frombuffer(payload, FUNCTION, functions, functions_at),
             np.frombuffer(payload, GLOBAL, globals_, globals_at),
         )
 
 
-def build_image(number: int, first_path: int, span: int, name: str, units: Sequence[bytes], functions: NDArray[Any],
-                global_rows: NDArray[Any]) -> bytes:
+def build_image(
+    number: int,
+    first_path: int,
+    span: int,
+    name: str,
+    units: Sequence[bytes],
+    functions: NDArray[Any],
+    global_rows: NDArray[Any],
+) -> bytes:
     """An IMAG payload; `units` are the bytes of each, `functions` and `global_rows` have dtypes FUNCTION and GLOBAL."""
     encoded = name.encode()
     header = _HEADER.pack(number, first_path, span, len(units), len(functions), len(global_rows), len(encoded), 0)

@@ -15,8 +15,10 @@ from tracekit.formats.reader import TraceReader
 
 def kept_images(reader: TraceReader) -> list[str]:
     """The images of a trace, each a frame (header and compressed payload) in base64."""
-    return [base64.b64encode(frame.header() + reader.compressed(frame)).decode("ascii")
-            for frame in container.frames_of(reader.frames, b"IMAG")]
+    return [
+        base64.b64encode(frame.header() + reader.compressed(frame)).decode("ascii")
+        for frame in container.frames_of(reader.frames, b"IMAG")
+    ]
 
 
 def images_of(kept: Sequence[str]) -> list[Image]:

@@ -28,7 +28,7 @@ class TraceReader:
         self._lock = threading.Lock()
         self._file = _open(source)
         try:
-            layout = container.scan(self._file)
+            layout = container.scan(self._file, str(source) if isinstance(source, str | Path) else "This")
             self.frames: tuple[Frame, ...] = layout.frames
             """The typed frames in order, those of unknown types included."""
             self.complete: bool = layout.complete
@@ -66,8 +66,10 @@ class TraceReader:
     def images(self) -> list[Image]:
         """The images of the process, by their numbers, which count from 0."""
         if self._images is None:
-            images = [_of_frame(frame, Image.parse, self.payload(frame))
-                      for frame in container.frames_of(self.frames, b"IMAG")]
+            images = [
+                _of_frame(frame, Image.parse, self.payload(frame))
+                for frame in container.frames_of(self.frames, b"IMAG")
+            ]
             for number, (frame, image) in enumerate(zip(container.frames_of(self.frames, b"IMAG"), images)):
                 if image.number != number or frame.stream != number:
                     raise TracekitError(f"The trace is damaged: {frame} is not image {number}.")
@@ -119,8 +121,9 @@ class TraceReader:
     def __enter__(self) -> TraceReader:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
     def _json(self, frame: Frame) -> dict[str, Any]:

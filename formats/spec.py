@@ -15,8 +15,19 @@ from tracekit.formats import events, image
 SPEC = Path(__file__).resolve().parent / "SPEC.md"
 
 ENUMS: tuple[type[IntEnum | IntFlag], ...] = (
-    image.OpKind, image.OpFlag, image.Base, image.TypeClass, image.PathFlag, image.BlockFlag, image.FunctionFlag,
-    image.CallFlag, image.LoopFlag, image.PhiKind, image.VariableFlag, image.EdgeKind, image.NodeKind,
+    image.OpKind,
+    image.OpFlag,
+    image.Base,
+    image.TypeClass,
+    image.PathFlag,
+    image.BlockFlag,
+    image.FunctionFlag,
+    image.CallFlag,
+    image.LoopFlag,
+    image.PhiKind,
+    image.VariableFlag,
+    image.EdgeKind,
+    image.NodeKind,
     image.GlobalFlag,
 )
 
@@ -43,8 +54,17 @@ def render_events() -> str:
     lines = ["| code | event | since | recorded words | subject | address | size | value | |", "|" + "---|" * 9]
     for event in events.EVENTS:
         words = ", ".join(event.words) or "none"
-        cells = (str(event.code), event.name, str(event.since), words if event.code in events.RECORDED else "",
-                 event.subject, event.address, event.size, event.value, event.doc)
+        cells = (
+            str(event.code),
+            event.name,
+            str(event.since),
+            words if event.code in events.RECORDED else "",
+            event.subject,
+            event.address,
+            event.size,
+            event.value,
+            event.doc,
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -1,6 +1,7 @@
 """The chunk codec: records to columns and back, by two predictions for each word position of a record id.
 
-SPEC.md ("CHNK") defines it. The recorder's encoder (recorder/runtime/encoder.c) makes the same columns, to the byte.
+SPEC.md ("CHNK") defines it. The recorder's encoder (recorder/runtime/encoder_scalar.c) makes the same
+columns, to the byte.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from tracekit.formats.chunk import MAX_ARITY, MAX_RECORDS, PADDING, SHIFT_AT, THREAD, WINDOW, Chunk, Columns
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.jit import inlined, kernel
+from tracekit.jit.kernel import inlined, kernel
 
 U4 = NDArray[np.uint32]
 U8 = NDArray[np.uint64]
@@ -22,14 +23,21 @@ U8 = NDArray[np.uint64]
 LITERAL = 3
 """The rank of a record whose id is none of the three successors."""
 
-STRIDED, RELATED = range(2)
-"""The codes of words without a residual; the others, up to 7, have residuals of 1, 2, 3, 4, 6 and 8 bytes."""
+# The codes of words without a residual; the others, up to 7, have residuals of 1, 2, 3, 4, 6 and 8 bytes.
+STRIDED = 0
+PREDICTED = 1
 
 RESIDUAL_BYTES = 0x86432100
 """A hexadecimal digit for each code, from the lowest: the bytes of its residual."""
 
 # Why the decoder stopped.
-END, ROOM, SLOTS, UNKNOWN_ID, BAD_CODE, OVERRUN, LEFTOVER = range(7)
+END = 0  # all records are decoded
+ROOM = 1  # the columns for records or words are full
+SLOTS = 2  # the slots have to grow
+UNKNOWN_ID = 3
+BAD_CODE = 4
+OVERRUN = 5
+LEFTOVER = 6
 
 _REASONS = {
     UNKNOWN_ID: "has an id that no image explains",
@@ -39,11 +47,22 @@ _REASONS = {
 }
 
 # Positions in State.at.
-RECORD, WORD, LITERAL_AT, CODE, RESIDUAL, PREVIOUS_ID, SLOTS_USED, NEED = range(8)
+RECORD = 0
+WORD = 1
+LITERAL_AT = 2
+CODE = 3
+RESIDUAL = 4
+PREVIOUS_ID = 5
+SLOTS_USED = 6
+NEED = 7
 
-LAST, STRIDE, REFERENCE, RELATION = range(4)
+# Numbers of a slot.
+LAST = 0  # the last word
+STRIDE = 1  # it less the one before
+REFERENCE = 2
+PREDICTOR = 3
 SLOT = 4
-"""Numbers of a slot."""
+"""How many there are."""
 
 
 class State(NamedTuple):
@@ -54,7 +73,7 @@ class State(NamedTuple):
     first_slot: NDArray[np.int64]
     """(ids): the id's first slot, -1 before its first record in the chunk."""
     slots: U8
-    """(4 * slots): last, stride, reference, and relation of each slot."""
+    """(4 * slots): last, stride, reference, and predictor of each slot."""
     at: NDArray[np.int64]
     """(8): positions in the chunk and its columns, and scalars."""
 
@@ -62,18 +81,26 @@ class State(NamedTuple):
 @inlined
 def _signed(data: NDArray[np.uint8], at: np.uint64, size: np.uint64) -> np.uint64:
     """The little-endian number with a sign in the `size` bytes from `at` on; eight can be read there."""
-    low = (np.uint64(data[at]) | np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
-           | np.uint64(data[at + np.uint64(2)]) << np.uint64(16) | np.uint64(data[at + np.uint64(3)]) << np.uint64(24))
-    high = (np.uint64(data[at + np.uint64(4)]) | np.uint64(data[at + np.uint64(5)]) << np.uint64(8)
-            | np.uint64(data[at + np.uint64(6)]) << np.uint64(16)
-            | np.uint64(data[at + np.uint64(7)]) << np.uint64(24))
+    low = (
+        np.uint64(data[at])
+        | np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
+        | np.uint64(data[at + np.uint64(2)]) << np.uint64(16)
+        | np.uint64(data[at + np.uint64(3)]) << np.uint64(24)
+    )
+    high = (
+        np.uint64(data[at + np.uint64(4)])
+        | np.uint64(data[at + np.uint64(5)]) << np.uint64(8)
+        | np.uint64(data[at + np.uint64(6)]) << np.uint64(16)
+        | np.uint64(data[at + np.uint64(7)]) << np.uint64(24)
+    )
     shift = np.uint64(64) - np.uint64(8) * size & np.uint64(63)
     return np.uint64(np.int64((low | high << np.uint64(32)) << shift) >> np.int64(shift))
 
 
 @kernel
-def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, ids: U4,
-                  words: U8) -> tuple[int, int, int]:
+def decode_kernel(
+    columns: Columns, arity: U4, state: State, chunk_words: int, ids: U4, words: U8
+) -> tuple[int, int, int]:
     """Decode whole records until `ids` or `words` is full, or the chunk ends.
 
     words: the first WINDOW are those before this batch, 0 at the start of a chunk; the decoded ones follow.
@@ -82,7 +109,7 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
     chunk's header claims. Returns (status, records, words) of this batch; the state is that before the record
     that did not fit. ``state.at[NEED]`` is the room in words, or in slots, that this record needs.
     """
-    literals, symbols, codes, residuals, relations = columns
+    literals, symbols, codes, residuals, predictors = columns
     successors, first_slot, slots, at = state.successors, state.first_slot, state.slots, state.at
     # Unsigned, for Numba lets a signed index count from the end.
     record, literal, code_at = np.uint64(at[RECORD]), np.uint64(at[LITERAL_AT]), np.uint64(at[CODE])
@@ -127,8 +154,8 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
                 break
             slot = used
             first_slot[number] = slot
-            for k in range(used, min(used + count, len(relations))):
-                slots[SLOT * k + RELATION] = relations[k]
+            for k in range(used, min(used + count, len(predictors))):
+                slots[SLOT * k + PREDICTOR] = predictors[k]
             used += count
         if rank > 0:
             if rank >= 2:
@@ -147,19 +174,18 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
             bits >>= 3
             size = np.uint64(RESIDUAL_BYTES >> 4 * code & 15)
             last, stride = slots[row], slots[row + np.uint64(STRIDE)]
-            relation = slots[row + np.uint64(RELATION)]
-            reference = words[np.uint64(word_at + k - 1) - (relation & np.uint64(WINDOW - 1))]
-            moved = reference - slots[row + np.uint64(REFERENCE)] << (relation >> np.uint64(SHIFT_AT))
+            predictor = slots[row + np.uint64(PREDICTOR)]
+            reference = words[np.uint64(word_at + k - 1) - (predictor & np.uint64(WINDOW - 1))]
+            moved = reference - slots[row + np.uint64(REFERENCE)] << (predictor >> np.uint64(SHIFT_AT))
             word = last + _signed(residuals, residual, size)
-            word = last + moved if code == RELATED else word
+            word = last + moved if code == PREDICTED else word
             word = last + stride if code == STRIDED else word
             residual += size
             if residual > residuals_end:
                 status = OVERRUN
                 break
             words[np.uint64(word_at + k)] = word
-            slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(REFERENCE)] = \
-                word, word - last, reference
+            slots[row], slots[row + np.uint64(STRIDE)], slots[row + np.uint64(REFERENCE)] = word, word - last, reference
             row += np.uint64(SLOT)
         if status == END and unused | bits:
             status = BAD_CODE
@@ -174,8 +200,11 @@ def decode_kernel(columns: Columns, arity: U4, state: State, chunk_words: int, i
     at[PREVIOUS_ID], at[SLOTS_USED] = previous_id, used
     at[WORD] += word_at - WINDOW
     if status == END and (
-        literal < np.uint64(len(literals)) or code_at < np.uint64(len(codes)) or at[WORD] < chunk_words
-        or residual < residuals_end or used < len(relations)
+        literal < np.uint64(len(literals))
+        or code_at < np.uint64(len(codes))
+        or at[WORD] < chunk_words
+        or residual < residuals_end
+        or used < len(predictors)
     ):
         status = LEFTOVER
     return status, int(filled), int(word_at - WINDOW)
@@ -195,11 +224,16 @@ class Decoder:
         self._arity = np.ascontiguousarray(arity, np.uint32)
         self._ids = np.empty(records, np.uint32)
         self._words = np.zeros(WINDOW + words, np.uint64)
-        self._others = deque((np.empty(records, np.uint32), np.zeros(WINDOW + words, np.uint64))
-                             for _ in range(kept - 1))
+        self._others = deque(
+            (np.empty(records, np.uint32), np.zeros(WINDOW + words, np.uint64)) for _ in range(kept - 1)
+        )
         self._decoded = 0
-        self._state = State(np.zeros(4 * len(arity), np.uint32), np.full(len(arity), -1, np.int64),
-                            np.zeros(SLOT * 1024, np.uint64), np.zeros(8, np.int64))
+        self._state = State(
+            np.zeros(4 * len(arity), np.uint32),
+            np.full(len(arity), -1, np.int64),
+            np.zeros(SLOT * 1024, np.uint64),
+            np.zeros(8, np.int64),
+        )
         self._chunk: Chunk | None = None
 
     def start(self, chunk: Chunk) -> None:
@@ -223,8 +257,9 @@ class Decoder:
             self._others.append((self._ids, self._words))
             self._ids, self._words = self._others.popleft()
             self._words[:WINDOW] = before
-            status, records, words = decode_kernel(self._chunk.columns, self._arity, self._state, self._chunk.words,
-                                                   self._ids, self._words)
+            status, records, words = decode_kernel(
+                self._chunk.columns, self._arity, self._state, self._chunk.words, self._ids, self._words
+            )
             self._decoded = words
             if status not in (END, ROOM, SLOTS):
                 raise TracekitError(f"record {int(self._state.at[RECORD])} {_REASONS[status]}")
@@ -252,12 +287,20 @@ class Decoder:
 
 
 @kernel
-def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], successors: U4, slots: U8,
-                  columns: Columns, counts: NDArray[np.int64]) -> int:
+def encode_kernel(
+    ids: U4,
+    words: U8,
+    arity: U4,
+    first_slot: NDArray[np.int64],
+    successors: U4,
+    slots: U8,
+    columns: Columns,
+    counts: NDArray[np.int64],
+) -> int:
     """Fill `columns` (room for every record and word) from records; the counts of elements go to `counts` (4).
 
     first_slot: (ids) each id's first row of `slots`; successors: (ids, 3) is zero, slots: (rows, 4) too, but for their
-    relations.
+    predictors.
     Returns how many words the records have, or -1 - k if record k has an unknown id or too few words.
     """
     literals, symbols, codes, residuals, _ = columns
@@ -281,13 +324,13 @@ def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], 
         for k in range(int(arity[number])):
             row = slots[first_slot[number] + k]
             word = words[at + k]
-            before = at + k - 1 - int(row[RELATION] & np.uint64(WINDOW - 1))
+            before = at + k - 1 - int(row[PREDICTOR] & np.uint64(WINDOW - 1))
             reference = words[before] if before >= 0 else np.uint64(0)
-            stride, moved = word - row[LAST], reference - row[REFERENCE] << (row[RELATION] >> np.uint64(SHIFT_AT))
+            stride, moved = word - row[LAST], reference - row[REFERENCE] << (row[PREDICTOR] >> np.uint64(SHIFT_AT))
             if stride == row[STRIDE]:
                 code = STRIDED
             elif stride == moved:
-                code = RELATED
+                code = PREDICTED
             else:
                 signed = np.int64(stride)
                 code = 2
@@ -311,44 +354,56 @@ def encode_kernel(ids: U4, words: U8, arity: U4, first_slot: NDArray[np.int64], 
     return at
 
 
-def encode(ids: U4, words: U8, arity: U4, thread: int = 0, kind: int = THREAD,
-           relations: NDArray[np.uint8] | None = None) -> Chunk:
+def encode(
+    ids: U4, words: U8, arity: U4, thread: int = 0, kind: int = THREAD, predictors: NDArray[np.uint8] | None = None
+) -> Chunk:
     """Encode records, `ids` and the `words` of all of them, as one chunk.
 
-    arity: (ids) u4, words of each record id, NONE for ids that no record may have. relations: u1, those of the slots in
+    arity: (ids) u4, words of each record id, NONE for ids that no record may have. predictors: u1, of the slots in
     the order of their first words; they say how, never what is encoded. Raises ValueError for
     an unknown id, for words missing or left over, and for more than a chunk may hold.
     """
     if len(ids) > MAX_RECORDS or len(words) > MAX_RECORDS:
         raise ValueError(f"more than {MAX_RECORDS} records or words in one chunk")
     counted = np.where(arity == NONE, 0, arity).astype(np.int64)
-    first_slot, slots = _slots(ids, counted, relations)
+    first_slot, slots = _slots(ids, counted, predictors)
     room = len(words)
-    columns = Columns(np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint8), np.empty(room, np.uint8),
-                      np.empty(8 * room + PADDING, np.uint8), np.empty(0, np.uint8))
+    columns = Columns(
+        np.empty(len(ids), np.uint32),
+        np.empty(len(ids), np.uint8),
+        np.empty(room, np.uint8),
+        np.empty(8 * room + PADDING, np.uint8),
+        np.empty(0, np.uint8),
+    )
     counts = np.zeros(4, np.int64)
     taken = encode_kernel(
-        np.ascontiguousarray(ids, np.uint32), np.ascontiguousarray(words, np.uint64),
-        np.ascontiguousarray(arity, np.uint32), first_slot, np.zeros((len(arity), LITERAL), np.uint32),
-        slots, columns, counts,
+        np.ascontiguousarray(ids, np.uint32),
+        np.ascontiguousarray(words, np.uint64),
+        np.ascontiguousarray(arity, np.uint32),
+        first_slot,
+        np.zeros((len(arity), LITERAL), np.uint32),
+        slots,
+        columns,
+        counts,
     )
     if taken < 0:
         raise ValueError(f"record {-1 - taken} has an unknown id, or its words are missing")
     if taken != len(words):
         raise ValueError(f"{len(words) - taken} words belong to no record")
-    literals, symbols, codes, residuals = (_frozen(column[:count]) for column, count in
-                                           zip(cast(tuple[Any, ...], columns), counts))
-    used = Columns(literals, symbols, codes, residuals, _frozen(_named(relations)))
+    literals, symbols, codes, residuals = (
+        _frozen(column[:count]) for column, count in zip(cast(tuple[Any, ...], columns), counts)
+    )
+    used = Columns(literals, symbols, codes, residuals, _frozen(_named(predictors)))
     return Chunk(thread, kind, len(ids), len(words), used)
 
 
-def _named(relations: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+def _named(predictors: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
     """A copy without the zeros at the end."""
-    return np.empty(0, np.uint8) if relations is None else np.trim_zeros(relations, "b").astype(np.uint8)
+    return np.empty(0, np.uint8) if predictors is None else np.trim_zeros(predictors, "b").astype(np.uint8)
 
 
-def _slots(ids: U4, counted: NDArray[np.int64], relations: NDArray[np.uint8] | None) -> tuple[NDArray[np.int64], U8]:
-    """Each id's first row of the slots, and these, with their relations.
+def _slots(ids: U4, counted: NDArray[np.int64], predictors: NDArray[np.uint8] | None) -> tuple[NDArray[np.int64], U8]:
+    """Each id's first row of the slots, and these, with their predictors.
 
     The ids that have records come first, in the order of their first ones.
     """
@@ -358,8 +413,8 @@ def _slots(ids: U4, counted: NDArray[np.int64], relations: NDArray[np.uint8] | N
     first_slot = np.empty(len(counted), np.int64)
     first_slot[order] = np.cumsum(counted[order]) - counted[order]
     slots = np.zeros((int(counted.sum()), SLOT), np.uint64)
-    if relations is not None:
-        slots[: len(relations), RELATION] = relations
+    if predictors is not None:
+        slots[: len(predictors), PREDICTOR] = predictors
     return first_slot, slots
 
 

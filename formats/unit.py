@@ -18,6 +18,8 @@ Rows = NDArray[Any]
 """A table: a structured array with one of ``image.DTYPES``."""
 
 _HEADER = struct.Struct("<8sIIQ")
+_SIZE = slice(16, 24)
+"""Where the header says the unit's size."""
 _DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u4"), ("rows", "<u8"), ("offset", "<u8")])
 _NAMES = tuple(DTYPES)
 
@@ -26,7 +28,7 @@ _NAMES = tuple(DTYPES)
 class Unit:
     """The tables of one translation unit by name; every table of ``image.TABLES`` is there, read-only.
 
-    ``hash`` names the unit: BLAKE2b-64 over its bytes, in hex.
+    ``hash`` names the unit, in hex: BLAKE2b-64 over its bytes, but for the compilation folder.
     """
 
     tables: Mapping[str, Rows]
@@ -45,8 +47,10 @@ class Unit:
         if magic != UNIT_MAGIC:
             raise _damaged("they do not begin with their magic")
         if version != UNIT_VERSION:
-            raise TracekitError(f"The trace's image tables have version {version}; this tracekit reads version "
-                                f"{UNIT_VERSION}: install a newer one.")
+            raise TracekitError(
+                f"The trace's image tables have version {version}; this tracekit reads version "
+                f"{UNIT_VERSION}: install a newer one."
+            )
         if size != len(data) or count > (len(data) - _HEADER.size) // _DIRECTORY.itemsize:
             raise _damaged("their size contradicts their header")
         tables = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
@@ -65,11 +69,12 @@ class Unit:
             raise _damaged("they do not describe one unit")
         for table in tables.values():
             table.flags.writeable = False
-        return cls(tables, hashlib.blake2b(data, digest_size=8).hexdigest())
+        return cls(tables, hashlib.blake2b(_hashed(data, count), digest_size=8).hexdigest())
 
     @staticmethod
     def build(tables: Mapping[str, Rows]) -> bytes:
         """The bytes of a unit with `tables`, each a structured array with its ``image.DTYPES`` row (or wider rows)."""
+        tables = {name: rows for name, rows in tables.items() if name != "folder" or len(rows)}
         offset = _padded(_HEADER.size + _DIRECTORY.itemsize * len(tables))
         directory = np.zeros(len(tables), _DIRECTORY)
         parts: list[bytes] = []
@@ -83,12 +88,30 @@ class Unit:
         front = header + directory.tobytes()
         return front.ljust(_padded(len(front)), b"\0") + b"".join(parts)
 
+    @property
+    def folder(self) -> str:
+        """The compilation folder, from which relative paths of ``sources`` start; empty if it is not known."""
+        return self.tables["folder"]["byte"].tobytes().decode("utf-8", "replace")
+
     def text(self, offset: int) -> str:
         """The string at `offset` of the unit's strings. Raises TracekitError if it lies outside."""
         data = self.tables["strings"]["byte"].tobytes()
         if offset >= len(data):
             raise _damaged("a string lies outside")
         return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+def _hashed(data: bytes, count: int) -> bytes:
+    """What the hash of a unit of `count` tables is over; equal for one build in two folders."""
+    directory = np.frombuffer(data, _DIRECTORY, count, _HEADER.size)
+    rows = np.flatnonzero(directory["id"] == _NAMES.index("folder"))
+    if not len(rows):
+        return data
+    at = _HEADER.size + _DIRECTORY.itemsize * int(rows[0])
+    hashed = bytearray(data[: int(directory["offset"][rows[0]])])
+    hashed[_SIZE] = bytes(8)
+    hashed[at : at + _DIRECTORY.itemsize] = bytes(_DIRECTORY.itemsize)
+    return bytes(hashed)
 
 
 def _table(data: bytes, name: str, row: Any) -> Rows:

@@ -79,8 +79,9 @@ class TraceWriter:
         compressor = zstandard.ZstdCompressor(level=self._level)
         self._append(kind, compressor.compress(payload), len(payload), stream, items)
 
-    def compressed_frame(self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0,
-                         crc: int | None = None) -> None:
+    def compressed_frame(
+        self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0, crc: int | None = None
+    ) -> None:
         """Add a payload of `payload` bytes that was compressed elsewhere: `data` is one zstd frame that says its size.
 
         ``crc``: the CRC-32 of `data` where it is known already. Raises ValueError if the frame does not say its size.
@@ -105,8 +106,9 @@ class TraceWriter:
         """The hash of the trace so far (``container.content_hash``); ask before ``close``."""
         return container.content_hash(self._frames)
 
-    def _append(self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0,
-                crc: int | None = None) -> None:
+    def _append(
+        self, kind: bytes, data: bytes, payload: int, stream: int = 0, items: int = 0, crc: int | None = None
+    ) -> None:
         crc = zlib.crc32(data) if crc is None else crc
         with self._lock:
             frame = Frame(self._offset, kind, stream, len(self._frames), items, payload, len(data), crc)
@@ -120,8 +122,9 @@ class TraceWriter:
     def __enter__(self) -> TraceWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 

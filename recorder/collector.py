@@ -1,14 +1,16 @@
 """The collector: the process that empties the pool, encodes, compresses, and writes the trace.
 
 It outlives the traced program, however that ends, and is told by ``record`` how it ended. Its workers are threads that
-each encode and compress a chunk at a time, nearly always in C without the GIL. If the trace cannot be written any
-further, the pool is turned to discard, the program goes on, and the trace is closed where it stands.
+each encode and compress a chunk at a time, nearly always in C without the GIL (runtime/encoder_work.c reads buffers).
+If the trace cannot be written any further, or the program wrote into the pool what it should not, the pool is turned
+to discard, the program goes on, and the trace is closed where it stands.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 import threading
@@ -31,7 +33,7 @@ from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, co
 from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.imagefacts import PathFacts, path_facts
 from tracekit.recorder.native import Worked
-from tracekit.recorder.pool import Pool
+from tracekit.recorder.pool import DamagedPoolError, Pool, RegisteredImage
 
 CHUNK_AGE = 1.0
 """Seconds after which a chunk that is not filled any further is written though it is not complete."""
@@ -92,11 +94,39 @@ class WholeFile:
         os.close(self._descriptor)
 
 
+class Watched:
+    """A process that is nobody's child here, from its id: whether it is gone."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        try:
+            self._descriptor: int | None = os.pidfd_open(process)
+        except OSError:  # it is gone, or the kernel has none of these
+            self._descriptor = None
+
+    def gone(self) -> bool:
+        """Whether it has ended, reaped or not."""
+        if self._descriptor is not None:
+            return bool(select.select([self._descriptor], [], [], 0)[0])
+        try:
+            os.kill(self._process, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+
 class Collector:
     """Everything between a pool and a trace file. ``run`` returns when the program is gone and the trace closed."""
 
-    def __init__(self, pool: Pool, descriptor: int, meta: Mapping[str, Any], with_sources: bool = False,
-                 progress: bool = False, workers: int = 1) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        descriptor: int,
+        meta: Mapping[str, Any],
+        with_sources: bool = False,
+        progress: bool = False,
+        workers: int = 1,
+    ) -> None:
         """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables."""
         self._pool = pool
         self._meta = dict(meta)
@@ -112,16 +142,25 @@ class Collector:
         self._facts: list[PathFacts] = []
         self._sources: dict[str, bytes] = {}
         self._failure = ""
-        self._began = time.monotonic()
+        self._damaged = False
+        self._owner: Watched | None = None  # once it has registered an image
+        self._began = self._shown = time.monotonic()
 
     def run(self, control: BinaryIO) -> Outcome:
         """Collect until the program is gone; ``control`` then yields an Ending as JSON (or ends: `record` is gone)."""
         workers = [threading.Thread(target=self._work, name=f"worker {number}") for number in range(self._workers)]
         for worker in workers:
             worker.start()
-        self._supervise(workers)
-        ending = Ending(**json.loads(control.readline() or b"{}"))
+        ending = self._await_end(control)
+        self._pool.say_exited(self._owner is None or self._owner.gone())
+        for worker in workers:
+            while worker.is_alive():
+                worker.join(LOOK)
+                self._show_progress()
+        if self._damaged:
+            self._write_unfinished()
         outcome = self._outcome()
+        outcome.failure = self._failure
         if not outcome.attached:
             return outcome
         self._close(ending, outcome)
@@ -143,6 +182,9 @@ class Collector:
                     self._add_images()
                 if chunk:
                     self._chunks.put(chunk.stream, chunk.ordinal, compress(chunk, pressure.now()))
+        except DamagedPoolError as error:
+            self._damaged = True
+            self._fail(str(error))
         except TracekitError as error:
             self._fail(str(error))
         except BaseException as error:  # a bug: the program must not wait for a worker that is gone
@@ -150,16 +192,16 @@ class Collector:
             if os.environ.get("TRACEKIT_DEBUG"):
                 raise
 
-    def _supervise(self, workers: Sequence[threading.Thread]) -> None:
-        """Wait for the workers; meanwhile show how it goes, and look whether `record` is there."""
-        shown, parent = time.monotonic(), os.getppid()
-        for worker in workers:
-            while worker.is_alive():
-                worker.join(LOOK)
-                self._watch_record(parent)
-                if self._progress and time.monotonic() - shown >= 1.0:
-                    shown = time.monotonic()
-                    self._show_progress()
+    def _await_end(self, control: BinaryIO) -> Ending:
+        """Wait for the program's end, as `record` tells it, or as it shows if `record` was killed."""
+        while not select.select([control], [], [], LOOK)[0]:
+            self._show_progress()
+        said = control.readline()
+        if said:
+            return Ending(**json.loads(said))
+        while self._owner is not None and not self._owner.gone():
+            time.sleep(LOOK)
+        return Ending()
 
     def _add_images(self) -> None:
         with self._adding:
@@ -168,10 +210,9 @@ class Collector:
 
     def _add_image(self, number: int) -> None:
         """Write an image, then let the workers know its ids: it stands before the chunks that use them."""
-        image = self._pool.image(number)
-        units = [Unit.parse(unit) for unit in image.units]
-        facts = path_facts(image, units)
+        image, units, facts = self._read_image(number)
         if number == 0:
+            self._owner = Watched(self._pool.status().owner)
             self._complete_meta(units)
         rows = image.functions[["unit", "function", "first"]]
         first_path = self._encoder.ids
@@ -181,6 +222,14 @@ class Collector:
             self._note_sources(units)
         self._facts.append(facts)
         self._encoder.add_image(image.low, facts.words, image.loaded, facts.run)
+
+    def _read_image(self, number: int) -> tuple[RegisteredImage, list[Unit], PathFacts]:
+        image = self._pool.image(number)
+        units = [Unit.parse(unit) for unit in image.units]
+        try:
+            return image, units, path_facts(image, units)
+        except (IndexError, ValueError) as error:  # a row names what the unit does not have
+            raise DamagedPoolError from error
 
     def _complete_meta(self, units: list[Unit]) -> None:
         if "session" in self._meta:
@@ -194,35 +243,49 @@ class Collector:
     def _note_sources(self, units: list[Unit]) -> None:
         for unit in units:
             for row in unit.tables["sources"]:
-                name = unit.text(int(row["path"]))
-                if name not in self._sources and os.path.isfile(name):
-                    self._sources[name] = Path(name).read_bytes()
-
-    def _watch_record(self, parent: int) -> None:
-        """If `record` was killed, nobody will say that the program is gone: look for it."""
-        if os.getppid() == parent:
-            return
-        owner = self._pool.status().owner
-        try:
-            if owner:
-                os.kill(owner, 0)
-        except ProcessLookupError:
-            owner = 0
-        if not owner:
-            self._pool.say_exited()
+                path = unit.text(int(row["path"]))
+                name = os.path.join(unit.folder, path)
+                files = [file for file in (name, path) if os.path.isfile(file)]  # the folder may be no real one
+                if name not in self._sources and files:
+                    self._sources[name] = Path(files[0]).read_bytes()
 
     def _show_progress(self) -> None:
+        """Once a second, on a terminal."""
+        if not self._progress or time.monotonic() - self._shown < 1.0:
+            return
+        self._shown = time.monotonic()
         counts = int(self._encoder.counts().sum())
         rate = counts / (time.monotonic() - self._began)
         written = self._writer.bytes_written
-        print(f"\rtracekit: {counts / 1e6:.0f} M records, {written / 1e6:.1f} MB, {rate / 1e6:.1f} M/s \x1b[K",
-              end="", file=sys.stderr, flush=True)
+        print(
+            f"\rtracekit: {counts / 1e6:.0f} M records, {written / 1e6:.1f} MB, {rate / 1e6:.1f} M/s \x1b[K",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
 
     # -- writing ---------------------------------------------------------------------------------
 
     def _write_chunk(self, chunk: CompressedChunk) -> None:
         if chunk.records:
             self._write(partial(self._writer.compressed_frame, b"CHNK", *chunk))
+
+    def _write_unfinished(self) -> None:
+        """Write what was encoded before the damage was noticed: of each stream the chunk at which it stands.
+
+        Other chunks of a stream were begun behind that one, and records between them are missing.
+        """
+        failure, self._failure = self._failure, ""
+        try:
+            self._add_images()  # also of a program that did its damage before anybody looked
+        except TracekitError:
+            pass  # what describes the next one is damaged too
+        streams: set[int] = set()
+        for chunk in self._encoder.unfinished():
+            if chunk.stream not in streams:
+                self._chunks.put(chunk.stream, chunk.ordinal, compress(chunk, hurried=True))
+            streams.add(chunk.stream)
+        self._failure = failure
 
     def _write(self, action: Callable[[], None]) -> None:
         """Write frames; the first failure cuts the trace to its last whole frame and ends the recording."""
@@ -245,8 +308,13 @@ class Collector:
         status = self._pool.status()
         made = totals(self._facts, self._encoder.counts(), self._encoder.iterations())
         return Outcome(
-            attached=bool(self._facts), accesses=made["accesses"], unknown=self._encoder.unknown(),
-            unrecorded=status.unrecorded, images_lost=status.images_lost, waited=status.waited / 1e9, totals=made,
+            attached=bool(self._facts),
+            accesses=made["accesses"],
+            unknown=self._encoder.unknown(),
+            unrecorded=status.unrecorded,
+            images_lost=status.images_lost,
+            waited=status.waited / 1e9,
+            totals=made,
         )
 
     def _close(self, ending: Ending, outcome: Outcome) -> None:
@@ -254,9 +322,18 @@ class Collector:
         status = self._pool.status()
         # Of a trace that was cut, nobody counted what was written.
         totals = {} if self._failure else {"totals": outcome.totals}
-        done = {**asdict(ending), **totals, "streams": status.streams, "images": len(self._facts),
-                "seconds_waited": round(outcome.waited, 6), "waits": status.waits, "unknown_words": outcome.unknown,
-                "unrecorded": outcome.unrecorded, "images_lost": outcome.images_lost, "cut": self._failure}
+        done = {
+            **asdict(ending),
+            **totals,
+            "streams": status.streams,
+            "images": len(self._facts),
+            "seconds_waited": round(outcome.waited, 6),
+            "waits": status.waits,
+            "unknown_words": outcome.unknown,
+            "unrecorded": outcome.unrecorded,
+            "images_lost": outcome.images_lost,
+            "cut": self._failure,
+        }
         try:
             if self._sources and not self._failure:
                 self._writer.sources(self._sources)
@@ -292,8 +369,16 @@ def totals(images: Sequence[PathFacts], counts: NDArray[np.uint64], iterations: 
     return total
 
 
-def collect(pool: Pool, descriptor: int, meta: Mapping[str, Any], control: int, result: int, with_sources: bool = False,
-            progress: bool = False, workers: int = 1) -> None:
+def collect(
+    pool: Pool,
+    descriptor: int,
+    meta: Mapping[str, Any],
+    control: int,
+    result: int,
+    with_sources: bool = False,
+    progress: bool = False,
+    workers: int = 1,
+) -> None:
     """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
     status = 1
     try:

@@ -44,6 +44,9 @@ place in a build:  CC="tracekit cc" CXX="tracekit c++" make
   --values=loads   only those of loads
   --values=stores  only those of stores
   --pointers       record where pointers come from: memory, calls, numbers
+  --path-prefix-map OLD=NEW
+                   write NEW for the folder OLD in the names of files, as clang's
+                   -ffile-prefix-map; may be given several times
 
 Everything else goes to {clang}; see `{clang} --help`.
 TRACEKIT_CLANG names another clang to use.
@@ -103,12 +106,14 @@ def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """What the pass is told (the last of several options of one name counts), and all other words."""
     settings = {"at": AT[0], "record": RECORD[0]}
     rest: list[str] = []
-    for position, word in enumerate(words):
+    remaining = iter(words)
+    for word in remaining:
         option, _, value = word.partition("=")
         if word == "--":
-            rest += words[position:]
-            break
-        if word == "--values":
+            rest += [word, *remaining]
+        elif option == "--path-prefix-map":
+            rest += _prefix_map(value if word != option else next(remaining, ""))
+        elif word == "--values":
             settings["values"] = VALUES[0]
         elif word == "--pointers":
             settings["pointers"] = "1"
@@ -120,6 +125,13 @@ def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         else:
             rest.append(word)
     return settings, rest
+
+
+def _prefix_map(pair: str) -> list[str]:
+    """What clang is told; a command that compiles nothing has no use for it."""
+    if not pair.partition("=")[0] or "=" not in pair:
+        raise TracekitError(f"--path-prefix-map takes OLD=NEW, a folder and what to write for it, not {pair!r}.")
+    return ["--start-no-unused-arguments", f"-ffile-prefix-map={pair}", "--end-no-unused-arguments"]
 
 
 def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
@@ -143,8 +155,8 @@ def _compile_options(wanted: CommandLine, at: str, clang: toolchain.Clang) -> li
 
 
 def _link_options(wanted: CommandLine, clang: toolchain.Clang) -> list[str]:
-    """They stand before the user's words: after an `-x c` the stub would be taken for C."""
-    options = [toolchain.runtime_file("stub.o", clang)]
+    """They stand before the user's words: after an `-x c` the image runtime would be taken for C."""
+    options = [toolchain.runtime_file("image_runtime.o", clang)]
     if not wanted.shared and not wanted.static:
         options.append(f"-Wl,--export-dynamic-symbol={versionscript.STATE}")
     return options

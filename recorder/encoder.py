@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.native import Worked, library
-from tracekit.recorder.pool import Pool
+from tracekit.recorder.pool import DamagedPoolError, Pool
 
 UNUSED = 0xFFFF
 """The arity of a path number that no path has."""
@@ -48,8 +48,9 @@ class Payload:
 class Encoder:
     """Turns raw records (id or event code, words) into chunks, stream by stream."""
 
-    def __init__(self, limit: int = CHUNK_LIMIT, buffer_words: int = 1 << 20, workers: int = 1,
-                 vector: bool = True) -> None:
+    def __init__(
+        self, limit: int = CHUNK_LIMIT, buffer_words: int = 1 << 20, workers: int = 1, vector: bool = True
+    ) -> None:
         """``limit``: records and words of a complete chunk; ``buffer_words``: the most that is encoded at once.
 
         ``workers``: how many threads may call :meth:`work` at a time. ``vector``: use the processor's vectors if it has
@@ -65,8 +66,9 @@ class Encoder:
         library().tk_encoder_free(self._handle)
         self._handle = None
 
-    def add_image(self, low: int, arities: NDArray[np.uint16], loaded: int,
-                  runs: NDArray[np.bool_] | None = None) -> int:
+    def add_image(
+        self, low: int, arities: NDArray[np.uint16], loaded: int, runs: NDArray[np.bool_] | None = None
+    ) -> int:
         """Make known the ids ``low .. low + len(arities) - 1``, loaded in epoch ``loaded``.
 
         ``arities``: u2, words of each path, :data:`UNUSED` where there is none. ``runs``: which of them are runs of
@@ -74,8 +76,9 @@ class Encoder:
         """
         flags = np.zeros(len(arities), np.uint8) if runs is None else runs.astype(np.uint8)
         arities = np.ascontiguousarray(arities, np.uint16)
-        first = int(library().tk_encoder_add(self._handle, low, len(arities), arities.ctypes.data,
-                                             flags.ctypes.data, loaded))
+        first = int(
+            library().tk_encoder_add(self._handle, low, len(arities), arities.ctypes.data, flags.ctypes.data, loaded)
+        )
         if not first:
             raise MemoryError
         return first
@@ -97,14 +100,17 @@ class Encoder:
         """Encode what the program hands over, for at most ``timeout`` seconds or until there is something to do.
 
         A chunk that was begun ``age`` seconds ago and is not filled any further is taken as it is. A chunk's payload
-        stands in ``room``, the calling worker's own.
+        stands in ``room``, the calling worker's own. Raises DamagedPoolError if the program wrote what it should not:
+        what was encoded before stands in :meth:`unfinished`.
         """
         ready = ctypes.c_void_p()
         worked = Worked(
-            library().tk_work(self._handle, pool.address, int(age * 1e9), int(timeout * 1e9), ctypes.byref(ready))
+            library().tk_work(self._handle, pool.view, int(age * 1e9), int(timeout * 1e9), ctypes.byref(ready))
         )
         if worked == Worked.FAILED:
             raise TracekitError("the recorder ran out of memory; the trace ends here")
+        if worked == Worked.DAMAGED:
+            raise DamagedPoolError
         return worked, self._take(ready.value, room) if worked == Worked.CHUNK and ready.value else None
 
     def unfinished(self) -> list[Chunk]:

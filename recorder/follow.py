@@ -82,8 +82,9 @@ def run(request: Request) -> Result:
         if failure:
             follower.drop()
             code = int(failure)
-            raise ProgramError(f"{program}: {os.strerror(code)}",
-                               session.NOT_FOUND if code == 2 else session.NOT_EXECUTABLE)
+            raise ProgramError(
+                f"{program}: {os.strerror(code)}", session.NOT_FOUND if code == 2 else session.NOT_EXECUTABLE
+            )
         return follower.finish()
 
 
@@ -147,9 +148,11 @@ class Follower:
             left = [traced.process for traced in self._traced if not traced.ended]
             if self._ending is not None and left and not said and time.monotonic() - self._began > PATIENCE:
                 said = True
-                print(f"tracekit: the program has ended, {_processes(len(left))} of it "
-                      f"{'is' if len(left) == 1 else 'are'} still being recorded; interrupt to stop that",
-                      file=sys.stderr)
+                print(
+                    f"tracekit: the program has ended, {_processes(len(left))} of it "
+                    f"{'is' if len(left) == 1 else 'are'} still being recorded; interrupt to stop that",
+                    file=sys.stderr,
+                )
 
     def finish(self) -> Result:
         """Put the traces in their places."""
@@ -213,26 +216,36 @@ class Follower:
         if len(self._current) >= AT_ONCE:
             self._unfollowed.append(f"process {process}: {AT_ONCE} others were being recorded")
             return None
-        forked_from = next((traced for traced in reversed(self._traced) if traced.process == parent), None) \
-            if start == "fork" else None
+        forked_from = (
+            next((traced for traced in reversed(self._traced) if traced.process == parent), None)
+            if start == "fork"
+            else None
+        )
         if start == "fork" and not forked_from:
             self._unfollowed.append(f"process {process}: its parent {parent} was not being recorded")
             return None
         path = self._other_path(process)
         more = {"command": _command_of(process) or list(self._request.command), "parent": parent, "start": start}
-        traced = self._add(process, path, session.open_partial(path, self._request),
-                           Pool(self._request.buffer_bytes, BUFFERS), more)
+        traced = self._add(
+            process, path, session.open_partial(path, self._request), Pool(self._request.buffer_bytes, BUFFERS), more
+        )
         traced.parent, traced.ticket = forked_from, ticket
         if process != self._program:
             self._watch(process, lambda: self._process_ended(traced))
         return traced
 
-    def _add(self, process: int, path: str, partial: int, pool: Pool, more: Mapping[str, Any],
-             close: list[int] | None = None) -> Traced:
+    def _add(
+        self, process: int, path: str, partial: int, pool: Pool, more: Mapping[str, Any], close: list[int] | None = None
+    ) -> Traced:
         more = {"session": self._name, **more}
-        mine = [self._listener.fileno(), self._woken, self._wake, *(close or []),
-                *(connection.fileno() for connection in self._asking),
-                *(descriptor for traced in self._traced if not traced.ended for descriptor in (traced.control,))]
+        mine = [
+            self._listener.fileno(),
+            self._woken,
+            self._wake,
+            *(close or []),
+            *(connection.fileno() for connection in self._asking),
+            *(descriptor for traced in self._traced if not traced.ended for descriptor in (traced.control,)),
+        ]
         collector, control, result = session.fork_collector(pool, partial, self._request, mine, more)
         traced = Traced(process, path, pool, collector, control, result, time.monotonic())
         self._traced.append(traced)
@@ -265,8 +278,10 @@ class Follower:
     def _process_ended(self, traced: Traced) -> None:
         if traced.ended:
             return
-        status = traced.pool.exit_status()
-        self._end(traced, _zombie(traced.process) if status is None else Ending(status))
+        ending = _zombie(traced.process)  # the kernel is believed rather than the program
+        if ending == Ending():
+            ending.status = traced.pool.exit_status()
+        self._end(traced, ending)
 
     def _end(self, traced: Traced, ending: Ending) -> None:
         """The program of this trace is gone: tell its collector how it ended."""
@@ -275,7 +290,6 @@ class Follower:
         traced.ended = True
         if self._current.get(traced.process) is traced:
             del self._current[traced.process]
-        traced.pool.say_exited()
         ending.seconds = round(time.monotonic() - traced.began, 6)
         try:
             os.write(traced.control, json.dumps(asdict(ending)).encode() + b"\n")
@@ -333,7 +347,7 @@ class Follower:
 
 def _with(path: str, part: str) -> str:
     stem = path.removesuffix(".zst")
-    return f"{stem}.{part}{path[len(stem):]}"
+    return f"{stem}.{part}{path[len(stem) :]}"
 
 
 def _processes(count: int) -> str:
@@ -367,5 +381,6 @@ def _raise_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8 * AT_ONCE
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard),
-                                                    hard))
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )

@@ -22,7 +22,7 @@ class PathFacts(NamedTuple):
     """One row for each path number of an image, from its first.
 
     ``words``: u2 (UNUSED: no path); ``run``: whether its word says how often its blocks ran; ``blocks``, ``loads``,
-    ``stores``: how many there are each time (none of a witness, beside which they were recorded).
+    ``stores``: how many there are each time (none of a ground-truth record, beside which they were recorded).
     """
 
     words: NDArray[np.uint16]
@@ -50,7 +50,7 @@ def path_facts(image: RegisteredImage, units: Sequence[Unit]) -> PathFacts:
         flags = paths["flags"]
         facts.words[there] = paths["words"][here]
         facts.run[there] = (flags & PathFlag.RUN != 0)[here]
-        own = ~((flags & PathFlag.RUN != 0) & (flags & PathFlag.WITNESS != 0))
+        own = ~((flags & PathFlag.RUN != 0) & (flags & PathFlag.GROUND_TRUTH != 0))
         facts.blocks[there] = (own * paths["blocks"])[here]
         facts.loads[there] = (own * _per_path(unit, _LOADS))[here]
         facts.stores[there] = (own * _per_path(unit, _STORES))[here]

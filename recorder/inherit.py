@@ -126,8 +126,9 @@ class _Parent:
             runs = np.flatnonzero(self.facts.run[records.ids])
             iterations = np.zeros(len(ids), np.int64)
             np.add.at(iterations, row[runs], records.words[records.first[runs]].astype(np.int64))
-            self._summaries[frame] = _Summary(int(tickets.max(initial=0)) if len(tickets) else -1, ids, counts,
-                                              iterations)
+            self._summaries[frame] = _Summary(
+                int(tickets.max(initial=0)) if len(tickets) else -1, ids, counts, iterations
+            )
         return self._summaries[frame]
 
     def _decode(self, frame: Frame) -> Records:

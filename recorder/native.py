@@ -24,6 +24,7 @@ class Worked(IntEnum):
     IMAGE = 2
     ALL = 3
     FAILED = 4
+    DAMAGED = 5
 
 
 class PoolStatus(ctypes.Structure):
@@ -44,13 +45,18 @@ class PoolStatus(ctypes.Structure):
 
 _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_pool_bytes": (c_uint64, (c_uint32, c_uint64)),
-    "tk_pool_format": (None, (c_void_p, c_uint32, c_uint32, c_uint64)),
-    "tk_pool_adopt": (None, (c_void_p, c_uint32)),
-    "tk_pool_exited": (None, (c_void_p,)),
+    "tk_pool_format": (c_void_p, (c_void_p, c_uint32, c_uint32, c_uint64)),
+    "tk_pool_free": (None, (c_void_p,)),
+    "tk_pool_adopt": (None, (c_void_p,)),
+    "tk_pool_exited": (None, (c_void_p, c_int)),
     "tk_pool_discard": (None, (c_void_p,)),
     "tk_pool_status": (None, (c_void_p, POINTER(PoolStatus))),
+    "tk_pool_damaged": (c_int, (c_void_p,)),
     "tk_pool_exit_status": (c_int, (c_void_p,)),
     "tk_pool_image_offset": (c_uint64, (c_void_p, c_uint32)),
+    "tk_pool_area_offset": (c_uint64, (c_void_p,)),
+    "tk_pool_table_offset": (c_uint64, (c_void_p,)),
+    "tk_pool_words_offset": (c_uint64, (c_void_p,)),
     "tk_encoder_new": (c_void_p, (c_uint32, c_uint32, c_uint32, c_int)),
     "tk_encoder_lanes": (c_uint32, (c_void_p,)),
     "tk_encoder_free": (None, (c_void_p,)),

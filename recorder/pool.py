@@ -1,4 +1,8 @@
-"""The shared-memory pool that the traced program fills and the collector empties (runtime/pool.h)."""
+"""The shared-memory pool that the traced program fills and the collector empties (runtime/pool.h).
+
+A wrong program may write anything into it. What is read here is copied first, and believed if it can be so; else
+:class:`DamagedPoolError` says that it cannot.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,9 @@ DEFAULT_BUFFER = 256 << 10
 SMALLEST_BUFFER = 16 << 10
 LARGEST_BUFFER = 4 << 20
 
+MOST_PATHS = 1 << 28
+"""Paths of one image; more are none."""
+
 # Mirrors of structs in runtime/pool.h; their sizes are asserted there.
 _IMAGE = np.dtype(
     [("low", "<u8"), ("span", "<u8"), ("functions", "<u8"), ("units", "<u8"), ("globals", "<u8"), ("name", "<u8"),
@@ -35,6 +42,13 @@ _IMAGE = np.dtype(
 _FUNCTION = np.dtype([("first", "<u8"), ("unit", "<u4"), ("function", "<u4"), ("paths", "<u4"), ("reserved", "<u4")])
 _UNIT = np.dtype([("offset", "<u8"), ("bytes", "<u8")])
 _GLOBAL = np.dtype([("address", "<u8"), ("unit", "<u4"), ("global", "<u4")])
+
+
+class DamagedPoolError(TracekitError):
+    """The program wrote into the pool what it should not."""
+
+    def __init__(self) -> None:
+        super().__init__("the program wrote into the recorder's memory")
 
 
 class RegisteredImage(NamedTuple):
@@ -72,42 +86,57 @@ class Pool:
                 f"the system refused the shared memory for recording ({error.strerror}); "
                 "raise the limits on address space and file size (ulimit -v, ulimit -f)"
             ) from error
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        library().tk_pool_format(self.address, self.buffer_words, buffers, IMAGE_AREA)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.view = library().tk_pool_format(address, self.buffer_words, buffers, IMAGE_AREA)
+        """This process's own struct tk_view, which the program cannot write."""
+        if not self.view:
+            raise MemoryError
 
     def adopt(self) -> None:
         """Say that this process is the collector, and allocate the buffers' memory."""
-        library().tk_pool_adopt(self.address, self.buffers)
+        library().tk_pool_adopt(self.view)
 
-    def say_exited(self) -> None:
-        """Say that the program is gone: what its threads own may be read."""
-        library().tk_pool_exited(self.address)
+    def say_exited(self, gone: bool = True) -> None:
+        """Let the workers of this process read what the program's threads own.
+
+        ``gone``: the program is certainly gone. Else it may go on writing what nobody waits for, which is no damage.
+        """
+        library().tk_pool_exited(self.view, gone)
 
     def discard(self) -> None:
         """Say that nobody reads any more: the program goes on in scratch memory."""
-        library().tk_pool_discard(self.address)
+        library().tk_pool_discard(self.view)
+
+    def is_damaged(self) -> bool:
+        """Whether this process has found something in the pool that cannot be so."""
+        return bool(library().tk_pool_damaged(self.view))
 
     def status(self) -> PoolStatus:
         """The counters in the pool's header; ``waited`` in nanoseconds."""
         status = PoolStatus()
-        library().tk_pool_status(self.address, ctypes.byref(status))
+        library().tk_pool_status(self.view, ctypes.byref(status))
         return status
 
     def exit_status(self) -> int | None:
         """The program's exit status as it said it itself when it ended; None if it did not."""
-        status = int(library().tk_pool_exit_status(self.address))
+        status = int(library().tk_pool_exit_status(self.view))
         return None if status < 0 else status
 
     def close(self) -> None:
         """Unmap it from this process and close the descriptor."""
+        library().tk_pool_free(self.view)
         self._memory.close()
         os.close(self.descriptor)
 
     def image(self, number: int) -> RegisteredImage:
-        """Copy a registration (``number`` below ``status().images``) out of the pool."""
-        entry = self._rows(_IMAGE, int(library().tk_pool_image_offset(self.address, number)), 1)[0]
+        """Copy a registration (``number`` below ``status().images``) out of the pool.
+
+        Raises DamagedPoolError if its rows point out of the image or of the pool.
+        """
+        start = int(library().tk_pool_image_offset(self.view, number))
+        entry = np.frombuffer(self._memory[start : start + _IMAGE.itemsize], _IMAGE)[0]
         units = self._rows(_UNIT, int(entry["units"]), int(entry["unit_rows"]))
-        return RegisteredImage(
+        image = RegisteredImage(
             name=self._bytes(int(entry["name"]), int(entry["name_bytes"])).decode(errors="replace"),
             low=int(entry["low"]),
             span=int(entry["span"]),
@@ -116,12 +145,31 @@ class Pool:
             globals=self._rows(_GLOBAL, int(entry["globals"]), int(entry["global_rows"])),
             units=[self._bytes(int(unit["offset"]), int(unit["bytes"])) for unit in units],
         )
+        _check(image)
+        return image
 
     def _bytes(self, offset: int, size: int) -> bytes:
+        area = int(library().tk_pool_area_offset(self.view))
+        if not area <= offset <= offset + size <= area + IMAGE_AREA:
+            raise DamagedPoolError
         return self._memory[offset : offset + size]
 
     def _rows(self, dtype: np.dtype[Any], offset: int, rows: int) -> NDArray[Any]:
         return np.frombuffer(self._bytes(offset, rows * dtype.itemsize), dtype)
+
+
+def _check(image: RegisteredImage) -> None:
+    """Raise DamagedPoolError if a row names a unit or an id that the image does not have."""
+    rows = image.functions
+    if (
+        image.span > min(MOST_PATHS, 2 * int(rows["paths"].sum(dtype=np.uint64)) + 64 * len(rows))
+        or image.low > 1 << 56
+        or (rows["first"] > image.span).any()
+        or (rows["first"] + rows["paths"] > image.span).any()
+        or (rows["unit"] >= len(image.units)).any()
+        or (image.globals["unit"] >= len(image.units)).any()
+    ):
+        raise DamagedPoolError
 
 
 def _high_descriptor(descriptor: int) -> int:

@@ -116,8 +116,10 @@ def run(request: Request) -> Result:
         raise
     os.close(pool.descriptor)
     ignored = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
-    forwarded = {number: signal.signal(number, lambda number, _: forward(process, number))
-                 for number in (signal.SIGTERM, signal.SIGHUP)}
+    forwarded = {
+        number: signal.signal(number, lambda number, _: forward(process, number))
+        for number in (signal.SIGTERM, signal.SIGHUP)
+    }
     os.write(gate, b"!")
     os.close(gate)
     failure = read_all(report)
@@ -146,8 +148,10 @@ def program_environment() -> dict[str, str]:
     """The program's environment: the user's, and this library preloaded; TRACEKIT_POOL is still to be added."""
     library = toolchain.runtime_file(PRELOAD_LIBRARY)
     if ":" in library or " " in library:
-        raise TracekitError(f"{library} cannot be preloaded, because its path holds a space or a colon; "
-                            "set XDG_CACHE_HOME to a folder without them")
+        raise TracekitError(
+            f"{library} cannot be preloaded, because its path holds a space or a colon; "
+            "set XDG_CACHE_HOME to a folder without them"
+        )
     before = os.environ.get("LD_PRELOAD", "")
     return {**os.environ, "LD_PRELOAD": f"{library}:{before}" if before else library}
 
@@ -176,17 +180,18 @@ def fork_program(program: str, command: Sequence[str], environment: dict[str, st
         os._exit(NOT_EXECUTABLE)
 
 
-def fork_collector(pool: Pool, partial: int, request: Request, close: Sequence[int],
-                   more: Mapping[str, Any] | None = None) -> tuple[int, int, int]:
+def fork_collector(
+    pool: Pool, partial: int, request: Request, close: Sequence[int], more: Mapping[str, Any] | None = None
+) -> tuple[int, int, int]:
     """Fork the collector; returns its id, the pipe on which it is told the ending, and that of its outcome.
 
     ``close``: descriptors that it must not keep; ``more``: additions to the META object.
     """
-    told, control = os.pipe()
-    result, tell = os.pipe()
+    control_read, control = os.pipe()
+    result, result_write = os.pipe()
     collector = os.fork()
     if collector:
-        for descriptor in (told, tell, partial):
+        for descriptor in (control_read, result_write, partial):
             os.close(descriptor)
         return collector, control, result
     for descriptor in (control, result, *close):
@@ -195,7 +200,7 @@ def fork_collector(pool: Pool, partial: int, request: Request, close: Sequence[i
     _leave_standard_streams(progress)
     meta = {**_meta(request), **(more or {})}
     workers = request.workers or len(os.sched_getaffinity(0))
-    collect(pool, partial, meta, told, tell, request.with_sources, progress, workers)
+    collect(pool, partial, meta, control_read, result_write, request.with_sources, progress, workers)
     raise AssertionError("the collector does not return")
 
 
@@ -223,7 +228,6 @@ def _wait(process: int, collector: int, pool: Pool) -> Ending:
             pool.discard()
         elif child == process:
             break
-    pool.say_exited()
     if os.WIFSIGNALED(status):
         return Ending(signal=os.WTERMSIG(status))
     return Ending(status=os.WEXITSTATUS(status))
@@ -287,6 +291,11 @@ def _meta(request: Request) -> dict[str, Any]:
         "target": platform.machine(),
     }
     if request.with_host:
-        meta["host"] = {"name": socket.gethostname(), "system": " ".join(os.uname()), "directory": os.getcwd(),
-                        "program": shutil.which(request.command[0]) or "", "environment": dict(os.environ)}
+        meta["host"] = {
+            "name": socket.gethostname(),
+            "system": " ".join(os.uname()),
+            "directory": os.getcwd(),
+            "program": shutil.which(request.command[0]) or "",
+            "environment": dict(os.environ),
+        }
     return meta

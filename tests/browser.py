@@ -15,16 +15,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 TAB, ENTER, SPACE = "\ue004", "\ue007", " "
-
-
-def missing() -> str:
-    """What is not installed, or nothing."""
-    absent = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-    return f"{' and '.join(absent)} not installed: apt-get install chromium chromium-driver" if absent else ""
 
 
 class Browser:
@@ -34,19 +36,27 @@ class Browser:
         self._folder = tempfile.mkdtemp(prefix="tracekit-browser-")
         driver = shutil.which("chromedriver")
         assert driver
-        self._process = subprocess.Popen([driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                         text=True)
+        self._process = subprocess.Popen(
+            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         try:
             self._base = f"http://127.0.0.1:{self._port()}"
             flags = [*FLAGS, f"--user-data-dir={self._folder}", f"--window-size={width},{height}"]
-            capabilities = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-                            "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": flags}}
+            capabilities = {
+                "browserName": "chrome",
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+                "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": flags},
+            }
             made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
             self._base += f"/session/{made['sessionId']}"
-            self.devtools("Emulation.setEmulatedMedia",
-                          {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-            self.devtools("Emulation.setDeviceMetricsOverride",
-                          {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+            self.devtools(
+                "Emulation.setEmulatedMedia",
+                {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
+            )
+            self.devtools(
+                "Emulation.setDeviceMetricsOverride",
+                {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+            )
         except BaseException:
             self.close()
             raise
@@ -110,6 +120,7 @@ class Browser:
     def __enter__(self) -> Browser:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -105,8 +105,17 @@ class _Writer:
         if indent < 5 and self.random.random() < 0.35:
             self.random.choice((self.loop, self.loop, self.branch))(function, indent, in_loop=in_loop)
             return
-        simple = [self.assign] * 4 + [self.update, self.local, self.pointer, self.union, self.call, self.table,
-                                      self.recurse, self.copy, self.heap]
+        simple = [self.assign] * 4 + [
+            self.update,
+            self.local,
+            self.pointer,
+            self.union,
+            self.call,
+            self.table,
+            self.recurse,
+            self.copy,
+            self.heap,
+        ]
         if in_loop:
             simple.append(self.leave)
         self.lines.append(pad + self.random.choice(simple)(function))
@@ -159,11 +168,16 @@ class _Writer:
         pad, i = "    " * indent, f"i{self.loops}"
         self.loops += 1
         count = self.random.randint(1, 12)
-        self.lines.append(pad + self.random.choice((
-            f"for (unsigned {i} = 0; {i} < {count} && STEP; {i}++) {{",
-            f"for (unsigned {i} = {count}; {i}-- > 0 && STEP;) {{",
-            f"for (unsigned {i} = x & 7; {i} < 9 && STEP; {i} += 2) {{",
-        )))
+        self.lines.append(
+            pad
+            + self.random.choice(
+                (
+                    f"for (unsigned {i} = 0; {i} < {count} && STEP; {i}++) {{",
+                    f"for (unsigned {i} = {count}; {i}-- > 0 && STEP;) {{",
+                    f"for (unsigned {i} = x & 7; {i} < 9 && STEP; {i} += 2) {{",
+                )
+            )
+        )
         self.lines.append(f"{pad}    x += {i};")
         self.block(function, indent + 1, self.random.randint(1, 4), in_loop=True)
         self.lines.append(pad + "}")

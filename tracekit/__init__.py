@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracekit.formats.errors import TracekitError
+from tracekit.version import __version__
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tracekit.api import Profile
-    from tracekit.module import Analysis
+    from tracekit.modules.contract import Analysis
+    from tracekit.profiles.profile import Profile
     from tracekit.replay.trace import Trace
 
-__version__ = "0.1.0"
+__all__ = ["TracekitError", "__version__", "analyze", "load_profile", "merge", "open"]
 
 
 def open(path: str | Path) -> Trace:
@@ -26,8 +29,14 @@ def open(path: str | Path) -> Trace:
     return Trace(path)
 
 
-def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = None, *,
-            window: Mapping[str, Any] | None = None, **options: Any) -> Profile:
+def analyze(
+    path: str | Path,
+    module: str | type[Analysis],
+    jobs: int | None = None,
+    *,
+    window: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Profile:
     """Replay the trace at `path` through an analysis module; see :func:`tracekit.api.analyze`."""
     from tracekit import api
 
@@ -43,10 +52,10 @@ def load_profile(path: str | Path, module: str | None = None) -> Profile:
 
 def merge(paths: Sequence[str | Path]) -> list[Profile]:
     """The profiles in several files, of runs of one build, joined: one for each module; as ``tracekit merge`` does."""
-    from tracekit import merging, profiles
-    from tracekit.formats.errors import TracekitError
+    from tracekit.profiles import files
+    from tracekit.profiles import merge as merging
 
     twice = [str(path) for number, path in enumerate(paths) if path in paths[:number]]
     if twice:
         raise TracekitError(f"{twice[0]} is named twice.")
-    return merging.merge_files({str(path): profiles.load(path) for path in paths})
+    return merging.merge_files({str(path): files.load(path) for path in paths})

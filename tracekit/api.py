@@ -1,106 +1,36 @@
 """Analyses as a program asks for them; the command line is one of its users.
 
-    import tracekit
+import tracekit
 
-    profile = tracekit.analyze("trace.zst", "camp", kinds="raw")
-    profile.to_dataframe("loops")
+profile = tracekit.analyze("trace.zst", "camp", kinds="raw")
+profile.to_dataframe("loops")
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracekit import registry
+from tracekit import progress
+from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
-from tracekit.options import make_options
-from tracekit.uncollected import uncollected
+from tracekit.formats.events import BY_NAME
+from tracekit.modules import registry
+from tracekit.modules.options import make_options
+from tracekit.profiles.gc_paused import gc_paused
+from tracekit.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from tracekit.formats.reader import TraceReader
-    from tracekit.module import Analysis, Module
+    from tracekit.modules.contract import Analysis, Module
+    from tracekit.modules.runner import Runner
+    from tracekit.program.program import Program
     from tracekit.replay.engine import Replay
-    from tracekit.replay.program import Program
-    from tracekit.replay.runner import Runner
-    from tracekit.replay.wanted import Wanted
+    from tracekit.replay.selection import Wanted
     from tracekit.replay.window import Restriction
-
-
-@dataclasses.dataclass(frozen=True)
-class Profile:
-    """What one module found in one trace."""
-
-    report: dict[str, Any]
-    """The JSON object that modules.md describes: tracekit, module, trace, options, result."""
-    facts: Mapping[str, int]
-    """Numbers that only the text shows."""
-    complete: bool
-    """False if the trace is cut off: the profile is of what it holds."""
-    accesses_inside: int | None = None
-    """Loads and stores inside the window; None without one."""
-    build: tuple[tuple[str, ...], ...] = ()
-    """The hashes of the units of each image of the program: equal for runs of one build."""
-    images: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-    """The program's image tables, if joining profiles needs them (formats.keptimages)."""
-    evidence: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
-    """What joining profiles needs beside the result (module.Analysis.join)."""
-
-    def __repr__(self) -> str:
-        tables = [f"{name}: {len(value):,} {'row' if len(value) == 1 else 'rows'}" if isinstance(value, list) else name
-                  for name, value in self.result.items()]
-        window = self.report.get("window", {})
-        inside = "".join(f", {part} {value}" for part, value in window.items())
-        cut = "" if self.complete else ", of a trace that is cut off"
-        return f"<profile {self.report['module']}{inside}{cut}; {', '.join(tables)}>"
-
-    @property
-    def module(self) -> str:
-        """The name of the module."""
-        return str(self.report["module"])
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """The module's own part: tables (lists of rows) and single values by name."""
-        result: dict[str, Any] = self.report["result"]
-        return result
-
-    def to_json(self) -> str:
-        """The bytes that ``tracekit analyze --json`` prints."""
-        from tracekit import render
-
-        return render.as_json([self.report])
-
-    def save(self, path: str | Path) -> None:
-        """Write a profile file, as ``tracekit analyze -o``; :func:`tracekit.load_profile` reads it back."""
-        from tracekit import profiles
-
-        profiles.save(path, [self])
-
-    def to_dataframe(self, table: str | None = None) -> Any:
-        """One table of the result as a data frame of pandas or, without it, of polars.
-
-        `table` is the name of a list in the result; the only one need not be named. Nested values become columns
-        named with dots. Raises TracekitError if neither library is installed or there is no such table.
-        """
-        tables = [name for name, value in self.result.items() if isinstance(value, list)]
-        if table is None and len(tables) == 1:
-            table = tables[0]
-        if table not in tables:
-            raise TracekitError(f"The profile has the tables {', '.join(tables) or '(none)'}, not {table!r}.")
-        rows = [_flat(row) for row in self.result[table]]
-        if importlib.util.find_spec("pandas"):
-            import pandas
-
-            return pandas.DataFrame(rows)
-        if importlib.util.find_spec("polars"):
-            import polars
-
-            return polars.DataFrame(rows, infer_schema_length=None)
-        raise TracekitError("A data frame needs pandas or polars: pip install pandas.")
 
 
 def load_profile(path: str | Path, module: str | None = None) -> Profile:
@@ -108,9 +38,9 @@ def load_profile(path: str | Path, module: str | None = None) -> Profile:
 
     Raises TracekitError if the file is no profile, is of a newer version, or has none, or several, to choose from.
     """
-    from tracekit import profiles
+    from tracekit.profiles import files
 
-    found = [each for each in profiles.load(path) if module is None or each.module == module]
+    found = [each for each in files.load(path) if module is None or each.module == module]
     if len(found) == 1:
         return found[0]
     if found:
@@ -118,21 +48,14 @@ def load_profile(path: str | Path, module: str | None = None) -> Profile:
     raise TracekitError(f"{path} holds no profile of {module}.")
 
 
-def _flat(row: Any, prefix: str = "") -> dict[str, Any]:
-    """{"loop": {"line": 3}} -> {"loop.line": 3}."""
-    if not isinstance(row, dict):
-        return {prefix.rstrip(".") or "value": row}
-    flat: dict[str, Any] = {}
-    for key, value in row.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = value
-    return flat
-
-
-def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = None, *,
-            window: Mapping[str, Any] | None = None, **options: Any) -> Profile:
+def analyze(
+    path: str | Path,
+    module: str | type[Analysis],
+    jobs: int | None = None,
+    *,
+    window: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Profile:
     """Replay the trace at `path` through one module; `options` are the module's.
 
     `module`: its name, the path of its file (.py), or its class. `jobs` is the number of threads (None: one for each
@@ -147,9 +70,13 @@ def analyze(path: str | Path, module: str | type[Analysis], jobs: int | None = N
     return profiles[0]
 
 
-def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None = None,
-                explain: Callable[[str], None] | None = None,
-                window: Mapping[str, Any] | None = None) -> list[Profile]:
+def analyze_all(
+    path: str | Path,
+    options: Mapping[Any, Any],
+    jobs: int | None = None,
+    explain: Callable[[str], None] | None = None,
+    window: Mapping[str, Any] | None = None,
+) -> list[Profile]:
     """Replay a trace once through several modules: name, file or class -> an instance of the module's Options.
 
     `explain` is called with lines that say what was specialised; it costs a second pass.
@@ -158,12 +85,13 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
 
     with TraceReader(str(path)) as trace:
         # Only now the modules that import Numba: a file that is no trace is told so at once.
-        from tracekit.replay.parallel import run
-        from tracekit.replay.program import Program
+        from tracekit.modules.scheduler import run
+        from tracekit.program.program import Program
         from tracekit.replay.window import Restriction
 
         threads = jobs or os.cpu_count() or 1
-        program = Program.from_images(trace.images())
+        with progress.step("reading the program's tables"):
+            program = Program.from_images(trace.images())
         restricted = Restriction(window, trace, program)
         options = _expanded(trace, program, options, window, restricted.loop, threads)
         replay, runners = prepare(trace, program, options, threads, restricted)
@@ -171,25 +99,34 @@ def analyze_all(path: str | Path, options: Mapping[Any, Any], jobs: int | None =
         run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
         if explain is not None:
             _explain(trace, program, runners, restricted.events, replay.wanted, explain)
-        return [_profile(name, chosen, trace, each, restricted)
-                for (name, each), chosen in zip(runners.items(), options.values())]
+        return [
+            _profile(name, chosen, trace, program, each, restricted)
+            for (name, each), chosen in zip(runners.items(), options.values())
+        ]
 
 
-def _expanded(trace: TraceReader, program: Program, options: Mapping[Any, Any], window: Mapping[str, Any] | None,
-              loop: tuple[str, int] | None, threads: int) -> dict[Any, Any]:
+def _expanded(
+    trace: TraceReader,
+    program: Program,
+    options: Mapping[Any, Any],
+    window: Mapping[str, Any] | None,
+    loop: tuple[str, int] | None,
+    threads: int,
+) -> dict[Any, Any]:
     """The modules that presets stand for in their places; one that is also asked for by itself has its own options.
 
     What options leave to the trace is settled; `loop` is that of the window.
     """
-    from tracekit.module import NoOptions, Preset
-    from tracekit.replay.parallel import run
+    from tracekit.modules.contract import NoOptions, Preset
+    from tracekit.modules.scheduler import run
     from tracekit.replay.window import Restriction
 
     def count(module: type[Module]) -> dict[str, Any]:
         restricted = Restriction(window, trace, program)
         replay, runners = prepare(trace, program, {module: NoOptions()}, threads, restricted)
         wanted = {event for each in runners.values() for event in each.columns}
-        run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
+        with progress.step("counting first"):
+            run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
         return runners[module.__name__].result()[0]
 
     expanded: dict[Any, Any] = {}
@@ -204,13 +141,18 @@ def _loaded(module: str | type[Analysis]) -> type[Analysis]:
     return registry.load(module) if isinstance(module, str) else module
 
 
-def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[Analysis], Any], threads: int,
-            restricted: Restriction | None = None) -> tuple[Replay, dict[str, Runner]]:
+def prepare(
+    trace: TraceReader,
+    program: Program,
+    options: Mapping[str | type[Analysis], Any],
+    threads: int,
+    restricted: Restriction | None = None,
+) -> tuple[Replay, dict[str, Runner]]:
     """A replay of the events and columns that modules want, and the modules' runners by name."""
+    from tracekit.containers.budget import divided
+    from tracekit.modules.runner import runner
+    from tracekit.modules.scheduler import KEPT
     from tracekit.replay.engine import Replay
-    from tracekit.replay.parallel import KEPT
-    from tracekit.replay.runner import runner
-    from tracekit.replay.space import divided
     from tracekit.replay.totals import trace_totals
     from tracekit.replay.window import Restriction
 
@@ -229,25 +171,36 @@ def prepare(trace: TraceReader, program: Program, options: Mapping[str | type[An
     runners = divided(lambda: {name: runner(module, name, threads) for name, module in modules.items()})
     events = {event for each in runners.values() for event in each.columns}
     columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
-    replay = Replay(trace, program, events=events | restricted.events, columns=columns | restricted.columns,
-                    kept=KEPT if threads > 1 else 1)
+    replay = Replay(
+        trace,
+        program,
+        events=events | restricted.events,
+        columns=columns | restricted.columns,
+        kept=KEPT if threads > 1 else 1,
+    )
     return replay, runners
 
 
-def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner], for_window: frozenset[str],
-             replayed: Wanted, say: Callable[[str], None]) -> None:
+def _explain(
+    trace: TraceReader,
+    program: Program,
+    runners: Mapping[str, Runner],
+    for_window: frozenset[str],
+    replayed: Wanted,
+    say: Callable[[str], None],
+) -> None:
     """Which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
+    from tracekit.modules.runner import origin
     from tracekit.replay.engine import count_events
     from tracekit.replay.kernels.derive import derive
-    from tracekit.replay.runner import origin
 
     say(f"replay: {origin(derive)}")
     counts = count_events(trace, program, replayed)
     total = sum(counts.values())
     for name, each in runners.items():
-        say(f"{name}: {each.workers} {'worker' if each.workers == 1 else 'workers'}, {each.explained}")
+        say(f"{name}: {counted(each.workers, 'worker')}, {each.explained}")
         for event, wanted in each.columns.items():
-            say(f"  {event:16}  {', '.join(sorted(wanted)) or '(that it happened)'}")
+            say(f"  {event:16}  {', '.join(_field_names(event, wanted)) or '(that it happened)'}")
     if for_window:
         say(f"the window: {', '.join(sorted(for_window))}")
     events = for_window.union(*(each.columns for each in runners.values()))
@@ -255,21 +208,36 @@ def _explain(trace: TraceReader, program: Program, runners: Mapping[str, Runner]
     say(f"events generated: {made:,} of {total:,}; removed: {100 * (total - made) / max(total, 1):.1f} %")
 
 
-@uncollected()
-def _profile(name: str, options: Any, trace: TraceReader, runner: Runner, restricted: Restriction) -> Profile:
-    from tracekit import __version__
-    from tracekit.formats.keptimages import kept_images
+def _field_names(event: str, columns: frozenset[str]) -> list[str]:
+    """What `tracekit modules --events` calls these columns of an event, and any other thing by its own name."""
+    names = {field.column: field.name for field in BY_NAME[event].fields}
+    return [*(name for column, name in names.items() if column in columns), *sorted(columns - names.keys())]
 
-    result, facts = runner.result()
+
+@gc_paused()
+def _profile(
+    name: str, options: Any, trace: TraceReader, program: Program, runner: Runner, restricted: Restriction
+) -> Profile:
+    from tracekit.formats.keptimages import kept_images
+    from tracekit.version import __version__
+
+    with progress.step(f"making the profile of {name}"):
+        result, facts = runner.result()
     report = {
         "tracekit": __version__,
         "module": name,
         "trace": trace.content_hash,
+        **_folders(program),
         "options": dataclasses.asdict(options),
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         "result": result,
     }
     build = tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
-    images = tuple(kept_images(trace)) if runner.module.joins_with_program else ()
-    return Profile(report, facts, trace.complete, restricted.found, build, images, runner.evidence)
+    images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()
+    return Profile(report, facts, trace.complete, restricted.found, build, images, runner.merge_state)
 
+
+def _folders(program: Program) -> dict[str, dict[str, str]]:
+    """Where the names of source files start, and what folder they are all in; nothing if the former is not known."""
+    names = program.source_names
+    return {"folders": {"compilation": names.compilation, "sources": names.common}} if names.compilation else {}

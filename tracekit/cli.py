@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import click
 
-from tracekit import __version__
 from tracekit.formats.errors import TracekitError
+from tracekit.version import __version__
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -31,8 +32,9 @@ class Verb(NamedTuple):
 COMMANDS: dict[str, Verb] = {
     "cc": Verb("tracekit.commands.cc", "Compile and link C with clang, instrumented."),
     "c++": Verb("tracekit.commands.cc", "Compile and link C++ with clang, instrumented.", attribute="cxx_command"),
-    "record": Verb("tracekit.commands.record", "Run an instrumented program and write its trace.",
-                   failure=125, usage=125),
+    "record": Verb(
+        "tracekit.commands.record", "Run an instrumented program and write its trace.", failure=125, usage=125
+    ),
     "analyze": Verb("tracekit.commands.analyze", "Replay a trace through an analysis module and print the profile."),
     "merge": Verb("tracekit.commands.merge", "Join the profiles of several runs of one build."),
     "diff": Verb("tracekit.commands.diff", "Compare two profiles, of one build or of two.", failure=2),
@@ -101,9 +103,11 @@ def main(arguments: Sequence[str]) -> int:
     except TracekitError as error:
         return _fail(str(error), verb.failure)
     except MemoryError:
-        from tracekit.replay.space import advice
-
-        return _fail(f"Ran out of memory.{advice()}", verb.failure)
+        return _fail(_out_of_memory(), verb.failure)
+    except (OSError, ImportError) as error:
+        if not _library_refused(error):
+            raise
+        return _fail(_out_of_memory(), verb.failure)
     except click.UsageError as error:
         error.show()
         return verb.usage
@@ -111,6 +115,20 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(error.format_message(), verb.failure)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+
+
+def _library_refused(error: Exception) -> bool:
+    """Whether a shared library had no room: where the address space is limited, LLVM's is the first not to fit."""
+    unlimited = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+    return not unlimited and any(sign in str(error) for sign in ("libllvmlite", "failed to map segment"))
+
+
+def _out_of_memory() -> str:
+    try:
+        from tracekit.containers.budget import advice
+    except MemoryError:
+        return "Ran out of memory, at once."
+    return f"Ran out of memory.{advice()}"
 
 
 def _fail(message: str, status: int) -> int:

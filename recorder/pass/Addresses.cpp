@@ -1,5 +1,6 @@
 // Addresses.cpp: see Addresses.h.
 #include "Addresses.h"
+#include "Compat.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -41,10 +42,10 @@ struct Definition {
 class Planner {
 public:
   Planner(SegmentedFunction &S, const DominatorTree &DT, const LoopInfo &LI, ScalarEvolution &SE,
-          const GlobalRows &Globals, bool Witnessed)
+          const GlobalRows &Globals, bool GroundTruth)
       : S(S), DT(DT), LI(LI), SE(SE), Globals(Globals), DL(S.F->getParent()->getDataLayout()),
-        Expander(SE, DL, "tk.base"), WithinBlocks(callsReturnTwice(*S.F)),
-        Witnessed(Witnessed) {}
+        Expander(expanderFor<SCEVExpander>(SE, DL, "tk.base")), WithinBlocks(callsReturnTwice(*S.F)),
+        GroundTruth(GroundTruth) {}
 
   void run() {
     References.resize(S.Ops.size());
@@ -96,15 +97,15 @@ private:
   const DataLayout &DL;
   SCEVExpander Expander;
   const bool WithinBlocks; // setjmp may return a second time: registers are not carried from block to block
-  const bool Witnessed;
+  const bool GroundTruth;
 
-  std::vector<Reference> References;                                   // by operation
-  DenseMap<const BasicBlock *, SmallSetVector<Key, 4>> Wanted;         // to be recorded at the end of a block
+  std::vector<Reference> References;                           // by operation
+  DenseMap<const BasicBlock *, SmallSetVector<Key, 4>> Wanted; // to be recorded at the end of a block
   std::vector<Definition> Definitions;
   DenseMap<const BasicBlock *, std::pair<unsigned, unsigned>> DefinedIn; // first definition and one past the last
-  DenseMap<Key, unsigned> Current;                                     // the definition that holds here
-  std::vector<std::pair<Key, unsigned>> Log;                           // what Current had before; ~0u: nothing
-  DenseMap<unsigned, SmallVector<unsigned, 3>> Uses; // operation -> definitions of base and strides
+  DenseMap<Key, unsigned> Current;                                       // the definition that holds here
+  std::vector<std::pair<Key, unsigned>> Log;                             // what Current had before; ~0u: nothing
+  DenseMap<unsigned, SmallVector<unsigned, 3>> Uses;                     // operation -> definitions of base and strides
 };
 
 /// The image tells the address, no register is needed.
@@ -171,12 +172,12 @@ bool Planner::affine(const Value *Address, const Loop *Inner, Reference &R) {
   return DL.getTypeSizeInBits(Rest->getType()) == 64;
 }
 
-/// Whether the segment that ends `Before` can record what `R` needs, beside all else: its words, as many witnesses at
-/// most and the one of its number, and what other references want there.
+/// Whether the segment that ends `Before` can record what `R` needs, beside all else: its words, as many of ground
+/// truth at most and the one of its number, and what other references want there.
 bool Planner::hasRoom(const Segment &Last, const BasicBlock *Before, const Reference &R) const {
   auto Known = Wanted.find(Before);
   size_t Bases = (Known == Wanted.end() ? 0 : Known->second.size()) + 1 + R.Growths.size();
-  return (Witnessed ? 2 * Last.Words + 1 : Last.Words) + Bases <= MaxWords;
+  return (GroundTruth ? 2 * Last.Words + 1 : Last.Words) + Bases <= MaxWords;
 }
 
 /// Whether base and strides of `R` can be computed where `L` is entered.
@@ -376,8 +377,8 @@ void Planner::apply() {
 } // namespace
 
 void deriveAddresses(SegmentedFunction &S, const DominatorTree &DT, const LoopInfo &LI, ScalarEvolution &SE,
-                     const GlobalRows &Globals, bool Witnessed) {
-  Planner(S, DT, LI, SE, Globals, Witnessed).run();
+                     const GlobalRows &Globals, bool GroundTruth) {
+  Planner(S, DT, LI, SE, Globals, GroundTruth).run();
 }
 
 } // namespace tracekit

@@ -14,9 +14,9 @@ namespace tracekit {
 using GlobalRows = llvm::DenseMap<const llvm::Value *, Row>;
 
 /// Fills in base, offset and terms of the operations of `S`, and adds the operations that record bases before loops.
-/// `Globals` has the rows of the global variables whose address the image tells. With `Witnessed` each segment keeps
-/// room for addWitnesses().
+/// `Globals` has the rows of the global variables whose address the image tells. With `GroundTruth` each segment keeps
+/// room for addGroundTruth().
 void deriveAddresses(SegmentedFunction &S, const llvm::DominatorTree &DT, const llvm::LoopInfo &LI,
-                     llvm::ScalarEvolution &SE, const GlobalRows &Globals, bool Witnessed);
+                     llvm::ScalarEvolution &SE, const GlobalRows &Globals, bool GroundTruth);
 
 } // namespace tracekit

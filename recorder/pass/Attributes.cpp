@@ -18,8 +18,8 @@ static bool isIFuncResolver(const Function &F) {
   return false;
 }
 
-/// These are called in the middle of a block: leaves, and what the code generator calls by itself, for intrinsics and wide
-/// arithmetic. A program's own definition must not write records there.
+/// These are called in the middle of a block: leaves, and what the code generator calls by itself, for intrinsics and
+/// wide arithmetic. A program's own definition must not write records there.
 static bool isCalledInsideBlocks(const Function &F, const TargetLibraryInfo &TLI) {
   if (F.hasLocalLinkage())
     return false;
@@ -60,8 +60,8 @@ void dropBrokenAttributes(Module &M) {
       continue;
     F.removeFnAttrs(Broken);
     for (Instruction &I : instructions(F))
-      if (auto *Call = dyn_cast<CallBase>(&I); Call && Call->getIntrinsicID() == Intrinsic::not_intrinsic &&
-                                               !Call->isInlineAsm())
+      if (auto *Call = dyn_cast<CallBase>(&I);
+          Call && Call->getIntrinsicID() == Intrinsic::not_intrinsic && !Call->isInlineAsm())
         Call->setAttributes(Call->getAttributes().removeFnAttributes(F.getContext(), Broken));
   }
 }

@@ -26,10 +26,8 @@ namespace tracekit {
 /// Calls `callback(ModulePassManager &, OptimizationLevel)` where the optimisation pipeline begins, after inlining.
 template <typename Callback> void atOptimizerEarly(llvm::PassBuilder &PB, Callback callback) {
 #if LLVM_VERSION_MAJOR >= 20
-  PB.registerOptimizerEarlyEPCallback(
-      [callback](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level, llvm::ThinOrFullLTOPhase) {
-        callback(MPM, Level);
-      });
+  PB.registerOptimizerEarlyEPCallback([callback](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level,
+                                                 llvm::ThinOrFullLTOPhase) { callback(MPM, Level); });
 #else
   PB.registerOptimizerEarlyEPCallback(callback);
 #endif
@@ -38,10 +36,8 @@ template <typename Callback> void atOptimizerEarly(llvm::PassBuilder &PB, Callba
 /// The same at the pipeline's end.
 template <typename Callback> void atOptimizerLast(llvm::PassBuilder &PB, Callback callback) {
 #if LLVM_VERSION_MAJOR >= 20
-  PB.registerOptimizerLastEPCallback(
-      [callback](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level, llvm::ThinOrFullLTOPhase) {
-        callback(MPM, Level);
-      });
+  PB.registerOptimizerLastEPCallback([callback](llvm::ModulePassManager &MPM, llvm::OptimizationLevel Level,
+                                                llvm::ThinOrFullLTOPhase) { callback(MPM, Level); });
 #else
   PB.registerOptimizerLastEPCallback(callback);
 #endif
@@ -50,7 +46,9 @@ template <typename Callback> void atOptimizerLast(llvm::PassBuilder &PB, Callbac
 /// The target triple as text; getTargetTriple() returns a string before LLVM 21, a Triple since.
 inline std::string targetTriple(const llvm::Module &M) { return llvm::Triple(M.getTargetTriple()).str(); }
 
-inline bool startsWith(llvm::StringRef Text, llvm::StringRef Prefix) { return Text.take_front(Prefix.size()) == Prefix; }
+inline bool startsWith(llvm::StringRef Text, llvm::StringRef Prefix) {
+  return Text.take_front(Prefix.size()) == Prefix;
+}
 
 /// What LLVM says to a name of C++ without the parameters; not every version can leave them out. Free the result.
 template <typename Name>
@@ -62,6 +60,15 @@ template <typename Name> char *demangleWithoutParameters(Name, long) { return nu
 /// The object of llvm.lifetime.start and .end; they lost their size argument in LLVM 22.
 inline llvm::Value *lifetimeObject(const llvm::IntrinsicInst &I) {
   return I.getArgOperand(I.arg_size() - 1)->stripPointerCasts();
+}
+
+/// An llvm::SCEVExpander; LLVM 22 asks the ScalarEvolution for the data layout, those before are given it.
+template <typename Expander, typename Evolution>
+Expander expanderFor(Evolution &SE, const llvm::DataLayout &DL, const char *Name) {
+  if constexpr (std::is_constructible_v<Expander, Evolution &, const char *>)
+    return Expander(SE, Name);
+  else
+    return Expander(SE, DL, Name);
 }
 
 /// The local variables that debug records or intrinsics bind to `V`.

@@ -41,9 +41,7 @@ private:
   void findControlled(BasicBlock &Branch);
   bool inLoop(const BasicBlock &BB) const { return LI.getLoopFor(&BB) && S.OfBlock.count(&BB); }
   Node branchNode(const BasicBlock *Branch) const { return {TK_NODE_BRANCH, lastBlock(S, Rows, Branch)}; }
-  void add(uint8_t Kind, Node From, Node To) {
-    U.Edges.push_back({Kind, From.Kind, To.Kind, 0, From.Index, To.Index});
-  }
+  void add(uint8_t Kind, Node From, Node To) { U.Edges.push_back({Kind, From.Kind, To.Kind, 0, From.Index, To.Index}); }
 
   const SegmentedFunction &S;
   const FunctionRows &Rows;

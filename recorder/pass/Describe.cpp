@@ -28,8 +28,7 @@ static tk_row_functions functionRow(const Function &F, Unit &U, SourceMap &Sourc
   R.signature = Calls.signature(F.getFunctionType());
   R.location = Source ? Sources.declaration(Source->getFile(), Source->getLine(), Source) : TK_NONE;
   R.flags = (F.hasAddressTaken() ? TK_FUNCTION_ADDRESS_TAKEN : 0) | (F.hasLocalLinkage() ? TK_FUNCTION_LOCAL : 0) |
-            (F.isVarArg() ? TK_FUNCTION_VARARGS : 0) |
-            (callsReturnTwice(F) ? TK_FUNCTION_RETURNS_TWICE : 0);
+            (F.isVarArg() ? TK_FUNCTION_VARARGS : 0) | (callsReturnTwice(F) ? TK_FUNCTION_RETURNS_TWICE : 0);
   return R;
 }
 
@@ -88,7 +87,7 @@ static void describePaths(const SegmentedFunction &S, const Regions &Paths, Row 
       Words += Run ? 0 : S.Segments[K].Words;
       U.PathBlocks.push_back({FirstBlock + K});
     }
-    uint32_t Flags = Run ? TK_PATH_RUN | (Paths.Witnessed ? TK_PATH_WITNESS : 0) : 0;
+    uint32_t Flags = Run ? TK_PATH_RUN | (Paths.GroundTruth ? TK_PATH_GROUND_TRUTH : 0) : 0;
     U.Paths.push_back({First, uint32_t(Path.size()), Words, Flags});
   }
 }
@@ -135,8 +134,8 @@ FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U,
         Rows.OpsOf.try_emplace(Op.Origin, OpIndex, 0).first->second.second += 1;
     }
     Row CallOp = Seg.EndsWithCall ? Row(U.Ops.size() - 1) : TK_NONE;
-    U.Blocks.push_back({Rows.Function, TK_NONE, FirstOp, Seg.Ops, Seg.Flags, CallOp, TK_NONE,
-                        segmentLocation(Seg, Sources)});
+    U.Blocks.push_back(
+        {Rows.Function, TK_NONE, FirstOp, Seg.Ops, Seg.Flags, CallOp, TK_NONE, segmentLocation(Seg, Sources)});
   }
   for (size_t K = 0; K < S.Segments.size(); ++K)
     if (Instruction *Call = S.Segments[K].Continues)

@@ -17,7 +17,7 @@ Runtime::Runtime(Module &M) {
   Type *Pointer = PointerType::getUnqual(C);
   StateType = StructType::get(Pointer, Pointer);
   State = M.getGlobalVariable("__tk_state");
-  if (!State) // weak would let the linker leave it undefined; the stub in every image defines it
+  if (!State) // weak would let the linker leave it undefined; the runtime in every image defines it
     State = new GlobalVariable(M, StateType, false, GlobalValue::ExternalLinkage, nullptr, "__tk_state", nullptr,
                                GlobalValue::InitialExecTLSModel);
   AttributeList NoUnwind = AttributeList::get(C, AttributeList::FunctionIndex, {Attribute::NoUnwind});
@@ -64,7 +64,7 @@ public:
       for (unsigned K = First; K <= Last; ++K)
         segment(K);
     }
-    if (!Paths.Witnessed)
+    if (!Paths.GroundTruth)
       for (unsigned Number = 0; Number < Paths.Runs.size(); ++Number)
         leaveRun(Number);
     for (unsigned K = 0; K < Merges.size(); ++K)
@@ -91,7 +91,7 @@ private:
   void write(const Operation &Op, Instruction *Begin);
   void publish(IRBuilder<> &B, Value *Next);
   void leave(unsigned K);
-  unsigned witnessedRunLeft(const BasicBlock *From, const BasicBlock *To) const;
+  unsigned groundTruthRunLeft(const BasicBlock *From, const BasicBlock *To) const;
   void arrive(unsigned First, BasicBlock *From, Value *Position, Value *Number);
   Value *numberAt(unsigned K, unsigned First, IRBuilder<> &B);
   void leaveRun(unsigned Number);
@@ -136,8 +136,8 @@ private:
   const bool Unoptimised;
   Value *EntryState = nullptr;
   DenseMap<const BasicBlock *, Value *> BeforeRun; // by header: the position where it is entered
-  std::vector<Merge> Merges; // by segment: the phis with which a basic block begins
-  Place Here;                // of the segment at work
+  std::vector<Merge> Merges;                       // by segment: the phis with which a basic block begins
+  Place Here;                                      // of the segment at work
 };
 
 std::vector<BasicBlock *> Emitter::blocksInOrder() const {
@@ -285,7 +285,7 @@ void Emitter::leave(unsigned K) {
     Value *At = Position;
     if (Paths.isInRun(First))
       BeforeRun[Next] = Position;
-    unsigned Run = witnessedRunLeft(S.Segments[K].Parent, Next);
+    unsigned Run = groundTruthRunLeft(S.Segments[K].Parent, Next);
     if ((!Finished && Paths.starts(First)) || Run != ~0u) {
       From = splitEdges(End, Next);
       Instruction *Last = From->getTerminator();
@@ -329,8 +329,8 @@ void Emitter::arrive(unsigned First, BasicBlock *From, Value *Position, Value *N
 }
 
 /// The run loop that control leaves on this edge, if its iterations have records of their own; else ~0u.
-unsigned Emitter::witnessedRunLeft(const BasicBlock *From, const BasicBlock *To) const {
-  if (Paths.Witnessed)
+unsigned Emitter::groundTruthRunLeft(const BasicBlock *From, const BasicBlock *To) const {
+  if (Paths.GroundTruth)
     for (unsigned Number = 0; Number < Paths.Runs.size(); ++Number)
       if (Paths.Runs[Number].Exiting == From && Paths.Runs[Number].Exit == To)
         return Number;
@@ -343,7 +343,7 @@ Value *Emitter::writeRun(unsigned Number, Instruction *Position, Value *Known) {
   Builder B(Position);
   const RunLoop &Run = Paths.Runs[Number];
   Value *Iterations = Run.Trips;
-  if (Paths.Witnessed && Run.TestsAtHeader) // all visits of the header are to be compared
+  if (Paths.GroundTruth && Run.TestsAtHeader) // all visits of the header are to be compared
     Iterations = B.CreateAdd(Iterations, B.getInt64(1));
   ours(B.CreateAlignedStore(Iterations, next(B), Align(8)));
   Here.Words += 1;

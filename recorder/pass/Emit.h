@@ -1,4 +1,4 @@
-// Emit.h: the code that writes a function's records (docs/internals.md, "Pass -> program").
+// Emit.h: the code that writes a function's records (docs/internals/pass.md).
 #pragma once
 
 #include "Regions.h"
@@ -10,10 +10,10 @@ class Runtime {
 public:
   explicit Runtime(llvm::Module &M);
 
-  llvm::GlobalVariable *State;    // __tk_state, thread-local
-  llvm::FunctionCallee Flip;      // void __tk_flip(void), preserve_most
-  llvm::FunctionCallee Landing;   // void __tk_landing(void *frame)
-  llvm::StructType *StateType;    // its first fields: pos, limit
+  llvm::GlobalVariable *State;  // __tk_state, thread-local
+  llvm::FunctionCallee Flip;    // void __tk_flip(void), preserve_most
+  llvm::FunctionCallee Landing; // void __tk_landing(void *frame)
+  llvm::StructType *StateType;  // its first fields: pos, limit
 };
 
 /// Makes `S.F` write a record for each path it runs; byte k of `Ids` is the id of path k.

@@ -11,17 +11,34 @@ namespace tracekit {
 
 /// Mathematics: each also with the suffixes f and l, of float and long double.
 static constexpr StringLiteral Mathematics[] = {
-    "acos",  "acosh", "asin",  "asinh", "atan",     "atan2", "atanh", "cbrt",   "ceil",   "copysign",  "cos",       "cosh",
-    "erf",   "erfc",  "exp",   "exp10", "exp2",     "expm1", "fabs",  "fdim",   "floor",  "fma",       "fmax",      "fmin",
-    "fmod",  "hypot", "ldexp", "llrint", "llround", "log",   "log10", "log1p",  "log2",   "logb",      "lrint",     "lround",
-    "nearbyint", "nextafter", "pow", "remainder", "rint", "round", "scalbn", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma",
-    "trunc"};
+    "acos",  "acosh", "asin",   "asinh", "atan",  "atan2",  "atanh",     "cbrt",      "ceil",    "copysign",
+    "cos",   "cosh",  "erf",    "erfc",  "exp",   "exp10",  "exp2",      "expm1",     "fabs",    "fdim",
+    "floor", "fma",   "fmax",   "fmin",  "fmod",  "hypot",  "ldexp",     "llrint",    "llround", "log",
+    "log10", "log1p", "log2",   "logb",  "lrint", "lround", "nearbyint", "nextafter", "pow",     "remainder",
+    "rint",  "round", "scalbn", "sin",   "sinh",  "sqrt",   "tan",       "tanh",      "tgamma",  "trunc"};
 
 /// Characters, whose tables belong to the library, and what is a register in all but name.
-static constexpr StringLiteral Others[] = {
-    "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location", "abs",     "isalnum", "isalpha",
-    "isblank",       "iscntrl",             "isdigit",             "isgraph",          "islower", "isprint", "ispunct",
-    "isspace",       "isupper",             "isxdigit",            "labs",             "llabs",   "tolower", "toupper"};
+static constexpr StringLiteral Others[] = {"__ctype_b_loc",
+                                           "__ctype_tolower_loc",
+                                           "__ctype_toupper_loc",
+                                           "__errno_location",
+                                           "abs",
+                                           "isalnum",
+                                           "isalpha",
+                                           "isblank",
+                                           "iscntrl",
+                                           "isdigit",
+                                           "isgraph",
+                                           "islower",
+                                           "isprint",
+                                           "ispunct",
+                                           "isspace",
+                                           "isupper",
+                                           "isxdigit",
+                                           "labs",
+                                           "llabs",
+                                           "tolower",
+                                           "toupper"};
 
 static const StringSet<> &leaves() {
   static const StringSet<> All = [] {

@@ -95,8 +95,8 @@ static void describeExits(const Loop &L, const SegmentedFunction &S, const Funct
     SmallPtrSet<BasicBlock *, 4> Seen; // a switch may have several edges to one block
     for (BasicBlock *Next : successors(BB))
       if (!L.contains(Next) && Seen.insert(Next).second)
-        U.LoopExits.push_back({lastBlock(S, Rows, BB), firstBlock(S, Rows, Next),
-                               Sources.location(BB->getTerminator()->getDebugLoc())});
+        U.LoopExits.push_back(
+            {lastBlock(S, Rows, BB), firstBlock(S, Rows, Next), Sources.location(BB->getTerminator()->getDebugLoc())});
   }
 }
 

@@ -36,7 +36,8 @@ struct Extras {
   bool Pointers = false;              // where pointers come from
 };
 
-/// One operation. It records its base if `BaseKind` is TK_BASE_RECORDED, then its size if that is dynamic, then its value.
+/// One operation. It records its base if `BaseKind` is TK_BASE_RECORDED, then its size if that is dynamic, then its
+/// value.
 ///
 /// Its address is base + Offset + the sum of Terms (formats/SPEC.md, "Operations").
 ///
@@ -48,21 +49,21 @@ struct Operation {
   uint8_t TypeClass = TK_TYPE_UNKNOWN;
   LaneLayout Layout = LaneLayout::Whole;
   unsigned Lane = 0;
-  bool Scalable = false;                // `Size` is to be multiplied by vscale
-  bool After = false;                   // record after `At`, not before it
-  uint64_t Size = 0;                    // bytes
-  unsigned ValueWords = 0;              // of the value that it moves; 0: it is not recorded
-  llvm::Value *Address = nullptr;       // null: the operation has none
-  llvm::Value *Base = nullptr;          // the word of TK_BASE_RECORDED
+  bool Scalable = false;          // `Size` is to be multiplied by vscale
+  bool After = false;             // record after `At`, not before it
+  uint64_t Size = 0;              // bytes
+  unsigned ValueWords = 0;        // of the value that it moves; 0: it is not recorded
+  llvm::Value *Address = nullptr; // null: the operation has none
+  llvm::Value *Base = nullptr;    // the word of TK_BASE_RECORDED
   uint8_t BaseKind = TK_BASE_NO_ADDRESS;
-  Row BaseRow = TK_NONE;                // register or row of globals
-  Row Defines = TK_NONE;                // the register that keeps the word
+  Row BaseRow = TK_NONE; // register or row of globals
+  Row Defines = TK_NONE; // the register that keeps the word
   int64_t Offset = 0;
   llvm::SmallVector<Term, 1> Terms;
-  llvm::Value *Bytes = nullptr;         // the dynamic size; null: `Size`
-  llvm::Value *Mask = nullptr;          // of a lane of a masked access
-  llvm::Instruction *Origin = nullptr;  // the instruction it describes; null at a function's start
-  llvm::Instruction *At = nullptr;      // where to record; null: where the block begins
+  llvm::Value *Bytes = nullptr;        // the dynamic size; null: `Size`
+  llvm::Value *Mask = nullptr;         // of a lane of a masked access
+  llvm::Instruction *Origin = nullptr; // the instruction it describes; null at a function's start
+  llvm::Instruction *At = nullptr;     // where to record; null: where the block begins
 
   void recordInPlace(llvm::Value *Word) {
     Address = Base = Word;
@@ -70,7 +71,7 @@ struct Operation {
   }
   unsigned words() const {
     return (BaseKind == TK_BASE_RECORDED) + ((Flags & TK_OPFLAG_DYNAMIC_SIZE) != 0) + ValueWords +
-           ((Flags & TK_OPFLAG_WITNESS) != 0);
+           ((Flags & TK_OPFLAG_GROUND_TRUTH) != 0);
   }
 };
 
@@ -118,8 +119,8 @@ private:
   llvm::SmallVector<llvm::AllocaInst *, 4> DynamicAllocas;
 };
 
-/// Whether control may enter instrumented code during `I`: it is a call, and neither of an intrinsic or a leaf (Leaves.h)
-/// nor inline assembly.
+/// Whether control may enter instrumented code during `I`: it is a call, and neither of an intrinsic or a leaf
+/// (Leaves.h) nor inline assembly.
 bool mayReenter(const llvm::Instruction &I);
 
 /// Whether `I` is a call that may return a second time (setjmp, vfork).
@@ -131,7 +132,8 @@ bool callsReturnTwice(const llvm::Function &F);
 /// Whether memory may be touched by this inline assembly or intrinsic in ways that no other operation shows.
 bool touchesUnseenMemory(const llvm::CallBase &Call);
 
-/// Words of an operation, computed at the builder's position: base, dynamic size, value, witness, as far as it has them.
+/// Words of an operation, computed at the builder's position: base, dynamic size, value, ground truth, as far as it has
+/// them.
 llvm::SmallVector<llvm::Value *, 4> recordedWords(const Operation &Op, llvm::IRBuilder<> &B);
 
 /// Appends the words of the value that `Op` moves, if it is recorded.

@@ -21,8 +21,8 @@
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/IR/PassManager.h"
-#include "llvm/Transforms/Coroutines/CoroConditionalWrapper.h"
 #include "llvm/Transforms/Coroutines/CoroCleanup.h"
+#include "llvm/Transforms/Coroutines/CoroConditionalWrapper.h"
 #include "llvm/Transforms/Coroutines/CoroEarly.h"
 #include "llvm/Transforms/Coroutines/CoroSplit.h"
 #include "llvm/Transforms/Utils/BuildLibCalls.h"
@@ -93,9 +93,10 @@ public:
   void describeUnit() {
     StringRef Producer = "LLVM " LLVM_VERSION_STRING;
     const DICompileUnit *Debug = M.debug_compile_units().empty() ? nullptr : *M.debug_compile_units_begin();
+    U.Folder = Debug ? Debug->getDirectory().str() : "";
     Row Source = Debug ? Sources.source(Debug->getFile()) : Sources.source(M.getSourceFileName());
-    U.Self.push_back({Source, U.string(Debug ? Debug->getProducer() : Producer), U.string(targetTriple(M)),
-                      U.string(O.AtMachine ? "machine" : "source")});
+    U.Self.push_back({U.Sources[Source].path, U.string(Debug ? Debug->getProducer() : Producer),
+                      U.string(targetTriple(M)), U.string(O.AtMachine ? "machine" : "source")});
     Out.addGlobals();
     // An indirect call may reach a function through a table that stands in another file.
     for (const Function &F : M)
@@ -120,7 +121,7 @@ public:
         Runs = findRuns(S, LI, SE);
     }
     if (O.What == Record::Both)
-      addWitnesses(S);
+      addGroundTruth(S);
     countWords(S);
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
     FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI);

@@ -1,8 +1,8 @@
 // Pointers.cpp: where pointers come from (tracekit cc --pointers).
 //
 // A pointer is created where it comes out of memory, out of a call, or out of a number. What moves within an object
-// (getelementptr), chooses (phi, select) or converts has the pointer that it was made from, and is none; neither are the
-// addresses of objects, which the objects' own events tell, and arguments, which the caller had.
+// (getelementptr), chooses (phi, select) or converts has the pointer that it was made from, and is none; neither are
+// the addresses of objects, which the objects' own events tell, and arguments, which the caller had.
 #include "Operations.h"
 
 #include "llvm/IR/Module.h"

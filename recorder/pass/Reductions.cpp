@@ -187,16 +187,16 @@ static bool onlyComputes(const BranchInst &Branch, const BasicBlock &Merge, cons
     const BasicBlock *BB = Open.pop_back_val();
     if (BB == &Merge || !Between.insert(BB).second)
       continue;
-    if (BB == L.getHeader() || !L.contains(BB) || any_of(*BB, [](const Instruction &I) { return I.mayHaveSideEffects(); }))
+    if (BB == L.getHeader() || !L.contains(BB) ||
+        any_of(*BB, [](const Instruction &I) { return I.mayHaveSideEffects(); }))
       return false;
     Open.append(succ_begin(BB), succ_end(BB));
   }
   auto FromThere = [&](const BasicBlock *BB) {
     return all_of(predecessors(BB), [&](const BasicBlock *Before) { return Between.contains(Before); });
   };
-  return FromThere(&Merge) && all_of(Between, [&](const BasicBlock *BB) {
-           return BB == Branch.getParent() || FromThere(BB);
-         });
+  return FromThere(&Merge) &&
+         all_of(Between, [&](const BasicBlock *BB) { return BB == Branch.getParent() || FromThere(BB); });
 }
 
 /// `phi && x` and `phi || x`, as branches or as a selection, where nothing else looks at the phi.
@@ -314,8 +314,7 @@ void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const
     } else if (auto *Load = dyn_cast<LoadInst>(Op.Origin)) {
       StoreInst *Store = nullptr;
       StringRef Operator = updateChain(*Load, Store);
-      if (!Operator.empty() && Rows.OpsOf.count(Store) &&
-          Load->getType() == Store->getValueOperand()->getType() &&
+      if (!Operator.empty() && Rows.OpsOf.count(Store) && Load->getType() == Store->getValueOperand()->getType() &&
           LI.getLoopFor(Load->getParent()) == LI.getLoopFor(Store->getParent()) &&
           sameAddress(Load->getPointerOperand(), Store->getPointerOperand(), SE))
         U.Updates.push_back({Rows.OpsOf.lookup(Load).first, Rows.OpsOf.lookup(Store).first, U.string(Operator)});

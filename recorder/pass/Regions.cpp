@@ -12,8 +12,8 @@ namespace tracekit {
 static constexpr uint64_t MaxPaths = 64;
 static constexpr unsigned MaxLength = 48;
 
-Regions::Regions(const SegmentedFunction &S, std::vector<RunLoop> Loops, bool EverySegment, bool Witnessed)
-    : Runs(std::move(Loops)), Witnessed(Witnessed), S(S), Nodes(S.Segments.size()) {
+Regions::Regions(const SegmentedFunction &S, std::vector<RunLoop> Loops, bool EverySegment, bool GroundTruth)
+    : Runs(std::move(Loops)), GroundTruth(GroundTruth), S(S), Nodes(S.Segments.size()) {
   link();
   startAtEntries();
   for (const RunLoop &Run : Runs)
@@ -33,9 +33,9 @@ Regions::Regions(const SegmentedFunction &S, std::vector<RunLoop> Loops, bool Ev
 /// after a visit of it that is no iteration: with this a region begins.
 void Regions::takeOut(const RunLoop &Run) {
   unsigned After = S.OfBlock.lookup(Run.Exit).first;
-  if (Witnessed || !Run.TestsAtHeader)
+  if (GroundTruth || !Run.TestsAtHeader)
     Nodes[After].Start = true;
-  if (Witnessed)
+  if (GroundTruth)
     return;
   for (unsigned K : Run.Segments) {
     Nodes[K].InRun = true;

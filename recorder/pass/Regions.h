@@ -11,9 +11,9 @@ namespace tracekit {
 
 class Regions {
 public:
-  /// With `EverySegment` each segment is a region of its own (the block recorder). With `Witnessed` the iterations of
+  /// With `EverySegment` each segment is a region of its own (the block recorder). With `GroundTruth` the iterations of
   /// run loops have records as well.
-  Regions(const SegmentedFunction &S, std::vector<RunLoop> Runs, bool EverySegment, bool Witnessed);
+  Regions(const SegmentedFunction &S, std::vector<RunLoop> Runs, bool EverySegment, bool GroundTruth);
 
   /// Whether a region begins with segment `K`.
   bool starts(unsigned K) const { return Nodes[K].Start; }
@@ -31,7 +31,7 @@ public:
   /// The segments of each path, in the order of their numbers; last those of one iteration of each run loop.
   std::vector<llvm::SmallVector<unsigned, 8>> Paths;
   const std::vector<RunLoop> Runs;
-  const bool Witnessed;
+  const bool GroundTruth;
   uint64_t firstRun() const { return Paths.size() - Runs.size(); }
   /// Whether segment `K` is part of a run loop that has no other records.
   bool isInRun(unsigned K) const { return Nodes[K].InRun; }
@@ -40,13 +40,13 @@ private:
   struct Node {
     bool Start = false;
     bool Entered = false;
-    bool Ends = false;                       // a path may end here
+    bool Ends = false; // a path may end here
     bool InRun = false;
     llvm::SmallVector<unsigned, 2> Following; // segments that control goes on to, in whatever region
     llvm::SmallVector<Step, 2> Steps;
     uint64_t Base = 0;
-    uint64_t Paths = 0; // from here on
-    unsigned Words = 0; // most that one of them records
+    uint64_t Paths = 0;  // from here on
+    unsigned Words = 0;  // most that one of them records
     unsigned Length = 0; // segments of the longest
   };
 

@@ -1,5 +1,6 @@
 // Runs.cpp: see Runs.h.
 #include "Runs.h"
+#include "Compat.h"
 
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
@@ -92,7 +93,7 @@ bool isRun(const SegmentedFunction &S, const Loop &L, RunLoop &Run) {
 
 std::vector<RunLoop> findRuns(const SegmentedFunction &S, const LoopInfo &LI, ScalarEvolution &SE) {
   std::vector<RunLoop> Runs;
-  SCEVExpander Expander(SE, S.F->getParent()->getDataLayout(), "tk.trips");
+  auto Expander = expanderFor<SCEVExpander>(SE, S.F->getParent()->getDataLayout(), "tk.trips");
   for (const Loop *L : LI.getLoopsInPreorder()) {
     RunLoop Run;
     if (isRun(S, *L, Run)) {

@@ -11,11 +11,11 @@ namespace tracekit {
 struct RunLoop {
   llvm::SmallVector<unsigned, 4> Segments; // of one iteration, the header's first
   llvm::BasicBlock *Header, *Exiting, *Exit;
-  bool TestsAtHeader;       // it is left from its header, which is not its latch: that visit is no iteration
-  llvm::Value *Trips;       // iterations, known where it is left
+  bool TestsAtHeader; // it is left from its header, which is not its latch: that visit is no iteration
+  llvm::Value *Trips; // iterations, known where it is left
 };
 
-/// Finds the run loops, before segments get witnesses, and computes their trip counts.
+/// Finds the run loops, before segments get ground-truth words, and computes their trip counts.
 std::vector<RunLoop> findRuns(const SegmentedFunction &S, const llvm::LoopInfo &LI, llvm::ScalarEvolution &SE);
 
 } // namespace tracekit

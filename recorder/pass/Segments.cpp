@@ -12,8 +12,8 @@ namespace {
 class Cutter {
 public:
   Cutter(SegmentedFunction &Out, const Classifier &Classify, const DominatorTree &DT, const LoopInfo &LI,
-         bool Witnessed)
-      : Out(Out), Classify(Classify), DT(DT), LI(LI), Limit(Witnessed ? MaxWords / 2 - 1 : MaxWords) {}
+         bool GroundTruth)
+      : Out(Out), Classify(Classify), DT(DT), LI(LI), Limit(GroundTruth ? MaxWords / 2 - 1 : MaxWords) {}
 
   void run() {
     for (BasicBlock &BB : *Out.F)
@@ -34,7 +34,7 @@ private:
   const Classifier &Classify;
   const DominatorTree &DT;
   const LoopInfo &LI;
-  const unsigned Limit; // words of a segment; a witness is at most one more for each
+  const unsigned Limit; // words of a segment; ground truth is at most one more for each
 };
 
 void Cutter::add(const Operation &Op) {
@@ -123,8 +123,9 @@ static bool onlyUnreachable(Instruction *I) {
   return isa_and_nonnull<UnreachableInst>(I);
 }
 
-/// Adds what an instruction does. The segment is cut before all of it, for what is recorded after the instruction cannot
-/// stand in a segment that ends before it; only what is too much for any segment, lanes without values, is divided.
+/// Adds what an instruction does. The segment is cut before all of it, for what is recorded after the instruction
+/// cannot stand in a segment that ends before it; only what is too much for any segment, lanes without values, is
+/// divided.
 void Cutter::classify(Instruction &I) {
   Operations Ops;
   Classify.classify(I, Ops);
@@ -172,11 +173,11 @@ void Cutter::cut(BasicBlock &BB) {
 } // namespace
 
 SegmentedFunction segments(Function &F, AllocaInst *Frame, const Classifier &Operations, const DominatorTree &DT,
-                           const LoopInfo &LI, bool Witnessed) {
+                           const LoopInfo &LI, bool GroundTruth) {
   SegmentedFunction Out;
   Out.F = &F;
   Out.Frame = Frame;
-  Cutter(Out, Operations, DT, LI, Witnessed).run();
+  Cutter(Out, Operations, DT, LI, GroundTruth).run();
   return Out;
 }
 

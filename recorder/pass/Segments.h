@@ -20,8 +20,8 @@ struct Segment {
   llvm::Instruction *End = nullptr;       // its call, its terminator, or the first instruction of the next segment
   llvm::Instruction *Continues = nullptr; // the call that it follows
   bool EndsWithCall = false;
-  uint32_t Flags = 0;      // TK_BLOCK_*
-  unsigned FirstOp = 0;    // in SegmentedFunction::Ops
+  uint32_t Flags = 0;   // TK_BLOCK_*
+  unsigned FirstOp = 0; // in SegmentedFunction::Ops
   unsigned Ops = 0;
   unsigned Words = 0;
 };
@@ -46,12 +46,12 @@ llvm::AllocaInst *prepare(llvm::Function &F);
 /// Gives each loop, where it can be, a block through which alone it is entered: for what is recorded once before it.
 void givePreheaders(llvm::DominatorTree &DT, llvm::LoopInfo &LI);
 
-/// `Frame` is what prepare() returned. With `Witnessed` there is room for witnesses in each segment.
+/// `Frame` is what prepare() returned. With `GroundTruth` there is room for ground-truth words in each segment.
 SegmentedFunction segments(llvm::Function &F, llvm::AllocaInst *Frame, const Classifier &Operations,
-                           const llvm::DominatorTree &DT, const llvm::LoopInfo &LI, bool Witnessed);
+                           const llvm::DominatorTree &DT, const llvm::LoopInfo &LI, bool GroundTruth);
 
 /// Makes each block record its number, and each operation its address in place, whatever else they record.
-void addWitnesses(SegmentedFunction &S);
+void addGroundTruth(SegmentedFunction &S);
 
 /// Fills in how many words each segment records: at most MaxWords, or compilation ends with an error.
 void countWords(SegmentedFunction &S);

@@ -3,6 +3,8 @@
 
 #include "Names.h"
 
+#include "llvm/Support/Path.h"
+
 using namespace llvm;
 
 namespace tracekit {
@@ -19,7 +21,17 @@ Row SourceMap::source(const DIFile *File) {
     return TK_NONE;
   auto Checksum = File->getChecksum();
   bool HasMD5 = Checksum && Checksum->Kind == DIFile::CSK_MD5;
-  return source(File->getFilename(), HasMD5 ? StringRef(Checksum->Value) : StringRef());
+  return source(path(*File), HasMD5 ? StringRef(Checksum->Value) : StringRef());
+}
+
+SmallString<256> SourceMap::path(const DIFile &File) const {
+  // clang splits an absolute path at the part that it shares with the compilation folder; of a file that was given
+  // relative to that folder, the whole folder is the directory.
+  StringRef Folder = File.getDirectory();
+  bool Split = Folder != U.Folder && sys::path::is_absolute(Folder) && !sys::path::is_absolute(File.getFilename());
+  SmallString<256> Path(Split ? Folder : StringRef());
+  sys::path::append(Path, File.getFilename());
+  return Path;
 }
 
 Row SourceMap::location(const DILocation *Location) {

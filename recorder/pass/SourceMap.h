@@ -4,6 +4,7 @@
 #include "Unit.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DebugLoc.h"
 
@@ -13,7 +14,7 @@ class SourceMap {
 public:
   explicit SourceMap(Unit &U) : U(U) {}
 
-  /// The row of `sources` of a file, its path as the debug information spells it.
+  /// The row of `sources` of a file. A relative path starts from the unit's folder.
   Row source(llvm::StringRef Path, llvm::StringRef MD5 = "");
   Row source(const llvm::DIFile *File);
 
@@ -25,6 +26,8 @@ public:
   Row declaration(const llvm::DIFile *File, unsigned Line, const llvm::DISubprogram *Function);
 
 private:
+  /// The path as the compiler was given it.
+  llvm::SmallString<256> path(const llvm::DIFile &File) const;
   uint32_t functionName(const llvm::DISubprogram *Function);
 
   Unit &U;

@@ -25,7 +25,8 @@ public:
     Header.tables = Tables;
   }
 
-  template <typename RowType> void append(tk_table Id, const std::vector<RowType> &Rows) {
+  template <typename RowsType> void append(tk_table Id, const RowsType &Rows) {
+    using RowType = typename RowsType::value_type;
     tk_unit_table Entry = {uint32_t(Id), sizeof(RowType), Rows.size(), Bytes.size()};
     std::memcpy(&Bytes[sizeof(tk_unit) + Id * sizeof(tk_unit_table)], &Entry, sizeof(Entry));
     if (!Rows.empty())
@@ -71,6 +72,7 @@ std::string Unit::bytes() const {
   Out.append(TK_TABLE_address_taken, AddressTaken);
   Out.append(TK_TABLE_variables, Variables);
   Out.append(TK_TABLE_declarations, Declarations);
+  Out.append(TK_TABLE_folder, Folder); // the last one: the unit's hash is over the bytes before it
   return Out.finish();
 }
 

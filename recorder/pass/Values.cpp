@@ -54,8 +54,8 @@ static void appendBits(Value *V, const DataLayout &DL, IRBuilder<> &B, SmallVect
     Words.push_back(B.CreateTrunc(K ? B.CreateLShr(V, 64 * K) : V, Word));
 }
 
-/// What is stored, with the bits fixed that the program leaves open: those recorded and those stored are to be the same.
-/// Not of 16-bit floats: where the target has none, freeze makes a float of it and needs a library to come back.
+/// What is stored, with the bits fixed that the program leaves open: those recorded and those stored are to be the
+/// same. Not of 16-bit floats: where the target has none, freeze makes a float of it and needs a library to come back.
 static Value *storedValue(Instruction &I, IRBuilder<> &B) {
   Use &Operand = I.getOperandUse(0); // of a store and of the masked forms alike
   const Type *Scalar = Operand->getType()->getScalarType();

@@ -123,9 +123,8 @@ private:
 
   bool isCarried(const Instruction &I) const {
     auto *Phi = dyn_cast<PHINode>(&I);
-    return (Phi && Carried.contains(const_cast<PHINode *>(Phi))) || any_of(Carried, [&](const PHINode *Of) {
-             return is_contained(Of->incoming_values(), &I);
-           });
+    return (Phi && Carried.contains(const_cast<PHINode *>(Phi))) ||
+           any_of(Carried, [&](const PHINode *Of) { return is_contained(Of->incoming_values(), &I); });
   }
 
   /// Optimised code may compute what a variable ends with without the loop: there it has to be assumed.

@@ -45,7 +45,7 @@ SmallVector<Value *, 4> recordedWords(const Operation &Op, IRBuilder<> &B) {
   if (Op.Flags & TK_OPFLAG_DYNAMIC_SIZE)
     Words.push_back(dynamicSize(Op, B));
   appendValue(Op, B, Words);
-  if (Op.Flags & TK_OPFLAG_WITNESS)
+  if (Op.Flags & TK_OPFLAG_GROUND_TRUTH)
     Words.push_back(Lane ? laneAddress(Op, B) : AsWord(Op.Address));
   return Words;
 }

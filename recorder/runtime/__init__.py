@@ -20,19 +20,40 @@ class RuntimeTarget:
 _COMMON = ("-std=gnu17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra")
 
 RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
-    "stub.o": RuntimeTarget(("stub.c",), (*_COMMON, "-c", "-ffunction-sections")),
+    "image_runtime.o": RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections")),
     "libtracekit-preload.so": RuntimeTarget(
-        ("preload.c", "preload_streams.c", "preload_images.c", "preload_signals.c", "preload_threads.c",
-         "preload_process.c", "preload_session.c", "preload_fork.c", "preload_shell.c", "preload_memory.c",
-         "preload_mappings.c", "preload_library.c"),
+        (
+            "preload.c",
+            "preload_claim.c",
+            "preload_map.c",
+            "preload_streams.c",
+            "preload_images.c",
+            "interceptors_signals.c",
+            "interceptors_threads.c",
+            "interceptors_process.c",
+            "preload_session.c",
+            "preload_fork.c",
+            "interceptors_shell.c",
+            "interceptors_memory.c",
+            "interceptors_mappings.c",
+            "interceptors_libc.c",
+        ),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
-        headers=("state.h", "pool.h", "format.h", "preload.h"),
+        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(
-        ("encoder.c", "encoder_vector.c", "encoder_relations.c", "encoder_tables.c", "encoder_work.c",
-         "encoder_pool.c", "encoder_crc.c"),
+        (
+            "encoder.c",
+            "encoder_scalar.c",
+            "encoder_vector.c",
+            "encoder_predictors.c",
+            "encoder_tables.c",
+            "encoder_work.c",
+            "encoder_pool.c",
+            "encoder_crc.c",
+        ),
         (*_COMMON, "-O3", "-shared", "-fvisibility=hidden", "-pthread"),
-        headers=("state.h", "pool.h", "format.h", "encoder.h", "encoder_record.h"),
+        headers=("compiler.h", "state.h", "pool.h", "format.h", "encoder.h", "encoder_record.h"),
     ),
 }
-"""Name of the built file -> how to build it (with clang: the stub needs ``preserve_most``)."""
+"""Name of the built file -> how to build it (with clang: the image runtime needs ``preserve_most``)."""

@@ -21,7 +21,8 @@ MULTIPLY static inline __m128i fold(__m128i sum, __m128i by, __m128i data)
 /* `bytes`: a multiple of 16, TK_FOLDED at least. */
 MULTIPLY static uint32_t fold_all(const __m128i *data, size_t bytes, uint32_t crc)
 {
-    const __m128i by_64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4), by_16 = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0);
+    const __m128i by_64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4),
+                  by_16 = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0);
     const __m128i *const end = data + bytes / 16;
     __m128i sum[4];
     for (int k = 0; k < 4; k++)

@@ -1,17 +1,23 @@
-/* The collector's side of the pool's header. */
+/* The collector's side of the pool's header. The program may have written anything there: each value is read once, and
+ * believed if it can be so. */
 #define _GNU_SOURCE
 #include "encoder.h"
 
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define LOOKED_THROUGH (64u << 20) /* bytes of free buffers that are looked through at the end */
 
 /* What Python reads of the pool's header. */
 struct tk_pool_status {
     uint32_t mode, owner, images, images_lost, streams, buffers;
     uint64_t waited, waits, unrecorded;
 };
+
+#define READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static void futex(uint32_t *word, int operation, uint32_t value)
 {
@@ -22,72 +28,220 @@ static void futex(uint32_t *word, int operation, uint32_t value)
  * need them. */
 TK_EXPORT uint64_t tk_pool_bytes(uint32_t buffer_words, uint64_t area_bytes)
 {
-    uint64_t header = (sizeof(struct tk_pool) + 4095) & ~(uint64_t)4095;
-    return header + area_bytes + (uint64_t)TK_MAX_BUFFERS * buffer_words * sizeof(uint64_t);
+    return tk_layout_of(NULL, buffer_words, area_bytes).bytes;
 }
 
-/* Lay out a zeroed mapping of tk_pool_bytes; `area_bytes` is a multiple of the page size. */
-TK_EXPORT void tk_pool_format(struct tk_pool *pool, uint32_t buffer_words, uint32_t buffers, uint64_t area_bytes)
+/* Lay out a zeroed mapping of tk_pool_bytes; `area_bytes` is a multiple of the page size. NULL without memory. */
+TK_EXPORT struct tk_view *tk_pool_format(void *memory, uint32_t buffer_words, uint32_t buffers, uint64_t area_bytes)
 {
-    pool->bytes = tk_pool_bytes(buffer_words, area_bytes);
-    pool->area_offset = (sizeof(struct tk_pool) + 4095) & ~(uint64_t)4095;
+    struct tk_view *view = calloc(1, sizeof *view);
+    if (!view)
+        return NULL;
+    view->at = tk_layout_of(memory, buffer_words, area_bytes);
+    view->buffers = buffers;
+    struct tk_pool *pool = view->at.pool;
+    struct tk_exchange *exchange = view->at.exchange;
+    pool->bytes = view->at.bytes;
     pool->area_bytes = area_bytes;
-    pool->buffers_offset = pool->area_offset + area_bytes;
     pool->buffer_words = buffer_words;
-    pool->buffers = buffers;
-    pool->streams = 1;
+    pool->buffers = exchange->buffers = buffers;
+    exchange->streams = 1;
     for (uint32_t number = 0; number < TK_MAX_BUFFERS; number++)
-        pool->buffer[number].stream = TK_NO_STREAM;
+        exchange->buffer[number].stream = TK_NO_STREAM;
     pool->magic = TK_POOL_MAGIC;
+    return view;
 }
 
-/* Called in the collector: allocate the pages of the first `buffers` buffers, so that the program need not. */
-TK_EXPORT void tk_pool_adopt(struct tk_pool *pool, uint32_t buffers)
+TK_EXPORT void tk_pool_free(struct tk_view *view)
 {
-    __atomic_store_n(&pool->collector, (uint32_t)getpid(), __ATOMIC_SEQ_CST);
+    free(view);
+}
+
+/* Called in the collector: allocate the pages of the first buffers, so that the program need not. */
+TK_EXPORT void tk_pool_adopt(struct tk_view *view)
+{
+    __atomic_store_n(&view->at.pool->collector, (uint32_t)getpid(), __ATOMIC_SEQ_CST);
 #ifdef MADV_POPULATE_WRITE
-    madvise((char *)pool + pool->buffers_offset, (size_t)buffers * pool->buffer_words * 8, MADV_POPULATE_WRITE);
-#else
-    (void)buffers;
+    madvise(view->at.words, (size_t)view->buffers * view->at.buffer_words * 8, MADV_POPULATE_WRITE);
 #endif
 }
 
-static void wake_both(struct tk_pool *pool)
+static void wake_both(struct tk_exchange *exchange)
 {
-    __atomic_fetch_add(&pool->filled, 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&pool->freed, 1, __ATOMIC_SEQ_CST);
-    futex(&pool->filled, FUTEX_WAKE, INT32_MAX);
-    futex(&pool->freed, FUTEX_WAKE, INT32_MAX);
+    __atomic_fetch_add(&exchange->filled, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&exchange->freed, 1, __ATOMIC_SEQ_CST);
+    futex(&exchange->filled, FUTEX_WAKE, INT32_MAX);
+    futex(&exchange->freed, FUTEX_WAKE, INT32_MAX);
 }
 
-/* The program is gone: what its threads own may be encoded. */
-TK_EXPORT void tk_pool_exited(struct tk_pool *pool)
+/* The workers of this process may encode what the program's threads own. `gone`: it is certain that none runs. */
+TK_EXPORT void tk_pool_exited(struct tk_view *view, int gone)
 {
-    __atomic_store_n(&pool->exited, 1, __ATOMIC_SEQ_CST);
-    wake_both(pool);
+    __atomic_store_n(&view->exited, gone ? TK_GONE : TK_ENDED, __ATOMIC_SEQ_CST);
+    wake_both(view->at.exchange);
 }
 
 /* Nobody will encode any more: the program goes on in scratch memory. */
-TK_EXPORT void tk_pool_discard(struct tk_pool *pool)
+TK_EXPORT void tk_pool_discard(struct tk_view *view)
 {
-    __atomic_store_n(&pool->mode, TK_DISCARD, __ATOMIC_SEQ_CST);
-    wake_both(pool);
+    __atomic_store_n(&view->discarded, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&view->at.pool->mode, TK_DISCARD, __ATOMIC_SEQ_CST);
+    wake_both(view->at.exchange);
 }
 
-TK_EXPORT void tk_pool_status(const struct tk_pool *pool, struct tk_pool_status *status)
+TK_EXPORT void tk_pool_status(struct tk_view *view, struct tk_pool_status *status)
 {
-    *status = (struct tk_pool_status){pool->mode, pool->owner, pool->images, pool->images_lost, pool->streams,
-                                      pool->buffers, pool->waited, pool->waits, pool->unrecorded};
+    const struct tk_pool *pool = view->at.pool;
+    const struct tk_exchange *exchange = view->at.exchange;
+    tk_see_images(view);
+    tk_see_buffers(view);
+    *status = (struct tk_pool_status){READ(pool->mode),        READ(pool->owner),       READ(view->images),
+                                      READ(pool->images_lost), READ(exchange->streams), READ(view->buffers),
+                                      READ(exchange->waited),  READ(exchange->waits),   READ(exchange->unrecorded)};
+}
+
+/* Whether something was found in the pool that the recorder did not put there. */
+TK_EXPORT int tk_pool_damaged(const struct tk_view *view)
+{
+    return (int)READ(view->damaged);
 }
 
 /* The exit status as the program said it, -1 if it did not. */
-TK_EXPORT int tk_pool_exit_status(const struct tk_pool *pool)
+TK_EXPORT int tk_pool_exit_status(const struct tk_view *view)
 {
-    return (pool->status & 256) ? (int)(pool->status & 255) : -1;
+    uint32_t status = READ(view->at.exchange->status);
+    return status >> 8 == 1 ? (int)(status & 255) : -1;
 }
 
-/* The offset in the pool of an image's registration, struct tk_pool_image. */
-TK_EXPORT uint64_t tk_pool_image_offset(const struct tk_pool *pool, uint32_t number)
+/* Offsets in the pool: of an image's registration, struct tk_pool_image; of the image area; of the table of buffers,
+ * struct tk_buffer; of the first buffer. */
+TK_EXPORT uint64_t tk_pool_image_offset(const struct tk_view *view, uint32_t number)
 {
-    return (uint64_t)((const char *)&pool->image[number] - (const char *)pool);
+    return (uint64_t)((const char *)&view->at.pool->image[number] - (const char *)view->at.pool);
+}
+
+TK_EXPORT uint64_t tk_pool_area_offset(const struct tk_view *view)
+{
+    return view->at.area_offset;
+}
+
+TK_EXPORT uint64_t tk_pool_table_offset(const struct tk_view *view)
+{
+    return (uint64_t)((const char *)view->at.exchange->buffer - (const char *)view->at.pool);
+}
+
+TK_EXPORT uint64_t tk_pool_words_offset(const struct tk_view *view)
+{
+    return (uint64_t)((const char *)view->at.words - (const char *)view->at.pool);
+}
+
+/* -- what workers believe ---------------------------------------------------------------------------------------- */
+
+/* Note that the program wrote what it should not. 0 if that is no surprise: one that is not waited for may still fill
+ * what it owned. */
+int tk_damage(struct tk_view *view)
+{
+    if (READ(view->exited) == TK_ENDED)
+        return 0;
+    __atomic_store_n(&view->damaged, 1, __ATOMIC_RELAXED);
+    return 1;
+}
+
+/* Take over a number that only grows. 0 if it shrank, or is too great. */
+static int take_over(struct tk_view *view, uint32_t *believed, uint32_t said, uint32_t most)
+{
+    uint32_t before = __atomic_load_n(believed, __ATOMIC_RELAXED);
+    while (said > before && said <= most &&
+           !__atomic_compare_exchange_n(believed, &before, said, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    /* Another worker may have seen a later one. */
+    return said <= most || (tk_damage(view), 0);
+}
+
+int tk_see_buffers(struct tk_view *view)
+{
+    return take_over(view, &view->buffers, __atomic_load_n(&view->at.exchange->buffers, __ATOMIC_ACQUIRE),
+                     TK_MAX_BUFFERS);
+}
+
+int tk_see_images(struct tk_view *view)
+{
+    return take_over(view, &view->images, __atomic_load_n(&view->at.pool->images, __ATOMIC_ACQUIRE), TK_MAX_IMAGES);
+}
+
+static int can_be(const struct tk_view *view, const struct tk_filled *filled)
+{
+    uint32_t streams = READ(view->at.exchange->streams);
+    streams = streams < TK_MOST_STREAMS ? streams : TK_MOST_STREAMS;
+    return filled->stream < streams && filled->thread < streams && filled->kind <= TK_HANDLER &&
+           filled->words <= view->at.buffer_words;
+}
+
+/* Whether a buffer can be encoded, and what it says of itself. Another worker may free it meanwhile, and the program
+ * use it again: so it is looked at twice where it is numbered, and what changed is left for the next look. */
+int tk_see_buffer(struct tk_view *view, uint32_t number, struct tk_filled *filled)
+{
+    struct tk_buffer *buffer = &view->at.exchange->buffer[number];
+    const uint32_t state = __atomic_load_n(&buffer->state, __ATOMIC_ACQUIRE);
+    if (state > TK_FULL)
+        tk_damage(view);
+    if (state != TK_FULL && !(state == TK_OWNED && READ(view->exited)))
+        return 0;
+    *filled = (struct tk_filled){.buffer = buffer,
+                                 .full = state == TK_FULL,
+                                 .stream = __atomic_load_n(&buffer->stream, __ATOMIC_ACQUIRE),
+                                 .thread = __atomic_load_n(&buffer->thread, __ATOMIC_ACQUIRE),
+                                 .kind = __atomic_load_n(&buffer->kind, __ATOMIC_ACQUIRE),
+                                 .epoch = __atomic_load_n(&buffer->epoch, __ATOMIC_ACQUIRE),
+                                 .sequence = __atomic_load_n(&buffer->sequence, __ATOMIC_ACQUIRE),
+                                 .words = __atomic_load_n(&buffer->words, __ATOMIC_ACQUIRE)};
+    if (!filled->full)
+        filled->words = view->at.buffer_words;
+    if (__atomic_load_n(&buffer->stream, __ATOMIC_ACQUIRE) != filled->stream ||
+        __atomic_load_n(&buffer->sequence, __ATOMIC_ACQUIRE) != filled->sequence ||
+        __atomic_load_n(&buffer->state, __ATOMIC_ACQUIRE) != state)
+        return 0;
+    if (filled->stream == TK_NO_STREAM && !filled->full)
+        return 0; /* taken at the moment the program died */
+    return can_be(view, filled) || (tk_damage(view), 0);
+}
+
+static int is_zero(const uint64_t *words, uint64_t count)
+{
+    uint64_t seen = 0;
+    for (uint64_t word = 0; word < count; word++)
+        seen |= words[word];
+    return seen == 0;
+}
+
+static int is_unused(const struct tk_buffer *buffer)
+{
+    return buffer->stream == TK_NO_STREAM && buffer->words == 0 && is_zero(buffer->reserved, 4);
+}
+
+static int is_header_intact(const struct tk_view *view)
+{
+    const struct tk_pool *pool = view->at.pool;
+    return pool->magic == TK_POOL_MAGIC && pool->bytes == view->at.bytes && pool->area_bytes == view->at.area_bytes &&
+           pool->buffer_words == view->at.buffer_words && pool->images == view->images &&
+           view->at.exchange->buffers == view->buffers;
+}
+
+/* Whether nothing is there that nobody should have written, once the program is gone and all is encoded: a buffer that
+ * is no one's turn, something in one that is free. So wild stores are noticed that happened to hit no record. */
+int tk_is_pristine(const struct tk_view *view)
+{
+    const uint64_t most = LOOKED_THROUGH / 8 / view->at.buffer_words;
+    if (READ(view->exited) != TK_GONE || READ(view->at.pool->mode) == TK_DISCARD)
+        return 1;
+    for (uint32_t number = 0; number < TK_MAX_BUFFERS; number++) {
+        const struct tk_buffer *buffer = &view->at.exchange->buffer[number];
+        const int is_in_use = number < view->buffers && number < most;
+        if (buffer->state == TK_OWNED && buffer->stream == TK_NO_STREAM)
+            continue;
+        if (buffer->state != TK_FREE || !is_unused(buffer) ||
+            (is_in_use && !is_zero(tk_buffer_words(&view->at, buffer), view->at.buffer_words)))
+            return 0;
+    }
+    return is_header_intact(view);
 }

@@ -1,17 +1,15 @@
-/* What the two encoders of records (encoder.c, encoder_vector.c) share. */
+/* What the two encoders of records (encoder_scalar.c, encoder_vector.c) share. */
 #ifndef TRACEKIT_ENCODER_RECORD_H
 #define TRACEKIT_ENCODER_RECORD_H
 
 #include "encoder.h"
-
-#define TK_INLINE static inline __attribute__((always_inline))
 
 const struct tk_range *tk_find_range(const struct tk_encoder *encoder, uint64_t id, uint32_t epoch);
 uint64_t tk_give_place(struct tk_encoder *encoder, uint32_t id);
 /* What the sample of a chunk says of one slot. */
 struct tk_sample {
     uint64_t last, stride, references[TK_WINDOW];
-    uint16_t hits[TK_SHIFTS][TK_WINDOW]; /* words that a relation would have foretold */
+    uint16_t hits[TK_SHIFTS][TK_WINDOW]; /* words that a predictor would have predicted */
     uint32_t slot;
 };
 
@@ -43,8 +41,8 @@ TK_INLINE uint64_t tk_place(struct tk_encoder *encoder, uint32_t id)
     return TK_LIKELY(__atomic_load_n(&known->seen, __ATOMIC_ACQUIRE)) ? known->place : tk_give_place(encoder, id);
 }
 
-/* The rank of `id` among the three ids that followed the last one, 3 and a literal if it is none of them; it moves to the
- * front. If it is not the first, nobody can foresee which it is: there nothing branches. */
+/* The rank of `id` among the three ids that followed the last one, 3 and a literal if it is none of them; it moves to
+ * the front. If it is not the first, nobody can predict which it is: there nothing branches. */
 TK_INLINE uint32_t tk_put_id(uint32_t **literals, uint32_t *next, uint32_t id)
 {
     const uint32_t a = next[0], b = next[1], c = next[2];

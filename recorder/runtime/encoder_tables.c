@@ -54,7 +54,7 @@ static void free_chunks(const struct tk_encoder *encoder, struct tk_chunk *chunk
         if (chunk->slot_count)
             munmap(chunk->slots, chunk->slot_count * sizeof *chunk->slots);
         if (chunk->slot_count)
-            munmap(chunk->relations, chunk->slot_count);
+            munmap(chunk->predictors, chunk->slot_count);
         tk_free_sample(chunk);
         free(chunk->column);
         free(chunk);
@@ -113,8 +113,8 @@ static void note_arity(struct tk_encoder *encoder, uint32_t id)
         encoder->most = arity;
 }
 
-/* `limit`: records and words from which on a chunk is complete; `buffer_words`: the most that one call may add; `vector`:
- * use the processor's vectors, if it has those that are needed. */
+/* `limit`: records and words from which on a chunk is complete; `buffer_words`: the most that one call may add;
+ * `vector`: use the processor's vectors, if it has those that are needed. */
 TK_EXPORT struct tk_encoder *tk_encoder_new(uint32_t limit, uint32_t buffer_words, uint32_t workers, int vector)
 {
     struct tk_encoder *encoder = calloc(1, sizeof *encoder);
@@ -263,10 +263,19 @@ struct tk_chunk *tk_chunk_begin(struct tk_encoder *encoder, uint32_t stream, uin
     struct tk_chunk *chunk = chunks ? new_chunk(encoder) : NULL, **last = chunks ? &chunks->open : NULL;
     if (!chunk)
         return NULL;
-    *chunk = (struct tk_chunk){.stream = stream, .thread = thread, .kind = kind, .ordinal = chunks->ordinals++,
-                               .base = chunk->base, .at = chunk->base, .successors = chunk->successors,
-                               .rows = chunk->rows, .slots = chunk->slots, .relations = chunk->relations,
-                               .slot_count = chunk->slot_count, .sample = chunk->sample, .column = chunk->column,
+    *chunk = (struct tk_chunk){.stream = stream,
+                               .thread = thread,
+                               .kind = kind,
+                               .ordinal = chunks->ordinals++,
+                               .base = chunk->base,
+                               .at = chunk->base,
+                               .successors = chunk->successors,
+                               .rows = chunk->rows,
+                               .slots = chunk->slots,
+                               .predictors = chunk->predictors,
+                               .slot_count = chunk->slot_count,
+                               .sample = chunk->sample,
+                               .column = chunk->column,
                                .column_room = chunk->column_room};
     while (*last)
         last = &(*last)->link;
@@ -296,7 +305,7 @@ int tk_chunk_room(const struct tk_encoder *encoder, struct tk_chunk *chunk)
     chunk->rows = rows;
     if (!grow((void **)&chunk->slots, chunk->slot_count * sizeof *chunk->slots, slots * sizeof *chunk->slots))
         return 0;
-    if (!grow((void **)&chunk->relations, chunk->slot_count, slots))
+    if (!grow((void **)&chunk->predictors, chunk->slot_count, slots))
         return 0;
     chunk->slot_count = slots;
     return 1;
@@ -311,8 +320,8 @@ TK_EXPORT void tk_chunk_recycle(struct tk_encoder *encoder, struct tk_chunk *chu
     clear(chunk->successors, (rows < chunk->rows ? rows : chunk->rows) * sizeof *chunk->successors);
     slots = slots < chunk->slot_count ? slots : chunk->slot_count;
     clear(chunk->slots, slots * sizeof *chunk->slots);
-    if (chunk->related)
-        clear(chunk->relations, slots);
+    if (chunk->has_predictors)
+        clear(chunk->predictors, slots);
     pthread_mutex_lock(&encoder->lock);
     chunk->link = encoder->idle;
     encoder->idle = chunk;

@@ -1,6 +1,7 @@
 /* What workers do: take the program's full buffers, encode them, free them. Each worker fills one chunk at a time; a
  * chunk owns a range of its stream's buffers, so that the next chunk can be begun by another worker as soon as the
- * program has filled that range. A worker that finds no such buffer sleeps, so there are as many at work as it takes. */
+ * program has filled that range. A worker that finds no such buffer sleeps, so there are as many at work as it takes.
+ */
 #define _GNU_SOURCE
 #include "encoder.h"
 
@@ -10,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHARE_EVERY 8 /* buffers after which a worker looks whether there is work for another one */
+#define STUCK_AFTER 200000000 /* nanoseconds without any buffer that is free or next */
+#define SHARE_EVERY 8         /* buffers after which a worker looks whether there is work for another one */
 
 enum tk_worked {
     TK_WORKED_NOTHING, /* time is up */
@@ -18,13 +20,14 @@ enum tk_worked {
     TK_WORKED_IMAGE,   /* an image was registered that tk_encoder_add has not been told of */
     TK_WORKED_ALL,     /* the program is gone, and everything that it wrote is in chunks that were taken */
     TK_WORKED_FAILED,  /* out of memory */
+    TK_WORKED_DAMAGED, /* the program wrote into the pool what it should not */
 };
 
 struct tk_job {
     struct tk_encoder *encoder;
-    struct tk_pool *pool;
+    struct tk_view *view;
     struct tk_chunk *chunk;
-    struct tk_buffer *buffer;
+    struct tk_filled filled; /* its next buffer */
 };
 
 static uint64_t nanoseconds(void)
@@ -39,39 +42,45 @@ static void futex(uint32_t *word, int operation, uint32_t value, const struct ti
     syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-static int has_exited(const struct tk_pool *pool)
+static int has_exited(const struct tk_view *view)
 {
-    return (int)__atomic_load_n(&pool->exited, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&view->exited, __ATOMIC_SEQ_CST) != 0;
 }
 
-static void wake_program(struct tk_encoder *encoder, struct tk_pool *pool)
+static int is_damaged(const struct tk_view *view)
 {
+    return __atomic_load_n(&view->damaged, __ATOMIC_RELAXED) != 0;
+}
+
+static uint32_t buffers_of(const struct tk_view *view)
+{
+    return __atomic_load_n(&view->buffers, __ATOMIC_RELAXED);
+}
+
+static void wake_program(struct tk_encoder *encoder, const struct tk_view *view)
+{
+    struct tk_exchange *exchange = view->at.exchange;
     __atomic_store_n(&encoder->unwoken, 0, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&pool->waiting, __ATOMIC_SEQ_CST))
-        futex(&pool->freed, FUTEX_WAKE, INT32_MAX, NULL);
+    if (__atomic_load_n(&exchange->waiting, __ATOMIC_SEQ_CST))
+        futex(&exchange->freed, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
 /* Zero a buffer and hand it back. A program that waits is woken when it can go on for a while: to change between it and
  * the workers for each buffer costs them all. */
-static void free_buffer(struct tk_encoder *encoder, struct tk_pool *pool, struct tk_buffer *buffer, uint64_t words)
+static void free_buffer(struct tk_encoder *encoder, struct tk_view *view, const struct tk_filled *filled)
 {
-    uint64_t dirty = words + TK_SLACK < pool->buffer_words ? words + TK_SLACK : pool->buffer_words;
-    memset(tk_buffer_words(pool, buffer), 0, dirty * sizeof(uint64_t));
-    buffer->stream = TK_NO_STREAM;
-    buffer->words = 0;
+    struct tk_buffer *buffer = filled->buffer;
+    uint64_t dirty = filled->words + TK_SLACK, all = view->at.buffer_words;
+    memset(tk_buffer_words(&view->at, buffer), 0, (dirty < all ? dirty : all) * sizeof(uint64_t));
+    __atomic_store_n(&buffer->stream, TK_NO_STREAM, __ATOMIC_RELAXED);
+    __atomic_store_n(&buffer->words, 0, __ATOMIC_RELEASE); /* no worker takes these words for the stream's */
     __atomic_store_n(&buffer->state, TK_FREE, __ATOMIC_RELEASE);
-    __atomic_fetch_add(&pool->freed, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_add_fetch(&encoder->unwoken, 1, __ATOMIC_RELAXED) * 8 >= pool->buffers)
-        wake_program(encoder, pool);
+    __atomic_fetch_add(&view->at.exchange->freed, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_add_fetch(&encoder->unwoken, 1, __ATOMIC_RELAXED) * 8 >= buffers_of(view))
+        wake_program(encoder, view);
 }
 
 /* -- which buffer next; the caller holds the lock --------------------------------------------------------------- */
-
-static int is_readable(const struct tk_buffer *buffer, int exited)
-{
-    uint32_t state = __atomic_load_n(&buffer->state, __ATOMIC_ACQUIRE);
-    return state == TK_FULL || (exited && state == TK_OWNED);
-}
 
 /* The chunk that owns the buffer if the buffer is the next one that it needs, and no worker has it; NULL otherwise. */
 static struct tk_chunk *owner(const struct tk_stream_chunks *chunks, uint64_t sequence, int force)
@@ -82,13 +91,15 @@ static struct tk_chunk *owner(const struct tk_stream_chunks *chunks, uint64_t se
     return NULL;
 }
 
-/* Buffers of a chunk: for each worker there are to be two chunks in the pool, the threads of the program share it too. */
-static uint64_t chunk_buffers(const struct tk_encoder *encoder, const struct tk_pool *pool)
+/* Buffers of a chunk: for each worker there are to be two chunks in the pool, the threads of the program share it too.
+ */
+static uint64_t chunk_buffers(const struct tk_encoder *encoder, const struct tk_view *view)
 {
-    uint64_t streams = pool->streams < 16 ? pool->streams : 16, least = 1u << 18;
+    uint64_t streams = __atomic_load_n(&view->at.exchange->streams, __ATOMIC_RELAXED), least = 1u << 18;
+    streams = streams < 1 ? 1 : streams < 16 ? streams : 16;
     uint64_t share = encoder->limit / streams, items = share > least ? share : least;
-    uint64_t pooled = (uint64_t)pool->buffers / (2 * encoder->workers), buffers;
-    buffers = (items < encoder->limit ? items : encoder->limit) / pool->buffer_words;
+    uint64_t pooled = (uint64_t)buffers_of(view) / (2 * encoder->workers), buffers;
+    buffers = (items < encoder->limit ? items : encoder->limit) / view->at.buffer_words;
     buffers = buffers < pooled ? buffers : pooled;
     return buffers ? buffers : 1;
 }
@@ -99,71 +110,88 @@ static int is_far_ahead(const struct tk_encoder *encoder, const struct tk_stream
     return chunks->open && chunks->frontier - chunks->open->next >= 4 * length * encoder->workers;
 }
 
-/* The chunk that the buffer continues or begins; NULL if it is not its turn. */
-static struct tk_chunk *chunk_for(struct tk_encoder *encoder, const struct tk_pool *pool,
-                                  const struct tk_buffer *buffer, uint32_t stream, int force)
+/* Whether a buffer of the stream may have this number: not if it was encoded long ago, nor if more were to come before
+ * it than the pool has, nor if the stream has become another thread's. */
+static int can_come(const struct tk_stream_chunks *chunks, const struct tk_filled *filled)
 {
-    struct tk_stream_chunks *chunks = tk_stream_chunks(encoder, stream);
-    if (!chunks) {
-        encoder->failed = 1;
-        return NULL;
-    }
-    if (buffer->sequence != chunks->frontier)
-        return owner(chunks, buffer->sequence, force);
-    uint64_t length = chunk_buffers(encoder, pool);
-    if (is_far_ahead(encoder, chunks, length))
-        return NULL;
-    struct tk_chunk *chunk = tk_chunk_begin(encoder, stream, buffer->thread, buffer->kind);
+    if (chunks->ordinals && (filled->thread != chunks->thread || filled->kind != chunks->kind))
+        return 0;
+    for (const struct tk_chunk *chunk = chunks->open; chunk; chunk = chunk->link)
+        if (filled->sequence < chunk->end)
+            return chunk->busy || filled->sequence >= chunk->next;
+    return filled->sequence - chunks->frontier < TK_MAX_BUFFERS;
+}
+
+static struct tk_chunk *begin_chunk(struct tk_encoder *encoder, const struct tk_filled *filled,
+                                    struct tk_stream_chunks *chunks, uint64_t length)
+{
+    struct tk_chunk *chunk = tk_chunk_begin(encoder, filled->stream, filled->thread, filled->kind);
     if (!chunk) {
         encoder->failed = 1;
         return NULL;
     }
+    chunks->thread = filled->thread;
+    chunks->kind = filled->kind;
     chunk->next = chunks->frontier;
     chunk->end = chunks->frontier += length;
     chunk->began = nanoseconds();
     return chunk;
 }
 
-/* Find a buffer that can be encoded, `job->chunk`'s next one if it is set: buffers are used in turn, so it is seldom far
- * from the last one. */
+/* The chunk that the buffer continues or begins; NULL if it is not its turn. */
+static struct tk_chunk *chunk_for(struct tk_encoder *encoder, struct tk_view *view, const struct tk_filled *filled,
+                                  int force)
+{
+    struct tk_stream_chunks *chunks = tk_stream_chunks(encoder, filled->stream);
+    if (!chunks) {
+        encoder->failed = 1;
+        return NULL;
+    }
+    if (!can_come(chunks, filled)) {
+        tk_damage(view);
+        return NULL;
+    }
+    if (filled->sequence != chunks->frontier)
+        return owner(chunks, filled->sequence, force);
+    uint64_t length = chunk_buffers(encoder, view);
+    return is_far_ahead(encoder, chunks, length) ? NULL : begin_chunk(encoder, filled, chunks, length);
+}
+
+/* Find a buffer that can be encoded, `job->chunk`'s next one if it is set: buffers are used in turn, so it is seldom
+ * far from the last one. */
 static int find_buffer(struct tk_job *job, int force)
 {
     struct tk_encoder *encoder = job->encoder;
-    struct tk_pool *pool = job->pool;
-    const int exited = has_exited(pool);
-    uint32_t buffers = __atomic_load_n(&pool->buffers, __ATOMIC_ACQUIRE);
-    uint32_t first = job->chunk ? (uint32_t)(job->buffer - pool->buffer) + 1 : encoder->cursor;
+    struct tk_view *view = job->view;
+    tk_see_buffers(view);
+    const uint32_t buffers = buffers_of(view);
+    const struct tk_buffer *table = view->at.exchange->buffer;
+    uint32_t first = job->chunk ? (uint32_t)(job->filled.buffer - table) + 1 : encoder->cursor;
     for (uint32_t step = 0; step < buffers; step++) {
-        struct tk_buffer *buffer = &pool->buffer[(first + step) % buffers];
-        if (!is_readable(buffer, exited))
+        struct tk_filled filled;
+        const uint32_t number = (first + step) % buffers;
+        if (!tk_see_buffer(view, number, &filled))
             continue;
-        uint32_t stream = __atomic_load_n(&buffer->stream, __ATOMIC_ACQUIRE);
-        if (stream == TK_NO_STREAM) /* taken at the moment the program died */
+        if (job->chunk ? filled.stream != job->chunk->stream || filled.sequence != job->chunk->next
+                       : !(job->chunk = chunk_for(encoder, view, &filled, force)))
             continue;
-        if (job->chunk ? stream != job->chunk->stream || buffer->sequence != job->chunk->next
-                       : !(job->chunk = chunk_for(encoder, pool, buffer, stream, force)))
-            continue;
-        job->buffer = buffer;
-        encoder->cursor = (uint32_t)(buffer - pool->buffer);
+        job->filled = filled;
+        encoder->cursor = number;
         return 1;
     }
     return 0;
 }
 
 /* Whether another worker would find something to do. */
-static int is_work_left(const struct tk_encoder *encoder, const struct tk_pool *pool)
+static int is_work_left(const struct tk_encoder *encoder, struct tk_view *view)
 {
-    const int exited = has_exited(pool);
-    uint32_t buffers = __atomic_load_n(&pool->buffers, __ATOMIC_ACQUIRE);
+    const uint32_t buffers = buffers_of(view);
     for (uint32_t number = 0; number < buffers; number++) {
-        const struct tk_buffer *buffer = &pool->buffer[number];
-        if (!is_readable(buffer, exited))
+        struct tk_filled filled;
+        if (!tk_see_buffer(view, number, &filled))
             continue;
-        uint32_t stream = __atomic_load_n(&buffer->stream, __ATOMIC_ACQUIRE);
-        if (stream == TK_NO_STREAM)
-            continue;
-        if (stream >= encoder->stream_count || buffer->sequence == encoder->streams[stream].frontier ||
-            owner(&encoder->streams[stream], buffer->sequence, 0))
+        if (filled.stream >= encoder->stream_count || filled.sequence == encoder->streams[filled.stream].frontier ||
+            owner(&encoder->streams[filled.stream], filled.sequence, 0))
             return 1;
     }
     return 0;
@@ -171,32 +199,55 @@ static int is_work_left(const struct tk_encoder *encoder, const struct tk_pool *
 
 /* -- encoding; the caller does not hold the lock ------------------------------------------------------------------- */
 
-static void note_unloads(struct tk_encoder *encoder, const struct tk_pool *pool)
+static void note_unloads(struct tk_encoder *encoder, const struct tk_view *view)
 {
     for (uint32_t index = 0; index < encoder->range_count; index++) {
-        uint32_t unloaded = __atomic_load_n(&pool->image[index].unloaded, __ATOMIC_ACQUIRE);
+        uint32_t unloaded = __atomic_load_n(&view->at.pool->image[index].unloaded, __ATOMIC_ACQUIRE);
         __atomic_store_n(&encoder->ranges[index].unloaded, unloaded, __ATOMIC_RELEASE);
     }
 }
 
-/* Encode what is left of the job's buffer. False if it stops at an id that nobody knows yet; with `force`, such a rest is
- * dropped and counted, since records of unknown length cannot be passed over. */
+/* Whether an id that nobody knows may become known: it is an address, of an image that is still to be registered. */
+static int can_be_explained(uint64_t raw)
+{
+    return raw >= 4096 && raw < 1ull << 56;
+}
+
+/* Count the words of a rest that no image explains. 0 if there should be none: then no program wrote it. */
+static int drop_rest(const struct tk_job *job, const uint64_t *first)
+{
+    for (uint64_t left = job->chunk->resume; left < job->filled.words && first[left] != 0; left++)
+        job->chunk->unknown++;
+    return __atomic_load_n(&job->view->at.pool->images_lost, __ATOMIC_RELAXED) != 0;
+}
+
+static int is_image_new(const struct tk_job *job)
+{
+    return __atomic_load_n(&job->view->images, __ATOMIC_RELAXED) != job->encoder->images;
+}
+
+/* Encode what is left of the job's buffer. False if it stops at an id that nobody knows yet, or that cannot be; with
+ * `force`, such a rest is dropped and counted, since records of unknown length cannot be passed over. */
 static int encode_buffer(const struct tk_job *job, int force)
 {
     struct tk_chunk *chunk = job->chunk;
-    const uint64_t *first = tk_buffer_words(job->pool, job->buffer);
-    int full = __atomic_load_n(&job->buffer->state, __ATOMIC_RELAXED) == TK_FULL;
-    uint64_t words = full ? job->buffer->words : job->pool->buffer_words;
-    chunk->resume += tk_encode(job->encoder, chunk, first + chunk->resume, words - chunk->resume, job->buffer->epoch);
-    int complete = chunk->resume == words || first[chunk->resume] == 0;
-    if (!complete && !force)
+    const uint64_t *first = tk_buffer_words(&job->view->at, job->filled.buffer), words = job->filled.words;
+    int can_be = chunk->resume <= words;
+    if (can_be)
+        chunk->resume +=
+            tk_encode(job->encoder, chunk, first + chunk->resume, words - chunk->resume, job->filled.epoch);
+    if (chunk->resume < words) {
+        const uint64_t raw = __atomic_load_n(&first[chunk->resume], __ATOMIC_RELAXED);
+        can_be = raw ? can_be_explained(raw) : !job->filled.full;
+        if (raw && can_be && (!force || is_image_new(job)))
+            return 0;
+        can_be = can_be && (!raw || drop_rest(job, first));
+    }
+    if (!can_be && tk_damage(job->view))
         return 0;
-    if (!complete && first[chunk->resume] >= TK_FIRST_PATH && job->encoder->images == job->pool->images)
-        for (uint64_t left = chunk->resume; left < words && first[left] != 0; left++)
-            chunk->unknown++;
     chunk->resume = 0;
     chunk->next++;
-    free_buffer(job->encoder, job->pool, job->buffer, words);
+    free_buffer(job->encoder, job->view, &job->filled);
     return 1;
 }
 
@@ -209,12 +260,13 @@ static enum tk_worked fill_chunk(struct tk_job *job, int force)
     chunk->busy = 1;
     encoder->active++;
     do {
-        if (__atomic_load_n(&job->pool->images, __ATOMIC_ACQUIRE) != encoder->images) {
+        tk_see_images(job->view);
+        if (__atomic_load_n(&job->view->images, __ATOMIC_RELAXED) != encoder->images) {
             result = TK_WORKED_IMAGE;
             break;
         }
-        note_unloads(encoder, job->pool);
-        if (encoder->waiting && chunk->next % SHARE_EVERY == 0 && is_work_left(encoder, job->pool))
+        note_unloads(encoder, job->view);
+        if (encoder->waiting && chunk->next % SHARE_EVERY == 0 && is_work_left(encoder, job->view))
             pthread_cond_signal(&encoder->work);
         pthread_mutex_unlock(&encoder->lock);
         int done = encode_buffer(job, force);
@@ -222,6 +274,8 @@ static enum tk_worked fill_chunk(struct tk_job *job, int force)
         chunk->stalled = !done;
         if (encoder->failed)
             result = TK_WORKED_FAILED;
+        else if (is_damaged(job->view))
+            result = TK_WORKED_DAMAGED;
         else if (chunk->next == chunk->end)
             result = TK_WORKED_CHUNK;
     } while (result == TK_WORKED_NOTHING && !chunk->stalled && find_buffer(job, 0));
@@ -230,7 +284,8 @@ static enum tk_worked fill_chunk(struct tk_job *job, int force)
     return result;
 }
 
-/* -- when there is nothing to encode; the caller holds the lock ----------------------------------------------------- */
+/* -- when there is nothing to encode; the caller holds the lock -----------------------------------------------------
+ */
 
 /* A chunk that the program has not filled for `age` nanoseconds is written as it is, so that little is lost with the
  * machine; at the end all are. */
@@ -254,7 +309,7 @@ static struct tk_chunk *stale_chunk(struct tk_encoder *encoder, uint64_t age, in
 
 /* One worker sleeps until the program fills a buffer, unless some are encoding: these look for more after each buffer.
  * The others wait to be told by these. */
-static void rest(struct tk_encoder *encoder, struct tk_pool *pool, uint32_t filled, uint64_t until)
+static void rest(struct tk_encoder *encoder, struct tk_exchange *exchange, uint32_t filled, uint64_t until)
 {
     uint64_t now = nanoseconds(), left = until > now ? until - now : 0;
     if (encoder->active || encoder->watching) {
@@ -267,9 +322,9 @@ static void rest(struct tk_encoder *encoder, struct tk_pool *pool, uint32_t fill
     const struct timespec timeout = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
     encoder->watching = 1;
     pthread_mutex_unlock(&encoder->lock);
-    __atomic_store_n(&pool->collector_sleeps, 1, __ATOMIC_SEQ_CST);
-    futex(&pool->filled, FUTEX_WAIT, filled, &timeout);
-    __atomic_store_n(&pool->collector_sleeps, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&exchange->collector_sleeps, 1, __ATOMIC_SEQ_CST);
+    futex(&exchange->filled, FUTEX_WAIT, filled, &timeout);
+    __atomic_store_n(&exchange->collector_sleeps, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_lock(&encoder->lock);
     encoder->watching = 0;
 }
@@ -281,60 +336,92 @@ static enum tk_worked take(struct tk_encoder *encoder, struct tk_chunk *chunk, s
     return TK_WORKED_CHUNK;
 }
 
+/* Whether there has been no buffer for a while that the program could fill or a worker encode. Both wait for ever then:
+ * what the full ones say of themselves is not true. */
+static int is_stuck(struct tk_encoder *encoder, struct tk_view *view)
+{
+    const uint32_t buffers = buffers_of(view);
+    uint32_t full = 0;
+    for (uint32_t number = 0; number < buffers; number++) {
+        const uint32_t state = __atomic_load_n(&view->at.exchange->buffer[number].state, __ATOMIC_RELAXED);
+        full += state == TK_FULL;
+        if (state == TK_FREE)
+            return encoder->stuck = 0;
+    }
+    if (!full)
+        return encoder->stuck = 0;
+    if (!encoder->stuck)
+        encoder->stuck = nanoseconds();
+    return nanoseconds() - encoder->stuck > STUCK_AFTER;
+}
+
+static enum tk_worked work_on(struct tk_job *job, int force, struct tk_chunk **ready)
+{
+    enum tk_worked result = fill_chunk(job, force);
+    job->encoder->stuck = 0;
+    return result == TK_WORKED_CHUNK ? take(job->encoder, job->chunk, ready) : result;
+}
+
 /* One look for something to do: encode, give up what stalls, take what is stale. */
-static enum tk_worked step(struct tk_encoder *encoder, struct tk_pool *pool, uint64_t age, int *idle,
+static enum tk_worked step(struct tk_encoder *encoder, struct tk_view *view, uint64_t age, int *idle,
                            struct tk_chunk **ready)
 {
-    struct tk_job job = {encoder, pool, NULL, NULL};
-    int exited = has_exited(pool);
-    if (find_buffer(&job, 0)) {
-        enum tk_worked result = fill_chunk(&job, 0);
-        return result == TK_WORKED_CHUNK ? take(encoder, job.chunk, ready) : result;
-    }
-    wake_program(encoder, pool);
+    struct tk_job job = {.encoder = encoder, .view = view};
+    int exited = has_exited(view);
+    if (find_buffer(&job, 0))
+        return work_on(&job, 0, ready);
+    wake_program(encoder, view);
     *idle = 1;
     if (encoder->active)
         return TK_WORKED_NOTHING;
     /* A program that waits while nothing can be encoded would wait for ever: give up what stalls it. */
-    int stuck = exited || __atomic_load_n(&pool->waiting, __ATOMIC_SEQ_CST) > 0;
+    int stuck = exited || __atomic_load_n(&view->at.exchange->waiting, __ATOMIC_SEQ_CST) > 0;
     if (stuck && find_buffer(&job, 1)) {
         *idle = 0;
-        enum tk_worked result = fill_chunk(&job, 1);
-        return result == TK_WORKED_CHUNK ? take(encoder, job.chunk, ready) : result;
+        return work_on(&job, 1, ready);
     }
     struct tk_chunk *stale = stale_chunk(encoder, age, exited);
     if (stale)
         return take(encoder, stale, ready);
+    if (!stuck)
+        encoder->stuck = 0;
+    else if (exited ? !tk_is_pristine(view) : is_stuck(encoder, view))
+        tk_damage(view);
     return exited ? TK_WORKED_ALL : TK_WORKED_NOTHING;
 }
 
-/* Encode what the program hands over until a chunk is whole (`*ready`, the caller's alone), an image appears, everything
- * is done, or the time is up. Called by every worker. `age`: nanoseconds after which a chunk is taken as it is. */
-TK_EXPORT enum tk_worked tk_work(struct tk_encoder *encoder, struct tk_pool *pool, uint64_t age, uint64_t timeout,
+/* Encode what the program hands over until a chunk is whole (`*ready`, the caller's alone), an image appears,
+ * everything is done, or the time is up. Called by every worker. `age`: nanoseconds after which a chunk is taken as it
+ * is. */
+TK_EXPORT enum tk_worked tk_work(struct tk_encoder *encoder, struct tk_view *view, uint64_t age, uint64_t timeout,
                                  struct tk_chunk **ready)
 {
     uint64_t until = nanoseconds() + timeout;
     enum tk_worked result = TK_WORKED_NOTHING;
     pthread_mutex_lock(&encoder->lock);
     while (result == TK_WORKED_NOTHING && !encoder->finished) {
-        uint32_t filled = __atomic_load_n(&pool->filled, __ATOMIC_SEQ_CST);
+        uint32_t filled = __atomic_load_n(&view->at.exchange->filled, __ATOMIC_SEQ_CST);
         int idle = 0;
-        result = step(encoder, pool, age, &idle, ready);
+        result = step(encoder, view, age, &idle, ready);
         if (encoder->failed)
             result = TK_WORKED_FAILED;
+        else if (is_damaged(view) && result != TK_WORKED_CHUNK)
+            result = TK_WORKED_DAMAGED;
         if (result == TK_WORKED_NOTHING && idle) {
             if (nanoseconds() >= until)
                 break;
-            rest(encoder, pool, filled, until);
+            rest(encoder, view->at.exchange, filled, until);
         }
     }
     if (encoder->finished || result == TK_WORKED_ALL) {
         encoder->finished = 1;
-        result = TK_WORKED_ALL;
+        result = is_damaged(view) ? TK_WORKED_DAMAGED : TK_WORKED_ALL;
         pthread_cond_broadcast(&encoder->work);
     }
+    if (result == TK_WORKED_DAMAGED)
+        pthread_cond_broadcast(&encoder->work);
     pthread_cond_signal(&encoder->work); /* another one is to watch the program */
     pthread_mutex_unlock(&encoder->lock);
-    wake_program(encoder, pool);
+    wake_program(encoder, view);
     return result;
 }

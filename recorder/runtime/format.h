@@ -47,7 +47,8 @@ enum tk_table {
     TK_TABLE_address_taken = 18,
     TK_TABLE_variables = 19,
     TK_TABLE_declarations = 20,
-    TK_TABLES = 21
+    TK_TABLE_folder = 21,
+    TK_TABLES = 22
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -219,6 +220,10 @@ struct __attribute__((packed)) tk_row_declarations {
     uint32_t source_name;
 };
 
+struct __attribute__((packed)) tk_row_folder {
+    uint8_t byte;
+};
+
 /* What an operation does; LOAD to SET are memory accesses. */
 enum {
     TK_OP_LOAD = 1,
@@ -234,7 +239,7 @@ enum {
     TK_OP_BASE = 11,
     TK_OP_FRAME = 12,
     TK_OP_LANDING = 13,
-    TK_OP_WITNESS = 14,
+    TK_OP_GROUND_TRUTH = 14,
 };
 
 /* Flags of an operation. */
@@ -244,13 +249,13 @@ enum {
     TK_OPFLAG_DYNAMIC_SIZE = 4,
     TK_OPFLAG_VALUE = 8,
     TK_OPFLAG_LIBRARY = 16,
-    TK_OPFLAG_WITNESS = 32,
+    TK_OPFLAG_GROUND_TRUTH = 32,
 };
 
 /* Flags of a path. */
 enum {
     TK_PATH_RUN = 1,
-    TK_PATH_WITNESS = 2,
+    TK_PATH_GROUND_TRUTH = 2,
 };
 
 /* How an operation's address is known: base + offset + sum(stride * iteration) over `terms`. */

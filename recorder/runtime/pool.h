@@ -1,9 +1,13 @@
 /* The memory that the traced program and the collector share: one memfd, no locks in it.
  *
- *     struct tk_pool | image entries | image area (sparse) | buffers
+ *     struct tk_pool with the images | image area (sparse) | struct tk_exchange | buffers
  *
- * A buffer changes hands by one compare-and-swap on its state, so a process that is killed at any
- * instruction leaves the other side nothing to wait for. recorder/pool.py mirrors the structs. */
+ * A buffer changes hands by one compare-and-swap on its state, so a process that is killed at any instruction leaves
+ * the other side nothing to wait for.
+ *
+ * A wrong program may write anything here. It can write the first two parts only while it registers an image, and the
+ * buffers only that are in use (preload_map.c). What either side must be sure of, it keeps to itself: where the parts
+ * are (struct tk_layout), and all that it counts. recorder/pool.py mirrors the structs of images. */
 #ifndef TRACEKIT_POOL_H
 #define TRACEKIT_POOL_H
 
@@ -11,7 +15,7 @@
 
 #include "state.h"
 
-#define TK_POOL_MAGIC 0x314c4f4f504b54ull /* "TKPOOL1" */
+#define TK_POOL_MAGIC 0x324c4f4f504b54ull /* "TKPOOL2" */
 #define TK_MAX_IMAGES 4096
 #define TK_MAX_BUFFERS 4096
 #define TK_NO_STREAM 0xffffffffu
@@ -21,9 +25,9 @@ enum { TK_LIVE, TK_DISCARD };
 enum { TK_THREAD, TK_HANDLER }; /* kinds of streams, as in a chunk's header */
 
 struct tk_buffer {
-    uint32_t state;    /* FREE -> OWNED by the program, OWNED -> FULL by it, FULL -> FREE by the collector */
-    uint32_t stream;   /* TK_NO_STREAM while FREE; written last when a buffer is taken */
-    uint32_t thread;   /* stream number of the thread that writes */
+    uint32_t state;  /* FREE -> OWNED by the program, OWNED -> FULL by it, FULL -> FREE by the collector */
+    uint32_t stream; /* TK_NO_STREAM while FREE; written last when a buffer is taken */
+    uint32_t thread; /* stream number of the thread that writes */
     uint32_t kind;
     uint64_t sequence; /* counts the buffers of the stream from 0 */
     uint32_t epoch;    /* of the set of loaded images when it was taken */
@@ -33,11 +37,11 @@ struct tk_buffer {
 
 /* An image's registration. Offsets count from the pool's start. */
 struct tk_pool_image {
-    uint64_t low, span;             /* ids are low .. low + span - 1 */
+    uint64_t low, span;                       /* ids are low .. low + span - 1 */
     uint64_t functions, units, globals, name; /* offsets of the rows below, of the file name */
     uint32_t function_rows, unit_rows, global_rows, name_bytes;
-    uint32_t loaded, unloaded;      /* epochs; unloaded is 0 while it is loaded */
-    uint64_t identity;              /* where its rows stand in the program */
+    uint32_t loaded, unloaded; /* epochs; unloaded is 0 while it is loaded */
+    uint64_t identity;         /* where its rows stand in the program */
 };
 
 struct tk_pool_function {
@@ -54,37 +58,48 @@ struct tk_pool_global {
     uint32_t unit, global;
 };
 
+/* To the program read-only, but while it registers an image. */
 struct tk_pool {
     uint64_t magic;
-    uint64_t bytes;        /* of the whole mapping */
-    uint64_t area_offset, area_bytes;
-    uint64_t buffers_offset;
+    uint64_t bytes; /* of the whole mapping */
+    uint64_t area_bytes;
     uint32_t buffer_words; /* of one buffer, the slack included */
-    uint32_t buffers;      /* in use; grows to TK_MAX_BUFFERS if threads own them all */
+    uint32_t buffers;      /* in use at first */
     uint32_t mode;         /* TK_LIVE or TK_DISCARD, set by the collector's side */
     uint32_t collector;    /* process id */
     uint32_t owner;        /* process id of the program that claimed the pool, 0 before */
-    uint32_t exited;       /* the program is gone: set by record */
-    uint32_t epoch;        /* counts registrations of images */
     uint32_t images;       /* entries published */
     uint32_t images_lost;  /* registrations that did not fit */
-    uint32_t status;       /* 256 + the exit status, once the program has said it */
+    uint32_t reserved;
     uint64_t area_used;
+    struct tk_pool_image image[TK_MAX_IMAGES];
+};
 
-    uint64_t ticket __attribute__((aligned(64))); /* the next one */
-    uint32_t streams __attribute__((aligned(64))); /* the next stream's number; 0 is the main thread */
-    uint32_t reserved1;
-    uint64_t waited;       /* nanoseconds that threads of the program waited for a free buffer */
+/* What both sides write while the program runs. */
+struct tk_exchange {
+    uint32_t streams; /* numbered so far */
+    uint32_t buffers; /* in use; grows to TK_MAX_BUFFERS if threads own them all */
+    uint32_t status;  /* 256 + the exit status, once the program has said it */
+    uint32_t reserved;
+    uint64_t waited; /* nanoseconds that threads of the program waited for a free buffer */
     uint64_t waits;
-    uint64_t unrecorded;   /* threads and handlers that found no buffer and ran unrecorded */
+    uint64_t unrecorded; /* threads and handlers that found no buffer and ran unrecorded */
 
     uint32_t filled __attribute__((aligned(64))); /* futex: counts buffers handed to the collector */
     uint32_t collector_sleeps;
-    uint32_t freed __attribute__((aligned(64)));  /* futex: counts buffers handed back */
-    uint32_t waiting;      /* threads that wait for one */
+    uint32_t freed __attribute__((aligned(64))); /* futex: counts buffers handed back */
+    uint32_t waiting;                            /* threads that wait for one */
 
     struct tk_buffer buffer[TK_MAX_BUFFERS] __attribute__((aligned(64)));
-    struct tk_pool_image image[TK_MAX_IMAGES];
+};
+
+/* Where the parts of a mapped pool are. Each process has its own, which it never reads from the pool again. */
+struct tk_layout {
+    struct tk_pool *pool;
+    struct tk_exchange *exchange;
+    uint64_t *words; /* of the first buffer */
+    uint64_t bytes, area_offset, area_bytes;
+    uint32_t buffer_words;
 };
 
 _Static_assert(sizeof(struct tk_buffer) == 64, "a buffer's state has its cache line to itself");
@@ -93,7 +108,7 @@ _Static_assert(sizeof(struct tk_pool_image) == 80 && sizeof(struct tk_pool_funct
                "mirrored in recorder/pool.py");
 
 /* What a process that wants to be recorded says on the socket of `record --follow-fork`; the answer is a pool's
- * descriptor, or none. Mirrored in recorder/broker.py. */
+ * descriptor, or none. Mirrored in recorder/follow.py. */
 enum { TK_START_PROGRAM, TK_START_FORK };
 
 struct tk_request {
@@ -102,10 +117,28 @@ struct tk_request {
     uint64_t ticket; /* TK_START_FORK: of the parent's fork_begin */
 };
 
-static inline uint64_t *tk_buffer_words(struct tk_pool *pool, const struct tk_buffer *buffer)
+static inline uint64_t tk_pages(uint64_t bytes)
 {
-    uint64_t *first = (uint64_t *)((char *)pool + pool->buffers_offset);
-    return first + (uint64_t)(buffer - pool->buffer) * pool->buffer_words;
+    return (bytes + 4095) & ~(uint64_t)4095;
+}
+
+/* `area_bytes` is a multiple of the page size. */
+static inline struct tk_layout tk_layout_of(void *memory, uint32_t buffer_words, uint64_t area_bytes)
+{
+    const uint64_t area_offset = tk_pages(sizeof(struct tk_pool)), exchange = area_offset + area_bytes;
+    const uint64_t buffers = exchange + tk_pages(sizeof(struct tk_exchange));
+    return (struct tk_layout){.pool = memory,
+                              .exchange = (struct tk_exchange *)((char *)memory + exchange),
+                              .words = (uint64_t *)((char *)memory + buffers),
+                              .bytes = buffers + (uint64_t)TK_MAX_BUFFERS * buffer_words * sizeof(uint64_t),
+                              .area_offset = area_offset,
+                              .area_bytes = area_bytes,
+                              .buffer_words = buffer_words};
+}
+
+static inline uint64_t *tk_buffer_words(const struct tk_layout *at, const struct tk_buffer *buffer)
+{
+    return at->words + (uint64_t)(buffer - at->exchange->buffer) * at->buffer_words;
 }
 
 #endif

@@ -12,19 +12,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "compiler.h"
 #include "format.h"
 #include "pool.h"
 #include "state.h"
-
-#define TK_EXPORT __attribute__((visibility("default")))
-#define TK_LIKELY(x) __builtin_expect(!!(x), 1)
-#define TK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define TK_HANDLER_LEVELS 8 /* handlers of one thread nested deeper run unrecorded */
 
 struct tk_stream {
     uint32_t number; /* TK_NO_STREAM until it is first used */
     uint32_t thread, kind;
+    uint32_t epoch;    /* of its buffer */
     uint64_t sequence; /* of the next buffer */
 };
 
@@ -43,7 +41,7 @@ enum { TK_UNUSED, TK_RUNNING, TK_EXITED };
 struct tk_thread {
     struct tk_thread *next;
     int use;
-    int depth; /* handlers that are open */
+    int depth;              /* handlers that are open */
     struct tk_state *state; /* its __tk_state while it runs; changed under tk_lock */
     pthread_t handle;
     struct tk_stream stream;
@@ -53,15 +51,32 @@ struct tk_thread {
     struct tk_handler handlers[TK_HANDLER_LEVELS];
 };
 
+/* What this process counts, out of the reach of stores that go astray in the pool. */
+struct tk_counters {
+    uint64_t ticket __attribute__((aligned(64)));  /* the next one */
+    uint32_t streams __attribute__((aligned(64))); /* the next stream's number; 0 is the main thread */
+    uint32_t buffers;                              /* of the pool, in use */
+    uint32_t epoch;                                /* counts registrations of images */
+    uint32_t abandoned;                            /* the collector is gone */
+};
+
+/* preload_map.c */
+extern struct tk_pool *tk_pool;    /* NULL unless this process claimed it and did not leave it */
+extern struct tk_layout tk_layout; /* where its parts are */
+int tk_map_pool(int fd, struct tk_layout *layout);
+void tk_open_images(const struct tk_layout *at);
+void tk_close_images(const struct tk_layout *at);
+int tk_open_buffer(const struct tk_layout *at, uint32_t number);
+void *tk_own_pages(uint64_t bytes);
+
 /* preload.c */
-extern struct tk_pool *tk_pool; /* NULL unless this process claimed it and did not leave it */
 void *tk_find_real(void **slot, const char *name);
-void tk_load(const struct tk_image *image);
-void tk_unload(const struct tk_image *image);
 void tk_lock(void);
 void tk_unlock(void);
-void tk_leave_pool(void); /* in a forked child: go to scratch memory */
-struct tk_pool *tk_map_pool(int fd);
+
+/* preload_claim.c */
+void tk_load(const struct tk_image *image);
+void tk_unload(const struct tk_image *image);
 
 /* preload_session.c */
 void tk_join_session(void);
@@ -69,18 +84,22 @@ int tk_following(void);
 int tk_inherited_pool(void);
 void tk_hide_session(void);
 int tk_connect(void);
-struct tk_pool *tk_request_pool(int connection, const struct tk_request *request);
+int tk_request_pool(int connection, const struct tk_request *request, struct tk_layout *layout);
 int tk_hands_on(void);
 size_t tk_hand_on_bytes(char *const *from);
 char **tk_hand_on(char *const *from, char *room);
 
 /* preload_streams.c */
+extern struct tk_counters tk_counters;
 extern __thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")));
+void tk_use_pool(const struct tk_layout *layout);
 void tk_flip(void);
 void tk_scratch(void);
 struct tk_thread *tk_new_thread(uint32_t stream);
 void tk_begin_thread(struct tk_thread *thread);
 void tk_end_thread(void);
+uint32_t tk_number_stream(void);
+void tk_count_unrecorded(void);
 void tk_open_stream(struct tk_stream *stream);
 void tk_resume(const struct tk_state *state);
 void tk_new_epoch(void);
@@ -93,14 +112,15 @@ void tk_restore_signals(const uint64_t *before);
 void tk_publish_image(const struct tk_image *image);
 void tk_retire_image(const struct tk_image *image);
 
-/* preload_signals.c */
+/* interceptors_signals.c */
 void tk_landing(void *frame);
 void tk_wrap_handlers(void);
 
-/* preload_threads.c, preload_fork.c, preload_process.c, preload_memory.c */
+/* interceptors_threads.c, preload_fork.c, interceptors_process.c, interceptors_mappings.c, interceptors_memory.c */
 void tk_watch_threads(void);
 void tk_watch_forks(void);
 void tk_watch_process(void);
+void tk_watch_mappings(void);
 void tk_find_linker(void);
 
 /* The next definition of an interposed function. */
@@ -130,28 +150,7 @@ static inline int tk_recording(void)
 
 static inline uint64_t tk_ticket(void)
 {
-    struct tk_pool *pool = tk_pool;
-    return TK_LIKELY(pool != NULL) ? __atomic_fetch_add(&pool->ticket, 1, __ATOMIC_RELAXED) : 0;
+    return TK_LIKELY(tk_pool != NULL) ? __atomic_fetch_add(&tk_counters.ticket, 1, __ATOMIC_RELAXED) : 0;
 }
-
-/* Append an event to the thread's stream; its code becomes visible last, so a killed process leaves whole records. */
-static inline __attribute__((always_inline)) void tk_record(enum tk_event event, int words, uint64_t a, uint64_t b,
-                                                            uint64_t c, uint64_t d)
-{
-    if (TK_UNLIKELY(__tk_state.pos >= __tk_state.limit))
-        tk_flip();
-    uint64_t *pos = __tk_state.pos;
-    const uint64_t values[4] = {a, b, c, d};
-    for (int word = 0; word < words; word++)
-        pos[1 + word] = values[word];
-    __atomic_store_n(pos, (uint64_t)event, __ATOMIC_RELEASE);
-    __tk_state.pos = pos + 1 + words;
-}
-
-#define TK_RECORD0(event) tk_record(TK_EVENT_##event, 0, 0, 0, 0, 0)
-#define TK_RECORD1(event, a) tk_record(TK_EVENT_##event, 1, a, 0, 0, 0)
-#define TK_RECORD2(event, a, b) tk_record(TK_EVENT_##event, 2, a, b, 0, 0)
-#define TK_RECORD3(event, a, b, c) tk_record(TK_EVENT_##event, 3, a, b, c, 0)
-#define TK_RECORD4(event, a, b, c, d) tk_record(TK_EVENT_##event, 4, a, b, c, d)
 
 #endif

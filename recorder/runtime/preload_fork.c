@@ -1,11 +1,19 @@
 /* fork. The child leaves its parent's pool; with --follow-fork it asks for one of its own and goes on in it, under the
  * numbers that its streams have: its trace is its parent's up to fork_begin, and then its own. */
-#include "preload.h"
+#include "preload_record.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* In a forked child: go to scratch memory. */
+static void leave_pool(void)
+{
+    tk_pool = NULL;
+    tk_unlock(); /* another thread of the parent may have held it */
+    tk_scratch();
+}
 
 /* The parent when it began to fork. */
 static __thread struct {
@@ -22,7 +30,7 @@ static void begin_fork(void)
         return;
     point.images = __atomic_load_n(&pool->images, __ATOMIC_ACQUIRE);
     point.area_used = pool->area_used;
-    point.epoch = __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST);
+    point.epoch = __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST);
     point.images_lost = pool->images_lost;
     point.ticket = tk_ticket();
     if (tk_recording())
@@ -30,19 +38,19 @@ static void begin_fork(void)
 }
 
 /* The new pool knows the images that the old one knew, by the same numbers. */
-static void inherit(struct tk_pool *pool, const struct tk_pool *old)
+static void inherit_images(const struct tk_layout *to, const struct tk_layout *from)
 {
-    memcpy((char *)pool + pool->area_offset, (const char *)old + old->area_offset, point.area_used);
-    memcpy(pool->image, old->image, point.images * sizeof *pool->image);
+    struct tk_pool *pool = to->pool;
+    tk_open_images(to);
+    memcpy((char *)pool + to->area_offset, (const char *)from->pool + from->area_offset, point.area_used);
+    memcpy(pool->image, from->pool->image, point.images * sizeof *pool->image);
     for (uint32_t number = 0; number < point.images; number++)
         if (pool->image[number].unloaded > point.epoch)
             pool->image[number].unloaded = 0;
     pool->area_used = point.area_used;
-    pool->epoch = point.epoch;
     pool->images_lost = point.images_lost;
-    pool->streams = old->streams;
-    pool->ticket = point.ticket + 1;
     __atomic_store_n(&pool->images, point.images, __ATOMIC_RELEASE);
+    tk_close_images(to);
 }
 
 static void parent_forked(void)
@@ -52,32 +60,37 @@ static void parent_forked(void)
 }
 
 /* Private zeros where the parent's pool was: what a handler of the parent interrupted may still write there. */
-static void cover(struct tk_pool *old)
+static void cover(const struct tk_layout *old)
 {
-    syscall(SYS_mmap, old, old->bytes, PROT_READ | PROT_WRITE,
+    syscall(SYS_mmap, old->pool, old->bytes, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1L, 0L);
 }
 
 /* In the child. Inside a signal handler it is not followed: what the handler interrupted has an open record. */
 static void end_fork(void)
 {
-    struct tk_pool *old = tk_pool;
+    const struct tk_layout old = tk_layout;
+    struct tk_layout layout;
     struct tk_thread *thread = tk_current;
-    if (!old)
+    if (!tk_pool)
         return;
     uint64_t signals;
     tk_block_signals(&signals);
-    const struct tk_request request = {TK_START_FORK, old->owner, point.ticket};
+    const struct tk_request request = {TK_START_FORK, old.pool->owner, point.ticket};
     int follow = point.connection >= 0 && thread && thread->depth == 0;
-    tk_leave_pool();
-    struct tk_pool *pool = follow ? tk_request_pool(point.connection, &request) : NULL;
+    leave_pool();
+    follow = follow && tk_request_pool(point.connection, &request, &layout);
     parent_forked();
-    if (pool)
-        inherit(pool, old);
-    cover(old);
+    if (follow)
+        inherit_images(&layout, &old);
+    cover(&old);
     tk_forget_threads(thread);
-    if (pool) {
-        tk_pool = pool;
+    if (follow) {
+        uint32_t streams = tk_counters.streams;
+        tk_use_pool(&layout);
+        tk_counters.epoch = point.epoch;
+        tk_counters.ticket = point.ticket + 1;
+        tk_counters.streams = layout.exchange->streams = streams;
         tk_begin_thread(thread);
         if (tk_recording())
             TK_RECORD2(program_start, tk_ticket(), (uint64_t)getpid());
@@ -104,12 +117,11 @@ pid_t _Fork(void);
 TK_EXPORT pid_t _Fork(void)
 {
     pid_t child = TK_REAL(_Fork)();
-    struct tk_pool *old = tk_pool;
     if (child > 0 && tk_recording())
         TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
-    if (child == 0 && old) {
-        tk_leave_pool();
-        cover(old);
+    if (child == 0 && tk_pool) {
+        leave_pool();
+        cover(&tk_layout);
         tk_forget_threads(tk_current);
     }
     return child;

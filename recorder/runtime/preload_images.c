@@ -1,5 +1,5 @@
 /* Registration of images: their tables are copied into the pool, where they outlive the program. */
-#include "preload.h"
+#include "preload_record.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -44,10 +44,10 @@ static uint32_t unit_number(struct unit_map *map, const void *unit)
 static uint64_t allocate(struct tk_pool *pool, uint64_t bytes)
 {
     uint64_t offset = (pool->area_used + 15) & ~(uint64_t)15;
-    if (offset + bytes > pool->area_bytes)
+    if (offset > tk_layout.area_bytes || bytes > tk_layout.area_bytes - offset)
         return 0;
     pool->area_used = offset + bytes;
-    return pool->area_offset + offset;
+    return tk_layout.area_offset + offset;
 }
 
 static int copy_functions(struct tk_pool *pool, struct tk_pool_image *entry, const struct tk_image *image,
@@ -141,40 +141,55 @@ static int copy_image(struct tk_pool *pool, struct tk_pool_image *entry, const s
     return done;
 }
 
+/* Copy an image's tables into the pool. Its number, or TK_MAX_IMAGES if there is no room. The caller holds tk_lock. */
+static uint32_t add_image(struct tk_pool *pool, const struct tk_image *image)
+{
+    uint32_t number = pool->images;
+    uint64_t used = pool->area_used;
+    if (number >= TK_MAX_IMAGES || !copy_image(pool, &pool->image[number], image)) {
+        pool->area_used = used;
+        pool->images_lost++;
+        return TK_MAX_IMAGES;
+    }
+    pool->image[number].loaded = tk_counters.epoch + 1;
+    __atomic_store_n(&pool->images, number + 1, __ATOMIC_RELEASE);
+    return number;
+}
+
 /* Copy an image's tables into the pool, open an epoch, record the load. */
 void tk_publish_image(const struct tk_image *image)
 {
-    struct tk_pool *pool = tk_pool;
     tk_lock();
-    uint32_t number = pool->images;
-    uint64_t used = pool->area_used;
-    if (number == TK_MAX_IMAGES || !copy_image(pool, &pool->image[number], image)) {
-        pool->area_used = used;
-        pool->images_lost++;
-        tk_unlock();
-        return;
-    }
-    pool->image[number].loaded = pool->epoch + 1;
-    __atomic_store_n(&pool->images, number + 1, __ATOMIC_RELEASE);
-    tk_new_epoch();
+    tk_open_images(&tk_layout);
+    uint32_t number = add_image(tk_pool, image);
+    tk_close_images(&tk_layout);
+    if (number < TK_MAX_IMAGES)
+        tk_new_epoch();
     tk_unlock();
-    if (tk_recording())
+    if (number < TK_MAX_IMAGES && tk_recording())
         TK_RECORD2(image_load, tk_ticket(), number);
+}
+
+/* The number of the image while it is loaded; TK_MAX_IMAGES if it is not known. */
+static uint32_t find_image(const struct tk_pool *pool, const struct tk_image *image)
+{
+    uint32_t number = 0, images = pool->images < TK_MAX_IMAGES ? pool->images : TK_MAX_IMAGES;
+    while (number < images && (pool->image[number].identity != identity(image) || pool->image[number].unloaded))
+        number++;
+    return number < images ? number : TK_MAX_IMAGES;
 }
 
 void tk_retire_image(const struct tk_image *image)
 {
-    struct tk_pool *pool = tk_pool;
-    uint32_t number = 0;
     tk_lock();
-    while (number < pool->images && (pool->image[number].identity != identity(image) || pool->image[number].unloaded))
-        number++;
-    if (number < pool->images) {
-        __atomic_store_n(&pool->image[number].unloaded, pool->epoch + 1, __ATOMIC_RELEASE);
+    uint32_t number = find_image(tk_pool, image);
+    if (number < TK_MAX_IMAGES) {
+        tk_open_images(&tk_layout);
+        __atomic_store_n(&tk_pool->image[number].unloaded, tk_counters.epoch + 1, __ATOMIC_RELEASE);
+        tk_close_images(&tk_layout);
         tk_new_epoch();
     }
-    uint32_t found = number < pool->images;
     tk_unlock();
-    if (found && tk_recording())
+    if (number < TK_MAX_IMAGES && tk_recording())
         TK_RECORD2(image_unload, tk_ticket(), number);
 }

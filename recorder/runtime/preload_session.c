@@ -107,7 +107,8 @@ static int receive_descriptor(int connection)
 {
     char byte, control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
     struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     long got;
     do
         got = syscall(SYS_recvmsg, connection, &message, MSG_CMSG_CLOEXEC);
@@ -135,18 +136,17 @@ int tk_connect(void)
     return -1;
 }
 
-/* Ask for a pool; `record` starts a collector for it before it answers. NULL if there is none. */
-struct tk_pool *tk_request_pool(int connection, const struct tk_request *request)
+/* Ask for a pool; `record` starts a collector for it before it answers. 0 if there is none. */
+int tk_request_pool(int connection, const struct tk_request *request, struct tk_layout *layout)
 {
-    struct tk_pool *pool = NULL;
-    int descriptor = -1;
+    int found = 0, descriptor = -1;
     if (syscall(SYS_sendto, connection, request, sizeof *request, MSG_NOSIGNAL, NULL, 0) == sizeof *request)
         descriptor = receive_descriptor(connection);
     if (descriptor >= 0) {
-        pool = tk_map_pool(descriptor);
+        found = tk_map_pool(descriptor, layout);
         syscall(SYS_close, descriptor);
     }
-    return pool;
+    return found;
 }
 
 /* -- what is executed ------------------------------------------------------------------------- */

@@ -14,11 +14,13 @@
 
 #define SCRATCH_WORDS 4096
 
+struct tk_counters tk_counters;
+
 __thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")));
 
 static struct tk_thread *threads; /* grows at the head, never shrinks; entries are used again */
 
-/* What is written here is never read. Threads share a few, as in stub.c. */
+/* What is written here is never read. Threads share a few, as in image_runtime.c. */
 void tk_scratch(void)
 {
     static uint64_t scratch[16][SCRATCH_WORDS];
@@ -38,30 +40,54 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Wait until the collector frees a buffer; turn the pool to discard if the collector is gone. */
-static void wait_for_buffer(struct tk_pool *pool, uint32_t freed)
+/* From now on this process writes to the pool that is there, the first to do so. */
+void tk_use_pool(const struct tk_layout *layout)
+{
+    tk_counters = (struct tk_counters){.streams = 1, .buffers = layout->pool->buffers};
+    tk_layout = *layout;
+    tk_pool = layout->pool;
+}
+
+static int is_live(const struct tk_pool *pool)
+{
+    return __atomic_load_n(&pool->mode, __ATOMIC_RELAXED) == TK_LIVE && !tk_counters.abandoned;
+}
+
+/* The collector knows of a number before it is given out. */
+uint32_t tk_number_stream(void)
+{
+    __atomic_fetch_add(&tk_layout.exchange->streams, 1, __ATOMIC_RELAXED);
+    return __atomic_fetch_add(&tk_counters.streams, 1, __ATOMIC_RELAXED);
+}
+
+void tk_count_unrecorded(void)
+{
+    __atomic_fetch_add(&tk_layout.exchange->unrecorded, 1, __ATOMIC_RELAXED);
+}
+
+/* Wait until the collector frees a buffer; go on without it if it is gone. */
+static void wait_for_buffer(const struct tk_pool *pool, struct tk_exchange *exchange, uint32_t freed)
 {
     const struct timespec timeout = {0, 100000000};
     uint64_t begin = nanoseconds();
-    __atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
-    futex(&pool->freed, FUTEX_WAIT, freed, &timeout);
-    __atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&pool->waited, nanoseconds() - begin, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&pool->waits, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&exchange->waiting, 1, __ATOMIC_SEQ_CST);
+    futex(&exchange->freed, FUTEX_WAIT, freed, &timeout);
+    __atomic_fetch_sub(&exchange->waiting, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&exchange->waited, nanoseconds() - begin, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&exchange->waits, 1, __ATOMIC_RELAXED);
     if (kill((pid_t)pool->collector, 0) != 0 && errno == ESRCH)
-        __atomic_store_n(&pool->mode, TK_DISCARD, __ATOMIC_RELAXED);
+        __atomic_store_n(&tk_counters.abandoned, 1, __ATOMIC_RELAXED);
 }
 
 /* Fault a buffer's pages in at once when this process first takes it: one call instead of 64 faults. */
-static void touch(struct tk_pool *pool, struct tk_buffer *buffer)
+static void touch(struct tk_buffer *buffer, uint32_t number)
 {
     static uint8_t touched[TK_MAX_BUFFERS];
-    size_t number = (size_t)(buffer - pool->buffer);
     if (touched[number])
         return;
     touched[number] = 1;
 #ifdef MADV_POPULATE_WRITE
-    madvise(tk_buffer_words(pool, buffer), pool->buffer_words * sizeof(uint64_t), MADV_POPULATE_WRITE);
+    madvise(tk_buffer_words(&tk_layout, buffer), tk_layout.buffer_words * sizeof(uint64_t), MADV_POPULATE_WRITE);
 #endif
 }
 
@@ -78,81 +104,95 @@ void tk_restore_signals(const uint64_t *before)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
 }
 
-/* A free buffer, or NULL if the pool is (turned) to discard. The first free one: the fewer are in use, the more
- * of them stay in the caches. */
-static struct tk_buffer *take_buffer(struct tk_pool *pool)
+/* One more buffer is in use. 0 if there may be none. */
+static int add_buffer(struct tk_exchange *exchange, uint32_t buffers)
 {
-    while (__atomic_load_n(&pool->mode, __ATOMIC_RELAXED) == TK_LIVE) {
-        uint32_t freed = __atomic_load_n(&pool->freed, __ATOMIC_SEQ_CST);
-        uint32_t buffers = __atomic_load_n(&pool->buffers, __ATOMIC_RELAXED), full = 0;
+    if (buffers == TK_MAX_BUFFERS || !tk_open_buffer(&tk_layout, buffers))
+        return 0;
+    if (__atomic_compare_exchange_n(&tk_counters.buffers, &buffers, buffers + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        __atomic_fetch_add(&exchange->buffers, 1, __ATOMIC_RELEASE);
+    return 1;
+}
+
+/* A free buffer, or NULL if the pool is (turned) to discard. The first free one: the fewer are in use, the more
+ * of them stay in the caches. If nothing in the table of buffers is true, this ends all the same: there are no more
+ * than TK_MAX_BUFFERS, and a collector that finds none of the full ones to be next turns the pool to discard. */
+static struct tk_buffer *take_buffer(struct tk_pool *pool, struct tk_exchange *exchange)
+{
+    while (is_live(pool)) {
+        uint32_t freed = __atomic_load_n(&exchange->freed, __ATOMIC_SEQ_CST);
+        uint32_t buffers = __atomic_load_n(&tk_counters.buffers, __ATOMIC_RELAXED), full = 0;
         for (uint32_t number = 0; number < buffers; number++) {
-            struct tk_buffer *buffer = &pool->buffer[number];
+            struct tk_buffer *buffer = &exchange->buffer[number];
             uint32_t state = __atomic_load_n(&buffer->state, __ATOMIC_RELAXED);
             full += state == TK_FULL;
-            if (state == TK_FREE && __atomic_compare_exchange_n(&buffer->state, &state, TK_OWNED, 0,
-                                                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                return touch(pool, buffer), buffer;
+            if (state == TK_FREE &&
+                __atomic_compare_exchange_n(&buffer->state, &state, TK_OWNED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return touch(buffer, number), buffer;
         }
         if (full > 0)
-            wait_for_buffer(pool, freed);
-        else if (buffers == TK_MAX_BUFFERS)
+            wait_for_buffer(pool, exchange, freed);
+        else if (!add_buffer(exchange, buffers))
             return NULL; /* more threads than buffers, all idle: nobody would ever free one */
-        else
-            __atomic_compare_exchange_n(&pool->buffers, &buffers, buffers + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
-static void hand_over(struct tk_pool *pool)
+static void hand_over(struct tk_exchange *exchange)
 {
     struct tk_buffer *buffer = __tk_state.buffer;
-    buffer->words = (uint32_t)(__tk_state.pos - tk_buffer_words(pool, buffer));
+    buffer->words = (uint32_t)(__tk_state.pos - tk_buffer_words(&tk_layout, buffer));
     __atomic_store_n(&buffer->state, TK_FULL, __ATOMIC_RELEASE);
-    __atomic_fetch_add(&pool->filled, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&pool->collector_sleeps, __ATOMIC_SEQ_CST))
-        futex(&pool->filled, FUTEX_WAKE, 1, NULL);
+    __atomic_fetch_add(&exchange->filled, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&exchange->collector_sleeps, __ATOMIC_SEQ_CST))
+        futex(&exchange->filled, FUTEX_WAKE, 1, NULL);
 }
 
 /* An image that came or went after the buffer was stamped makes the next check flip. Sequentially consistent, against
  * tk_new_epoch: either it finds the new limit and clears it, or the new epoch is seen here. */
-static void check_epoch(struct tk_pool *pool)
+static void check_epoch(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (__tk_state.buffer && __tk_state.buffer->epoch != __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST))
+    if (__tk_state.stream && __tk_state.stream->epoch != __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST))
         __tk_state.limit = NULL;
 }
 
-static void set_limit(struct tk_pool *pool)
+static void stamp_buffer(struct tk_stream *stream, struct tk_buffer *buffer)
 {
-    uint64_t *words = tk_buffer_words(pool, __tk_state.buffer);
-    __atomic_store_n(&__tk_state.limit, words + pool->buffer_words - TK_SLACK, __ATOMIC_SEQ_CST);
-    check_epoch(pool);
+    buffer->epoch = stream->epoch = __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST);
+}
+
+static void set_limit(void)
+{
+    uint64_t *words = tk_buffer_words(&tk_layout, __tk_state.buffer);
+    __atomic_store_n(&__tk_state.limit, words + tk_layout.buffer_words - TK_SLACK, __ATOMIC_SEQ_CST);
+    check_epoch();
 }
 
 /* Give the thread's state a buffer for `stream`, or scratch memory. */
 void tk_open_stream(struct tk_stream *stream)
 {
     struct tk_pool *pool = tk_pool;
-    struct tk_buffer *buffer = pool ? take_buffer(pool) : NULL;
+    struct tk_buffer *buffer = pool ? take_buffer(pool, tk_layout.exchange) : NULL;
     if (!buffer) {
-        if (pool && pool->mode == TK_LIVE)
-            __atomic_fetch_add(&pool->unrecorded, 1, __ATOMIC_RELAXED);
+        if (pool && is_live(pool))
+            tk_count_unrecorded();
         tk_scratch();
         return;
     }
     if (stream->number == TK_NO_STREAM)
-        stream->number = __atomic_fetch_add(&pool->streams, 1, __ATOMIC_RELAXED);
+        stream->number = tk_number_stream();
     if (stream->thread == TK_NO_STREAM)
         stream->thread = stream->number;
     buffer->thread = stream->thread;
     buffer->kind = stream->kind;
     buffer->sequence = stream->sequence++;
-    buffer->epoch = __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST);
+    stamp_buffer(stream, buffer);
     __atomic_store_n(&buffer->stream, stream->number, __ATOMIC_RELEASE);
-    __tk_state.pos = tk_buffer_words(pool, buffer);
+    __tk_state.pos = tk_buffer_words(&tk_layout, buffer);
     __tk_state.buffer = buffer;
     __tk_state.stream = stream;
-    set_limit(pool);
+    set_limit();
 }
 
 /* Continue where another state left off (a handler's stream, or what it interrupted). */
@@ -160,7 +200,7 @@ void tk_resume(const struct tk_state *state)
 {
     __tk_state = *state;
     if (tk_pool)
-        check_epoch(tk_pool);
+        check_epoch();
 }
 
 void tk_flip(void)
@@ -170,11 +210,11 @@ void tk_flip(void)
     struct tk_pool *pool = tk_pool;
     tk_block_signals(&signals);
     if (pool && __tk_state.stream) {
-        if (__tk_state.pos == tk_buffer_words(pool, __tk_state.buffer)) {
-            __tk_state.buffer->epoch = __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST);
-            set_limit(pool);
+        if (__tk_state.pos == tk_buffer_words(&tk_layout, __tk_state.buffer)) {
+            stamp_buffer(__tk_state.stream, __tk_state.buffer);
+            set_limit();
         } else {
-            hand_over(pool);
+            hand_over(tk_layout.exchange);
             tk_open_stream(__tk_state.stream);
         }
     } else if (pool && !tk_current) {
@@ -196,7 +236,7 @@ struct tk_thread *tk_new_thread(uint32_t stream)
             break;
     }
     if (!thread) {
-        thread = tk_mmap(sizeof *thread, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+        thread = tk_own_pages(sizeof *thread);
         if (!thread)
             return NULL;
         thread->use = TK_RUNNING;
@@ -207,9 +247,9 @@ struct tk_thread *tk_new_thread(uint32_t stream)
     thread->depth = thread->farewells = 0;
     thread->state = NULL;
     thread->handle = 0;
-    thread->stream = (struct tk_stream){stream, stream, TK_THREAD, 0};
+    thread->stream = (struct tk_stream){stream, stream, TK_THREAD, 0, 0};
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
-        thread->handlers[level].stream = (struct tk_stream){TK_NO_STREAM, TK_NO_STREAM, TK_HANDLER, 0};
+        thread->handlers[level].stream = (struct tk_stream){TK_NO_STREAM, TK_NO_STREAM, TK_HANDLER, 0, 0};
         thread->handlers[level].own = (struct tk_state){0};
     }
     return thread;
@@ -226,7 +266,7 @@ void tk_begin_thread(struct tk_thread *thread)
     tk_open_stream(&thread->stream);
     __atomic_store_n(&thread->state, &__tk_state, __ATOMIC_SEQ_CST);
     if (tk_pool)
-        check_epoch(tk_pool);
+        check_epoch();
 }
 
 /* Hand over what the thread's streams hold; what it still writes afterwards goes to scratch memory. */
@@ -240,11 +280,11 @@ void tk_end_thread(void)
     thread->state = NULL;
     tk_unlock();
     if (pool && __tk_state.stream)
-        hand_over(pool);
+        hand_over(tk_layout.exchange);
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
         __tk_state = thread->handlers[level].own;
         if (pool && __tk_state.stream)
-            hand_over(pool);
+            hand_over(tk_layout.exchange);
     }
     tk_scratch();
     __atomic_store_n(&thread->use, TK_EXITED, __ATOMIC_RELEASE);
@@ -290,7 +330,7 @@ void tk_forget_threads(struct tk_thread *kept)
 /* An image came or went: every thread takes a new buffer at its next check. The caller holds tk_lock. */
 void tk_new_epoch(void)
 {
-    __atomic_fetch_add(&tk_pool->epoch, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&tk_counters.epoch, 1, __ATOMIC_SEQ_CST);
     for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
         if (thread->state)
             __atomic_store_n(&thread->state->limit, NULL, __ATOMIC_SEQ_CST);

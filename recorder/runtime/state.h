@@ -1,4 +1,4 @@
-/* What instrumented code, the stub in every image and the preloaded library agree on (docs/internals.md). */
+/* What instrumented code, the runtime in every image and the preloaded library agree on (docs/internals/runtime.md). */
 #ifndef TRACEKIT_STATE_H
 #define TRACEKIT_STATE_H
 
@@ -18,8 +18,7 @@ struct tk_state {
 };
 
 /* Every image defines it; the dynamic linker makes them one (the executable's, else the library's). */
-extern __thread struct tk_state __tk_state
-    __attribute__((weak, visibility("default"), tls_model("initial-exec")));
+extern __thread struct tk_state __tk_state __attribute__((weak, visibility("default"), tls_model("initial-exec")));
 
 /* Rows of the sections `tk_functions` and `tk_globals`, written by the pass. */
 struct tk_function {

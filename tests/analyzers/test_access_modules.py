@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from tests.naive import modules as naive
 from tests.naive.program_builder import ProgramBuilder
-from tracekit import registry
 from tracekit.formats.events import CODE
 from tracekit.formats.image import BlockFlag, OpFlag, OpKind, TypeClass
 from tracekit.module import Module
-from tracekit.options import make_options
-from tracekit.replay.parallel import run
-from tracekit.replay.program import Program
-from tracekit.replay.runner import CallbackRunner
+from tracekit.modules import registry
+from tracekit.modules.options import make_options
+from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.scheduler import run
+from tracekit.program.program import Program
 
 BASES = (0x5000_0000_0000, 0x7FFF_FFFF_0FC0, 0x1000, (1 << 47) - 4096)
 
@@ -44,9 +44,16 @@ def batches(events: Sequence[naive.Event], length: int) -> list[Batch]:
         while end < len(events) and end - start < length and events[end][0] == events[start][0]:
             end += 1
         _, names, subjects, addresses, sizes, values = zip(*events[start:end])
-        made.append(Batch(events[start][0], np.array([CODE[name] for name in names], np.uint8),
-                          np.array(subjects, np.uint32), np.array(addresses, np.uint64), np.array(sizes, np.uint64),
-                          np.array([value % 2**64 for value in values], np.uint64)))
+        made.append(
+            Batch(
+                events[start][0],
+                np.array([CODE[name] for name in names], np.uint8),
+                np.array(subjects, np.uint32),
+                np.array(addresses, np.uint64),
+                np.array(sizes, np.uint64),
+                np.array([value % 2**64 for value in values], np.uint64),
+            )
+        )
         start = end
     return made
 
@@ -93,8 +100,12 @@ def profile(name: str, events: Sequence[naive.Event], options: dict[str, Any], w
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.sampled_from((0, 1, 30, 255, 256, 257, 900)), workers=st.integers(1, 3),
-       granule=st.sampled_from((64, 4096)))
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from((0, 1, 30, 255, 256, 257, 900)),
+    workers=st.integers(1, 3),
+    granule=st.sampled_from((64, 4096)),
+)
 def test_footprint(seed: int, count: int, workers: int, granule: int) -> None:
     events = some_events(random.Random(seed), count)
     result = profile("footprint", events, {"granule": granule}, workers, 1 + seed % 100)
@@ -103,8 +114,12 @@ def test_footprint(seed: int, count: int, workers: int, granule: int) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.sampled_from((1, 30, 257, 900)), workers=st.integers(1, 3),
-       rows=st.sampled_from((3, 64)))
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from((1, 30, 257, 900)),
+    workers=st.integers(1, 3),
+    rows=st.sampled_from((3, 64)),
+)
 def test_heatmap(seed: int, count: int, workers: int, rows: int) -> None:
     events = [*some_events(random.Random(seed), count), (0, "load", 0, 4096, 8, 0)]
     result = profile("heatmap", events, {"granule": 4096, "rows": rows}, workers, 1 + seed % 100)
@@ -112,13 +127,16 @@ def test_heatmap(seed: int, count: int, workers: int, rows: int) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.sampled_from((0, 8, 30, 900)), workers=st.integers(1, 3),
-       stores=st.booleans())
+@given(
+    seed=st.integers(0, 2**32), count=st.sampled_from((0, 8, 30, 900)), workers=st.integers(1, 3), stores=st.booleans()
+)
 def test_value_pattern(seed: int, count: int, workers: int, stores: bool) -> None:
     events = some_events(random.Random(seed), count)
     result = profile("value_pattern", events, {"stores": stores, "linear": True, "small_set": 3}, workers, 50)
-    found = {int(row["instruction"]["id"].rpartition(":")[2]): (row["count"], row["pattern"], row["value"])
-             for row in result["instructions"]}
+    found = {
+        int(row["instruction"]["id"].rpartition(":")[2]): (row["count"], row["pattern"], row["value"])
+        for row in result["instructions"]
+    }
     wanted = naive.value_patterns(events, stores, True, 3)
     for subject, (number, pattern, value) in wanted.items():
         if pattern == "linear":
@@ -127,25 +145,35 @@ def test_value_pattern(seed: int, count: int, workers: int, stores: bool) -> Non
 
 
 @settings(max_examples=40, deadline=None)
-@given(seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3), count=st.sampled_from((0, 1, 30, 900)),
-       workers=st.integers(1, 3))
+@given(
+    seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3),
+    count=st.sampled_from((0, 1, 30, 900)),
+    workers=st.integers(1, 3),
+)
 def test_accesses(seeds: list[int], count: int, workers: int) -> None:
     """Of one run, and joined of several."""
     runs = [some_events(random.Random(seed), count) for seed in seeds]
     results = [profile("accesses", events, {}, workers, 50) for events in runs]
-    result = registry.load("accesses").join([{"result": each} for each in results], None)["result"] \
-        if len(results) > 1 else results[0]
-    found = {int(row["instruction"]["id"].split(":")[1]): (row["loads"], row["stores"], row["bytes"])
-             for row in result["instructions"]}
+    result = (
+        registry.load("accesses").merge([{"result": each} for each in results], None)["result"]
+        if len(results) > 1
+        else results[0]
+    )
+    found = {
+        int(row["instruction"]["id"].split(":")[1]): (row["loads"], row["stores"], row["bytes"])
+        for row in result["instructions"]
+    }
     together = [event for events in runs for event in events]
     assert found == naive.accesses(together)
-    assert result["summary"] == {"loads": sum(event[1] == "load" for event in together),
-                                 "stores": sum(event[1] == "store" for event in together)}
+    assert result["summary"] == {
+        "loads": sum(event[1] == "load" for event in together),
+        "stores": sum(event[1] == "store" for event in together),
+    }
 
 
 def joined(parts: Sequence[Any]) -> Any:
     options = {"stores": False, "linear": True, "small_set": 3}
-    return registry.load("value_pattern").join([{"options": options, **part} for part in parts], None)
+    return registry.load("value_pattern").merge([{"options": options, **part} for part in parts], None)
 
 
 def pattern_profile(events: Sequence[naive.Event], linear: bool) -> dict[str, Any]:
@@ -155,7 +183,7 @@ def pattern_profile(events: Sequence[naive.Event], linear: bool) -> dict[str, An
     module = kind(program(8), make_options(kind.Options, {"linear": linear, "small_set": 3}))
     runner = CallbackRunner(module, "value_pattern", 1)
     run(batches(events, 50), [runner], 1)
-    return {"result": runner.result()[0], "evidence": runner.evidence}
+    return {"result": runner.result()[0], "evidence": runner.merge_state}
 
 
 def as_sets(rows: Any) -> Any:

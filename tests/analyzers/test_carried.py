@@ -23,12 +23,12 @@ from tests.programs.running import FIXTURES, compile_program, record, run
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.analyzers.perspective import PerspectiveOptions
 from tracekit.api import analyze_all
+from tracekit.containers import maps
+from tracekit.dependence.hottest import Hottest
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.options import NoOptions, make_options
-from tracekit.replay import maps
-from tracekit.replay.hottest import Hottest
-from tracekit.replay.runner import CallbackRunner
+from tracekit.modules.options import NoOptions, make_options
+from tracekit.modules.runner import CallbackRunner
 
 
 @settings(deadline=None, max_examples=80)
@@ -39,27 +39,33 @@ def test_what_some_loops_carry_is_its_reference(seed: int, streams: int, workers
     events = interleaved(random, [Machine(made, random, stream, 300).run() for stream in range(streams)])
     loops = {row for row in range(len(made.program.loops)) if random.random() < 0.5}
     module = Dependence(made.program, Options(carried_by="somewhere.c:1"))
-    with patch("tracekit.replay.carried.one_place"):  # which loops is said below
+    with patch("tracekit.dependence.carried.one_place"):  # which loops is said below
         runner = CallbackRunner(module, "dependence", workers)
     for worker in runner._workers:
         worker.state.loops[:] = [row in loops for row in range(len(worker.state.loops))]
     wanted = np.array([CODE[name] for name in runner.columns])
     for stream, rows in groupby(events, key=lambda event: event[0]):
-        kind, subject, address, size = (np.array(column, dtype) for column, dtype in zip(
-            list(zip(*rows))[1:], ("u1", "u4", "u8", "u8")))
+        kind, subject, address, size = (
+            np.array(column, dtype) for column, dtype in zip(list(zip(*rows))[1:], ("u1", "u4", "u8", "u8"))
+        )
         kept = np.isin(kind, wanted)
-        batch = SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept], address=address[kept],
-                                size=size[kept])
+        batch = SimpleNamespace(
+            stream=stream, kind=kind[kept], subject=subject[kept], address=address[kept], size=size[kept]
+        )
         for worker in range(workers):
             runner.feed(batch, worker)
-    found = maps.rows(module.merge([worker.state for worker in runner._workers]).found)["key"].tolist()
+    found = maps.rows(module.reduce([worker.state for worker in runner._workers]).pairs)["key"].tolist()
     none = len(made.program.ops)
     naive = NaiveLadder(made.program, context=False)
     naive.feed(events)
-    expected = {(source, destination) for (kind, source, _, destination, _), known in naive.dependences.items()
-                if kind == RAW and any(flags[1] and node[-1][1] in loops for node, (flags, _) in known.levels.items())}
+    expected = {
+        (source, destination)
+        for (kind, source, _, destination, _), known in naive.dependences.items()
+        if kind == RAW and any(flags[1] and node[-1][1] in loops for node, (flags, _) in known.levels.items())
+    }
     assert {(int(key >> 32) - 1, int(key & 0xFFFF_FFFF)) for key in found} == {
-        tuple(none if end == 0xFFFF_FFFF else end for end in pair) for pair in expected}
+        tuple(none if end == 0xFFFF_FFFF else end for end in pair) for pair in expected
+    }
 
 
 @settings(deadline=None, max_examples=80)
@@ -78,8 +84,9 @@ def test_the_counting_pass_counts_what_is_accessed_while_a_loop_of_a_place_is_op
     runner = CallbackRunner(module, "hottest", 1)
     wanted = np.array([CODE[name] for name in runner.columns])
     for stream, rows in groupby(events, key=lambda event: event[0]):
-        kind, subject, _, size = (np.array(column, dtype) for column, dtype in zip(
-            list(zip(*rows))[1:], ("u1", "u4", "u8", "u8")))
+        kind, subject, _, size = (
+            np.array(column, dtype) for column, dtype in zip(list(zip(*rows))[1:], ("u1", "u4", "u8", "u8"))
+        )
         kept = np.isin(kind, wanted)
         runner.feed(SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept], size=size[kept]), 0)
     open_loops = defaultdict[int, list[int]](list)
@@ -108,22 +115,32 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("perspective")
     source = FIXTURES / "lifetimes.c"
     flags = {"full": ["--values=loads", "--pointers"], "values": ["--values=loads"], "plain": []}
-    return {name: record(compile_program([source], folder / name, ["-O1", *given], instrumented=True)).trace
-            for name, given in flags.items()}
+    return {
+        name: record(compile_program([source], folder / name, ["-O1", *given], instrumented=True)).trace
+        for name, given in flags.items()
+    }
 
 
 def test_perspective_and_dependence_choose_the_same_loop(traces: dict[str, Path]) -> None:
     profiles = analyze_all(traces["full"], {"perspective": PerspectiveOptions()}, 1)
     assert [profile.report["module"] for profile in profiles] == [
-        "value_pattern", "object_lifetime", "points_to", "dependence"]
+        "value_pattern",
+        "object_lifetime",
+        "points_to",
+        "dependence",
+    ]
     loop = profiles[3].report["options"]["carried_by"]
     assert loop != "hottest"
     alone = tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest")
     assert profiles[3].report == alone.report
     assert alone.result["dependences"]
     for options in ({"counts": True}, {"context": True}, {"distance": True, "kinds": "raw,war,waw"}):
-        assert tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest", **options).report[
-            "options"]["carried_by"] == loop
+        assert (
+            tracekit.analyze(traces["full"], "dependence", 1, carried_by="hottest", **options).report["options"][
+                "carried_by"
+            ]
+            == loop
+        )
 
 
 NESTED = """
@@ -156,8 +173,10 @@ def test_the_hottest_loop_of_a_window_that_is_a_loop_is_that_one(traces: dict[st
 
 
 def test_each_module_says_what_it_says_alone_with_any_number_of_threads(traces: dict[str, Path]) -> None:
-    together = {profile.report["module"]: profile
-                for profile in analyze_all(traces["full"], {"perspective": PerspectiveOptions()}, 3)}
+    together = {
+        profile.report["module"]: profile
+        for profile in analyze_all(traces["full"], {"perspective": PerspectiveOptions()}, 3)
+    }
     for name, profile in together.items():
         options = profile.report["options"]
         assert tracekit.analyze(traces["full"], name, 1, **options).to_json() == profile.to_json()

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.dependence.test_dependence import Bench
 from tests.naive.dependence import RAW, WAR, WAW, Event
 from tests.naive.dependence_ladder import NaiveLadder
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import EventLog
 from tests.naive.dependence_rows import from_profile, paths_of
-from tests.replay.test_dependence import Bench
 from tracekit.analyzers.dependence import Dependence, Options
+from tracekit.containers import maps
+from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS
+from tracekit.dependence.kernels.load_history import COLLECT_AT
+from tracekit.dependence.result import profile_and_levels
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.replay import maps
-from tracekit.replay.dependence_result import profile_and_levels
-from tracekit.replay.kernels.readers import COLLECT_AT
-from tracekit.replay.kernels.relating import DISTANCE_BITS
-from tracekit.replay.program import Program
-from tracekit.replay.runner import CallbackRunner
+from tracekit.modules.runner import CallbackRunner
+from tracekit.program.program import Program
 
 NAMES = {"raw": RAW, "war": WAR, "waw": WAW}
 
@@ -37,11 +37,13 @@ def run(program: Program, events: list[Event], options: Options, workers: int = 
     wanted = np.array([CODE[name] for name in runner.columns])
     for stream, rows in groupby(events, key=lambda event: event[0]):
         for part in _cut(list(rows)):
-            kind, subject, address, size = (np.array(column, dtype) for column, dtype in zip(
-                list(zip(*part))[1:], ("u1", "u4", "u8", "u8")))
+            kind, subject, address, size = (
+                np.array(column, dtype) for column, dtype in zip(list(zip(*part))[1:], ("u1", "u4", "u8", "u8"))
+            )
             kept = np.isin(kind, wanted)
-            batch = SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept], address=address[kept],
-                                    size=size[kept])
+            batch = SimpleNamespace(
+                stream=stream, kind=kind[kept], subject=subject[kept], address=address[kept], size=size[kept]
+            )
             for worker in range(workers):
                 if collect:
                     runner._workers[worker].state.history.readers.control[COLLECT_AT] = 0
@@ -58,24 +60,39 @@ def shown(runner: CallbackRunner, options: Options) -> dict[Any, Any]:
     result, _ = runner.result()
     assert set(result) == {"dependences"}
     if runner.module.flow:
-        merged = runner.module.merge([worker.state for worker in runner._workers])
+        merged = runner.module.reduce([worker.state for worker in runner._workers])
         none = len(runner.module.program.ops)
-        ends = [(int(key >> 32) - 1, int(key & 0xFFFFFFFF)) for key in maps.rows(merged.found)["key"].tolist()]
-        return {(RAW, _row(source, none), (), _row(destination, none), ()): (None, None)
-                for source, destination in ends}
+        ends = [(int(key >> 32) - 1, int(key & 0xFFFFFFFF)) for key in maps.rows(merged.pairs)["key"].tolist()]
+        return {
+            (RAW, _row(source, none), (), _row(destination, none), ()): (None, None) for source, destination in ends
+        }
     found = runner.finished()
-    profile, places = profile_and_levels(found, getattr(runner.module, "contexts", None),
-                                         len(runner.module.program.ops))
+    profile, places = profile_and_levels(
+        found, getattr(runner.module, "contexts", None), len(runner.module.program.ops)
+    )
     rows = from_profile(profile)["dependences"]
     keys = list(rows)
     assert len(keys) == len(profile.dependences)
-    order = [(int(row["kind"]), int(row["source"]), paths_of(profile)[row["source_node"]], int(row["destination"]),
-              paths_of(profile)[row["destination_node"]]) for row in profile.dependences]
+    order = [
+        (
+            int(row["kind"]),
+            int(row["source"]),
+            paths_of(profile)[row["source_node"]],
+            int(row["destination"]),
+            paths_of(profile)[row["destination_node"]],
+        )
+        for row in profile.dependences
+    ]
     histograms = _histograms(found, profile, places, order)
-    return {key: (count if options.counts else None,
-                  {node: (*level, histograms.get((key, node))) for node, level in levels.items()}
-                  if options.distance else None)
-            for key, (count, _, _, levels) in rows.items()}
+    return {
+        key: (
+            count if options.counts else None,
+            {node: (*level, histograms.get((key, node))) for node, level in levels.items()}
+            if options.distance
+            else None,
+        )
+        for key, (count, _, _, levels) in rows.items()
+    }
 
 
 def _row(row: int, none: int) -> int:
@@ -97,11 +114,21 @@ def expected(program: Program, events: list[Event], options: Options) -> dict[An
     naive.feed(events)
     kinds = {NAMES[kind] for kind in options.kinds.split(",")}
     return {
-        key: (known.count if options.counts else None,
-              {node: (*flags, (min(distances), max(distances)) if distances else None,
-                      dict(naive.histograms[key, node]) or None)
-               for node, (flags, distances) in known.levels.items()} if options.distance else None)
-        for key, known in naive.dependences.items() if key[0] in kinds
+        key: (
+            known.count if options.counts else None,
+            {
+                node: (
+                    *flags,
+                    (min(distances), max(distances)) if distances else None,
+                    dict(naive.histograms[key, node]) or None,
+                )
+                for node, (flags, distances) in known.levels.items()
+            }
+            if options.distance
+            else None,
+        )
+        for key, known in naive.dependences.items()
+        if key[0] in kinds
     }
 
 
@@ -111,11 +138,20 @@ def test_every_rung_of_the_ladder_is_its_reference(seed: int, streams: int, data
     random = Random(seed)
     made = RandomProgram(random)
     events = interleaved(random, [Machine(made, random, stream, 250).run() for stream in range(streams)])
-    options = data.draw(st.sampled_from([
-        Options(), Options(counts=True), Options(kinds="raw,war,waw"), Options(kinds="war", counts=True),
-        Options(kinds="raw,war,waw", distance=True, counts=True), Options(kinds="waw", distance=True),
-        Options(kinds="raw,war,waw", distance=True, context=True, counts=True), Options(context=True),
-    ]))
+    options = data.draw(
+        st.sampled_from(
+            [
+                Options(),
+                Options(counts=True),
+                Options(kinds="raw,war,waw"),
+                Options(kinds="war", counts=True),
+                Options(kinds="raw,war,waw", distance=True, counts=True),
+                Options(kinds="waw", distance=True),
+                Options(kinds="raw,war,waw", distance=True, context=True, counts=True),
+                Options(context=True),
+            ]
+        )
+    )
     collect = data.draw(st.booleans()) and "war" in options.kinds
     workers = data.draw(st.integers(1, 3))
     runner = run(made.program, events, options, workers, collect)
@@ -152,7 +188,10 @@ def test_each_byte_has_its_own_store(bench: Bench) -> None:
     log.load(bench.load, X + 4, 4)
     log.load(bench.load2, X + 8, 2)
     assert edges(bench, log, "raw") == {
-        ("raw", bench.store, bench.load), ("raw", bench.store2, bench.load), ("raw", bench.store2, bench.load2)}
+        ("raw", bench.store, bench.load),
+        ("raw", bench.store2, bench.load),
+        ("raw", bench.store2, bench.load2),
+    }
 
 
 def test_every_reader_since_the_last_store_is_a_war_also_of_memory_that_nobody_stored(bench: Bench) -> None:
@@ -162,8 +201,11 @@ def test_every_reader_since_the_last_store_is_a_war_also_of_memory_that_nobody_s
     log.load(bench.load, X, 8)
     log.store(bench.store, X + 4, 1)
     log.store(bench.store2, X + 4, 1)
-    assert edges(bench, log) == {("war", bench.load, bench.store), ("war", bench.load2, bench.store),
-                                 ("waw", bench.store, bench.store2)}
+    assert edges(bench, log) == {
+        ("war", bench.load, bench.store),
+        ("war", bench.load2, bench.store),
+        ("waw", bench.store, bench.store2),
+    }
 
 
 @pytest.mark.parametrize("begin, end", [("heap_alloc", "heap_free"), ("stack_alloc", "stack_free")])
@@ -187,8 +229,12 @@ def test_a_copy_reads_and_writes_for_its_instruction_and_not_after_itself(bench:
     log.load(bench.load, X + 80, 8)
     log.store(bench.store2, X + 8, 8)
     assert edges(bench, log) == {
-        ("raw", bench.store, bench.copy), ("raw", bench.copy, bench.load), ("waw", bench.store, bench.copy),
-        ("waw", bench.store, bench.store2), ("war", bench.copy, bench.store2)}
+        ("raw", bench.store, bench.copy),
+        ("raw", bench.copy, bench.load),
+        ("waw", bench.store, bench.copy),
+        ("waw", bench.store, bench.store2),
+        ("war", bench.copy, bench.store2),
+    }
 
 
 def test_rows_have_the_columns_that_were_asked_for(bench: Bench) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.programs.running import FIXTURES, compile_program, profiles, record
-from tracekit.replay.verdicts import Verdict
+from tracekit.verdicts.verdicts import Verdict
 
 SOURCE = FIXTURES / "known_verdicts.c"
 LINES = list(enumerate(SOURCE.read_text().splitlines(), 1))
@@ -54,8 +54,9 @@ def test_the_verdict_is_right(level_and_profiles: tuple[str, Any], module: str, 
 
 
 @pytest.mark.parametrize("module", ["camp", "lamp"])
-def test_no_level_makes_the_iterations_of_a_stencil_hand_on_what_they_loaded(level_and_profiles: Any, module: str
-                                                                              ) -> None:
+def test_no_level_makes_the_iterations_of_a_stencil_hand_on_what_they_loaded(
+    level_and_profiles: Any, module: str
+) -> None:
     (line,) = [number for number, text in LINES if "a[i - 1] + a[i] + a[i + 1]" in text]
     (row,) = rows_at(level_and_profiles[1][module], line)
     assert row["verdict"] == "doall"

@@ -21,9 +21,9 @@ from tests.naive.privateer import NaiveSets
 from tracekit.analyzers.object_lifetime import ObjectLifetime
 from tracekit.analyzers.points_to import PointsTo, PointsToOptions
 from tracekit.module import Module
-from tracekit.options import NoOptions
-from tracekit.render import as_json
-from tracekit.replay.object_profile import from_evidence
+from tracekit.modules.options import NoOptions
+from tracekit.objects.profile import from_merge_state
+from tracekit.profiles.json import as_json
 
 RUNS = st.tuples(st.integers(0, 2**32), st.integers(1, 2), st.integers(2, 3))
 """Seed, streams, runs."""
@@ -46,7 +46,7 @@ def kept(module: Module, events: Any, length: int = 50) -> tuple[Json, frozenset
     """What a profile file of a run holds, read back from its text; and the calls that never let an object grow."""
     runner = fed(module, "module", events, length)
     result, _ = runner.result()
-    profile = {"options": dataclasses.asdict(module.options), "result": result, "evidence": runner.evidence}
+    profile = {"options": dataclasses.asdict(module.options), "result": result, "evidence": runner.merge_state}
     state = runner._workers[0].state
     return read_back(profile), fresh(module, getattr(state, "lifetimes", state))
 
@@ -57,11 +57,12 @@ def read_back(profile: Json) -> Json:
 
 
 def joined(module: Module, parts: Sequence[Json]) -> Json:
-    return read_back({"options": parts[0]["options"], **type(module).join(parts, module.program)})
+    return read_back({"options": parts[0]["options"], **type(module).merge(parts, module.program)})
 
 
-def joined_runs(drawn: tuple[int, int, int], make: Callable[[Any], Any],
-                naive: Callable[[Any, frozenset[int]], Any]) -> tuple[Any, list[Json], Json, list[Any]]:
+def joined_runs(
+    drawn: tuple[int, int, int], make: Callable[[Any], Any], naive: Callable[[Any, frozenset[int]], Any]
+) -> tuple[Any, list[Json], Json, list[Any]]:
     """Of runs that were drawn: a module, the profile of each run, the joined one, the reference of each."""
     made, runs = random_runs(*drawn)
     module, parts, references = make(made), [], []
@@ -74,7 +75,7 @@ def joined_runs(drawn: tuple[int, int, int], make: Callable[[Any], Any],
 
 
 def rows_of(module: Any, profile: Json) -> ObjectRows:
-    found = from_evidence(profile["evidence"], module.program, module.tables)
+    found = from_merge_state(profile["evidence"], module.program, module.tables)
     return ObjectRows(module.program, found)
 
 
@@ -99,16 +100,18 @@ def test_joined_pointers_are_those_of_all_runs(drawn: tuple[int, int, int]) -> N
     rows, expected = rows_of(module, both), object_join.pointers(naive)
     assert (rows.found(), rows.plain(), rows.never_dereferenced()) == expected
     for table, column in (("pointers", "count"), ("accesses", "unknown")):
-        assert sum(row[column] for row in both["result"][table]) == \
-            sum(row[column] for part in parts for row in part["result"][table])
+        assert sum(row[column] for row in both["result"][table]) == sum(
+            row[column] for part in parts for row in part["result"][table]
+        )
 
 
 @settings(deadline=None, max_examples=60)
 @given(RUNS)
 def test_joined_sets_are_those_of_all_accesses(drawn: tuple[int, int, int]) -> None:
-    module, _, both, naive = joined_runs(drawn, privateer, lambda program, calls: NaiveSets(
-        program, calls, operators_of(program)))
-    module.profile = from_evidence(both["evidence"], module.program, module.tables)
+    module, _, both, naive = joined_runs(
+        drawn, privateer, lambda program, calls: NaiveSets(program, calls, operators_of(program))
+    )
+    module.profile = from_merge_state(both["evidence"], module.program, module.tables)
     assert shown_loops(both["result"]) == expected_loops(module, naive)
     claims = object_join.loops(naive)
     for run in naive:
@@ -137,8 +140,9 @@ def test_a_limit_may_be_set_before_joining_or_after(drawn: tuple[int, int, int],
 @pytest.mark.parametrize("make", MODULES)
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 2))
-def test_joining_is_associative_and_commutative_to_the_byte(make: Callable[[Any], Module], seed: int,
-                                                            streams: int) -> None:
+def test_joining_is_associative_and_commutative_to_the_byte(
+    make: Callable[[Any], Module], seed: int, streams: int
+) -> None:
     made, runs = random_runs(seed, streams, 3)
     first, second, third = (kept(make(made), events)[0] for events in runs)
     module = make(made)
@@ -148,8 +152,22 @@ def test_joining_is_associative_and_commutative_to_the_byte(make: Callable[[Any]
     assert as_json([joined(module, [first, joined(module, [third, second])])]) == expected
 
 
-COUNTS = {"objects", "bytes", "never_freed", "count", "start", "interior", "past_end", "boundary", "dangling", "null",
-          "elsewhere", "never_dereferenced", "unknown", "accesses"}
+COUNTS = {
+    "objects",
+    "bytes",
+    "never_freed",
+    "count",
+    "start",
+    "interior",
+    "past_end",
+    "boundary",
+    "dangling",
+    "null",
+    "elsewhere",
+    "never_dereferenced",
+    "unknown",
+    "accesses",
+}
 
 
 def halved(value: Any) -> Any:
@@ -157,16 +175,18 @@ def halved(value: Any) -> Any:
     if isinstance(value, list):
         return [halved(each) for each in value]
     if isinstance(value, dict):
-        return {key: part // 2 if key in COUNTS and isinstance(part, int) else halved(part)
-                for key, part in value.items()}
+        return {
+            key: part // 2 if key in COUNTS and isinstance(part, int) else halved(part) for key, part in value.items()
+        }
     return value
 
 
 @pytest.mark.parametrize("make", MODULES)
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 2))
-def test_one_joined_is_itself_and_twice_the_same_claims_the_same(make: Callable[[Any], Module], seed: int,
-                                                                 streams: int) -> None:
+def test_one_joined_is_itself_and_twice_the_same_claims_the_same(
+    make: Callable[[Any], Module], seed: int, streams: int
+) -> None:
     made, (events,) = random_runs(seed, streams, 1)
     module = make(made)
     profile, _ = kept(module, events)

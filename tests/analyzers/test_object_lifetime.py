@@ -26,8 +26,8 @@ from tracekit.analyzers.object_lifetime import ObjectLifetime
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag
 from tracekit.module import Module
-from tracekit.options import NoOptions
-from tracekit.replay.runner import CallbackRunner
+from tracekit.modules.options import NoOptions
+from tracekit.modules.runner import CallbackRunner
 
 
 def fed(module: Module, name: str, events: list[Event], length: int) -> CallbackRunner:
@@ -37,11 +37,22 @@ def fed(module: Module, name: str, events: list[Event], length: int) -> Callback
     for stream, rows in groupby(events, key=lambda event: event[0]):
         part = list(rows)
         for first in range(0, len(part), length):
-            kind, subject, address, size = (np.array(column, dtype) for column, dtype in zip(
-                list(zip(*part[first : first + length]))[1:], ("u1", "u4", "u8", "u8")))
+            kind, subject, address, size = (
+                np.array(column, dtype)
+                for column, dtype in zip(list(zip(*part[first : first + length]))[1:], ("u1", "u4", "u8", "u8"))
+            )
             kept = np.isin(kind, wanted)
-            runner.feed(SimpleNamespace(stream=stream, kind=kind[kept], subject=subject[kept], address=address[kept],
-                                        size=size[kept], value=np.zeros(int(kept.sum()), np.uint64)), 0)
+            runner.feed(
+                SimpleNamespace(
+                    stream=stream,
+                    kind=kind[kept],
+                    subject=subject[kept],
+                    address=address[kept],
+                    size=size[kept],
+                    value=np.zeros(int(kept.sum()), np.uint64),
+                ),
+                0,
+            )
     return runner
 
 
@@ -93,8 +104,12 @@ def test_a_call_that_no_instruction_made_is_no_caller() -> None:
     module = ObjectLifetime(builder.program(), NoOptions())
     fed(module, "object_lifetime", log.events, 50).result()
     rows = ObjectRows(module.program, module.profile).lifetimes()
-    assert {site[3]: row[0] for site, row in rows.items() if site[2][-1][0] == "recursion"} == \
-        {(): 1, (again,): 2, (again,) * 2: 2, (again,) * 3: 1}
+    assert {site[3]: row[0] for site, row in rows.items() if site[2][-1][0] == "recursion"} == {
+        (): 1,
+        (again,): 2,
+        (again,) * 2: 2,
+        (again,) * 3: 1,
+    }
 
 
 # -- known answers ---------------------------------------------------------------------------------
@@ -102,8 +117,11 @@ def test_a_call_that_no_instruction_made_is_no_caller() -> None:
 SOURCE = FIXTURES / "lifetimes.c"
 LINES = list(enumerate(SOURCE.read_text().splitlines(), 1))
 LOOPS = {number: match.group(1) for number, line in LINES if (match := re.search(r"// loop (\w)", line))}
-LIVES = {number: match.groups() for number, line in LINES
-         if (match := re.search(r"LIVES (\w+) (\w+) (\d+)", line)) and number > 1}
+LIVES = {
+    number: match.groups()
+    for number, line in LINES
+    if (match := re.search(r"LIVES (\w+) (\w+) (\d+)", line)) and number > 1
+}
 
 
 @pytest.fixture(scope="module", params=["-O0", "-O1", "-O2"])
@@ -193,8 +211,11 @@ def test_blocks_of_one_allocator_in_a_recursion_are_told_apart_by_their_callers(
     rows = profiles(record(program).trace, "object_lifetime")["object_lifetime"]["sites"]
     heap = [row["object"] for row in rows if row["object"]["kind"] == "heap"]
     assert {len(shown["context"]["path"]) for shown in heap} == {1}
-    found = {tuple(call.rpartition(":")[0] for call in row["object"]["callers"]): row["objects"]
-             for row in rows if row["object"]["kind"] == "heap"}
+    found = {
+        tuple(call.rpartition(":")[0] for call in row["object"]["callers"]): row["objects"]
+        for row in rows
+        if row["object"]["kind"] == "heap"
+    }
     assert sum(count for calls, count in found.items() if calls[-1] == "string:6") == 10
     assert sum(count for calls, count in found.items() if calls[-1] == "table:7") == 5
     assert max(map(len, found)) == 4 and found["walk:13", "walk:13", "walk:11", "string:6"] == 8

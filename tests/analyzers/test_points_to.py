@@ -54,8 +54,11 @@ def test_a_limit_leaves_large_sets_out_and_no_number(seed: int, limit: int) -> N
 
 SOURCE = FIXTURES / "pointers.c"
 LINES = list(enumerate(SOURCE.read_text().splitlines(), 1))
-POINTS = {number: {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", match.group(1))}
-          for number, line in LINES if number > 2 and (match := re.search(r"// POINTS (.*)$", line))}
+POINTS = {
+    number: {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", match.group(1))}
+    for number, line in LINES
+    if number > 2 and (match := re.search(r"// POINTS (.*)$", line))
+}
 ALL = (*CLASSES[:TOUCHED], "null", "elsewhere", "never_dereferenced")
 
 

@@ -19,9 +19,9 @@ from tests.naive.object_rows import ObjectRows
 from tests.naive.privateer import NaiveSets
 from tests.programs.running import FIXTURES, compile_program, record
 from tracekit.analyzers.privateer import Privateer, PrivateerOptions
+from tracekit.contexts.names import ContextNames
 from tracekit.formats.image import OpFlag
-from tracekit.replay.liveobjects import SiteNames
-from tracekit.replay.naming import ContextNames
+from tracekit.objects.live import SiteNames
 
 
 class Reducing(Privateer):
@@ -54,9 +54,13 @@ SETS = ("reads", "writes", "reductions", "short_lived")
 
 def shown_loops(result: Any) -> dict[Any, dict[str, Any]]:
     """The loops of a result by place, their sets as sorted texts."""
-    return {tuple(row["loop"].items()): {"accesses": row["accesses"], **{
-        name: sorted(json.dumps(each, sort_keys=True) for each in row[name]) for name in SETS}}
-        for row in result["loops"]}
+    return {
+        tuple(row["loop"].items()): {
+            "accesses": row["accesses"],
+            **{name: sorted(json.dumps(each, sort_keys=True) for each in row[name]) for name in SETS},
+        }
+        for row in result["loops"]
+    }
 
 
 def expected_loops(module: Privateer, naive: list[NaiveSets]) -> dict[Any, dict[str, Any]]:
@@ -68,10 +72,17 @@ def expected_loops(module: Privateer, naive: list[NaiveSets]) -> dict[Any, dict[
     def texts(sites: Any) -> list[str]:
         return sorted(json.dumps(shown[site], sort_keys=True) for site in sites)
 
-    return {place: {"accesses": row["accesses"], **{name: texts(row[name]) for name in SETS if name != "reductions"},
-                    "reductions": sorted(json.dumps({"operator": program.text(operator), **shown[site]}, sort_keys=True)
-                                         for site, operator in row["reductions"])}
-            for place, row in object_join.loops(naive).items()}
+    return {
+        place: {
+            "accesses": row["accesses"],
+            **{name: texts(row[name]) for name in SETS if name != "reductions"},
+            "reductions": sorted(
+                json.dumps({"operator": program.text(operator), **shown[site]}, sort_keys=True)
+                for site, operator in row["reductions"]
+            ),
+        }
+        for place, row in object_join.loops(naive).items()
+    }
 
 
 @settings(deadline=None, max_examples=60)
@@ -105,8 +116,11 @@ def line_of(text: str) -> int:
 
 
 def names(objects: list[Any]) -> set[str]:
-    return {each["name"] if each["kind"] == "global" else f"{each['kind']}:{each['site']['line']}" for each in objects
-            if each["kind"] != "unknown"}
+    return {
+        each["name"] if each["kind"] == "global" else f"{each['kind']}:{each['site']['line']}"
+        for each in objects
+        if each["kind"] != "unknown"
+    }
 
 
 def test_each_object_of_the_loop_is_in_its_sets(trace: Path) -> None:

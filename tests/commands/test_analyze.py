@@ -15,7 +15,7 @@ from tracekit import __version__
 from tracekit.cli import main
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.formats.reader import TraceReader
-from tracekit.replay.runner import MOST_WORKERS
+from tracekit.modules.runner import MOST_WORKERS
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,28 @@ def test_json_has_the_promised_shape(trace: Path, capsys: pytest.CaptureFixture[
     assert (level["loop"]["line"], level["intra"], level["inter"]) == (7, False, True)
     assert (level["min_distance"], level["max_distance"]) == (1, 1)
     (loop,) = result["loops"]
-    assert list(loop) == ["loop", "context", "invocations", "iterations", "accesses", "carried", "verdict", "recipe",
-                          "blocked_by"]
+    assert list(loop) == [
+        "loop",
+        "context",
+        "invocations",
+        "iterations",
+        "accesses",
+        "carried",
+        "verdict",
+        "recipe",
+        "blocked_by",
+    ]
     assert (loop["invocations"], loop["iterations"], loop["accesses"]) == (1, 5, 10)
     assert loop["carried"] == {"raw": 1, "war": 0, "waw": 0}
     assert loop["context"] == {"id": 1, "root": "main", "path": ["loop main:7"]}
-    assert list(result["summary"]) == ["dependences", "contexts", "contexts_without_id", "parallel_loops_lamp",
-                                       "parallel_loops_camp", "false_positive_share"]
+    assert list(result["summary"]) == [
+        "dependences",
+        "contexts",
+        "contexts_without_id",
+        "parallel_loops_lamp",
+        "parallel_loops_camp",
+        "false_positive_share",
+    ]
 
 
 def test_several_modules_give_a_list_and_two_runs_the_same_bytes(
@@ -92,8 +107,13 @@ def test_a_file_is_always_json(trace: Path, tmp_path: Path, capsys: pytest.Captu
 def test_the_text_tells_verdict_obstacle_and_dependence(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyze", "-m", "camp", str(trace)]) == 0
     out = capsys.readouterr().out
-    for line in ("app.c:7:1 main", "blocked: store app.c:9:1 main -> load app.c:8:1 main",
-                 "carried by loop main:7, distance 1", "in main > loop main:7  [1]", "1 dependences in 2 contexts"):
+    for line in (
+        "app.c:7:1 main",
+        "blocked: store app.c:9:1 main -> load app.c:8:1 main",
+        "carried by loop main:7, distance 1",
+        "in main > loop main:7  [1]",
+        "1 dependence in 2 contexts",
+    ):
         assert line in out
     assert "A verdict is about this run." in out
     assert "\x1b" not in out
@@ -184,8 +204,9 @@ def profile_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str
     return report
 
 
-@pytest.mark.parametrize("words", [["--function", "main"], ["--loop", "app.c:7"], ["--thread", "0"],
-                                   ["--from", "0", "--to", "100%"]])
+@pytest.mark.parametrize(
+    "words", [["--function", "main"], ["--loop", "app.c:7"], ["--thread", "0"], ["--from", "0", "--to", "100%"]]
+)
 def test_a_window_that_holds_everything_changes_nothing(
     words: list[str], trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,11 +240,13 @@ def test_the_text_says_what_the_window_is(trace: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),
-    [(["--function", "mian"], 1, "The trace's program has no function 'mian'; there is main."),
-     (["--loop", "app.c:8"], 1, "The trace's program has no loop at app.c:8; there is app.c:7."),
-     (["--thread", "9"], 1, "The trace has no stream 9; its streams are: 0."),
-     (["--from", "much"], 2, "--from takes a number of accesses or a percentage of them, as 25%, not 'much'."),
-     (["--loop", "7"], 2, "--loop takes a FILE:LINE, not '7'.")],
+    [
+        (["--function", "mian"], 1, "The trace's program has no function 'mian'; there is main."),
+        (["--loop", "app.c:8"], 1, "The trace's program has no loop at app.c:8; there is app.c:7."),
+        (["--thread", "9"], 1, "The trace has no stream 9; its streams are: 0."),
+        (["--from", "much"], 2, "--from takes a number of accesses or a percentage of them, as 25%, not 'much'."),
+        (["--loop", "7"], 2, "--loop takes a FILE:LINE, not '7'."),
+    ],
 )
 def test_a_window_that_there_is_not_is_one_sentence(
     words: list[str], status: int, message: str, trace: Path, capsys: pytest.CaptureFixture[str]
@@ -232,7 +255,7 @@ def test_a_window_that_there_is_not_is_one_sentence(
     assert capsys.readouterr() == ("", f"tracekit: {message}\n")
 
 
-MODULE_FILE = '''
+MODULE_FILE = """
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 import numpy as np
@@ -257,7 +280,7 @@ class Loads(Module):
         return {"loads": int(state.loads[0])}
 
 MODULE = Loads
-'''
+"""
 
 
 def test_a_module_is_run_from_its_file(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,6 +306,7 @@ def test_explain_says_what_was_generated_and_where_kernels_came_from(
     cores = min(os.cpu_count() or 1, MOST_WORKERS)
     workers = f"{cores} worker{'s' * (cores > 1)}"
     assert lines[1].startswith((f"camp: {workers}, kernel compiled: ", f"camp: {workers}, kernel from the cache: "))
-    assert "  load              address, size, subject" in lines
+    assert "  load              instruction, address, size" in lines
+    assert "  loop_exit         loop, partial" in lines
     assert "the window: function_entry, function_exit, load, store" in lines
     assert lines[-1] == "events generated: 19 of 19; removed: 0.0 %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -9,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_merge import CHAINED, record
-from tracekit.annotation import Annotations, LineNote, shown_lines
+from tests.needs import needs
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
-from tracekit.render import Style
-from tracekit.render_annotation import carried, files_text
-from tracekit.sources import Sources, chosen_file
+from tracekit.profiles.annotation import Annotations, LineNote, shown_lines
+from tracekit.program.sources import Sources, chosen_file
+from tracekit.render.annotation import carried, files_text
+from tracekit.render.text import Style
 
 SOURCE = [f"line {number}" for number in range(1, 41)]
 
@@ -27,8 +29,9 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(folder / "trace.zst", CHAINED)
 
 
-def test_notes_stand_beside_their_lines(trace: Path, monkeypatch: pytest.MonkeyPatch,
-                                        capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_stand_beside_their_lines(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(trace.parent)
     assert main(["annotate", "trace.zst", "app.c"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -42,24 +45,33 @@ def test_notes_stand_beside_their_lines(trace: Path, monkeypatch: pytest.MonkeyP
     assert sum(line.endswith(tuple(SOURCE)) for line in capsys.readouterr().out.splitlines()) == len(SOURCE)
 
 
-def test_without_a_file_the_files_are_listed(trace: Path, monkeypatch: pytest.MonkeyPatch,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_file_the_files_are_listed(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(trace.parent)
     assert main(["annotate", "trace.zst"]) == 0
     head, row = capsys.readouterr().out.splitlines()
-    assert (head.split(), row.split()) == (["FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"],
-                                           ["app.c", "4", "4", "100.0%", "1", "found"])
+    assert (head.split(), row.split()) == (
+        ["FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"],
+        ["app.c", "4", "4", "100.0%", "1", "found"],
+    )
 
 
 def test_files_are_listed_by_short_names_which_annotate_takes() -> None:
     files = ("/src/app/a.cc", "/usr/lib/gcc/12/../../../include/c++/12/bits/stl_vector.h", "/src/app/lib/b.h", "")
-    rows = [{"instruction": {"file": file, "line": 3}, "loads": 9 - number, "stores": 0, "bytes": 8}
-            for number, file in enumerate(files)]
+    rows = [
+        {"instruction": {"file": file, "line": 3}, "loads": 9 - number, "stores": 0, "bytes": 8}
+        for number, file in enumerate(files)
+    ]
     notes = Annotations([{"module": "accesses", "result": {"instructions": rows}}])
-    below, _, *listed = files_text(notes, [], 0, Style(colour=False)).splitlines()
+    below, _, *listed = files_text(notes, [], {}, 0, Style(colour=False)).splitlines()
     assert below == "files below /src/app"
     assert [line.split("  ")[0] for line in listed] == [
-        "a.cc", "bits/stl_vector.h", "lib/b.h", "(no debug information)"]
+        "a.cc",
+        "bits/stl_vector.h",
+        "lib/b.h",
+        "(no debug information)",
+    ]
     assert chosen_file("bits/stl_vector.h", files) == files[1]
 
 
@@ -67,7 +79,7 @@ def test_files_of_a_profile_without_accesses_have_no_numbers() -> None:
     loop = {"function": "f", "file": "/src/a.c", "line": 3, "column": 1, "depth": 1}
     row = {"loop": loop, "accesses": 5, "verdict": "doall", "invocations": 1, "iterations": 2, "carried": {}}
     notes = Annotations([{"module": "lamp", "result": {"loops": [row], "dependences": []}}])
-    *_, listed, note = files_text(notes, [], 0, Style(colour=False)).splitlines()
+    *_, listed, note = files_text(notes, [], {}, 0, Style(colour=False)).splitlines()
     assert listed.split()[1:] == ["-", "-", "-", "1", "-"]
     assert note == "The profile has no loads and stores of lines: analyze with -m accesses, too."
 
@@ -77,8 +89,11 @@ def test_json(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert (found["file"], found["loads"], found["stores"]) == ("app.c", 4, 4)
     loop, load, store = found["lines"]
-    assert (loop["line"], loop["loops"][0]["verdict"], loop["loops"][0]["carried"]) == (7, "pipeline",
-                                                                                       {"RAW": 1, "WAR": 0, "WAW": 0})
+    assert (loop["line"], loop["loops"][0]["verdict"], loop["loops"][0]["carried"]) == (
+        7,
+        "pipeline",
+        {"RAW": 1, "WAR": 0, "WAW": 0},
+    )
     assert load["carried"] == [{"kind": "RAW", "way": "from", "file": "app.c", "line": 9, "count": 3}]
     assert (store["stores"], store["bytes"]) == (4, 32)
     assert main(["annotate", str(trace), "--json"]) == 0
@@ -101,8 +116,9 @@ def test_a_profile_file_will_do(trace: Path, tmp_path: Path, capsys: pytest.Capt
     assert "says nothing of lines" in capsys.readouterr().err
 
 
-def test_a_source_that_is_not_there_says_what_to_do(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_is_not_there_says_what_to_do(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["annotate", str(trace), "app.c"]) == 1
     err = capsys.readouterr().err
@@ -126,18 +142,44 @@ def test_sources_are_found_below_folders_and_nowhere_else(tmp_path: Path) -> Non
     assert sources.lines("src/a.c") == sources.lines("/build/src/a.c") == ["inside"]
     assert sources.lines("../in/src/a.c") == ["inside"]
     assert sources.lines("/gone/kept.c") == ["in the trace", "\ufffd"]
-    for outside in (str(tmp_path / "secret.c"), "../secret.c", "src/../../secret.c", "link.c", "", "\0", "/etc/passwd",
-                    "src"):
+    for outside in (
+        str(tmp_path / "secret.c"),
+        "../secret.c",
+        "src/../../secret.c",
+        "link.c",
+        "",
+        "\0",
+        "/etc/passwd",
+        "src",
+    ):
         assert sources.lines(outside) is None, outside
 
 
-@pytest.mark.skipif(not Path("/usr/include/stdio.h").is_file(), reason="needs headers of the C library")
+def test_a_file_that_is_still_what_was_compiled_is_found_where_that_was(tmp_path: Path) -> None:
+    for name in ("same.c", "other.c"):
+        (tmp_path / name).write_text(f"int {name[0]};\n")
+    digest = hashlib.md5(b"int s;\n").hexdigest()
+    digests = {str(tmp_path / name): digest for name in ("same.c", "other.c", "none.c")}
+    sources = Sources({}, (), str(tmp_path), digests)
+    assert sources.lines("same.c") == sources.lines("./same.c") == sources.lines(f"{tmp_path}/same.c") == ["int s;"]
+    assert sources.lines("other.c") is sources.lines("none.c") is None
+    assert Sources({}, (), str(tmp_path)).lines("same.c") is None
+    assert Sources({}, (), str(tmp_path), {str(tmp_path / "same.c"): ""}).lines("same.c") is None
+
+
+@needs("headers")
 def test_headers_of_the_system_are_found_where_they_are() -> None:
     sources = Sources({})
     assert sources.lines("/usr/include/stdio.h") == sources.lines("/usr/lib/none/1/../../../include/stdio.h")
     assert sources.lines("/usr/include/stdio.h") is not None
-    for other in ("/usr/bin/env", "/usr/include/../../etc/passwd", "/usr/include", "stdio.h", "/build/stdio.h",
-                  "/etc/../usr/include/stdio.h"):
+    for other in (
+        "/usr/bin/env",
+        "/usr/include/../../etc/passwd",
+        "/usr/include",
+        "stdio.h",
+        "/build/stdio.h",
+        "/etc/../usr/include/stdio.h",
+    ):
         assert sources.lines(other) is None, other
 
 
@@ -151,10 +193,18 @@ def test_a_file_may_be_named_by_its_end() -> None:
         chosen_file("c.c", names)
 
 
-@pytest.mark.parametrize(("notes", "last", "around", "stretches"), [
-    ([], 9, 3, []), ([5], 9, 1, [(4, 6)]), ([1, 9], 9, 2, [(1, 3), (7, 9)]), ([2, 6], 9, 1, [(1, 7)]),
-    ([2, 7], 9, 1, [(1, 3), (6, 8)]), ([3, 40], 9, 0, [(3, 3)]), ([4, 5], 5, 9, [(1, 5)]),
-])
+@pytest.mark.parametrize(
+    ("notes", "last", "around", "stretches"),
+    [
+        ([], 9, 3, []),
+        ([5], 9, 1, [(4, 6)]),
+        ([1, 9], 9, 2, [(1, 3), (7, 9)]),
+        ([2, 6], 9, 1, [(1, 7)]),
+        ([2, 7], 9, 1, [(1, 3), (6, 8)]),
+        ([3, 40], 9, 0, [(3, 3)]),
+        ([4, 5], 5, 9, [(1, 5)]),
+    ],
+)
 def test_stretches(notes: list[int], last: int, around: int, stretches: list[tuple[int, int]]) -> None:
     assert shown_lines(notes, last, around) == stretches
 

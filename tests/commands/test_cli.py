@@ -7,6 +7,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -120,3 +121,24 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     process.stdout.readline()
     process.stdout.close()
     assert (process.wait(), process.stderr.read()) == (cli.BROKEN_PIPE, "")
+
+
+def test_a_library_without_room_is_one_sentence() -> None:
+    """LLVM's does not fit into 300 MiB of address space."""
+    trace = next((Path(__file__).parents[2] / "fixtures" / "traces").glob("*.zst"))
+    command = [sys.executable, "-m", "tracekit", "analyze", "-m", "camp", str(trace)]
+    done = subprocess.run(
+        ["bash", "-c", f'ulimit -v {300 << 10}; exec "$0" "$@"', *command], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tracekit: Ran out of memory. ") and done.stderr.count("\n") == 1
+    assert "`ulimit -v unlimited`" in done.stderr
+
+
+def test_other_failures_of_the_system_are_bugs(verb: Callable[[Callable[[], object], int], None]) -> None:
+    def fail() -> None:
+        raise OSError("nobody expected this")
+
+    verb(fail, 1)
+    with pytest.raises(OSError, match="nobody"):
+        cli.main(["check"])

@@ -18,8 +18,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Profile files of camp, by run."""
     folder = tmp_path_factory.mktemp("diff")
     made = {}
-    runs = (("independent", INDEPENDENT, 7, False), ("chained", CHAINED, 7, False), ("far", FAR, 7, False),
-            ("moved", CHAINED, 6, False), ("rebuilt", FAR, 7, True))
+    runs = (
+        ("independent", INDEPENDENT, 7, False),
+        ("chained", CHAINED, 7, False),
+        ("far", FAR, 7, False),
+        ("moved", CHAINED, 6, False),
+        ("rebuilt", FAR, 7, True),
+    )
     for name, addresses, line, more in runs:
         made[name] = str(folder / f"{name}.profile")
         api.analyze(record(folder / f"{name}.zst", addresses, line, more), "camp").save(made[name])
@@ -31,8 +36,9 @@ def diff(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_new_and_gone_dependences_and_changed_verdicts(files: dict[str, str],
-                                                       capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_and_gone_dependences_and_changed_verdicts(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     found = diff(capsys, files["independent"], files["chained"])
     assert found["matched_by"] == "id"
     (new,) = found["tables"]["dependences"]["new"]
@@ -68,9 +74,14 @@ def test_two_builds_are_matched_by_place(files: dict[str, str], capsys: pytest.C
 def test_text(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", files["independent"], files["chained"]]) == 0
     out = capsys.readouterr().out
-    for line in ("DEPENDENCES: 1 new, 0 gone, 0 changed, 0 the same",
-                 "+ RAW store app.c:9:1 main -> load app.c:8:1 main  (count 3)", "    in main > loop main:7  [1]",
-                 "~ app.c:7:1 main", "    verdict doall -> pipeline", "    iterations 5 -> 4 (x0.8)"):
+    for line in (
+        "DEPENDENCES: 1 new, 0 gone, 0 changed, 0 the same",
+        "+ RAW store app.c:9:1 main -> load app.c:8:1 main  (count 3)",
+        "    in main > loop main:7  [1]",
+        "~ app.c:7:1 main",
+        "    verdict doall -> pipeline",
+        "    iterations 5 -> 4 (x0.8)",
+    ):
         assert line in out.splitlines()
     assert main(["diff", "--factor", "1.5", files["far"], files["far"]]) == 0
     assert "LOOPS: 0 new, 0 gone, 0 changed, 1 the same" in capsys.readouterr().out
@@ -87,8 +98,9 @@ def test_exit_statuses(files: dict[str, str], tmp_path: Path, capsys: pytest.Cap
     assert "have no module in common: camp; lamp." in capsys.readouterr().err
 
 
-def test_tables_of_one_run_are_not_compared_and_values_are(files: dict[str, str], tmp_path: Path,
-                                                          capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_of_one_run_are_not_compared_and_values_are(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("far", "chained"):
         api.analyze(files[name].replace(".profile", ".zst"), "footprint", granule=8).save(tmp_path / name)
     found = diff(capsys, str(tmp_path / "chained"), str(tmp_path / "far"))

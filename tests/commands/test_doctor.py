@@ -46,12 +46,12 @@ def test_without_clang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: 
 
 
 def test_without_headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "find_clang", lambda: toolchain.Clang("/bin/clang-22", "22.9.9"))
+    monkeypatch.setattr(toolchain, "find_clang", lambda: toolchain.Clang("/bin/clang-15", "15.9.9"))
     monkeypatch.setenv("PATH", "/nowhere")
     findings = list(doctor.examine())
     headers = next(finding for finding in findings if finding.name == "llvm headers")
     assert not headers.works
-    assert headers.remedy == "apt-get install llvm-22-dev"
+    assert headers.remedy == "apt-get install llvm-15-dev"
 
 
 def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

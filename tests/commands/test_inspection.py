@@ -52,8 +52,22 @@ def test_info_has_the_promised_keys_and_counts_an_atomic_twice(tmp_path: Path) -
     path = tmp_path / "trace.zst"
     write_trace(path, b.layout(), {0: [(CODE["program_start"], [0, 7]), *[(number, [64, 128])] * 10]})
     facts = json.loads(run(info.command, "--json", path).output)
-    assert set(facts) == {"complete", "threads", "path_records", "blocks", "values_recorded", "loads", "stores",
-                          "accesses", "events", "raw_bytes", "file_bytes", "bits_per_access", "images", "metadata"}
+    assert set(facts) == {
+        "complete",
+        "threads",
+        "path_records",
+        "blocks",
+        "values_recorded",
+        "loads",
+        "stores",
+        "accesses",
+        "events",
+        "raw_bytes",
+        "file_bytes",
+        "bits_per_access",
+        "images",
+        "metadata",
+    }
     assert facts["complete"] is True and facts["threads"] == 1
     assert (facts["path_records"], facts["blocks"], facts["loads"], facts["stores"]) == (10, 10, 20, 10)
     assert facts["values_recorded"] == 22 and facts["events"] == 1 and facts["raw_bytes"] == 8 * (11 + 22)
@@ -76,8 +90,10 @@ def test_info_in_text_shows_the_numbers(walked: tuple[Path, Walk]) -> None:
 
 
 def test_info_of_a_whole_trace_needs_no_kernel(walked: tuple[Path, Walk]) -> None:
-    script = ("import sys; from tracekit.cli import main; status = main(['info', sys.argv[1]]); "
-              "sys.exit(status or 'numba' in sys.modules)")
+    script = (
+        "import sys; from tracekit.cli import main; status = main(['info', sys.argv[1]]); "
+        "sys.exit(status or 'numba' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", script, str(walked[0])], stdout=subprocess.DEVNULL).returncode == 0
 
 
@@ -118,12 +134,12 @@ def test_check_is_content_with_a_walk(walked: tuple[Path, Walk]) -> None:
     assert result.exit_code == 0 and "good" in result.output
 
 
-def test_check_says_how_many_witnesses_agree_and_fails_if_one_does_not(tmp_path: Path) -> None:
+def test_check_says_how_many_ground_truth_records_agree_and_fails_if_one_does_not(tmp_path: Path) -> None:
     b = ProgramBuilder()
     block = b.block(b.function("main"), BlockFlag.ENTRY | BlockFlag.RETURNS)
-    b.op(block, OpKind.WITNESS)
-    b.op(block, OpKind.LOAD, 4, flags=OpFlag.WITNESS)
-    b.op(block, OpKind.STORE, 4, Base.ABSOLUTE, offset=8, flags=OpFlag.WITNESS)
+    b.op(block, OpKind.GROUND_TRUTH)
+    b.op(block, OpKind.LOAD, 4, flags=OpFlag.GROUND_TRUTH)
+    b.op(block, OpKind.STORE, 4, Base.ABSOLUTE, offset=8, flags=OpFlag.GROUND_TRUTH)
     b.path(block)
     path, number = tmp_path / "trace.zst", b.layout().path_number(0)
     write_trace(path, b.layout(), {0: [(number, [0, 64, 64, 8])] * 1000, 1: [(number, [0, 9, 9, 8])]})

@@ -121,13 +121,32 @@ def test_what_was_saved_is_what_is_loaded(files: dict[str, Path], tmp_path: Path
         tracekit.load_profile(files["chained"], "lamp")
 
 
-def test_several_modules_are_joined_each_with_its_own(files: dict[str, Path], tmp_path: Path,
-                                                      capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_modules_are_joined_each_with_its_own(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = files["chained"].parent
     for name in ("chained", "far"):
-        assert main(["analyze", "-m", "lamp", "-m", "dependence", "--set", "dependence.counts=true", "--set",
-                     "dependence.distance=true", "--set", "dependence.kinds=raw,war,waw", "-o", str(tmp_path / name),
-                     str(folder / f"{name}.zst")]) == 0
+        assert (
+            main(
+                [
+                    "analyze",
+                    "-m",
+                    "lamp",
+                    "-m",
+                    "dependence",
+                    "--set",
+                    "dependence.counts=true",
+                    "--set",
+                    "dependence.distance=true",
+                    "--set",
+                    "dependence.kinds=raw,war,waw",
+                    "-o",
+                    str(tmp_path / name),
+                    str(folder / f"{name}.zst"),
+                ]
+            )
+            == 0
+        )
     assert main(["merge", str(tmp_path / "chained"), str(tmp_path / "far"), "--json"]) == 0
     lamp, ladder = json.loads(capsys.readouterr().out)
     assert lamp["result"]["loops"][0]["verdict"] == "pipeline"
@@ -137,12 +156,16 @@ def test_several_modules_are_joined_each_with_its_own(files: dict[str, Path], tm
     assert "holds no profile of lamp" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "sentence"), [
-    ("footprint", "footprint cannot be merged: a slice is a stretch of one run"),
-    ("heatmap", "heatmap cannot be merged: each run has addresses"),
-])
-def test_what_cannot_be_joined_says_so(name: str, sentence: str, files: dict[str, Path], tmp_path: Path,
-                                       capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("footprint", "footprint cannot be merged: a slice is a stretch of one run"),
+        ("heatmap", "heatmap cannot be merged: each run has addresses"),
+    ],
+)
+def test_what_cannot_be_joined_says_so(
+    name: str, sentence: str, files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for run in ("chained", "far"):
         api.analyze(files[run].with_suffix(".zst"), name).save(tmp_path / run)
     assert main(["merge", str(tmp_path / "chained"), str(tmp_path / "far")]) == 1
@@ -156,8 +179,9 @@ def one_sentence(capsys: pytest.CaptureFixture[str]) -> str:
     return captured.err
 
 
-def test_profiles_that_do_not_fit_are_refused(files: dict[str, Path], tmp_path: Path,
-                                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_profiles_that_do_not_fit_are_refused(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["merge", str(files["chained"]), str(files["other"])]) == 1
     assert "are profiles of different builds" in one_sentence(capsys)
     copied = tmp_path / "copy"
@@ -178,16 +202,21 @@ def test_profiles_that_do_not_fit_are_refused(files: dict[str, Path], tmp_path: 
     assert "it was printed; write it with" in one_sentence(capsys)
 
 
-def test_what_is_no_profile_is_refused_in_one_sentence(files: dict[str, Path], tmp_path: Path,
-                                                       capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_profile_is_refused_in_one_sentence(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     good = json.loads(files["chained"].read_text())
     damaged_images = {**good, "images": ["AAAA"]}
     damaged_tables = {**good, "evidence": {**good["evidence"], "levels": {}}}
     outside = json.loads(json.dumps(good))
     outside["evidence"]["levels"]["node"] = [77]
     cases = {
-        "": "it is empty", "hello": "it is not JSON", '{"a": 1}': "lacks the keys", "[]": "empty list",
-        "[1": "not all of it", json.dumps({**good, "format": 2}): "install a newer one",
+        "": "it is empty",
+        "hello": "it is not JSON",
+        '{"a": 1}': "lacks the keys",
+        "[]": "empty list",
+        "[1": "not all of it",
+        json.dumps({**good, "format": 2}): "install a newer one",
         json.dumps({**good, "result": []}): "`result` is missing or of the wrong kind",
         json.dumps(damaged_images): "its image tables cannot be read",
         json.dumps(damaged_tables): "its evidence is incomplete",
@@ -205,9 +234,9 @@ def test_what_is_no_profile_is_refused_in_one_sentence(files: dict[str, Path], t
     assert "Cannot read" in one_sentence(capsys)
 
 
-def test_a_file_is_written_whole_or_not_at_all(files: dict[str, Path], tmp_path: Path,
-                                               monkeypatch: pytest.MonkeyPatch,
-                                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_written_whole_or_not_at_all(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "out"
     target.write_text("before")
     target.chmod(0o640)
@@ -227,3 +256,24 @@ def test_a_file_is_written_whole_or_not_at_all(files: dict[str, Path], tmp_path:
     assert "Cannot write the profile" in one_sentence(capsys)
     assert main(["merge", str(files["far"]), "-o", "/dev/null"]) == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_module_that_a_profile_names_by_a_file_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "evil.py").write_text("raise SystemExit('it was run')\n")
+    for trace in "ab":
+        profile = {
+            "tracekit": "0.1.0",
+            "module": str(tmp_path / "evil.py"),
+            "trace": trace * 32,
+            "options": {},
+            "result": {},
+            "format": 1,
+            "build": [["0" * 32]],
+            "complete": True,
+            "facts": {},
+            "images": [],
+            "evidence": None,
+        }
+        (tmp_path / f"{trace}.json").write_text(json.dumps(profile))
+    assert main(["merge", str(tmp_path / "a.json"), str(tmp_path / "b.json")]) == 1
+    assert "There is no module" in capsys.readouterr().err

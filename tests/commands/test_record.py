@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, read, record
 from tracekit.commands.record import parse_size
 from tracekit.formats.errors import TracekitError
@@ -22,7 +23,9 @@ from tracekit.formats.reader import TraceReader
 @pytest.fixture(scope="module")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copies its input to its output, complains, and returns its number of arguments."""
-    return build(tmp_path_factory.mktemp("echo"), r"""
+    return build(
+        tmp_path_factory.mktemp("echo"),
+        r"""
         #include <stdio.h>
         int count[256];
         int main(int argc, char **argv)
@@ -31,13 +34,17 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
             while ((c = getchar()) != EOF) { count[c]++; putchar(c); }
             fprintf(stderr, "done %s\n", argv[0]);
             return argc - 1;
-        }""", name="echo")
+        }""",
+        name="echo",
+    )
 
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Writes records as fast as it can until it is told to stop by SIGTERM or SIGHUP; returns the signal's number."""
-    return build(tmp_path_factory.mktemp("endless"), r"""
+    return build(
+        tmp_path_factory.mktemp("endless"),
+        r"""
         #include <signal.h>
         #include <stdio.h>
         #include <stdlib.h>
@@ -53,7 +60,9 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for (long i = 0, x = 1; !stop && i != limit; i++, x = x * 6364136223846793005 + 1442695040888963407)
                 table[(x >> 33) & 4095] += table[(x >> 48) & 4095];
             return stop;
-        }""", name="endless")
+        }""",
+        name="endless",
+    )
 
 
 def test_everything_passes_through(tmp_path: Path, echo: Path) -> None:
@@ -61,8 +70,11 @@ def test_everything_passes_through(tmp_path: Path, echo: Path) -> None:
     assert run.returncode == 2 and run.stdout == "some\ninput"
     first, last = run.stderr.splitlines()
     assert first == f"done {echo}"
-    assert re.fullmatch(r"tracekit: [\d.]+ ?[kMG]? accesses, [\d.]+ [kMG]?B -> trace.zst; "
-                        r"see: tracekit analyze --module=camp trace.zst", last)
+    assert re.fullmatch(
+        r"tracekit: [\d.]+ ?[kMG]? accesses, [\d.]+ [kMG]?B -> trace.zst; "
+        r"see: tracekit analyze --module=camp trace.zst",
+        last,
+    )
 
 
 def test_an_older_trace_is_moved_aside(tmp_path: Path, echo: Path) -> None:
@@ -97,8 +109,13 @@ def test_programs_that_cannot_be_run(tmp_path: Path, echo: Path) -> None:
     (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
     (tmp_path / "broken").chmod(0o755)
     shutil.copy(echo, tmp_path / "copy")
-    for command, status in [("./nothing", 127), ("no-such-command", 127), ("./plain", 126), ("/tmp", 126),
-                            ("./broken", 127)]:
+    for command, status in [
+        ("./nothing", 127),
+        ("no-such-command", 127),
+        ("./plain", 126),
+        ("/tmp", 126),
+        ("./broken", 127),
+    ]:
         run = record(tmp_path, command)
         assert (run.returncode, run.stdout) == (status, ""), command
         assert re.fullmatch(r"tracekit: .*\n", run.stderr), run.stderr
@@ -131,7 +148,7 @@ def test_a_static_program_is_refused_with_the_reason(tmp_path: Path) -> None:
 
 def test_a_script_that_runs_an_instrumented_program(tmp_path: Path, echo: Path) -> None:
     script = tmp_path / "script"
-    script.write_text(f"#!/bin/sh\necho before\n{echo} x </dev/null\necho after $?\n")
+    script.write_text(f"#!/bin/sh\necho before\n'{echo}' x </dev/null\necho after $?\n")
     script.chmod(0o755)
     run = record(tmp_path, script)
     assert run.stdout == "before\nafter 1\n" and run.returncode == 0
@@ -140,8 +157,13 @@ def test_a_script_that_runs_an_instrumented_program(tmp_path: Path, echo: Path) 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_to_end_are_handed_on(tmp_path: Path, endless: Path, number: signal.Signals) -> None:
-    run = subprocess.Popen([*TRACEKIT, "record", str(endless)], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE)
+    run = subprocess.Popen(
+        [*TRACEKIT, "record", str(endless)],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert run.stdout is not None and run.stdout.readline() == b"ready\n"
     run.send_signal(number)
     run.communicate(timeout=60)
@@ -154,24 +176,38 @@ def children(process: int) -> list[int]:
 
 
 def test_a_killed_collector_does_not_disturb_the_program(tmp_path: Path, endless: Path) -> None:
-    run = subprocess.Popen([*TRACEKIT, "record", str(endless), "300000000"], cwd=tmp_path, env=ENVIRONMENT, text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run = subprocess.Popen(
+        [*TRACEKIT, "record", str(endless), "300000000"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert run.stdout is not None and run.stdout.readline() == "ready\n"
     time.sleep(0.5)
     program, collector = children(run.pid)
     os.kill(collector, signal.SIGKILL)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 0
-    assert errors == ("tracekit: the trace is cut, because of this: the collector was killed; "
-                      "trace.zst holds the run up to there\n")
+    assert errors == (
+        "tracekit: the trace is cut, because of this: the collector was killed; trace.zst holds the run up to there\n"
+    )
     assert not TraceReader(tmp_path / "trace.zst").complete
     assert not os.path.exists(f"/proc/{program}")
 
 
+@needs("zstd")
 def test_a_full_disk_cuts_the_trace_and_leaves_the_program_alone(tmp_path: Path, endless: Path) -> None:
     limit = 12_000  # KiB: files grow no further, as on a full disk
-    run = subprocess.run(["bash", "-c", f'ulimit -S -f {limit}; exec "$0" "$@"', *TRACEKIT, "record", str(endless),
-                          "30000000"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(
+        ["bash", "-c", f'ulimit -S -f {limit}; exec "$0" "$@"', *TRACEKIT, "record", str(endless), "30000000"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert run.returncode == 0 and run.stdout == "ready\n"
     assert run.stderr.startswith("tracekit: the trace is cut, because of this: File too large; trace.zst holds")
     with TraceReader(tmp_path / "trace.zst") as reader:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tracekit.formats import cheader, events, image
+from tracekit.recorder.toolchain import find_clang
 
 
 def test_committed_header_is_fresh() -> None:
@@ -17,9 +17,7 @@ def test_committed_header_is_fresh() -> None:
 
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_compiler_agrees_on_every_row(language: str, tmp_path: Path) -> None:
-    compiler = shutil.which("clang-19") or shutil.which("clang") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
+    compiler = find_clang().path
     check = "static_assert" if language == "c++" else "_Static_assert"
     lines = ["#include <stddef.h>", f'#include "{cheader.HEADER}"']
     for name, dtype in image.DTYPES.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-import shutil
+import re
 import struct
 import subprocess
 import threading
@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from tests.naive import reader as naive
+from tests.needs import needs
 from tracekit.formats import container
 from tracekit.formats.container import Frame
 from tracekit.formats.errors import TracekitError
@@ -105,8 +106,17 @@ def test_bytes_after_the_end_are_refused() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"TRACEKIT", b"\x28\xb5\x2f\xfd" + bytes(60), bytes(1000), b"#!/bin/sh\n" * 10])
 def test_other_files_are_no_traces(data: bytes) -> None:
-    with pytest.raises(TracekitError, match="not a tracekit trace"):
+    with pytest.raises(TracekitError, match="This is not a tracekit trace"):
         TraceReader(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"TRACEKIT", b"#!/bin/sh\n" * 10])
+def test_a_file_that_is_no_trace_is_named(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "app.sh"
+    path.write_bytes(data)
+    for given in (path, str(path)):
+        with pytest.raises(TracekitError, match=f"^{re.escape(str(path))} is not a tracekit trace"):
+            TraceReader(given)
 
 
 def test_a_missing_file_and_a_directory_are_errors_with_a_name(tmp_path: Path) -> None:
@@ -195,7 +205,7 @@ def test_snapshots_do_not_change_the_name_of_a_trace() -> None:
     assert plain.content_hash() == with_snapshot.content_hash() != other.content_hash()
 
 
-@pytest.mark.skipif(shutil.which("zstd") is None, reason="no zstd command")
+@needs("zstd")
 def test_zstd_accepts_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "trace.zst"
     path.write_bytes(small_trace())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +11,12 @@ import pytest
 
 from tests.formats.test_two_readers import Event, replayed
 from tests.naive import reader as naive
+from tests.needs import needs
 from tracekit.formats import container
 from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
+from tracekit.program.program import Program
 from tracekit.replay.engine import Replay
-from tracekit.replay.program import Program
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "traces"
 VERSIONS = [f"v{version}" for version in range(1, container.VERSION + 1)]
@@ -88,7 +88,7 @@ def test_the_present_version_holds_what_the_format_can_say() -> None:
     assert delivered == set(CODE) - never
 
 
-def test_the_witnesses_of_the_present_version_are_good() -> None:
+def test_the_ground_truth_records_of_the_present_version_are_good() -> None:
     with TraceReader(FOLDER / f"{VERSIONS[-1]}.zst") as trace:
         replay = Replay(trace, Program.from_images(trace.images()))
         for _ in replay.batches():
@@ -98,7 +98,7 @@ def test_the_witnesses_of_the_present_version_are_good() -> None:
     assert process.equal == {"addresses": 2, "blocks": 2, "runs": 2} and not process.unequal
 
 
-@pytest.mark.skipif(shutil.which("zstd") is None, reason="no zstd command")
+@needs("zstd")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_zstd_accepts_them(version: str) -> None:
     subprocess.run(["zstd", "-q", "-t", str(FOLDER / f"{version}.zst")], check=True)

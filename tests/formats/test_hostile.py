@@ -24,8 +24,8 @@ from tracekit.formats.sources import build_sources, parse_sources
 from tracekit.formats.stream import encode
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
+from tracekit.program.program import Program
 from tracekit.replay.engine import batches
-from tracekit.replay.program import Program
 
 MEMORY = 64 << 20
 SECONDS = 20
@@ -93,8 +93,16 @@ def damage(payload: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         width = rng.choice((1, 2, 4, 4, 4, 8))
         at = rng.randrange(0, max(len(data) - width, 1)) // width * width
-        value = rng.choice((0, 1, (1 << 8 * width) - 1, 1 << (8 * width - 1), rng.getrandbits(8 * width),
-                            rng.randrange(400) % (1 << 8 * width)))
+        value = rng.choice(
+            (
+                0,
+                1,
+                (1 << 8 * width) - 1,
+                1 << (8 * width - 1),
+                rng.getrandbits(8 * width),
+                rng.randrange(400) % (1 << 8 * width),
+            )
+        )
         data[at : at + width] = value.to_bytes(width, "little")
     return bytes(data[: rng.randrange(len(data))] if rng.random() < 0.1 else data)
 
@@ -177,9 +185,19 @@ def test_longer_rows_unknown_tables_and_missing_tables_are_read() -> None:
 
 @pytest.mark.parametrize(
     "at, layout, value, message",
-    [(0, "<Q", 0, "magic"), (8, "<I", 2, "version 2"), (12, "<I", 1 << 30, "header"), (16, "<Q", 8, "header"),
-     (48, "<I", 0, "twice"), (28, "<I", 0, "outside"), (32, "<Q", 1 << 60, "outside"), (40, "<Q", 3, "outside"),
-     (40, "<Q", 1 << 62, "outside"), (32, "<Q", 0, "terminated"), (32, "<Q", 3, "terminated")],
+    [
+        (0, "<Q", 0, "magic"),
+        (8, "<I", 2, "version 2"),
+        (12, "<I", 1 << 30, "header"),
+        (16, "<Q", 8, "header"),
+        (48, "<I", 0, "twice"),
+        (28, "<I", 0, "outside"),
+        (32, "<Q", 1 << 60, "outside"),
+        (40, "<Q", 3, "outside"),
+        (40, "<Q", 1 << 62, "outside"),
+        (32, "<Q", 0, "terminated"),
+        (32, "<Q", 3, "terminated"),
+    ],
 )
 def test_a_damaged_unit_is_refused(at: int, layout: str, value: int, message: str) -> None:
     given_tables = {name: tables()[name] for name in ("strings", *(name for name in DTYPES if name != "strings"))}

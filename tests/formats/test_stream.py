@@ -14,9 +14,13 @@ from tracekit.formats.stream import Decoder, encode
 
 IDS = 300
 WORDS = st.one_of(
-    st.integers(0, 64).map(lambda k: 0x7FFF_0000_0000 + 8 * k), st.integers(0, (1 << 64) - 1), st.integers(0, 300),
-    st.integers(-(1 << 33), 1 << 33).map(lambda k: k % (1 << 64)), st.sampled_from([0, (1 << 64) - 1, 1 << 63,
-                     (1 << 23) - 1, 1 << 23, (1 << 47) - 1, 1 << 47, (1 << 64) - (1 << 47) - 1]),
+    st.integers(0, 64).map(lambda k: 0x7FFF_0000_0000 + 8 * k),
+    st.integers(0, (1 << 64) - 1),
+    st.integers(0, 300),
+    st.integers(-(1 << 33), 1 << 33).map(lambda k: k % (1 << 64)),
+    st.sampled_from(
+        [0, (1 << 64) - 1, 1 << 63, (1 << 23) - 1, 1 << 23, (1 << 47) - 1, 1 << 47, (1 << 64) - (1 << 47) - 1]
+    ),
 )
 
 
@@ -33,12 +37,12 @@ def sequences(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return arity, ids, words
 
 
-RELATION = st.builds(lambda back, shift: back | shift << 4, st.integers(0, 7), st.integers(0, 3))
-RELATIONS = st.lists(RELATION, max_size=12)
+PREDICTOR = st.builds(lambda back, shift: back | shift << 4, st.integers(0, 7), st.integers(0, 3))
+PREDICTORS = st.lists(PREDICTOR, max_size=12)
 
 
-def related(ids: np.ndarray, arity: np.ndarray, values: list[int]) -> np.ndarray:
-    """At most as many relations as the ids have slots."""
+def predictors_of(ids: np.ndarray, arity: np.ndarray, values: list[int]) -> np.ndarray:
+    """At most as many predictors as the ids have slots."""
     return np.array(values[: int(arity[np.unique(ids)].sum())], np.uint8)
 
 
@@ -54,11 +58,12 @@ def decode(chunk: Chunk, arity: np.ndarray, records: int = 64, words: int = 64) 
 
 
 @settings(max_examples=200, deadline=None)
-@given(sequences(), st.integers(1, 9), st.integers(1, 9), RELATIONS)
-def test_decoding_gives_what_was_encoded(sequence: tuple[np.ndarray, np.ndarray, np.ndarray], records: int,
-                                         words: int, relations: list[int]) -> None:
+@given(sequences(), st.integers(1, 9), st.integers(1, 9), PREDICTORS)
+def test_decoding_gives_what_was_encoded(
+    sequence: tuple[np.ndarray, np.ndarray, np.ndarray], records: int, words: int, predictors: list[int]
+) -> None:
     arity, ids, values = sequence
-    payload = encode(ids, values, arity, 3, 1, related(ids, arity, relations)).build()
+    payload = encode(ids, values, arity, 3, 1, predictors_of(ids, arity, predictors)).build()
     chunk = Chunk.parse(payload)
     assert (chunk.thread, chunk.kind, chunk.records, chunk.words) == (3, 1, len(ids), len(values))
     for got, expected in zip(decode(chunk, arity, records, words), (ids, values)):
@@ -67,8 +72,9 @@ def test_decoding_gives_what_was_encoded(sequence: tuple[np.ndarray, np.ndarray,
 
 @settings(max_examples=50, deadline=None)
 @given(sequences(), st.integers(1, 9), st.integers(1, 9), st.integers(1, 3))
-def test_so_many_batches_stay_as_they_are(sequence: tuple[np.ndarray, np.ndarray, np.ndarray], records: int,
-                                          words: int, kept: int) -> None:
+def test_so_many_batches_stay_as_they_are(
+    sequence: tuple[np.ndarray, np.ndarray, np.ndarray], records: int, words: int, kept: int
+) -> None:
     arity, ids, values = sequence
     decoder = Decoder(arity, records, words, kept)
     decoder.start(encode(ids, values, arity))
@@ -116,17 +122,24 @@ def test_an_access_in_step_costs_one_symbol() -> None:
     assert sum(len(column) for column in columns) < 1020
 
 
-def test_a_relation_foretells_a_word_by_an_earlier_one() -> None:
+def test_a_predictor_predicts_a_word_by_an_earlier_one() -> None:
     """Random indices; the second word is an element of 4 bytes, the fourth one of 8 bytes with the same index."""
     arity = np.full(IDS, NONE, np.uint32)
     arity[256], arity[257] = 3, 1
     index = np.random.default_rng(3).integers(0, 1 << 20, 500).astype(np.uint64)
-    words = np.stack([0x40_0000 + index % np.uint64(50), 0x1000_0000 + 4 * index, 0x800 + index // np.uint64(7),
-                      0x9000_0000 + 8 * index], axis=1).ravel()
+    words = np.stack(
+        [
+            0x40_0000 + index % np.uint64(50),
+            0x1000_0000 + 4 * index,
+            0x800 + index // np.uint64(7),
+            0x9000_0000 + 8 * index,
+        ],
+        axis=1,
+    ).ravel()
     ids = np.tile(np.array([256, 257], np.uint32), 500)
     plain = encode(ids, words, arity)
-    chunk = encode(ids, words, arity, relations=np.array([0, 0, 0, 1 | 1 << 4], np.uint8))
-    assert len(chunk.columns.relations) == 4
+    chunk = encode(ids, words, arity, predictors=np.array([0, 0, 0, 1 | 1 << 4], np.uint8))
+    assert len(chunk.columns.predictors) == 4
     assert len(plain.columns.residuals) - len(chunk.columns.residuals) > 3 * 495
     for part in (plain, chunk):
         np.testing.assert_array_equal(decode(Chunk.parse(part.build()), arity, 7, 5)[1], words)
@@ -146,11 +159,12 @@ def test_a_path_with_too_many_words_is_refused() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(sequences(), RELATIONS, st.data())
-def test_a_damaged_chunk_is_an_error_or_another_chunk(sequence: tuple[np.ndarray, np.ndarray, np.ndarray],
-                                                      relations: list[int], data: st.DataObject) -> None:
+@given(sequences(), PREDICTORS, st.data())
+def test_a_damaged_chunk_is_an_error_or_another_chunk(
+    sequence: tuple[np.ndarray, np.ndarray, np.ndarray], predictors: list[int], data: st.DataObject
+) -> None:
     arity, ids, values = sequence
-    payload = bytearray(encode(ids, values, arity, relations=related(ids, arity, relations)).build())
+    payload = bytearray(encode(ids, values, arity, predictors=predictors_of(ids, arity, predictors)).build())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(payload) - 1))
         payload[at] = data.draw(st.integers(0, 255))
@@ -164,10 +178,20 @@ def test_a_damaged_chunk_is_an_error_or_another_chunk(sequence: tuple[np.ndarray
 
 @pytest.mark.parametrize(
     "column, values, reason",
-    [("symbols", [0], "id"), ("literals", [299], "id"), ("literals", [1 << 31], "id"), ("literals", [], "columns"),
-     ("symbols", [0xC7], "columns"), ("symbols", [0xC0], "columns"), ("symbols", [0xCB], "codes"),
-     ("codes", [0], "columns"), ("residuals", [1] * 9, "columns"), ("residuals", [1] * 11, "columns"),
-     ("relations", [8], "relation"), ("relations", [64], "relation")],
+    [
+        ("symbols", [0], "id"),
+        ("literals", [299], "id"),
+        ("literals", [1 << 31], "id"),
+        ("literals", [], "columns"),
+        ("symbols", [0xC7], "columns"),
+        ("symbols", [0xC0], "columns"),
+        ("symbols", [0xCB], "codes"),
+        ("codes", [0], "columns"),
+        ("residuals", [1] * 9, "columns"),
+        ("residuals", [1] * 11, "columns"),
+        ("predictors", [8], "predictor"),
+        ("predictors", [64], "predictor"),
+    ],
 )
 def test_each_kind_of_damage_has_its_reason(column: str, values: list[int], reason: str) -> None:
     arity = np.full(IDS, NONE, np.uint32)
@@ -194,8 +218,8 @@ def test_relations_that_belong_to_no_word_are_an_error() -> None:
     arity = np.full(IDS, NONE, np.uint32)
     arity[256] = 1
     chunk = encode(np.full(3, 256, np.uint32), np.arange(3, dtype=np.uint64), arity)
-    for relations, good in (([0x12], True), ([0, 0x12], False)):
-        columns = chunk.columns._replace(relations=np.array(relations, np.uint8))
+    for predictors, good in (([0x12], True), ([0, 0x12], False)):
+        columns = chunk.columns._replace(predictors=np.array(predictors, np.uint8))
         changed = Chunk.parse(Chunk(0, 0, 3, 3, columns).build())
         if good:
             decode(changed, arity)
@@ -213,7 +237,7 @@ def test_a_chunk_cannot_claim_more_than_it_holds() -> None:
     with pytest.raises(TracekitError, match="counts"):
         Chunk.parse(Chunk(0, 0, 0, 0, empty._replace(residuals=np.zeros(7, np.uint8))).build())
     with pytest.raises(TracekitError, match="counts"):
-        Chunk.parse(Chunk(0, 0, 0, 0, empty._replace(relations=np.zeros(1, np.uint8))).build())
+        Chunk.parse(Chunk(0, 0, 0, 0, empty._replace(predictors=np.zeros(1, np.uint8))).build())
     symbols = np.zeros(1000, np.uint8)
     arity = np.full(IDS, NONE, np.uint32)
     arity[0] = 65534  # no reader has such an id 0; it stands for a forged path of many words

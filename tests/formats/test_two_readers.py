@@ -13,8 +13,8 @@ from tests.naive.walker import RandomProgram, Walk
 from tracekit.formats.events import BY_CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
+from tracekit.program.program import Program
 from tracekit.replay.engine import batches
-from tracekit.replay.program import Program
 
 Event = tuple[int, str, int, int, int]
 

@@ -37,14 +37,18 @@ def payload_of(image: HandImage) -> bytes:
     return build_image(image.number, image.first_path, image.span, image.name, units, image.functions, image.globals)
 
 
-def some_relations(ids: np.ndarray, arity: np.ndarray) -> np.ndarray:
-    """Relations of all kinds for the slots of these ids, whether or not they foretell anything."""
+def some_predictors(ids: np.ndarray, arity: np.ndarray) -> np.ndarray:
+    """Predictors of all kinds for the slots of these ids, whether or not they predict anything."""
     slot = np.arange(int(arity[np.unique(ids)].sum()))
     return (5 * slot % 8 | slot % 4 << 4).astype(np.uint8)
 
 
-def build_trace(images: Sequence[HandImage], streams: Mapping[int, Sequence[Record]], chunk: int = 1000,
-                meta: Mapping[str, Any] | None = None) -> bytes:
+def build_trace(
+    images: Sequence[HandImage],
+    streams: Mapping[int, Sequence[Record]],
+    chunk: int = 1000,
+    meta: Mapping[str, Any] | None = None,
+) -> bytes:
     """A complete trace; `chunk`: records of a chunk."""
     file = io.BytesIO()
     writer = TraceWriter(file)
@@ -57,8 +61,7 @@ def build_trace(images: Sequence[HandImage], streams: Mapping[int, Sequence[Reco
             part = records[first : first + chunk]
             ids = np.array([number for number, _ in part], np.uint32)
             words = np.array([word for _, values in part for word in values], np.uint64)
-            writer.chunk(stream, len(part), encode(ids, words, arity, stream, 0,
-                                                           some_relations(ids, arity)).build())
+            writer.chunk(stream, len(part), encode(ids, words, arity, stream, 0, some_predictors(ids, arity)).build())
     writer.done({"status": 0})
     writer.close()
     return file.getvalue()

@@ -14,8 +14,12 @@ def stages(scenario: Scenario, level: int) -> list[Stage]:
     """The stages of a pipeline, in order; [] if less than two components work."""
     context = scenario.contexts[level]
     assert context.loop is not None
-    valid = [(each, inter) for each in scenario.dependences for at, intra, inter in each.levels
-             if at == level and (intra or inter)]
+    valid = [
+        (each, inter)
+        for each in scenario.dependences
+        for at, intra, inter in each.levels
+        if at == level and (intra or inter)
+    ]
     found = graph(scenario, level, [each for each, _ in valid])
     if found is None:
         return []
@@ -23,12 +27,19 @@ def stages(scenario: Scenario, level: int) -> list[Stage]:
     parts = components(nodes, edges)
     if sum(any(works(scenario, node) for node in part) for part in parts) < 2:
         return []
-    recurrences = {("phi", phi) for phi, (kind, _, _) in
-                   zip(scenario.phi_numbers(context.loop), scenario.loops[context.loop].phis) if kind == "recurrence"}
+    recurrences = {
+        ("phi", phi)
+        for phi, (kind, _, _) in zip(scenario.phi_numbers(context.loop), scenario.loops[context.loop].phis)
+        if kind == "recurrence"
+    }
     ordered = {part for part in parts if is_sequential(scenario, level, part, recurrences, valid)}
     useful = {part for part in parts if part & recurrences or any(works(scenario, node) for node in part)}
-    before = {part: {other for other in parts if other != part
-                     and any(tail in other and head in part for tail, head in edges)} for part in parts}
+    before = {
+        part: {
+            other for other in parts if other != part and any(tail in other and head in part for tail, head in edges)
+        }
+        for part in parts
+    }
     groups: list[list[frozenset[Node]]] = []
     left = set(parts)
     while left:
@@ -44,9 +55,13 @@ def stages(scenario: Scenario, level: int) -> list[Stage]:
     made = []
     for group in groups:
         inside = frozenset().union(*group)
-        made.append((group[0] not in ordered,
-                     frozenset(number for kind, number in inside if works(scenario, (kind, number))),
-                     frozenset(number for _, number in inside & recurrences)))
+        made.append(
+            (
+                group[0] not in ordered,
+                frozenset(number for kind, number in inside if works(scenario, (kind, number))),
+                frozenset(number for _, number in inside & recurrences),
+            )
+        )
     return made
 
 
@@ -58,8 +73,9 @@ def rank(node: Node) -> tuple[int, int]:
     return ("op", "phi", "branch").index(node[0]), node[1]
 
 
-def is_sequential(scenario: Scenario, level: int, part: frozenset[Node], recurrences: set[Node],
-                  valid: list[tuple[Dependence, bool]]) -> bool:
+def is_sequential(
+    scenario: Scenario, level: int, part: frozenset[Node], recurrences: set[Node], valid: list[tuple[Dependence, bool]]
+) -> bool:
     """Do the part's own iterations depend on each other?"""
     loop = scenario.contexts[level].loop
     assert loop is not None
@@ -68,7 +84,8 @@ def is_sequential(scenario: Scenario, level: int, part: frozenset[Node], recurre
     ops = [number for number, op in enumerate(scenario.ops) if scenario.inside(op.block, loop)]
     calls = [("op", op) for op in ops if scenario.ops[op].kind == "call"]
     if scenario.contexts[level].external is not None and any(
-            node in part and not scenario.ops[node[1]].pure and not scenario.ops[node[1]].allocates for node in calls):
+        node in part and not scenario.ops[node[1]].pure and not scenario.ops[node[1]].allocates for node in calls
+    ):
         return True
     for each, inter in valid:
         if inter:
@@ -85,8 +102,10 @@ def remedy(scenario: Scenario, level: int, source: int, destination: int) -> str
     """What could be done about the dependences from `source` to `destination` that are carried at `level`."""
     carried = [each for each in scenario.dependences for at, _, inter in each.levels if at == level and inter]
     here = [each for each in carried if (each.source, each.destination) == (source, destination)]
-    operators = [{operator for load, store, operator in usable_triples(scenario) if op in (load, store)}
-                 for op in (source, destination)]
+    operators = [
+        {operator for load, store, operator in usable_triples(scenario) if op in (load, store)}
+        for op in (source, destination)
+    ]
     if operators[0] and operators[0] == operators[1]:
         return "reduce"
     kinds = {each.kind for each in here}
@@ -99,11 +118,15 @@ def remedy(scenario: Scenario, level: int, source: int, destination: int) -> str
 
 def usable_triples(scenario: Scenario) -> list[tuple[int, int, str]]:
     """Updates whose load goes to their store only, and whose instructions are in no second one."""
+
     def uses(op: int) -> int:
         return sum(op in (load, store) for load, store, _ in scenario.updates)
 
     def goes_to(load: int) -> set[Node]:
         return {to for kind, tail, to in scenario.edges if kind == "register" and tail == ("op", load)}
 
-    return [(load, store, operator) for load, store, operator in scenario.updates
-            if uses(load) == uses(store) == 1 and goes_to(load) <= {("op", store)}]
+    return [
+        (load, store, operator)
+        for load, store, operator in scenario.updates
+        if uses(load) == uses(store) == 1 and goes_to(load) <= {("op", store)}
+    ]

@@ -9,11 +9,11 @@ import numpy as np
 
 from tracekit.analyzers.camp import Camp
 from tracekit.analyzers.lamp import Lamp
-from tracekit.replay.dependence_profile import DependenceProfile
-from tracekit.replay.family import DependenceModule
-from tracekit.replay.kernels.readers import COLLECT_AT
-from tracekit.replay.program import Program
-from tracekit.replay.runner import CallbackRunner
+from tracekit.dependence.kernels.load_history import COLLECT_AT
+from tracekit.dependence.profile import DependenceProfile
+from tracekit.modules.runner import CallbackRunner
+from tracekit.program.program import Program
+from tracekit.verdicts.module import DependenceModule
 
 
 class DependenceEngine:
@@ -39,8 +39,11 @@ class DependenceEngine:
 
     def feed_columns(self, number: int, kind: Any, subject: Any, address: Any, size: Any) -> None:
         """Take events of stream `number`, given as columns (u1, u4, u8, u8) of one length."""
-        self.feed(SimpleNamespace(stream=number, kind=kind, subject=subject, address=address.view(np.uint64),
-                                  size=size.view(np.uint64)))
+        self.feed(
+            SimpleNamespace(
+                stream=number, kind=kind, subject=subject, address=address.view(np.uint64), size=size.view(np.uint64)
+            )
+        )
 
     def result(self) -> DependenceProfile:
         """What was found until now; loops that are open count as if they ended here."""

@@ -11,7 +11,7 @@ from tests.naive.dependence_programs import EventLog
 from tests.naive.program_builder import Layout, ProgramBuilder
 from tracekit.formats.events import NONE
 from tracekit.formats.image import BlockFlag, CallFlag, FunctionFlag, OpKind
-from tracekit.replay.program import Program
+from tracekit.program.program import Program
 
 MEMORY = 0x101FD0
 """Where the bytes lie that random accesses share: across lines and pages."""

@@ -13,7 +13,7 @@ from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.program_builder import ProgramBuilder
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag, CallFlag, FunctionFlag, OpKind
-from tracekit.replay.program import Program
+from tracekit.program.program import Program
 
 
 @dataclass
@@ -55,8 +55,13 @@ def feed(engine: DependenceEngine, events: Iterable[Event], cuts: Iterable[int] 
         rows = events[first:last]
         if rows:
             stream, kind, subject, address, size = zip(*rows)
-            engine.feed_columns(stream[0], np.array(kind, np.uint8), np.array(subject, np.uint32),
-                                np.array(address, np.uint64), np.array(size, np.uint64))
+            engine.feed_columns(
+                stream[0],
+                np.array(kind, np.uint8),
+                np.array(subject, np.uint32),
+                np.array(address, np.uint64),
+                np.array(size, np.uint64),
+            )
 
 
 @dataclass
@@ -124,8 +129,14 @@ def figure_1() -> Figure1:
         calls[name] = b.call(body, callee)
         body = b.block(functions["main"], loop=inner, continues=calls[name])
     layout = b.layout()
-    return Figure1(b.program(), layout.op[ld1], layout.op[st1], {name: layout.op[op] for name, op in calls.items()},
-                   {"L1": layout.loop[outer], "L2": layout.loop[inner]}, functions)
+    return Figure1(
+        b.program(),
+        layout.op[ld1],
+        layout.op[st1],
+        {name: layout.op[op] for name, op in calls.items()},
+        {"L1": layout.loop[outer], "L2": layout.loop[inner]},
+        functions,
+    )
 
 
 @dataclass
@@ -146,8 +157,11 @@ def figure_7() -> Figure7:
         functions[name] = b.function(name, flags=FunctionFlag.ADDRESS_TAKEN, signature=unary)
     functions["main"] = b.function("main")
     entry = {name: b.block(row, BlockFlag.ENTRY) for name, row in functions.items()}
-    calls = {"CS1": b.call(entry["is_even"], "is_odd"), "CS2": b.call(entry["is_odd"], "is_even"),
-             "CS3": b.call(entry["main"], "is_even")}
+    calls = {
+        "CS1": b.call(entry["is_even"], "is_odd"),
+        "CS2": b.call(entry["is_odd"], "is_even"),
+        "CS3": b.call(entry["main"], "is_even"),
+    }
     after = b.block(functions["main"], continues=calls["CS3"])
     calls["CS4"] = b.call(after, "", CallFlag.INDIRECT, unary)
     layout = b.layout()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.naive.dependence import NaiveDependence, Path
+from tracekit.contexts.nodes import ContextKind
+from tracekit.dependence.profile import LISTED_OBJECTS, DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.replay.dependence_profile import LISTED_OBJECTS, ContextKind, DependenceProfile
 
 
 def paths_of(profile: DependenceProfile) -> list[Path]:
@@ -34,8 +35,13 @@ def from_profile(profile: DependenceProfile) -> dict[str, Any]:
     paths = paths_of(profile)
     objects = [(int(row["kind"]), int(row["site"])) for row in profile.objects]
     keys = [
-        (int(row["kind"]), int(row["source"]), paths[row["source_node"]],
-         int(row["destination"]), paths[row["destination_node"]])
+        (
+            int(row["kind"]),
+            int(row["source"]),
+            paths[row["source_node"]],
+            int(row["destination"]),
+            paths[row["destination_node"]],
+        )
         for row in profile.dependences
     ]
     dependences: dict[Any, Any] = {}
@@ -52,8 +58,15 @@ def from_profile(profile: DependenceProfile) -> dict[str, Any]:
         "exposed": {(int(row["instruction"]), paths[row["node"]], paths[row["level"]]) for row in profile.exposed},
         "accesses": {(int(row["instruction"]), paths[row["node"]]): int(row["count"]) for row in profile.accesses},
         "nodes": {
-            path: (int(row["invocations"]), int(row["iterations"]), int(row["most_iterations"]),
-                   int(row["least_iterations"]), int(row["accesses"]), int(row["external"]), int(row["camp_id"]))
+            path: (
+                int(row["invocations"]),
+                int(row["iterations"]),
+                int(row["most_iterations"]),
+                int(row["least_iterations"]),
+                int(row["accesses"]),
+                int(row["external"]),
+                int(row["camp_id"]),
+            )
             for path, row in zip(paths, profile.nodes)
         },
     }
@@ -63,14 +76,29 @@ def from_naive(naive: NaiveDependence) -> dict[str, Any]:
     """The same of the naive reference, whose events have all been fed."""
     naive.finish()
     dependences = {
-        key: (found.count, len(found.objects), found.objects[:LISTED_OBJECTS],
-              {node: (*flags, (min(distances), max(distances)) if distances else None)
-               for node, (flags, distances) in found.levels.items()})
+        key: (
+            found.count,
+            len(found.objects),
+            found.objects[:LISTED_OBJECTS],
+            {
+                node: (*flags, (min(distances), max(distances)) if distances else None)
+                for node, (flags, distances) in found.levels.items()
+            },
+        )
         for key, found in naive.dependences.items()
     }
-    nodes = {path: (node.invocations, sum(node.iterations), max(node.iterations, default=0),
-                    min(node.iterations, default=0), node.accesses, node.external, naive.camp_id(path))
-             for path, node in naive.nodes.items()}
+    nodes = {
+        path: (
+            node.invocations,
+            sum(node.iterations),
+            max(node.iterations, default=0),
+            min(node.iterations, default=0),
+            node.accesses,
+            node.external,
+            naive.camp_id(path),
+        )
+        for path, node in naive.nodes.items()
+    }
     for path in list(nodes) + [path for _, path in naive.accesses]:
         for length in range(0 if () in nodes or not naive.context else 1, len(path)):
             nodes.setdefault(path[:length], (0, 0, 0, 0, 0, NONE, naive.camp_id(path[:length])))

@@ -13,12 +13,26 @@ if TYPE_CHECKING:
 NONE = 0xFFFFFFFF
 MASK = (1 << 64) - 1
 
-(LOAD, STORE, ATOMIC, COPY_FROM, COPY_TO, SET, CALL, STACK_ALLOC, STACK_FREE, POINTER, BASE, FRAME, LANDING,
- WITNESS) = range(1, 15)
-ONE_WORD = (BASE, FRAME, LANDING, WITNESS)
+(
+    LOAD,
+    STORE,
+    ATOMIC,
+    COPY_FROM,
+    COPY_TO,
+    SET,
+    CALL,
+    STACK_ALLOC,
+    STACK_FREE,
+    POINTER,
+    BASE,
+    FRAME,
+    LANDING,
+    GROUND_TRUTH,
+) = range(1, 15)
+ONE_WORD = (BASE, FRAME, LANDING, GROUND_TRUTH)
 ADDRESSED = (LOAD, STORE, ATOMIC, COPY_FROM, COPY_TO, SET, STACK_ALLOC, STACK_FREE, POINTER)
-DYNAMIC_SIZE, VALUE, WITNESS_FLAG = 4, 8, 32
-RUN, WITNESS_RUN = 1, 2
+DYNAMIC_SIZE, VALUE, GROUND_TRUTH_FLAG = 4, 8, 32
+RUN, GROUND_TRUTH_RUN = 1, 2
 LONGEST_RUN = 1 << 40
 ON_RECORD, ON_REGISTER, ON_GLOBAL, ON_STACK = range(4)
 ENTRY, LOOP_HEADER, LANDS, RETURNS, TAIL_CALL = 1, 4, 8, 16, 32
@@ -62,7 +76,7 @@ class Process:
             first.go_on()
 
     def compare(self, what: str, derived: int, recorded: int) -> None:
-        """A witness: what was derived, and what the program recorded in place."""
+        """A ground-truth record: what was derived, and what the program recorded in place."""
         (self.equal if derived == recorded else self.unequal)[what] += 1
 
     def may_have_effects(self, op: int) -> bool:
@@ -137,7 +151,7 @@ class Stream(RecordedEvents):
         row = self.tables["paths"][self.process.trace.path_row[number]]
         members = [self.tables["path_blocks"][row["first"] + k]["block"] for k in range(row["blocks"])]
         first = self.tables["blocks"][members[0]]
-        if row["flags"] & RUN and row["flags"] & WITNESS_RUN:
+        if row["flags"] & RUN and row["flags"] & GROUND_TRUTH_RUN:
             self.process.compare("runs", self.visits(first), words[0])
         elif row["flags"] & RUN:
             self.run(first, members, words[0])
@@ -313,7 +327,7 @@ class Stream(RecordedEvents):
                 frame.registers[op["defines"]] = address
         if kind == FRAME:
             frame.address = address
-        if kind == WITNESS:
+        if kind == GROUND_TRUTH:
             self.process.compare("blocks", block_number, address)
         if not addressed:
             return 0
@@ -323,7 +337,7 @@ class Stream(RecordedEvents):
         elif kind == COPY_TO and self.copies_dynamically(number - 1):
             size = size_before
         values = self.values(op, words)
-        if op["flags"] & WITNESS_FLAG:
+        if op["flags"] & GROUND_TRUTH_FLAG:
             recorded = words.pop(0)
             if size or kind in (STACK_ALLOC, STACK_FREE, POINTER):
                 self.process.compare("addresses", address, recorded)
@@ -362,8 +376,9 @@ class Stream(RecordedEvents):
             total += stride * sum(iterations)
         return total
 
-    def access(self, frame: Activation, op: Row, number: int, address: int, size: int,
-               values: list[int | None]) -> None:
+    def access(
+        self, frame: Activation, op: Row, number: int, address: int, size: int, values: list[int | None]
+    ) -> None:
         kind = op["kind"]
         if kind == STACK_ALLOC:
             self.begin(frame, number, address, size)
@@ -406,7 +421,7 @@ def words_of(op: Row) -> int:
         return 1
     if op["kind"] not in ADDRESSED:
         return 0
-    words = sum((op["base_kind"] == ON_RECORD, bool(op["flags"] & DYNAMIC_SIZE), bool(op["flags"] & WITNESS_FLAG)))
+    words = sum((op["base_kind"] == ON_RECORD, bool(op["flags"] & DYNAMIC_SIZE), bool(op["flags"] & GROUND_TRUTH_FLAG)))
     return words + value_words(op)
 
 

@@ -27,8 +27,12 @@ class NaiveMap:
 
     def members(self) -> list[tuple[tuple[int, ...], int]]:
         """(key, member) of all sets within the limit."""
-        return [(key, value) for key, values in sorted(self.values.items()) if self._reduced(values)[0] >= 0
-                for value in sorted(set(values))]
+        return [
+            (key, value)
+            for key, values in sorted(self.values.items())
+            if self._reduced(values)[0] >= 0
+            for value in sorted(set(values))
+        ]
 
     def _reduced(self, values: list[Any]) -> tuple[Any, ...]:
         if self.kind == "count":

@@ -41,8 +41,15 @@ def footprint(events: Sequence[Event], granule: int) -> list[dict[str, int]]:
         here = {number for event in part for number in touched(event, granule)}
         new = here - seen
         seen |= here
-        rows.append({"first_access": start, "accesses": len(part), "touched_bytes": len(here) * granule,
-                     "new_bytes": len(new) * granule, "total_bytes": len(seen) * granule})
+        rows.append(
+            {
+                "first_access": start,
+                "accesses": len(part),
+                "touched_bytes": len(here) * granule,
+                "new_bytes": len(new) * granule,
+                "total_bytes": len(seen) * granule,
+            }
+        )
     return rows
 
 
@@ -60,16 +67,23 @@ def heatmap(events: Sequence[Event], granule: int, most_rows: int) -> dict[str, 
         factor *= 2
     rows = []
     for row in sorted({number // factor for number in numbers}):
-        cells = {kind: [sum(count for (number, part), count in counter.items()
-                            if number // factor == row and part == at) for at in range(slices)]
-                 for kind, counter in counts.items()}
+        cells = {
+            kind: [
+                sum(count for (number, part), count in counter.items() if number // factor == row and part == at)
+                for at in range(slices)
+            ]
+            for kind, counter in counts.items()
+        }
         rows.append({"start": hex(row * factor * granule), "loads": cells["load"], "stores": cells["store"]})
-    return {"rows": rows, "summary": {"bytes_per_row": factor * granule, "slices": slices,
-                                      "accesses_per_slice": length}}
+    return {
+        "rows": rows,
+        "summary": {"bytes_per_row": factor * granule, "slices": slices, "accesses_per_slice": length},
+    }
 
 
-def value_patterns(events: Sequence[Event], stores: bool, linear: bool,
-                   small_set: int) -> dict[int, tuple[int, str, Any]]:
+def value_patterns(
+    events: Sequence[Event], stores: bool, linear: bool, small_set: int
+) -> dict[int, tuple[int, str, Any]]:
     """Instruction -> (count, pattern, value), values as signed 64-bit numbers."""
     values: dict[int, list[int]] = defaultdict(list)
     for _, name, subject, _, _, value in accesses_of(events):
@@ -93,8 +107,16 @@ def ones_and_zeros(events: Sequence[Event]) -> list[dict[str, Any]]:
     for _, name, _, _, size, value in accesses_of(events):
         if size:
             found[name, size].append(bin(value).count("1"))
-    return [{"kind": kind, "size": size, "accesses": len(ones), "ones": sum(ones),
-             "zeros": 8 * size * len(ones) - sum(ones)} for (kind, size), ones in sorted(found.items())]
+    return [
+        {
+            "kind": kind,
+            "size": size,
+            "accesses": len(ones),
+            "ones": sum(ones),
+            "zeros": 8 * size * len(ones) - sum(ones),
+        }
+        for (kind, size), ones in sorted(found.items())
+    ]
 
 
 def accesses(events: Sequence[Event]) -> dict[int, tuple[int, int, int]]:

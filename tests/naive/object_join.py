@@ -19,8 +19,13 @@ def lifetimes(runs: Sequence[NaiveObjects]) -> dict[Site, Lifetime]:
     for run in runs:
         for site, (objects, size, never, scope, lives) in run.lifetimes().items():
             known = joined.get(site, (0, 0, 0, scope, {}))
-            joined[site] = (known[0] + objects, known[1] + size, known[2] + never, join([known[3], scope]),
-                            dict(Counter(known[4]) + Counter(lives)))
+            joined[site] = (
+                known[0] + objects,
+                known[1] + size,
+                known[2] + never,
+                join([known[3], scope]),
+                dict(Counter(known[4]) + Counter(lives)),
+            )
     return joined
 
 
@@ -41,8 +46,13 @@ def loops(runs: Sequence[NaiveSets]) -> dict[Any, dict[str, Any]]:
     scopes = {site: found[3] for site, found in lifetimes(runs).items()}
     rows: dict[Any, dict[str, Any]] = {}
     for loop in {loop for run in runs for loop in run.sets}:
-        row = rows[loop] = {"accesses": sum(run.inside[loop] for run in runs), "reads": set(), "writes": set(),
-                            "reductions": set(), "short_lived": set()}
+        row = rows[loop] = {
+            "accesses": sum(run.inside[loop] for run in runs),
+            "reads": set(),
+            "writes": set(),
+            "reductions": set(),
+            "short_lived": set(),
+        }
         for site in {site for run in runs for site in run.sets[loop]}:
             here = [run.sets[loop][site] for run in runs if site in run.sets[loop]]
             names = set().union(*(names for names, _ in here))

@@ -9,12 +9,12 @@ from tests.naive.dependence_rows import paths_of
 from tests.naive.objects import GLOBAL, RUN, Scope, Site
 from tracekit.analyzers.object_lifetime import ended
 from tracekit.analyzers.points_to import TOUCHED
+from tracekit.contexts.names import ContextNames
+from tracekit.contexts.scopes import RUN as NO_NODE
+from tracekit.contexts.scopes import ScopeNames
 from tracekit.formats.events import NONE
-from tracekit.replay.naming import ContextNames
-from tracekit.replay.object_profile import CLASSES, ObjectProfile
-from tracekit.replay.program import Program
-from tracekit.replay.scopes import RUN as NO_NODE
-from tracekit.replay.scopes import ScopeNames
+from tracekit.objects.profile import CLASSES, ObjectProfile
+from tracekit.program.program import Program
 
 
 class ObjectRows:
@@ -44,8 +44,13 @@ class ObjectRows:
             here = dict(lives[site])
             if never:
                 here[NO_NODE] = here.get(NO_NODE, 0) + never
-            rows[self.sites[site]] = (objects, size, never, self._scope(scopes.join(here)),
-                                      {self._scope(scope): count for scope, count in here.items()})
+            rows[self.sites[site]] = (
+                objects,
+                size,
+                never,
+                self._scope(scopes.join(here)),
+                {self._scope(scope): count for scope, count in here.items()},
+            )
         return rows
 
     def _scope(self, scope: tuple[int, bool]) -> Scope:
@@ -61,10 +66,17 @@ class ObjectRows:
 
     def plain(self) -> dict[Any, int]:
         """As NaivePointsTo.plain."""
-        return {(self._instruction(int(row["instruction"])), name): int(row[name]) for row in self.profile["totals"]
-                for name in ("null", "elsewhere", "unknown") if row[name]}
+        return {
+            (self._instruction(int(row["instruction"])), name): int(row[name])
+            for row in self.profile["totals"]
+            for name in ("null", "elsewhere", "unknown")
+            if row[name]
+        }
 
     def never_dereferenced(self) -> dict[int, int]:
         """As NaivePointsTo.never_dereferenced."""
-        return {self._instruction(int(row["instruction"])): int(row["never_dereferenced"])
-                for row in self.profile["totals"] if row["never_dereferenced"]}
+        return {
+            self._instruction(int(row["instruction"])): int(row["never_dereferenced"])
+            for row in self.profile["totals"]
+            if row["never_dereferenced"]
+        }

@@ -65,8 +65,9 @@ class NaiveObjects(NaiveDependence):
 
     def feed(self, events: Iterable[Event]) -> None:
         for number, code, subject, address, size in events:
-            self.event(number, self.streams.setdefault(number, StreamState()), BY_CODE[code].name, subject, address,
-                       size)
+            self.event(
+                number, self.streams.setdefault(number, StreamState()), BY_CODE[code].name, subject, address, size
+            )
 
     def event(self, number: int, stream: StreamState, name: str, subject: int, address: int, size: int) -> None:
         scopes = self.open[number]
@@ -100,8 +101,14 @@ class NaiveObjects(NaiveDependence):
         if address == 0:
             return
         before = self.bytes.get(address - 1)
-        if kind == HEAP and subject not in self.fresh and before is not None and before.alive \
-                and before.end == address and before.site[0] == HEAP:
+        if (
+            kind == HEAP
+            and subject not in self.fresh
+            and before is not None
+            and before.alive
+            and before.end == address
+            and before.site[0] == HEAP
+        ):
             before.end += size
             before.size += size
             self.paint(address, size, before)
@@ -115,8 +122,12 @@ class NaiveObjects(NaiveDependence):
                 self.end(number, address, 0)
         subject = min(subject, len(self.program.ops)) if kind != GLOBAL else subject
         calls = [call for call in self.calls_inside[number] if call is not None][-CALLERS:] if kind == HEAP else []
-        site = (kind, subject, () if kind == GLOBAL else stream.context,
-                tuple(call for call in calls if call != NONE))  # NONE: no instruction made it
+        site = (
+            kind,
+            subject,
+            () if kind == GLOBAL else stream.context,
+            tuple(call for call in calls if call != NONE),
+        )  # NONE: no instruction made it
         born = [(node, opened, iteration) for node, opened, iteration in self.open[number]]
         made = Object(site, address, address + size, number, born, size=size)
         if kind == STACK:
@@ -183,8 +194,11 @@ class NaiveObjects(NaiveDependence):
         if number != old.stream:
             return RUN
         still = {opened: iteration for _, opened, iteration in self.open[number]}
-        held = [(node, iteration is not None and still[opened] == iteration)
-                for node, opened, iteration in old.born if opened in still]
+        held = [
+            (node, iteration is not None and still[opened] == iteration)
+            for node, opened, iteration in old.born
+            if opened in still
+        ]
         return held[-1] if held else RUN
 
     # -- what the module object_lifetime says ------------------------------------------------------

@@ -33,10 +33,21 @@ from tracekit.formats.image import (
     OpKind,
     PathFlag,
 )
-from tracekit.replay.program import Program
+from tracekit.program.program import Program
 
-ADDRESSED = frozenset((OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.SET,
-                       OpKind.STACK_ALLOC, OpKind.STACK_FREE, OpKind.POINTER))
+ADDRESSED = frozenset(
+    (
+        OpKind.LOAD,
+        OpKind.STORE,
+        OpKind.ATOMIC,
+        OpKind.COPY_FROM,
+        OpKind.COPY_TO,
+        OpKind.SET,
+        OpKind.STACK_ALLOC,
+        OpKind.STACK_FREE,
+        OpKind.POINTER,
+    )
+)
 
 
 @dataclass
@@ -91,53 +102,129 @@ class ProgramBuilder:
         self.locations.append((0, line, column, self.string(function), inlined_at))
         return len(self.locations) - 1
 
-    def function(self, name: str, registers: int = 0, flags: int = 0, signature: str = "void ()", line: int = 1,
-                 source_name: str = "") -> int:
-        self.functions.append({"name": self.string(name), "source_name": self.string(source_name or name),
-                               "flags": flags, "signature": self.string(signature), "registers": registers,
-                               "location": self.location(line)})
+    def function(
+        self,
+        name: str,
+        registers: int = 0,
+        flags: int = 0,
+        signature: str = "void ()",
+        line: int = 1,
+        source_name: str = "",
+    ) -> int:
+        self.functions.append(
+            {
+                "name": self.string(name),
+                "source_name": self.string(source_name or name),
+                "flags": flags,
+                "signature": self.string(signature),
+                "registers": registers,
+                "location": self.location(line),
+            }
+        )
         return len(self.functions) - 1
 
     def loop(self, function: int, parent: int = NONE, flags: int = LoopFlag.TESTS_AT_HEADER, line: int = 1) -> int:
         """A loop; its header is the first block made with LOOP_HEADER in it."""
         depth = 1 if parent == NONE else self.loops[parent]["depth"] + 1
-        self.loops.append({"function": function, "parent": parent, "depth": depth, "flags": flags, "header": NONE,
-                           "location": self.location(line), "end_line": line})
+        self.loops.append(
+            {
+                "function": function,
+                "parent": parent,
+                "depth": depth,
+                "flags": flags,
+                "header": NONE,
+                "location": self.location(line),
+                "end_line": line,
+            }
+        )
         return len(self.loops) - 1
 
     def block(self, function: int, flags: int = 0, loop: int = NONE, continues: int = NONE, line: int = 1) -> int:
         flags |= BlockFlag.CONTINUES if continues != NONE else 0
-        self.blocks.append({"function": function, "flags": flags, "loop": loop, "call": NONE, "continues": continues,
-                            "location": self.location(line)})
+        self.blocks.append(
+            {
+                "function": function,
+                "flags": flags,
+                "loop": loop,
+                "call": NONE,
+                "continues": continues,
+                "location": self.location(line),
+            }
+        )
         handle = len(self.blocks) - 1
         if flags & BlockFlag.LOOP_HEADER:
             self.loops[loop]["header"] = handle
         return handle
 
-    def op(self, block: int, kind: OpKind, size: int = 0, base: Base | None = None, of: int = 0, offset: int = 0,
-           terms: tuple[tuple[int, int, int], ...] = (), defines: int = NONE, flags: int = 0, line: int = 1) -> int:
+    def op(
+        self,
+        block: int,
+        kind: OpKind,
+        size: int = 0,
+        base: Base | None = None,
+        of: int = 0,
+        offset: int = 0,
+        terms: tuple[tuple[int, int, int], ...] = (),
+        defines: int = NONE,
+        flags: int = 0,
+        line: int = 1,
+    ) -> int:
         """An operation. `of`: register, global or op handle by `base`; terms: (stride, loop, stride register)."""
         if base is None:
             base = Base.RECORDED if kind in ADDRESSED else Base.NO_ADDRESS
-        self.ops.append({"block": block, "kind": int(kind), "size": size, "base_kind": int(base), "base": of,
-                         "offset": offset, "affine": terms, "defines": defines, "flags": flags,
-                         "location": self.location(line)})
+        self.ops.append(
+            {
+                "block": block,
+                "kind": int(kind),
+                "size": size,
+                "base_kind": int(base),
+                "base": of,
+                "offset": offset,
+                "affine": terms,
+                "defines": defines,
+                "flags": flags,
+                "location": self.location(line),
+            }
+        )
         return len(self.ops) - 1
 
-    def call(self, block: int, callee: str = "", flags: int = 0, signature: str = "void ()",
-             targets: tuple[str, ...] = (), ends: bool = True, line: int = 1) -> int:
+    def call(
+        self,
+        block: int,
+        callee: str = "",
+        flags: int = 0,
+        signature: str = "void ()",
+        targets: tuple[str, ...] = (),
+        ends: bool = True,
+        line: int = 1,
+    ) -> int:
         """A call operation; it ends its block unless `ends` is false."""
         op = self.op(block, OpKind.CALL, of=len(self.calls), line=line)
-        self.calls.append({"callee": self.string(callee), "signature": self.string(signature), "op": op, "block": block,
-                           "flags": flags | (0 if callee else CallFlag.INDIRECT),
-                           "names": [self.string(name) for name in targets]})
+        self.calls.append(
+            {
+                "callee": self.string(callee),
+                "signature": self.string(signature),
+                "op": op,
+                "block": block,
+                "flags": flags | (0 if callee else CallFlag.INDIRECT),
+                "names": [self.string(name) for name in targets],
+            }
+        )
         if ends:
             self.blocks[block]["call"] = op
         return op
 
     def variable(self, name: str, size: int, address: int, flags: int = 0) -> int:
-        self.globals.append({"name": self.string(name), "source_name": self.string(name), "size": size,
-                             "flags": flags, "address": address, "location": NONE})
+        self.globals.append(
+            {
+                "name": self.string(name),
+                "source_name": self.string(name),
+                "size": size,
+                "flags": flags,
+                "address": address,
+                "location": NONE,
+            }
+        )
         return len(self.globals) - 1
 
     def path(self, *blocks: int, flags: int = 0) -> int:
@@ -186,8 +273,9 @@ class Layout:
         rows["locations"] = [dict(zip(fields, at)) for at in b.locations]
         rows["globals"] = [dict(variable) for variable in b.globals]
         rows["address_taken"] = [{"name": b.string(name)} for name in b.taken]
-        rows["declarations"] = [{"name": b.string(name), "source_name": b.string(shown)}
-                                for name, shown in b.declared.items()]
+        rows["declarations"] = [
+            {"name": b.string(name), "source_name": b.string(shown)} for name, shown in b.declared.items()
+        ]
         self._operations(rows)
         self._blocks_and_paths(rows)
         self._functions(rows)
@@ -202,11 +290,16 @@ class Layout:
         for handle in range(len(b.functions)):
             rows.append((0, handle, first))
             first += sum(1 for path in b.paths if path["function"] == handle)
-        placed = [(variable["address"], 0, row) for row, variable in enumerate(b.globals)
-                  if not variable["flags"] & GlobalFlag.THREAD_LOCAL]
+        placed = [
+            (variable["address"], 0, row)
+            for row, variable in enumerate(b.globals)
+            if not variable["flags"] & GlobalFlag.THREAD_LOCAL
+        ]
         return HandImage(
-            [self.unit()], np.array(rows, [("unit", "<u4"), ("function", "<u4"), ("first", "<u4")]),
-            np.array(placed, [("address", "<u8"), ("unit", "<u4"), ("global", "<u4")]), first,
+            [self.unit()],
+            np.array(rows, [("unit", "<u4"), ("function", "<u4"), ("first", "<u4")]),
+            np.array(placed, [("address", "<u8"), ("unit", "<u4"), ("global", "<u4")]),
+            first,
         )
 
     @staticmethod
@@ -229,8 +322,15 @@ class Layout:
                 rows["terms"].append({"stride": stride, "loop": self.loop[loop], "stride_register": register})
             rows["ops"].append(op)
         for call in b.calls:
-            rows["calls"].append({**call, "op": self.op[call["op"]], "block": self.block[call["block"]],
-                                  "first_target": len(rows["call_targets"]), "targets": len(call["names"])})
+            rows["calls"].append(
+                {
+                    **call,
+                    "op": self.op[call["op"]],
+                    "block": self.block[call["block"]],
+                    "first_target": len(rows["call_targets"]),
+                    "targets": len(call["names"]),
+                }
+            )
             rows["call_targets"] += [{"name": name} for name in call["names"]]
 
     def _blocks_and_paths(self, rows: dict[str, list[dict[str, Any]]]) -> None:
@@ -253,8 +353,14 @@ class Layout:
             members = b.paths[handle]["members"]
             words = sum(recorded_words(op) for block in members for op in b.ops if op["block"] == block)
             flags = b.paths[handle]["flags"]
-            rows["paths"].append({"first": len(rows["path_blocks"]), "blocks": len(members), "flags": flags,
-                                  "words": 1 if flags & PathFlag.RUN else words})
+            rows["paths"].append(
+                {
+                    "first": len(rows["path_blocks"]),
+                    "blocks": len(members),
+                    "flags": flags,
+                    "words": 1 if flags & PathFlag.RUN else words,
+                }
+            )
             rows["path_blocks"] += [{"block": self.block[block]} for block in members]
 
     def _functions(self, rows: dict[str, list[dict[str, Any]]]) -> None:
@@ -276,12 +382,12 @@ class Layout:
 def recorded_words(op: dict[str, Any]) -> int:
     """How many words an operation records (formats/image.py, in words)."""
     kind = op["kind"]
-    if kind in (OpKind.BASE, OpKind.FRAME, OpKind.LANDING, OpKind.WITNESS):
+    if kind in (OpKind.BASE, OpKind.FRAME, OpKind.LANDING, OpKind.GROUND_TRUTH):
         return 1
     if kind not in ADDRESSED:
         return 0
     words = 1 if op["base_kind"] == Base.RECORDED else 0
     words += 1 if op["flags"] & OpFlag.DYNAMIC_SIZE else 0
-    words += 1 if op["flags"] & OpFlag.WITNESS else 0
+    words += 1 if op["flags"] & OpFlag.GROUND_TRUTH else 0
     values = (2 if kind == OpKind.ATOMIC else 1) if op["flags"] & OpFlag.VALUE else 0
     return words + values * ((op["size"] + 7) // 8)

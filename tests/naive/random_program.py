@@ -35,7 +35,7 @@ class Call:
 class Loop:
     """A loop: `head` is its header (a Block or a Call); a while form tests there, a do form at its end.
 
-    `run`, `witness`: paths of a whole iteration, if the loop records nothing on its way; else NONE.
+    `run`, `ground_truth`: paths of a whole iteration, if the loop records nothing on its way; else NONE.
     """
 
     handle: int
@@ -43,7 +43,7 @@ class Loop:
     body: list[Any]
     while_form: bool
     run: int = NONE
-    witness: int = NONE
+    ground_truth: int = NONE
 
 
 @dataclass
@@ -62,7 +62,7 @@ class RandomProgram:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.b = ProgramBuilder()
-        self.witnesses = rng.random() < 0.5
+        self.has_ground_truth = rng.random() < 0.5
         self.functions: list[Function] = []
         self.variables = [self.b.variable(f"v{k}", 64, 0x1000 * (k + 1)) for k in range(3)]
         count = rng.randint(1, 4)
@@ -127,13 +127,14 @@ class RandomProgram:
             for _ in range(rng.randint(0, 3)):
                 self._silent_op(block, loop)
         run = b.path(*blocks, flags=PathFlag.RUN)
-        witness = b.path(*blocks, flags=PathFlag.RUN | PathFlag.WITNESS)
-        return Loop(loop, Block(blocks[0]), [Block(block) for block in blocks[1:]], while_form, run, witness)
+        ground_truth = b.path(*blocks, flags=PathFlag.RUN | PathFlag.GROUND_TRUTH)
+        return Loop(loop, Block(blocks[0]), [Block(block) for block in blocks[1:]], while_form, run, ground_truth)
 
     def _silent_op(self, block: int, loop: int) -> None:
         rng, b = self.rng, self.b
-        kind = rng.choice((OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.SET, OpKind.COPY_FROM, OpKind.POINTER,
-                           OpKind.CALL))
+        kind = rng.choice(
+            (OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.SET, OpKind.COPY_FROM, OpKind.POINTER, OpKind.CALL)
+        )
         if kind == OpKind.CALL:
             b.call(block, "asm", CallFlag.INLINE_ASM, ends=False)
             return
@@ -166,18 +167,28 @@ class RandomProgram:
         return Call(before, after, op, targets, external, silent, catch)
 
     def _ops(self, block: int, loop: int) -> None:
-        if self._witness():
-            self.b.op(block, OpKind.WITNESS)
+        if self._ground_truth():
+            self.b.op(block, OpKind.GROUND_TRUTH)
         for _ in range(self.rng.randint(0, 3)):
             self._op(block, loop)
 
-    def _witness(self) -> int:
-        return OpFlag.WITNESS if self.witnesses and self.rng.random() < 0.4 else 0
+    def _ground_truth(self) -> int:
+        return OpFlag.GROUND_TRUTH if self.has_ground_truth and self.rng.random() < 0.4 else 0
 
     def _op(self, block: int, loop: int) -> None:
         b, rng = self.b, self.rng
-        kind = rng.choice((OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.SET, OpKind.COPY_FROM, OpKind.POINTER,
-                           OpKind.STACK_ALLOC, OpKind.CALL))
+        kind = rng.choice(
+            (
+                OpKind.LOAD,
+                OpKind.STORE,
+                OpKind.ATOMIC,
+                OpKind.SET,
+                OpKind.COPY_FROM,
+                OpKind.POINTER,
+                OpKind.STACK_ALLOC,
+                OpKind.CALL,
+            )
+        )
         size = rng.choice((1, 4, 8, 16))
         if kind == OpKind.CALL:
             b.call(block, "asm", CallFlag.INLINE_ASM, ends=False)
@@ -185,18 +196,20 @@ class RandomProgram:
             self._stack_object(block, size)
         elif kind == OpKind.COPY_FROM:
             dynamic = rng.choice((0, OpFlag.DYNAMIC_SIZE))
-            b.op(block, kind, size, flags=dynamic | self._witness())
-            b.op(block, OpKind.COPY_TO, size, flags=self._witness())
+            b.op(block, kind, size, flags=dynamic | self._ground_truth())
+            b.op(block, OpKind.COPY_TO, size, flags=self._ground_truth())
         else:
             self._access(block, kind, size, loop)
 
     def _stack_object(self, block: int, size: int) -> None:
         """An object that begins here and, sometimes, ends here too."""
         b, rng = self.b, self.rng
-        op = b.op(block, OpKind.STACK_ALLOC, size=size, flags=rng.choice((0, OpFlag.DYNAMIC_SIZE)) | self._witness())
+        op = b.op(
+            block, OpKind.STACK_ALLOC, size=size, flags=rng.choice((0, OpFlag.DYNAMIC_SIZE)) | self._ground_truth()
+        )
         if rng.random() < 0.5:
             self._op(block, NONE)
-            b.op(block, OpKind.STACK_FREE, base=Base.STACK, of=op, flags=self._witness())
+            b.op(block, OpKind.STACK_FREE, base=Base.STACK, of=op, flags=self._ground_truth())
 
     def _terms(self, loop: int) -> tuple[tuple[int, int, int], ...]:
         """Terms that count some of the loops around."""
@@ -220,8 +233,7 @@ class RandomProgram:
             terms = ()  # stay inside the object
         of = rng.choice(self.objects) if base == Base.STACK else rng.randrange(3)
         of = of if base in (Base.REGISTER, Base.GLOBAL, Base.STACK) else 0
-        b.op(block, kind, size, base, of, rng.randint(0, 40), terms, defines,
-             flags | self._witness())
+        b.op(block, kind, size, base, of, rng.randint(0, 40), terms, defines, flags | self._ground_truth())
 
     def _longer_paths(self) -> None:
         """Paths of two and three blocks, wherever instrumented code could have them."""
@@ -230,8 +242,12 @@ class RandomProgram:
             first = self.rng.randrange(len(b.blocks))
             if b.blocks[first]["call"] != NONE or b.blocks[first]["flags"] & BlockFlag.RETURNS:
                 continue
-            followers = [k for k, block in enumerate(b.blocks) if block["function"] == b.blocks[first]["function"]
-                         and not block["flags"] & (BlockFlag.ENTRY | BlockFlag.LANDING)]
+            followers = [
+                k
+                for k, block in enumerate(b.blocks)
+                if block["function"] == b.blocks[first]["function"]
+                and not block["flags"] & (BlockFlag.ENTRY | BlockFlag.LANDING)
+            ]
             path = (first, self.rng.choice(followers))
             if path not in self.paths:
                 self.paths[path] = b.path(*path)

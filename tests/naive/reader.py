@@ -1,7 +1,7 @@
 """A second reader of traces, written from formats/SPEC.md alone: slow, plain Python, sharing no code with tracekit.
 
-    trace = read(Path("trace.zst").read_bytes())
-    for stream, name, subject, address, size in trace.events(): ...
+trace = read(Path("trace.zst").read_bytes())
+for stream, name, subject, address, size in trace.events(): ...
 """
 
 from __future__ import annotations
@@ -40,13 +40,23 @@ TABLES = [
     ("unit", "source producer target at"),
     ("sources", "path md5"),
     ("locations", "source line column function inlined_at"),
-    ("functions", ("name source_name signature location flags first_path paths first_block blocks first_op ops "
-                   "first_loop loops first_edge edges registers")),
+    (
+        "functions",
+        (
+            "name source_name signature location flags first_path paths first_block blocks first_op ops "
+            "first_loop loops first_edge edges registers"
+        ),
+    ),
     ("paths", "first blocks words flags"),
     ("path_blocks", "block"),
     ("blocks", "function loop first_op ops flags call continues location"),
-    ("ops", ("size:8 offset:-8 location base first_term defines terms:2 kind:1 flags:1 type_class:1 base_kind:1 "
-             "reserved:2 name")),
+    (
+        "ops",
+        (
+            "size:8 offset:-8 location base first_term defines terms:2 kind:1 flags:1 type_class:1 base_kind:1 "
+            "reserved:2 name"
+        ),
+    ),
     ("terms", "stride:-8 loop stride_register"),
     ("calls", "callee signature flags first_target targets op block"),
     ("call_targets", "name"),
@@ -59,20 +69,36 @@ TABLES = [
     ("address_taken", "name"),
     ("variables", "loop name flags location"),
     ("declarations", "name source_name"),
+    ("folder", "byte:1"),
 ]
+
+FOLDER = 21
 
 # Recorded events: code -> (name, words).
 RECORDED = {
-    4: ("heap_alloc", "ticket address size"), 5: ("heap_free", "ticket address"),
+    4: ("heap_alloc", "ticket address size"),
+    5: ("heap_free", "ticket address"),
     9: ("heap_realloc", "ticket old_address address size"),
-    16: ("library_load", "address size"), 17: ("library_store", "address size"),
-    20: ("program_start", "ticket process"), 21: ("program_end", "ticket status"),
-    22: ("thread_start", "ticket stream"), 23: ("thread_exit", "ticket stream"),
-    24: ("thread_create", "ticket stream"), 25: ("thread_join", "ticket stream"),
-    26: ("lock", "ticket address"), 27: ("unlock", "ticket address"), 28: ("barrier", "ticket address"),
-    29: ("fork", "ticket process"), 30: ("exec", "ticket"), 31: ("signal_enter", "signal"),
-    32: ("signal_leave", "signal abnormal"), 33: ("image_load", "ticket image"), 34: ("image_unload", "ticket image"),
-    35: ("dropped", ""), 36: ("window_open", "ticket"), 37: ("window_close", "ticket"),
+    16: ("library_load", "address size"),
+    17: ("library_store", "address size"),
+    20: ("program_start", "ticket process"),
+    21: ("program_end", "ticket status"),
+    22: ("thread_start", "ticket stream"),
+    23: ("thread_exit", "ticket stream"),
+    24: ("thread_create", "ticket stream"),
+    25: ("thread_join", "ticket stream"),
+    26: ("lock", "ticket address"),
+    27: ("unlock", "ticket address"),
+    28: ("barrier", "ticket address"),
+    29: ("fork", "ticket process"),
+    30: ("exec", "ticket"),
+    31: ("signal_enter", "signal"),
+    32: ("signal_leave", "signal abnormal"),
+    33: ("image_load", "ticket image"),
+    34: ("image_unload", "ticket image"),
+    35: ("dropped", ""),
+    36: ("window_open", "ticket"),
+    37: ("window_close", "ticket"),
     38: ("fork_begin", "ticket"),
 }
 
@@ -135,7 +161,7 @@ class Trace:
         return self.process().values
 
     def process(self) -> Process:
-        """The streams' process after all of them ran: its events, and how its witnesses compared."""
+        """The streams' process after all of them ran: its events, and how its ground-truth records compared."""
         from tests.naive.deriver import Process
 
         process = Process(self)
@@ -179,7 +205,8 @@ def _frames(data: bytes) -> tuple[list[Frame], bool]:
     while len(data) - at >= 48 and not (frames and frames[-1].type == "DONE"):
         header = data[at : at + 48]
         magic, content, kind, stream, sequence, items, size, compressed, crc, header_crc = struct.unpack(
-            "<II4sIIIQQII", header)
+            "<II4sIIIQQII", header
+        )
         if magic != 0x184D2A50 or content != 40 or zlib.crc32(header[8:44]) != header_crc or sequence != len(frames):
             raise DamagedTraceError(f"no frame at {at}")
         if at + 48 + compressed > len(data):
@@ -265,6 +292,21 @@ def _unit(blob: bytes) -> tuple[dict[str, list[Row]], bytes]:
     return tables, strings
 
 
+def unit_hash(blob: bytes) -> str:
+    """The hash of a unit: over all of it, or, if it has a table of its folder, over what stands before that."""
+    for at in range(24, 24 + 24 * struct.unpack_from("<I", blob, 12)[0], 24):
+        number, _, _, offset = struct.unpack_from("<IIQQ", blob, at)
+        if number == FOLDER:
+            blob = blob[:16] + bytes(8) + blob[24:at] + bytes(24) + blob[at + 24 : offset]
+            break
+    return hashlib.blake2b(blob, digest_size=8).hexdigest()
+
+
+def unit_folder(blob: bytes) -> str:
+    """The folder that relative paths of the unit's sources start from, or nothing."""
+    return bytes(row["byte"] for row in _unit(blob)[0]["folder"]).decode()
+
+
 def _row(blob: bytes, at: int, layout: str) -> Row:
     row = {}
     for item in layout.split():
@@ -338,12 +380,12 @@ RESIDUAL_BYTES = {2: 1, 3: 2, 4: 3, 5: 4, 6: 6, 7: 8}
 
 def _chunk(frame: Frame, arity: dict[int, int]) -> list[Record]:
     version, _, _, records, words, *counts = struct.unpack_from("<10I", frame.payload)
-    literals, symbols, codes, residuals, relations = counts
-    size = 64 + 4 * literals + symbols + codes + residuals + relations
+    literals, symbols, codes, residuals, predictors = counts
+    size = 64 + 4 * literals + symbols + codes + residuals + predictors
     if version != 1 or not records == frame.items == symbols or size != len(frame.payload):
         raise DamagedTraceError("damaged chunk")
     rows = io.BytesIO(frame.payload[64:])
-    parts = [io.BytesIO(rows.read(length)) for length in (4 * literals, symbols, codes, residuals, relations)]
+    parts = [io.BytesIO(rows.read(length)) for length in (4 * literals, symbols, codes, residuals, predictors)]
     try:
         decoded = list(_records(*parts, arity))
     except (IndexError, KeyError, struct.error) as error:
@@ -354,11 +396,17 @@ def _chunk(frame: Frame, arity: dict[int, int]) -> list[Record]:
     return decoded
 
 
-def _records(literals: io.BytesIO, symbols: io.BytesIO, codes: io.BytesIO, residuals: io.BytesIO,
-             relations: io.BytesIO, arity: dict[int, int]) -> Iterator[Record]:
+def _records(
+    literals: io.BytesIO,
+    symbols: io.BytesIO,
+    codes: io.BytesIO,
+    residuals: io.BytesIO,
+    predictors: io.BytesIO,
+    arity: dict[int, int],
+) -> Iterator[Record]:
     successors: dict[int, list[int]] = {}
     slots: dict[tuple[int, int], tuple[int, int, int]] = {}  # (id, word) -> last, stride, reference
-    relation: dict[tuple[int, int], int] = {}
+    predictor: dict[tuple[int, int], int] = {}
     before = [0] * 8
     previous_id = 0
     for symbol in symbols.read():
@@ -371,17 +419,17 @@ def _records(literals: io.BytesIO, symbols: io.BytesIO, codes: io.BytesIO, resid
         words = []
         for k in range(arity[number]):
             if (number, k) not in slots:
-                relation[number, k] = int.from_bytes(relations.read(1), "little")
-                if relation[number, k] & 0xC8:
-                    raise DamagedTraceError("unknown relation")
+                predictor[number, k] = int.from_bytes(predictors.read(1), "little")
+                if predictor[number, k] & 0xC8:
+                    raise DamagedTraceError("unknown predictor")
             last, stride, old_reference = slots.get((number, k), (0, 0, 0))
-            reference = before[-1 - relation[number, k] % 8]
+            reference = before[-1 - predictor[number, k] % 8]
             code = pairs[k // 2] & 7
             pairs[k // 2] >>= 3
             if code == 0:
                 word = last + stride
             elif code == 1:
-                word = last + ((reference - old_reference) << (relation[number, k] >> 4))
+                word = last + ((reference - old_reference) << (predictor[number, k] >> 4))
             else:
                 residual = residuals.read(RESIDUAL_BYTES[code])
                 if len(residual) < RESIDUAL_BYTES[code]:

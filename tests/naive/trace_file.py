@@ -13,13 +13,19 @@ from tracekit.formats.imageframe import build_image
 from tracekit.formats.stream import encode
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
-from tracekit.replay.program import Program
+from tracekit.program.program import Program
 
 Record = tuple[int, list[int]]
 
 
-def write_trace(path: Path, layout: Layout, streams: Mapping[int, Sequence[Record]],
-                totals: Mapping[str, Any] | None = None, done: bool = True, chunk: int = 50) -> None:
+def write_trace(
+    path: Path,
+    layout: Layout,
+    streams: Mapping[int, Sequence[Record]],
+    totals: Mapping[str, Any] | None = None,
+    done: bool = True,
+    chunk: int = 50,
+) -> None:
     """A trace of one image; its end record has these totals, or the true ones."""
     from tracekit.replay.totals import Counter
     from tracekit.replay.totals import totals as true_totals

@@ -1,7 +1,7 @@
 """Verdicts the slow, obvious way: plain Python on lists and sets, written from docs/verdicts.md.
 
 A :class:`Scenario` is a small made-up program together with what a replay of it found; see
-``tests/replay/scenario_tables.py`` for the same as the arrays that tracekit works on.
+``tests/verdicts/scenario_tables.py`` for the same as the arrays that tracekit works on.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Scenario:
 @dataclass
 class Answer:
     verdict: str
-    recipe: set[tuple[str, str, int | None, str]]  # (kind, "register" | "memory", phi or object, operator)
+    transformations: set[tuple[str, str, int | None, str]]  # (kind, "register" | "memory", phi or object, operator)
     blocked_by: set[tuple[str, int, int | None]]
     carried: tuple[int, int, int]
 
@@ -100,54 +100,67 @@ def judge(scenario: Scenario, level: int) -> Answer:
     """The verdict of the loop context `level`."""
     loop = scenario.contexts[level].loop
     assert loop is not None
-    valid = [(each, inter) for each in scenario.dependences for at, intra, inter in each.levels
-             if at == level and (intra or inter)]
+    valid = [
+        (each, inter)
+        for each in scenario.dependences
+        for at, intra, inter in each.levels
+        if at == level and (intra or inter)
+    ]
     carried = [each for each, inter in valid if inter]
     counts = tuple(sum(each.kind == kind for each in carried) for kind in ("RAW", "WAR", "WAW"))
     assert len(counts) == 3
     if scenario.contexts[level].iterations < 2:
         return Answer("not-exercised", set(), set(), counts)
-    recipe = {("reduction", "register", phi, operator)
-              for phi, (kind, operator, _) in zip(scenario.phi_numbers(loop), scenario.loops[loop].phis)
-              if kind == "reduction"}
+    transformations = {
+        ("reduction", "register", phi, operator)
+        for phi, (kind, operator, _) in zip(scenario.phi_numbers(loop), scenario.loops[loop].phis)
+        if kind == "reduction"
+    }
     triples = live_triples(scenario, [each for each, _ in valid])
     operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
     left = []
     for each in carried:
         if each.source in operator_of:  # then so is the destination, by the same operator
             for thing in each.objects or (None,):
-                recipe.add(("reduction", "memory", thing, operator_of[each.source]))
+                transformations.add(("reduction", "memory", thing, operator_of[each.source]))
         elif each.kind != "RAW" and each.objects and all(is_private(scenario, x, level, carried) for x in each.objects):
-            recipe |= {("private", "memory", thing, "") for thing in each.objects}
+            transformations |= {("private", "memory", thing, "") for thing in each.objects}
         else:
             left.append(each)
     blocked: set[tuple[str, int, int | None]] = {("dependence", each.source, each.destination) for each in left}
-    blocked |= {("recurrence", phi, None) for phi, (kind, _, _) in
-                zip(scenario.phi_numbers(loop), scenario.loops[loop].phis) if kind == "recurrence"}
+    blocked |= {
+        ("recurrence", phi, None)
+        for phi, (kind, _, _) in zip(scenario.phi_numbers(loop), scenario.loops[loop].phis)
+        if kind == "recurrence"
+    }
     blocked |= {("exit", row, None) for row in blocking_exits(scenario, loop)}
     external = scenario.contexts[level].external
     if external is not None:
         blocked.add(("external", external, None))
     if not blocked:
-        return Answer("doall-with" if recipe else "doall", recipe, set(), counts)
+        return Answer("doall-with" if transformations else "doall", transformations, set(), counts)
     verdict = "pipeline" if stages(scenario, level, [each for each, _ in valid]) >= 2 else "sequential"
     return Answer(verdict, set(), blocked, counts)
 
 
 def live_triples(scenario: Scenario, valid: list[Dependence]) -> list[tuple[int, int, str]]:
     """The updates that form reductions, given the dependences valid at a level."""
+
     def uses(op: int) -> int:
         return sum(op in (load, store) for load, store, _ in scenario.updates)
 
     triples = [
-        (load, store, operator) for load, store, operator in scenario.updates
+        (load, store, operator)
+        for load, store, operator in scenario.updates
         if uses(load) == uses(store) == 1
         and all(to == ("op", store) for kind, tail, to in scenario.edges if kind == "register" and tail == ("op", load))
     ]
     while True:
         operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
         spoilt = {
-            end for each in valid for end in (each.source, each.destination)
+            end
+            for each in valid
+            for end in (each.source, each.destination)
             if operator_of.get(each.source) is None or operator_of.get(each.source) != operator_of.get(each.destination)
         }
         kept = [triple for triple in triples if triple[0] not in spoilt and triple[1] not in spoilt]
@@ -158,6 +171,7 @@ def live_triples(scenario: Scenario, valid: list[Dependence]) -> list[tuple[int,
 
 def is_private(scenario: Scenario, thing: int, level: int, carried: list[Dependence]) -> bool:
     """May every iteration have a copy of the object of its own?"""
+
     def may_touch(each: Dependence) -> bool:
         return each.objects is None or thing in each.objects
 
@@ -166,8 +180,11 @@ def is_private(scenario: Scenario, thing: int, level: int, carried: list[Depende
     if any(each.kind == "RAW" and may_touch(each) for each in carried):
         return False
     for each in scenario.dependences:
-        if may_touch(each) and each.kind == "RAW" \
-                and (each.destination, each.destination_context, level) in scenario.exposed:
+        if (
+            may_touch(each)
+            and each.kind == "RAW"
+            and (each.destination, each.destination_context, level) in scenario.exposed
+        ):
             return False
         if may_touch(each) and each.kind == "WAR" and (each.source, each.source_context, level) in scenario.exposed:
             return False
@@ -181,8 +198,9 @@ def blocking_exits(scenario: Scenario, loop: int) -> list[int]:
     found = []
     for number, block in enumerate(row.exits):
         takes = [tail for kind, tail, head in scenario.edges if kind == "register" and head == ("branch", block)]
-        inductions = [("phi", phi) for phi, (kind, _, _) in zip(scenario.phi_numbers(loop), row.phis)
-                      if kind == "induction"]
+        inductions = [
+            ("phi", phi) for phi, (kind, _, _) in zip(scenario.phi_numbers(loop), row.phis) if kind == "induction"
+        ]
         own_test = any(tail in inductions for tail in takes)
         on_data = any(tail[0] == "op" for tail in takes)
         if (row.exits_early and not own_test) or (row.exits_on_data and on_data):
@@ -197,8 +215,10 @@ def stages(scenario: Scenario, level: int, valid: list[Dependence]) -> int:
     found = graph(scenario, level, valid)
     if found is None:
         return 0
-    return sum(any(kind == "op" and scenario.ops[op].kind in WORK for kind, op in component)
-               for component in components(*found))
+    return sum(
+        any(kind == "op" and scenario.ops[op].kind in WORK for kind, op in component)
+        for component in components(*found)
+    )
 
 
 def components(nodes: set[Node], edges: set[tuple[Node, Node]]) -> set[frozenset[Node]]:
@@ -207,20 +227,27 @@ def components(nodes: set[Node], edges: set[tuple[Node, Node]]) -> set[frozenset
     return {frozenset(other for other in nodes if other in reach[node] and node in reach[other]) for node in nodes}
 
 
-def graph(scenario: Scenario, level: int,
-          valid: list[Dependence]) -> tuple[set[Node], set[tuple[Node, Node]]] | None:
+def graph(scenario: Scenario, level: int, valid: list[Dependence]) -> tuple[set[Node], set[tuple[Node, Node]]] | None:
     """The loop's dependence graph; None if a dependence can be placed nowhere in it."""
     loop = scenario.contexts[level].loop
     assert loop is not None
     ops = [number for number, op in enumerate(scenario.ops) if scenario.inside(op.block, loop)]
-    phis = [phi for other in range(len(scenario.loops)) if scenario.nested(other, loop)
-            for phi in scenario.phi_numbers(other)]
+    phis = [
+        phi
+        for other in range(len(scenario.loops))
+        if scenario.nested(other, loop)
+        for phi in scenario.phi_numbers(other)
+    ]
     branches = [number for number in range(len(scenario.blocks)) if scenario.inside(number, loop)]
     nodes: set[Node] = {("op", op) for op in ops} | {("phi", phi) for phi in phis}
     nodes |= {("branch", block) for block in branches}
     edges = {(tail, head) for _, tail, head in scenario.edges if tail in nodes and head in nodes}
-    edges |= {(("branch", block), node) for block in scenario.loops[loop].exits for node in nodes
-              if ("branch", block) in nodes}
+    edges |= {
+        (("branch", block), node)
+        for block in scenario.loops[loop].exits
+        for node in nodes
+        if ("branch", block) in nodes
+    }
     calls = [("op", op) for op in ops if scenario.ops[op].kind == "call"]
     for each in valid:
         ends = []
@@ -233,8 +260,7 @@ def graph(scenario: Scenario, level: int,
             ends.append(calls[0] if place is None else ("op", place))
         edges.add((ends[0], ends[1]))
     if scenario.contexts[level].external is not None:
-        unseen = [node for node in calls
-                  if not scenario.ops[node[1]].pure and not scenario.ops[node[1]].allocates]
+        unseen = [node for node in calls if not scenario.ops[node[1]].pure and not scenario.ops[node[1]].allocates]
         edges |= set(product(unseen, unseen))
     return nodes, edges
 

@@ -59,8 +59,9 @@ class Thrown(Exception):  # noqa: N818 - it is no error
 class Walk:
     """One thread's walk: `records` [(id, words)] and `events`. Heap events carry a ticket drawn from `tickets`."""
 
-    def __init__(self, made: RandomProgram, rng: random.Random, tickets: list[int], budget: int = 300,
-                 heap_base: int = 1 << 40) -> None:
+    def __init__(
+        self, made: RandomProgram, rng: random.Random, tickets: list[int], budget: int = 300, heap_base: int = 1 << 40
+    ) -> None:
         self.made, self.b, self.rng, self.tickets = made, made.b, rng, tickets
         self.budget = budget
         self.events: list[Event] = []
@@ -274,7 +275,7 @@ class Walk:
         kind = row["kind"]
         if kind in (OpKind.FRAME, OpKind.LANDING):
             words.append((1 << 32) + frame.identity * 16)
-        elif kind == OpKind.WITNESS:
+        elif kind == OpKind.GROUND_TRUTH:
             words.append(self.made.layout.block_number(row["block"]))
         elif kind == OpKind.BASE:
             frame.registers[row["defines"]] = self.word(words)
@@ -289,7 +290,7 @@ class Walk:
                 size = self.rng.choice((0, row["size"]) if row["flags"] & OpFlag.VALUE else (0, 3, 8))
                 words.append(size)
             values = self.moved(row, words)
-            if row["flags"] & OpFlag.WITNESS:
+            if row["flags"] & OpFlag.GROUND_TRUTH:
                 words.append(address)
             self.access(frame, op, kind, address, size, values)
         return size
@@ -333,8 +334,9 @@ class Walk:
             address += factor * counts[loop]
         return int(address) & MASK
 
-    def access(self, frame: Frame, op: int, kind: int, address: int, size: int,
-               values: tuple[int | None, int | None]) -> None:
+    def access(
+        self, frame: Frame, op: int, kind: int, address: int, size: int, values: tuple[int | None, int | None]
+    ) -> None:
         row = self.row(op)
         if kind == OpKind.STACK_ALLOC:
             self.begin(frame, op, address, size)
@@ -368,16 +370,16 @@ class Walk:
 
 
 class Runs:
-    """How a loop that may be recorded as runs is: whole iterations as RUN records, or in full with a WITNESS."""
+    """How a loop that may be recorded as runs is: whole iterations as RUN records, or in full and with ground truth."""
 
     def __init__(self, walk: Walk, loop: Loop) -> None:
         self.walk, self.loop, self.rng = walk, loop, walk.rng
         self.as_runs = loop.run != NONE and self.rng.random() < 0.7
-        self.witnessed = loop.run != NONE and self.rng.random() < 0.7
+        self.has_ground_truth = loop.run != NONE and self.rng.random() < 0.7
         self.left = self.rng.choice((0, 0, 1, 2, 5, self.rng.randrange(100)))
         self.whole = self.waiting = self.at = 0
         if loop.run != NONE and self.rng.random() < 0.2:
-            self.put(self.rng.choice((loop.run, loop.witness)), 0)
+            self.put(self.rng.choice((loop.run, loop.ground_truth)), 0)
 
     def put(self, path: int, iterations: int) -> None:
         self.walk.visits.append((Run(path), [iterations]))
@@ -394,7 +396,7 @@ class Runs:
         """It was a whole one."""
         self.whole += 1
         if not self.as_runs:
-            self.witness()
+            self.ground_truth()
         elif self.rng.random() < 0.98:
             del self.walk.visits[self.at :]
             self.waiting += 1
@@ -413,8 +415,8 @@ class Runs:
             self.walk.visits.insert(at, (Run(self.loop.run), [self.waiting]))
             self.waiting = 0
             if len(self.walk.visits) == at + 1:
-                self.witness()
+                self.ground_truth()
 
-    def witness(self) -> None:
-        if self.witnessed and self.rng.random() < 0.5:
-            self.put(self.loop.witness, self.whole)
+    def ground_truth(self) -> None:
+        if self.has_ground_truth and self.rng.random() < 0.5:
+            self.put(self.loop.ground_truth, self.whole)

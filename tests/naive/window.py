@@ -14,8 +14,14 @@ Event = tuple[int, int, int, int, int]
 MEMORY = ("load", "store", "pointer_creation", "external_call")
 
 
-def inside(events: Iterable[Event], functions: set[int] | None = None, loops: set[int] | None = None,
-           thread: int | None = None, first: int = 0, last: int | None = None) -> Iterator[tuple[Event, bool]]:
+def inside(
+    events: Iterable[Event],
+    functions: set[int] | None = None,
+    loops: set[int] | None = None,
+    thread: int | None = None,
+    first: int = 0,
+    last: int | None = None,
+) -> Iterator[tuple[Event, bool]]:
     """Each event that passes, and whether it is inside."""
     calls: dict[int, list[int]] = {}
     opened: dict[int, Counter[int]] = {}
@@ -32,7 +38,8 @@ def inside(events: Iterable[Event], functions: set[int] | None = None, loops: se
             (thread is None or thread == stream)
             and (functions is None or bool(functions & set(stack)))
             and (loops is None or any(around[loop] for loop in loops))
-            and accesses >= first and (last is None or accesses < last)
+            and accesses >= first
+            and (last is None or accesses < last)
         )
         if name == "function_exit":
             stack.pop()
@@ -45,5 +52,8 @@ def inside(events: Iterable[Event], functions: set[int] | None = None, loops: se
 
 def rows(batches: Iterable[Any]) -> list[Event]:
     """The events of batches."""
-    return [(batch.stream, *event) for batch in batches
-            for event in zip(batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())]
+    return [
+        (batch.stream, *event)
+        for batch in batches
+        for event in zip(batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())
+    ]

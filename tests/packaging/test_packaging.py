@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import email
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -48,10 +50,33 @@ def test_the_wheel_holds_every_file_of_the_rooms(distributions: tuple[Path, Path
     assert names == shipped_files()
     assert {
         "tracekit/recorder/pass/Plugin.cpp",
-        "tracekit/recorder/runtime/stub.c",
+        "tracekit/recorder/runtime/image_runtime.c",
         "tracekit/formats/SPEC.md",
-        "tracekit/page/page.js",
+        "tracekit/render/html/page.js",
     } <= names
+
+
+def test_the_wheel_says_what_it_is_and_carries_its_licence(distributions: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(distributions[0]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(wheel.read(name))
+        licence = wheel.read(name.replace("METADATA", "licenses/LICENSE"))
+    assert licence == (ROOT / "LICENSE").read_bytes()
+    assert metadata["Version"] == tracekit.__version__
+    assert (metadata["License-Expression"], metadata["Author"]) == ("Apache-2.0", "tracekit developers")
+    assert "Typing :: Typed" in metadata.get_all("Classifier", [])
+    required = {
+        re.split(r"[<>=!~ ;]", each)[0] for each in metadata.get_all("Requires-Dist", []) if "extra" not in each
+    }
+    assert required == {"numpy", "numba", "zstandard", "click", "rich"}
+    assert not metadata.get_all("Project-URL")
+
+
+def test_the_changelog_has_this_version() -> None:
+    """As a section with a date, below what is not released yet."""
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(tracekit.__version__)} - \d{{4}}-\d\d-\d\d", headings[1])
 
 
 def test_the_sdist_builds_the_same_wheel(distributions: tuple[Path, Path], tmp_path: Path) -> None:

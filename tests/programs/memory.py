@@ -15,7 +15,7 @@ FORGETS = {"heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init"
 
 
 class Memory:
-    """The bytes of a program of one thread. `program`: the trace's tables (replay/program.py).
+    """The bytes of a program of one thread. `program`: the trace's tables (program/program.py).
 
     What happens outside of instrumented code may change anything that it can reach: then all is forgotten.
     """
@@ -61,8 +61,10 @@ class Memory:
             self.compared += known is not None
             if known not in (None, byte) and len(self.wrong) < 20:
                 place = self.program.instruction(subject)
-                self.wrong.append(f"{place['function']}:{place['line']}:{place['column']}: byte {k} of the {size} at "
-                                  f"{address:#x} is {byte:#x}, not {known:#x}")
+                self.wrong.append(
+                    f"{place['function']}:{place['line']}:{place['column']}: byte {k} of the {size} at "
+                    f"{address:#x} is {byte:#x}, not {known:#x}"
+                )
             self.bytes[address + k] = byte
 
     def store(self, address: int, size: int, value: int | None) -> None:

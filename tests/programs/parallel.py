@@ -36,15 +36,21 @@ def outputs(program: Path, repeats: int, arguments: Sequence[str] = ()) -> list[
     found = []
     for number in range(repeats):
         schedule = SCHEDULES[number % len(SCHEDULES)]
-        environment = {**os.environ, "OMP_NUM_THREADS": THREADS, "OMP_SCHEDULE": schedule, "OMP_DYNAMIC": "false",
-                       "OMP_WAIT_POLICY": "passive"}
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": THREADS,
+            "OMP_SCHEDULE": schedule,
+            "OMP_DYNAMIC": "false",
+            "OMP_WAIT_POLICY": "passive",
+        }
         done = subprocess.run([program, *arguments], capture_output=True, env=environment, timeout=SECONDS)
         found.append(done.stdout + str(done.returncode).encode())
     return found
 
 
-def parallel_outputs(source: Path, folder: Path, line: int, pragma: str, repeats: int,
-                     arguments: Sequence[str] = ()) -> list[bytes]:
+def parallel_outputs(
+    source: Path, folder: Path, line: int, pragma: str, repeats: int, arguments: Sequence[str] = ()
+) -> list[bytes]:
     """Insert, compile, run. Fails if it does not compile."""
     folder.mkdir(exist_ok=True)
     copy = with_directive(source, folder / f"line{line}.c", line, pragma)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.recorder.instrumented import toolchain
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TRACEKIT = (sys.executable, "-m", "tracekit")
 SECONDS = 120
@@ -51,6 +53,7 @@ def compile_program(sources: Sequence[Path], output: Path, flags: Sequence[str],
 
     plus = sources[0].suffix != ".c"
     if instrumented:
+        toolchain()  # may have to be built, which takes longer than SECONDS where much else goes on
         compiler = [*TRACEKIT, "c++" if plus else "cc"]
     else:
         compiler = [find_clang().path, *(["--driver-mode=g++"] if plus else [])]
@@ -87,8 +90,8 @@ def tracekit(*arguments: str | Path) -> str:
 
 def profiles(trace: Path, *modules: str) -> dict[str, Any]:
     """Module -> its result, all from one replay."""
-    from tracekit import registry
     from tracekit.api import analyze_all
+    from tracekit.modules import registry
 
     found = analyze_all(trace, {name: registry.load(name).Options() for name in modules}, jobs=1)
     return {profile.report["module"]: profile.report["result"] for profile in found}
@@ -107,8 +110,8 @@ def opened(trace: Path) -> Iterator[tuple[Any, Any]]:
     """The program and the replay engine of a trace."""
     from tracekit.formats.reader import TraceReader
     from tracekit.formats.records import RecordSource
+    from tracekit.program.program import Program
     from tracekit.replay.engine import Replay
-    from tracekit.replay.program import Program
 
     with TraceReader(trace) as reader:
         program = Program.from_images(reader.images())
@@ -138,8 +141,8 @@ def dependence_profile(trace: Path, *, context: bool) -> tuple[Any, Any]:
 
 def context_nodes(trace: Path) -> dict[tuple[int, ...], int]:
     """The context tree that CAMP sees in a trace: lines of loops and call sites from main on -> context id."""
+    from tracekit.contexts.nodes import ContextKind
     from tracekit.formats.events import NONE
-    from tracekit.replay.dependence_profile import ContextKind
 
     program, profile = dependence_profile(trace, context=True)
     paths: list[tuple[int, ...]] = []

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.needs import needs
 from tests.programs.parallel import outputs, parallel_outputs
 from tests.programs.running import FIXTURES, TRACEKIT, build_flags, compile_program, record, run
 from tracekit.api import analyze
@@ -43,9 +44,16 @@ def truths(source: Path) -> list[Truth]:
         if match := re.search(r"// ADVICE (\S+)(.*)$", line):
             words, _, forced = match.group(2).partition("FORCE")
             pragma = words.replace("NO PRAGMA", "").replace("SPECULATE", "")
-            found.append(Truth(number, match.group(1), tuple(re.findall(r"\w+(?:\(.*?\))?", pragma)),
-                               "NO PRAGMA" in words, "SPECULATE" in words,
-                               forced.strip() if "FORCE" in match.group(2) else None))
+            found.append(
+                Truth(
+                    number,
+                    match.group(1),
+                    tuple(re.findall(r"\w+(?:\(.*?\))?", pragma)),
+                    "NO PRAGMA" in words,
+                    "SPECULATE" in words,
+                    forced.strip() if "FORCE" in match.group(2) else None,
+                )
+            )
     return found
 
 
@@ -115,6 +123,7 @@ def test_stages_are_weighed_inside_a_recursion(advised: Any) -> None:
     assert all(stage["share"] > 0 for stage in case["stages"] if stage["lines"] and stage["parallel"])
 
 
+@needs("libomp")
 @pytest.mark.parametrize("source", [*SOURCES, *KERNELS], ids=lambda path: path.stem)
 def test_what_is_called_parallel_runs_in_parallel(source: Path, advised: Any, tmp_path: Path) -> None:
     if source in KERNELS:
@@ -147,8 +156,10 @@ def a_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_verdicts_are_camps(a_trace: Path) -> None:
     """The advice adds to what camp says of each loop in its contexts, and takes nothing back."""
-    camp = {(row["loop"]["line"], tuple(row["context"]["path"])): row
-            for row in analyze(a_trace, "camp", jobs=1).result["loops"]}
+    camp = {
+        (row["loop"]["line"], tuple(row["context"]["path"])): row
+        for row in analyze(a_trace, "camp", jobs=1).result["loops"]
+    }
     result = analyze(a_trace, "advise", jobs=1, top=0, min_share=0.0).result
     seen = set()
     for row in result["loops"]:
@@ -190,9 +201,11 @@ def test_enough_loops_are_forced() -> None:
     assert sum(truth.verdict in ("never", "sequential", "pipeline") for _, truth in FORCED) >= 5
 
 
+@needs("libomp")
 @pytest.mark.parametrize(("source", "truth"), FORCED, ids=lambda part: getattr(part, "stem", getattr(part, "line", "")))
-def test_a_loop_forced_parallel_against_the_advice_goes_wrong(source: Path, truth: Truth, advised: Any,
-                                                             tmp_path: Path) -> None:
+def test_a_loop_forced_parallel_against_the_advice_goes_wrong(
+    source: Path, truth: Truth, advised: Any, tmp_path: Path
+) -> None:
     _, printed = advised(source)
     pragma = f"#pragma omp parallel for {truth.forced}"
     for _ in range(ATTEMPTS // REPEATS):

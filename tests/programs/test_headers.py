@@ -25,7 +25,7 @@ static __attribute__((noinline)) int far(const int *from) {
   for (int i = 0; i < 9; i++) total = total * 5 ^ from[i];
   return total;
 }
-# 20 "/src/app/user.c"
+# 20 "FOLDER/user.c"
 static __attribute__((noinline)) int once(void) {
   return both(data);
 }
@@ -42,15 +42,19 @@ HEADER = "/usr/include/made/up.h"
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("headers")
-    (folder / "app.c").write_text(SOURCE)
+    (folder / "app.c").write_text(SOURCE.replace("FOLDER", str(folder)))
     return record(compile_program([folder / "app.c"], folder / "app", ["-g", "-O1"], instrumented=True)).trace
 
 
 def test_loops_of_headers_have_the_lines_that_they_were_inlined_into(trace: Path) -> None:
     loops: list[dict[str, Any]] = [row["loop"] for row in analyze(trace, "camp", jobs=1).result["loops"]]
-    found = {(loop["function"], loop["file"], loop["line"]):
-             [(each["file"], each["line"], each["function"]) for each in loop.get("called_at", ())] for loop in loops}
-    user = "/src/app/user.c"
+    found = {
+        (loop["function"], loop["file"], loop["line"]): [
+            (each["file"], each["line"], each["function"]) for each in loop.get("called_at", ())
+        ]
+        for loop in loops
+    }
+    user = str(trace.with_name("user.c"))
     assert found == {
         ("main", user, 24): [],
         ("main", HEADER, 7): [(user, 25, "main"), (user, 26, "main")],

@@ -86,8 +86,9 @@ def test_one_past_the_end_is_another_object(found: Ends) -> None:
 def test_iterations_far_apart(module: str, mark: str, distance: int, recording: Callable[..., Recording]) -> None:
     names = marks("known_dependences.c")
     result = profiles(recording("known_dependences.c", 0).trace, module)[module]
-    [row] = [row for row in result["dependences"]
-             if row["kind"] == "RAW" and names.get(row["destination"]["line"]) == mark]
+    [row] = [
+        row for row in result["dependences"] if row["kind"] == "RAW" and names.get(row["destination"]["line"]) == mark
+    ]
     assert names[row["source"]["line"]] == "FAR-STORE"
     [level] = row["levels"]
     assert (level["intra"], level["inter"]) == INTER
@@ -102,37 +103,55 @@ def test_unwinding_leaves_the_loops_inside(found: Ends) -> None:
 
 
 @pytest.mark.parametrize("module", ["camp", "lamp"])
-def test_optimised_code_has_no_dependence_through_reused_memory(module: str,
-                                                               recording: Callable[..., Recording]) -> None:
+def test_optimised_code_has_no_dependence_through_reused_memory(
+    module: str, recording: Callable[..., Recording]
+) -> None:
     rows = dependences("known_dependences.c", profiles(recording("known_dependences.c", 2).trace, module)[module])
     assert any(row.destination == "FRAME-LOAD" for row in rows)
     assert not [row for row in rows if row.destination in ("FREED-STORE", "FRAME-STORE")]
-    assert not [row for row in rows if row.kind == "RAW" and any(inter for _, _, inter in row.levels)
-                and row.destination in ("FREED-LOAD", "FRAME-LOAD")]
+    assert not [
+        row
+        for row in rows
+        if row.kind == "RAW"
+        and any(inter for _, _, inter in row.levels)
+        and row.destination in ("FREED-LOAD", "FRAME-LOAD")
+    ]
 
 
 def test_values_of_any_width(tmp_path: Path) -> None:
     source = FIXTURES / "known_values.c"
     program = compile_program([source], tmp_path / "values", ["-O0", "--values"], instrumented=True)
     lines = source.read_text().splitlines()
-    expected = {number: line.partition("// CONSTANT ")[2] for number, line in enumerate(lines, 1)
-                if "; " in line and "// CONSTANT " in line}
+    expected = {
+        number: line.partition("// CONSTANT ")[2]
+        for number, line in enumerate(lines, 1)
+        if "; " in line and "// CONSTANT " in line
+    }
     rows = profiles(record(program).trace, "value_pattern")["value_pattern"]["instructions"]
     found = {row["instruction"]["line"]: (row["pattern"], row["count"], str(row["value"])) for row in rows}
     assert len(expected) == 9
     assert {line: found.get(line) for line in expected} == {
-        line: None if value == "nothing" else ("constant", 8, value) for line, value in expected.items()}
+        line: None if value == "nothing" else ("constant", 8, value) for line, value in expected.items()
+    }
 
 
 def test_large_numbers(recording: Callable[..., Recording]) -> None:
     found = profiles(recording("known_limits.c", 1).trace, "camp", "object_lifetime")
     names = marks("known_limits.c")
     for mark, source, distance in (("LOAD", "STORE", 1 << 28), ("NEXT", "NEXT", 1)):
-        [row] = [row for row in found["camp"]["dependences"] if row["kind"] == "RAW"
-                 and names.get(row["source"]["line"]) == source and names.get(row["destination"]["line"]) == mark]
+        [row] = [
+            row
+            for row in found["camp"]["dependences"]
+            if row["kind"] == "RAW"
+            and names.get(row["source"]["line"]) == source
+            and names.get(row["destination"]["line"]) == mark
+        ]
         [level] = row["levels"]
         assert (level["intra"], level["inter"]) == INTER
         assert level["min_distance"] == level["max_distance"] == distance
-    [site] = [row for row in found["object_lifetime"]["sites"]
-              if row["object"]["kind"] == "heap" and names.get(row["object"]["site"]["line"]) == "BLOCK"]
+    [site] = [
+        row
+        for row in found["object_lifetime"]["sites"]
+        if row["object"]["kind"] == "heap" and names.get(row["object"]["site"]["line"]) == "BLOCK"
+    ]
     assert (site["objects"], site["never_freed"], site["scope"]["kind"]) == (1, 0, "invocation")

@@ -1,4 +1,4 @@
-"""`tracekit merge` of the modules that look at objects, on runs of fixtures/inputs.c with other inputs."""
+"""`tracekit merge` of the modules that look at objects, on runs of fixtures/merge/inputs.c with other inputs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,26 @@ def line_of(text: str) -> int:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of each run a trace, a profile file of three modules and one of the preset."""
     made: Path = tmp_path_factory.mktemp("inputs")
-    program = compile_program([SOURCE, SOURCE.with_name("inputs_step.c")], made / "app",
-                              ["-O1", "-g", "--pointers", "--values=loads"], instrumented=True)
+    program = compile_program(
+        [SOURCE, SOURCE.with_name("inputs_step.c")],
+        made / "app",
+        ["-O1", "-g", "--pointers", "--values=loads"],
+        instrumented=True,
+    )
     for name, arguments in RUNS.items():
         record(program, arguments).trace.rename(made / f"{name}.zst")
-        tracekit("analyze", "-m", "object_lifetime", "-m", "points_to", "-m", "privateer", "-o", made / name,
-                 made / f"{name}.zst")
+        tracekit(
+            "analyze",
+            "-m",
+            "object_lifetime",
+            "-m",
+            "points_to",
+            "-m",
+            "privateer",
+            "-o",
+            made / name,
+            made / f"{name}.zst",
+        )
         tracekit("analyze", "-m", "perspective", "-o", made / f"{name}.preset", made / f"{name}.zst")
     return made
 
@@ -47,8 +61,11 @@ def merged(folder: Path, *runs: str) -> dict[str, Any]:
 
 def sites(result: Any) -> dict[tuple[int, str], Any]:
     """The heap sites of main's objects by line and the step of the context that led there."""
-    return {(row["object"]["site"]["line"], row["object"]["context"]["path"][-1]): row for row in result["sites"]
-            if row["object"]["kind"] == "heap" and row["object"]["site"]["line"] in (line_of("room"), line_of("scrap"))}
+    return {
+        (row["object"]["site"]["line"], row["object"]["context"]["path"][-1]): row
+        for row in result["sites"]
+        if row["object"]["kind"] == "heap" and row["object"]["site"]["line"] in (line_of("room"), line_of("scrap"))
+    }
 
 
 def scope_of(row: Any) -> str:
@@ -58,17 +75,22 @@ def scope_of(row: Any) -> str:
 
 def test_the_scope_of_a_site_is_the_widest_of_all_runs(folder: Path) -> None:
     scrap = (line_of("scrap"), f"loop main:{LOOP.partition(':')[2]}")
-    one, other, both = (sites(merged(folder, *runs)["object_lifetime"])
-                        for runs in (["reads"], ["keeps"], ["reads", "keeps"]))
+    one, other, both = (
+        sites(merged(folder, *runs)["object_lifetime"]) for runs in (["reads"], ["keeps"], ["reads", "keeps"])
+    )
     assert [scope_of(each[scrap]) for each in (one, other, both)] == [f"iteration {LOOP}", "run", "run"]
-    assert [(each[scrap]["objects"], each[scrap]["never_freed"]) for each in (one, other, both)] == \
-        [(8, 0), (8, 1), (16, 1)]
+    assert [(each[scrap]["objects"], each[scrap]["never_freed"]) for each in (one, other, both)] == [
+        (8, 0),
+        (8, 1),
+        (16, 1),
+    ]
     assert [life["objects"] for life in both[scrap]["lives"]] == [1, 15]
 
 
 def test_contexts_match_by_structure(folder: Path) -> None:
-    one, other, both = (sites(merged(folder, *runs)["object_lifetime"])
-                        for runs in (["reads"], ["keeps"], ["reads", "keeps"]))
+    one, other, both = (
+        sites(merged(folder, *runs)["object_lifetime"]) for runs in (["reads"], ["keeps"], ["reads", "keeps"])
+    )
     rooms = {path.partition(":")[0] for line, path in both if line == line_of("room")}
     assert rooms == {"from_here", "from_there"}
     for key in (one.keys() ^ other.keys()) & both.keys():
@@ -78,8 +100,11 @@ def test_contexts_match_by_structure(folder: Path) -> None:
 
 def test_a_pointer_points_to_what_it_did_in_any_run(folder: Path) -> None:
     def chosen(*runs: str) -> tuple[int, set[str]]:
-        (row,) = [row for row in merged(folder, *runs)["points_to"]["pointers"]
-                  if row["instruction"]["line"] == line_of("chosen") and row["instruction"]["kind"] == "pointer"]
+        (row,) = [
+            row
+            for row in merged(folder, *runs)["points_to"]["pointers"]
+            if row["instruction"]["line"] == line_of("chosen") and row["instruction"]["kind"] == "pointer"
+        ]
         return row["count"], {each.get("name") or f"heap:{each['site']['line']}" for each in row["objects"]}
 
     assert chosen("reads") == (8, {f"heap:{line_of('scrap')}"})
@@ -88,14 +113,20 @@ def test_a_pointer_points_to_what_it_did_in_any_run(folder: Path) -> None:
 
 
 def names(objects: Any) -> set[str]:
-    return {each["name"] if each["kind"] == "global" else f"heap:{each['context']['path'][-1].partition(':')[0]}"
-            for each in objects if each["kind"] != "unknown"}
+    return {
+        each["name"] if each["kind"] == "global" else f"heap:{each['context']['path'][-1].partition(':')[0]}"
+        for each in objects
+        if each["kind"] != "unknown"
+    }
 
 
 def outer(folder: Path, *runs: str) -> dict[str, set[str]]:
     """The sets of the outer loop."""
-    (row,) = [row for row in merged(folder, *runs)["privateer"]["loops"] if LOOP.endswith(f":{row['loop']['line']}")
-              and row["loop"]["file"].endswith("inputs.c")]
+    (row,) = [
+        row
+        for row in merged(folder, *runs)["privateer"]["loops"]
+        if LOOP.endswith(f":{row['loop']['line']}") and row["loop"]["file"].endswith("inputs.c")
+    ]
     return {name: names(row[name]) for name in ("reads", "writes", "reductions", "short_lived")}
 
 
@@ -136,15 +167,27 @@ def test_perspective_is_merged_member_by_member(folder: Path) -> None:
     assert found["object_lifetime"] == plain["object_lifetime"] and found["points_to"] == plain["points_to"]
     assert found["value_pattern"]["instructions"] == plain["privateer"]["instructions"]
     carried = {(row["source"]["line"], row["destination"]["line"]) for row in found["dependence"]["dependences"]}
-    assert carried == {pair for name in ("reads", "keeps")
-                       for row in tk.load_profile(folder / f"{name}.preset", "dependence").result["dependences"]
-                       for pair in [(row["source"]["line"], row["destination"]["line"])]}
+    assert carried == {
+        pair
+        for name in ("reads", "keeps")
+        for row in tk.load_profile(folder / f"{name}.preset", "dependence").result["dependences"]
+        for pair in [(row["source"]["line"], row["destination"]["line"])]
+    }
 
 
-def test_a_preset_that_chose_another_loop_in_each_run_says_so(folder: Path, tmp_path: Path,
-                                                              capsys: pytest.CaptureFixture[str]) -> None:
-    tracekit("analyze", "-m", "perspective", "--carried-by", "inputs_step.c:8", "-o", tmp_path / "other",
-             folder / "keeps.zst")
+def test_a_preset_that_chose_another_loop_in_each_run_says_so(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tracekit(
+        "analyze",
+        "-m",
+        "perspective",
+        "--carried-by",
+        "inputs_step.c:8",
+        "-o",
+        tmp_path / "other",
+        folder / "keeps.zst",
+    )
     assert main(["merge", str(folder / "reads.preset"), str(tmp_path / "other")]) == 1
     error = capsys.readouterr().err
     assert re.search(rf"other values of carried_by \(\S*{LOOP}; inputs_step.c:8\); merging needs the same\.$", error)
@@ -158,7 +201,7 @@ def test_what_reads_profiles_reads_merged_ones(folder: Path, tmp_path: Path) -> 
     assert "2 traces" in (tmp_path / "page.html").read_text()
     text = tracekit("diff", folder / "reads", both)
     line = LOOP.partition(":")[2]
-    assert f"+ heap fixtures/merge/inputs.c:{line_of('room')}:12, made in ... > loop main:{line} > main" in text
+    assert f"+ heap inputs.c:{line_of('room')}:12, made in ... > loop main:{line} > main" in text
     assert f"    scope iteration of main:{line} -> run\n" in text
     assert "    objects none -> global weights: start 8\n" in text
     assert re.search(r"    writes none -> .*; global total", text)
@@ -179,27 +222,33 @@ def merged_with(damage: Any, folder: Path, tmp_path: Path) -> int:
     return main(["merge", str(whole), str(bad)])
 
 
-@pytest.mark.parametrize("damage", [
-    {"sites": {"kind": [1], "site": [0], "node": [77], "calls": [[NONE] * 4]}},
-    {"sites": {"kind": [1], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
-    {"sites": {"kind": [3], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
-    {"sites": {"kind": [1], "site": [0], "node": [0], "calls": [[0, 0, 0]]}},
-    {"lifetimes": {"site": [99], "objects": [1], "bytes": [1], "never_freed": [0]}},
-    {"lifetimes": {"site": [NONE], "objects": [1], "bytes": [1], "never_freed": [0]}},
-    {"pointers": {"instruction": [0], "site": [0], "what": [9], "count": [1]}},
-    {"sets": {"loop": [99], "site": [0], "reads": [1], "writes": [0], "operator": [-1]}},
-    {"sets": {"loop": [0], "site": [0], "reads": [1], "writes": [0], "operator": [1 << 40]}},
-    {"nodes": {"parent": [0], "kind": [0], "function": [0], "loop": [0], "call": [0], "camp_id": [0]}},
-    {"loops": {}}, {"loops": {"loop": ["x"], "accesses": [1]}},
-])
-def test_damaged_evidence_is_refused_in_a_sentence(damage: Any, folder: Path, tmp_path: Path,
-                                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"sites": {"kind": [1], "site": [0], "node": [77], "calls": [[NONE] * 4]}},
+        {"sites": {"kind": [1], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
+        {"sites": {"kind": [3], "site": [1 << 20], "node": [0], "calls": [[NONE] * 4]}},
+        {"sites": {"kind": [1], "site": [0], "node": [0], "calls": [[0, 0, 0]]}},
+        {"lifetimes": {"site": [99], "objects": [1], "bytes": [1], "never_freed": [0]}},
+        {"lifetimes": {"site": [NONE], "objects": [1], "bytes": [1], "never_freed": [0]}},
+        {"pointers": {"instruction": [0], "site": [0], "what": [9], "count": [1]}},
+        {"sets": {"loop": [99], "site": [0], "reads": [1], "writes": [0], "operator": [-1]}},
+        {"sets": {"loop": [0], "site": [0], "reads": [1], "writes": [0], "operator": [1 << 40]}},
+        {"nodes": {"parent": [0], "kind": [0], "function": [0], "loop": [0], "call": [0], "camp_id": [0]}},
+        {"loops": {}},
+        {"loops": {"loop": ["x"], "accesses": [1]}},
+    ],
+)
+def test_damaged_evidence_is_refused_in_a_sentence(
+    damage: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert merged_with(damage, folder, tmp_path) == 1
     assert capsys.readouterr().err.startswith("tracekit: A profile is damaged: its ")
 
 
-def test_callers_that_do_not_exist_are_refused(folder: Path, tmp_path: Path,
-                                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_callers_that_do_not_exist_are_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     evidence = tk.load_profile(folder / "keeps", "privateer").evidence
     assert evidence is not None
     sites = evidence["sites"]

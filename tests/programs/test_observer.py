@@ -24,9 +24,26 @@ Counts = Counter[tuple[int, str, int]]
 """(line, "L" or "S", size) -> executions. Line 0: the compiler gives no line, in whatever file."""
 
 PROGRAMS = (
-    "camp_fig1.c", "camp_fig7.c", "recursion.c", "function_pointers.c", "virtual_calls.cpp", "exceptions.cpp",
-    "longjmp.c", "vla.c", "bit_fields.c", "unions_packed.c", "vectors.c", "atomics.c", "bulk.c", "qsort.c", "heap.cpp",
-    "control_flow.c", "tail_calls.c", "varargs.c", "known_dependences.c", "known_unwinding.cpp",
+    "camp_fig1.c",
+    "camp_fig7.c",
+    "recursion.c",
+    "function_pointers.c",
+    "virtual_calls.cpp",
+    "exceptions.cpp",
+    "longjmp.c",
+    "vla.c",
+    "bit_fields.c",
+    "unions_packed.c",
+    "vectors.c",
+    "atomics.c",
+    "bulk.c",
+    "qsort.c",
+    "heap.cpp",
+    "control_flow.c",
+    "tail_calls.c",
+    "varargs.c",
+    "known_dependences.c",
+    "known_unwinding.cpp",
 )
 SIZES = (1, 2, 4, 8, 16)
 
@@ -95,8 +112,13 @@ def _observed(name: str, bitcode: Path, folder: Path) -> Counts:
     ):
         outcome = run(command)
         assert outcome.status == 0, outcome.stderr.decode()
-    subprocess.run([program], env={**os.environ, "TRACEKIT_OBSERVER": str(report)}, capture_output=True,
-                   stdin=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [program],
+        env={**os.environ, "TRACEKIT_OBSERVER": str(report)},
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
     rows = [line.split() for line in report.read_text().splitlines()]
     places = _places(program, [int(row[0], 16) - 1 for row in rows])
     found: Counts = Counter()

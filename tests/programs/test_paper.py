@@ -76,8 +76,9 @@ def test_figure_3a_camp(level: int, recording: Callable[..., Recording]) -> None
 
 @pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("arguments, called", [((), 2), (("odd",), 3)])
-def test_figure_7_recursion_and_indirect_calls(level: int, arguments: tuple[str, ...], called: int,
-                                               recording: Callable[..., Recording]) -> None:
+def test_figure_7_recursion_and_indirect_calls(
+    level: int, arguments: tuple[str, ...], called: int, recording: Callable[..., Recording]
+) -> None:
     names = marks("camp_fig7.c")
     trace = recording("camp_fig7.c", level, *arguments).trace
     tree = {(*(names[line] for line in path),): camp_id for path, camp_id in context_nodes(trace).items()}

@@ -1,6 +1,6 @@
 """Random C programs, end to end: recorded, then read and analysed by tracekit and by the naive references.
 
-The recorders are compared on them too: half of the programs record witnesses, all have the block recorder's events.
+The recorders are compared on them too: half of them hold ground truth, all have the block recorder's events.
 
 A handful for each run of the suite; TRACEKIT_LONG=N runs N of them, from seed TRACEKIT_SEED (by default 0) on.
 """

@@ -16,8 +16,21 @@ from tests.programs.running import FIXTURES, build_flags, compile_program, recor
 from tests.programs.test_programs import CASES, Case
 from tracekit.formats.events import BY_CODE
 
-SEQUENTIAL = [case for case in CASES if case.source not in {"threads.c", "signals.c", "fork.c", "endings.c", "dlopen.c",
-                                                            "tail_calls.c", "siglongjmp.c", "containers.cpp"}]
+SEQUENTIAL = [
+    case
+    for case in CASES
+    if case.source
+    not in {
+        "threads.c",
+        "signals.c",
+        "fork.c",
+        "endings.c",
+        "dlopen.c",
+        "tail_calls.c",
+        "siglongjmp.c",
+        "containers.cpp",
+    }
+]
 """Two runs of these have the same events."""
 
 
@@ -54,8 +67,10 @@ def test_nothing_is_lost_before_a_builtin_longjmp(how: str, level: int, tmp_path
     case = next(case for case in CASES if case.source == "builtin_longjmp.c")
     recording = record(_built(case, level, how, tmp_path))
     found = replayed(recording.trace)
-    entered = sum(BY_CODE[kind].name == "function_entry" and found.program.function_name(subject) == "leap"
-                  for _, kind, subject, _, _ in found.events)
+    entered = sum(
+        BY_CODE[kind].name == "function_entry" and found.program.function_name(subject) == "leap"
+        for _, kind, subject, _, _ in found.events
+    )
     assert entered == 31  # three in each of ten rounds, and one sideways
 
 
@@ -66,8 +81,11 @@ def shape(trace: Path) -> list[tuple[Any, ...]]:
 
     def place(row: int) -> Any:
         if row not in places:
-            places[row] = row if row >= len(found.program.ops) else tuple(
-                found.program.instruction(row)[key] for key in ("file", "line", "column"))
+            places[row] = (
+                row
+                if row >= len(found.program.ops)
+                else tuple(found.program.instruction(row)[key] for key in ("file", "line", "column"))
+            )
         return places[row]
 
     rows: list[tuple[Any, ...]] = []
@@ -75,6 +93,12 @@ def shape(trace: Path) -> list[tuple[Any, ...]]:
         event = BY_CODE[kind]
         if event.name in ("program_start", "program_end"):
             continue
-        rows.append((stream, event.name, place(subject) if event.subject == "instruction" else subject,
-                     place(size) if event.size == "call" else size))
+        rows.append(
+            (
+                stream,
+                event.name,
+                place(subject) if event.subject == "instruction" else subject,
+                place(size) if event.size == "call" else size,
+            )
+        )
     return rows

@@ -40,8 +40,11 @@ def test_unwinding(seed: int, tmp_path: Path) -> None:
             assert compared
             assert int(compared[1].replace(",", "")) > 100
         found = replayed(recording.trace)
-        entries = Counter(found.program.function_name(subject) for _, kind, subject, _, _ in found.events
-                          if BY_CODE[kind].name == "function_entry")
+        entries = Counter(
+            found.program.function_name(subject)
+            for _, kind, subject, _, _ in found.events
+            if BY_CODE[kind].name == "function_entry"
+        )
         for number, calls in enumerate(native.stdout.split()[1:]):
             assert entries[f"f{number}(unsigned int)"] == int(calls), number
         events = [(stream, BY_CODE[kind].name, *rest) for stream, kind, *rest in found.events]

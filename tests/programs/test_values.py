@@ -16,9 +16,22 @@ from tests.programs.test_programs import CASES, Case
 from tracekit.formats.image import OpFlag
 
 HERE = Path(__file__).parent
-ONE_THREAD = [case for case in CASES if case.source not in {"threads.c", "signals.c", "siglongjmp.c", "fork.c",
-                                                            "endings.c", "dlopen.c", "tail_calls.c", "recursion.c",
-                                                            "long_block.c"}]
+ONE_THREAD = [
+    case
+    for case in CASES
+    if case.source
+    not in {
+        "threads.c",
+        "signals.c",
+        "siglongjmp.c",
+        "fork.c",
+        "endings.c",
+        "dlopen.c",
+        "tail_calls.c",
+        "recursion.c",
+        "long_block.c",
+    }
+]
 
 
 def _recorded(source: Path, folder: Path, flags: Sequence[str], case: Case | None = None) -> Recording:
@@ -49,8 +62,12 @@ def test_bits_of_every_type(level: int, recorder: str, tmp_path: Path) -> None:
     tracekit("check", recording.trace)
     moved = Counter[tuple[str, int, int, int]]()
     with opened(recording.trace) as (program, _):
-        inside = {row for row in range(len(program.ops)) if program.op_function[row] != 0xFFFFFFFF
-                  and program.function_name(int(program.op_function[row])).startswith("move_")}
+        inside = {
+            row
+            for row in range(len(program.ops))
+            if program.op_function[row] != 0xFFFFFFFF
+            and program.function_name(int(program.op_function[row])).startswith("move_")
+        }
     for _, name, subject, address, size, value in _events(recording.trace):
         if name in ("load", "store") and subject in inside:
             assert (value is None) == (size > 64)
@@ -68,8 +85,9 @@ def test_bits_of_every_type(level: int, recorder: str, tmp_path: Path) -> None:
 
 def _parts(name: str, size: int) -> list[tuple[int, int]]:
     """(offset, size) of the accesses of one move."""
-    return {"masked": [(0, 4), (8, 4), (12, 4)], "packed": [(0, 2), (2, 2), (4, 2)],
-            "scattered": [(0, 8), (8, 8)]}.get(name, [(0, size)])
+    return {"masked": [(0, 4), (8, 4), (12, 4)], "packed": [(0, 2), (2, 2), (4, 2)], "scattered": [(0, 8), (8, 8)]}.get(
+        name, [(0, size)]
+    )
 
 
 @pytest.mark.parametrize("level", [0, 2, 3])
@@ -77,8 +95,13 @@ def _parts(name: str, size: int) -> list[tuple[int, int]]:
 def test_loads_find_what_was_stored(case: Case, level: int, tmp_path: Path) -> None:
     """At -O3 with vectorisers, where the pass comes last."""
     source = FIXTURES / case.source
-    flags = [f"-O{level}", "--values", "--pointers", *(["--at=machine", "-mavx2"] if level == 3 else []),
-             *build_flags(source)]
+    flags = [
+        f"-O{level}",
+        "--values",
+        "--pointers",
+        *(["--at=machine", "-mavx2"] if level == 3 else []),
+        *build_flags(source),
+    ]
     recording = _recorded(source, tmp_path, flags, case)
     memory = _followed(recording.trace)
     assert memory.wrong == []
@@ -92,8 +115,15 @@ def _followed(trace: Path) -> Memory:
     return memory
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in ONE_THREAD and case.source != "dlopen.c"
-                                  and case.arguments in ((), ("kill",), ("fault",))], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for case in CASES
+        if case not in ONE_THREAD and case.source != "dlopen.c" and case.arguments in ((), ("kill",), ("fault",))
+    ],
+    ids=str,
+)
 def test_threads_signals_and_endings(case: Case, tmp_path: Path) -> None:
     source = FIXTURES / case.source
     _recorded(source, tmp_path, ["-O2", "--record=both", "--values", "--pointers", *build_flags(source)], case)
@@ -109,8 +139,9 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
     assert memory.wrong == [] and memory.compared > 0
 
 
-@pytest.mark.parametrize(("option", "loads", "stores"), [("--values=loads", True, False),
-                                                         ("--values=stores", False, True)])
+@pytest.mark.parametrize(
+    ("option", "loads", "stores"), [("--values=loads", True, False), ("--values=stores", False, True)]
+)
 def test_only_what_was_asked_for(option: str, loads: bool, stores: bool, tmp_path: Path) -> None:
     recording = _recorded(FIXTURES / "atomics.c", tmp_path, ["-O1", option, *build_flags(FIXTURES / "atomics.c")])
     with opened(recording.trace) as (program, _):
@@ -130,15 +161,24 @@ def test_pointers_come_from_memory_calls_and_numbers(recorder: str, level: int, 
     with opened(recording.trace) as (program, _):
         line = {row: program.instruction(row)["line"] for row in range(len(program.ops))}
     text = recording.outcome.stdout.decode().split()
-    created = Counter((line[subject], address) for _, name, subject, address, _, _ in _events(recording.trace)
-                      if name == "pointer_creation")
+    created = Counter(
+        (line[subject], address)
+        for _, name, subject, address, _, _ in _events(recording.trace)
+        if name == "pointer_creation"
+    )
     first, second, number = (int(word, 16) for word in text)
-    wanted = {"allocate": [first, second], "call": [first, second], "load": [second, first], "number": [number],
-              "exchange": [first]}
+    wanted = {
+        "allocate": [first, second],
+        "call": [first, second],
+        "load": [second, first],
+        "number": [number],
+        "exchange": [first],
+    }
     lines = {mark: [k + 1 for k, row in enumerate(POINTERS.splitlines()) if f"// {mark}" in row] for mark in wanted}
     marked = {at for rows in lines.values() for at in rows}
     assert Counter({key: count for key, count in created.items() if key[0] in marked}) == Counter(
-        (at, address) for mark, addresses in wanted.items() for at in lines[mark] for address in addresses)
+        (at, address) for mark, addresses in wanted.items() for at in lines[mark] for address in addresses
+    )
     unmarked = {key for key in created if key[0] not in marked}
     assert all("all[" in POINTERS.splitlines()[at - 1] and address in (first, second) for at, address in unmarked)
 

@@ -100,19 +100,37 @@ int main() {{
 
 def _function(random: Random, k: int, count: int, shape: str, *, signals: bool) -> list[str]:
     body = [line for _ in range(random.randint(2, 4)) for line in _step(random, count, signals)]
-    head = [f"__attribute__((noinline)) static unsigned f{k}(unsigned key) {{", f"    entered[{k}]++;",
-            "    volatile unsigned local = key; volatile int here = top;",
-            "    if (over()) return local;", f"    unsigned *p = data + (key & {random.choice((31, 63, 127))});"]
+    head = [
+        f"__attribute__((noinline)) static unsigned f{k}(unsigned key) {{",
+        f"    entered[{k}]++;",
+        "    volatile unsigned local = key; volatile int here = top;",
+        "    if (over()) return local;",
+        f"    unsigned *p = data + (key & {random.choice((31, 63, 127))});",
+    ]
     if shape == "jumps":
         again = random.choice(("", f"if (local % 5 == {random.randrange(5)}) leap(rnd());", "p[2] ^= local;"))
-        middle = ["    handlers[top++].kind = JUMP;", "    if (sigsetjmp(handlers[here].env, 1) != 0) {",
-                  f"        local = local + 1; p[1] += local; top = here; {again}", "    } else {", *body, "    }"]
+        middle = [
+            "    handlers[top++].kind = JUMP;",
+            "    if (sigsetjmp(handlers[here].env, 1) != 0) {",
+            f"        local = local + 1; p[1] += local; top = here; {again}",
+            "    } else {",
+            *body,
+            "    }",
+        ]
     elif shape == "catches":
         last = random.choice(("", "throw;", "if (p[0] & 4) throw;", "if (p[1] & 1) leap(rnd());"))
-        middle = ["    handlers[top++].kind = CATCH;", "    try {", "        Guard guard(key);", *body,
-                  "    } catch (int code) {", f"        top = here; p[0] += code; {last}",
-                  "    } catch (Error &error) {", "        top = here; Guard late(error.code);",
-                  f"        p[3] += error.self == &error; {random.choice(('', 'throw Error(error.code);'))}", "    }"]
+        middle = [
+            "    handlers[top++].kind = CATCH;",
+            "    try {",
+            "        Guard guard(key);",
+            *body,
+            "    } catch (int code) {",
+            f"        top = here; p[0] += code; {last}",
+            "    } catch (Error &error) {",
+            "        top = here; Guard late(error.code);",
+            f"        p[3] += error.self == &error; {random.choice(('', 'throw Error(error.code);'))}",
+            "    }",
+        ]
     else:
         middle = body
     return [*head, *middle, "    top = here;", "    return local + p[0];", "}"]
@@ -127,8 +145,10 @@ def _step(random: Random, count: int, signals: bool) -> list[str]:
         f"for (unsigned i = 0; i < (key & 7); i++) {{ p[i]++; if (rnd() % 4 == 0) local = local + f{to}(i); }}",
         "{ unsigned k = rnd(); p[4] += bsearch(&k, sorted, 9, sizeof *sorted, compare) != nullptr; }",
         f"if (rnd() % {random.randint(2, 4)} == 0) leap(rnd());",
-        (f"if (p[{random.randrange(9)}] & 1) {{ unsigned array[8]; for (int i = 0; i < 8; i++) array[i] = p[i]; "
-        "p[5] += array[key & 7]; leap(array[0]); }"),
+        (
+            f"if (p[{random.randrange(9)}] & 1) {{ unsigned array[8]; for (int i = 0; i < 8; i++) array[i] = p[i]; "
+            "p[5] += array[key & 7]; leap(array[0]); }"
+        ),
     ]
     if signals:
         choices.append("raise(SIGUSR1); p[6]++;")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracekit.formats.image import UNIT_MAGIC, OpFlag, OpKind
 from tracekit.formats.unit import Unit
-from tracekit.recorder.toolchain import RUNTIME_SOURCES, find_clang, pass_plugin
+from tracekit.recorder.toolchain import RUNTIME_SOURCES, find_clang, pass_plugin, runtime_file
 
 HARNESS = Path(__file__).with_name("harness.c")
 NO_ROW = 0xFFFF_FFFF
@@ -22,13 +22,15 @@ NO_ROW = 0xFFFF_FFFF
 
 @cache
 def toolchain() -> tuple[str, str]:
-    """The clang to test with and the plugin for it."""
+    """The clang to test with and the plugin for it; that and the runtime are built here if they have to be."""
     clang = find_clang()
+    runtime_file("image_runtime.o", clang)
     return clang.path, pass_plugin(clang)
 
 
-def clang(arguments: Sequence[object], *, instrument: bool = True, cxx: bool = False,
-          options: str = "record=blocks") -> None:
+def clang(
+    arguments: Sequence[object], *, instrument: bool = True, cxx: bool = False, options: str = "record=blocks"
+) -> None:
     """Run the compiler, with the pass loaded unless told otherwise."""
     path, plugin = toolchain()
     command = [path, *(["--driver-mode=g++"] if cxx else []), "-w", *map(str, arguments)]
@@ -44,17 +46,24 @@ def units(path: Path) -> list[Unit]:
     found = []
     at = data.find(UNIT_MAGIC)
     while at >= 0:
-        size = int.from_bytes(data[at + 16:at + 24], "little")
-        found.append(Unit.parse(data[at:at + size]))
+        size = int.from_bytes(data[at + 16 : at + 24], "little")
+        found.append(Unit.parse(data[at : at + size]))
         at = data.find(UNIT_MAGIC, at + size)
     return found
 
 
 STRING_FIELDS = {
-    "unit": ("producer", "target", "at"), "sources": ("path", "md5"), "locations": ("function",),
-    "functions": ("name", "source_name", "signature"), "ops": ("name",), "calls": ("callee", "signature"),
-    "call_targets": ("name",), "phis": ("operator", "name"), "updates": ("operator",),
-    "globals": ("name", "source_name", "type"), "address_taken": ("name",),
+    "unit": ("producer", "target", "at"),
+    "sources": ("path", "md5"),
+    "locations": ("function",),
+    "functions": ("name", "source_name", "signature"),
+    "ops": ("name",),
+    "calls": ("callee", "signature"),
+    "call_targets": ("name",),
+    "phis": ("operator", "name"),
+    "updates": ("operator",),
+    "globals": ("name", "source_name", "type"),
+    "address_taken": ("name",),
     "declarations": ("name", "source_name"),
 }
 
@@ -76,7 +85,7 @@ class Tables:
         fields = {name: int(row[name]) for name in row.dtype.names}
         for name in STRING_FIELDS.get(table, ()):
             start = fields[name]
-            fields[name] = self._text[start:self._text.index(b"\0", start)].decode()
+            fields[name] = self._text[start : self._text.index(b"\0", start)].decode()
         return fields
 
     def function(self, name: str) -> dict[str, Any]:
@@ -86,7 +95,7 @@ class Tables:
         """The rows of a function in ``blocks``, ``ops``, ``loops`` or ``edges``."""
         row = self.function(function)
         first = row["first_" + part.removesuffix("s")]
-        return self[part][first:first + row[part]]
+        return self[part][first : first + row[part]]
 
     def calls_of(self, function: str) -> list[dict[str, Any]]:
         return [self["calls"][op["base"]] for op in self.of(function, "ops") if op["kind"] == OpKind.CALL]
@@ -95,8 +104,9 @@ class Tables:
         return 0 if location == NO_ROW else self["locations"][location]["line"]
 
 
-def compile_unit(tmp_path: Path, source: str, *flags: str, suffix: str = ".c",
-                 options: str = "record=blocks") -> Tables:
+def compile_unit(
+    tmp_path: Path, source: str, *flags: str, suffix: str = ".c", options: str = "record=blocks"
+) -> Tables:
     """The unit of a snippet; the snippet's first line is line 1."""
     file = tmp_path / ("snippet" + suffix)
     file.write_text(source)
@@ -141,7 +151,7 @@ class Run:
 def _accesses(record: Record) -> Iterator[Access]:
     block = record.tables["blocks"][record.block]
     words = iter(record.words)
-    for op in record.tables["ops"][block["first_op"]:block["first_op"] + block["ops"]]:
+    for op in record.tables["ops"][block["first_op"] : block["first_op"] + block["ops"]]:
         if op["kind"] == OpKind.CALL:
             continue
         address = next(words)
@@ -158,7 +168,7 @@ class _Dump:
 
     def number(self) -> int:
         self._at += 8
-        return int.from_bytes(self._data[self._at - 8:self._at], "little")
+        return int.from_bytes(self._data[self._at - 8 : self._at], "little")
 
     def rows(self, columns: int) -> list[tuple[int, ...]]:
         return [tuple(self.number() for _ in range(columns)) for _ in range(self.number())]
@@ -167,7 +177,7 @@ class _Dump:
         while address := self.number():
             size = self.number()
             self._at += size
-            yield address, Unit.parse(self._data[self._at - size:self._at])
+            yield address, Unit.parse(self._data[self._at - size : self._at])
 
     def rest(self) -> list[int]:
         return np.frombuffer(self._data, "<u8", offset=self._at).tolist()
@@ -188,7 +198,7 @@ def _read(dump: _Dump) -> tuple[list[Record], dict[str, int]]:
     at = 0
     while at < len(stream):
         table, row, block, arity = by_id[stream[at]]
-        records.append(Record(table, row, block, tuple(stream[at + 1:at + 1 + arity])))
+        records.append(Record(table, row, block, tuple(stream[at + 1 : at + 1 + arity])))
         at += 1 + arity
     assert at == len(stream)
     addresses = {tables[unit]["globals"][row]["name"]: address for address, unit, row in global_rows}
@@ -208,8 +218,9 @@ def build(tmp_path: Path, sources: Sequence[Path], *flags: str, options: str = "
 def run(program: Path, *arguments: str) -> Run:
     dump = program.with_name("dump")
     dump.unlink(missing_ok=True)
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "TK_DUMP": str(dump)})
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, "TK_DUMP": str(dump)}
+    )
     records, addresses = _read(_Dump(dump.read_bytes())) if dump.exists() else ([], {})
     return Run(done.stdout, done.returncode, records, addresses)
 

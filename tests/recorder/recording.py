@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests.recorder.instrumented import toolchain
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.stream import Decoder
@@ -32,17 +33,35 @@ def build(folder: Path, source: str, *flags: str, name: str = "app", cxx: bool =
     """Compile and link a program (or, with -shared, a library) from one source text."""
     file = folder / f"{name}.{'cpp' if cxx else 'c'}"
     file.write_text(source)
-    run = subprocess.run([*TRACEKIT, "c++" if cxx else "cc", "-O1", str(file), "-o", str(folder / name), *flags],
-                         env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT)
+    toolchain()  # may have to be built, which takes longer than TIMEOUT where much else goes on
+    run = subprocess.run(
+        [*TRACEKIT, "c++" if cxx else "cc", "-O1", str(file), "-o", str(folder / name), *flags],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
     assert run.returncode == 0, run.stderr
     return folder / name
 
 
-def record(folder: Path, *command: object, options: tuple[str, ...] = (), stdin: str = "",
-           environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def record(
+    folder: Path,
+    *command: object,
+    options: tuple[str, ...] = (),
+    stdin: str = "",
+    environment: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
     """Run ``tracekit record``; the trace is ``folder/trace.zst`` unless the options name another."""
-    return subprocess.run([*TRACEKIT, "record", *options, *map(str, command)], cwd=folder, input=stdin, text=True,
-                          env={**ENVIRONMENT, **(environment or {})}, capture_output=True, timeout=TIMEOUT)
+    return subprocess.run(
+        [*TRACEKIT, "record", *options, *map(str, command)],
+        cwd=folder,
+        input=stdin,
+        text=True,
+        env={**ENVIRONMENT, **(environment or {})},
+        capture_output=True,
+        timeout=TIMEOUT,
+    )
 
 
 def read(trace: Path) -> list[Recorded]:

@@ -23,7 +23,7 @@ class Frame:
 
 def ops(record: Record) -> list[dict[str, int]]:
     block = record.tables["blocks"][record.block]
-    return record.tables["ops"][block["first_op"]:block["first_op"] + block["ops"]]
+    return record.tables["ops"][block["first_op"] : block["first_op"] + block["ops"]]
 
 
 def loops_around(tables: Tables, block: int) -> list[int]:
@@ -45,7 +45,7 @@ def check_step(before: Record, after: Record) -> None:
         assert tables["loops"][loop]["header"] == after.block, "a natural loop is entered at its header"
     for loop in set(left) - set(entered):
         row = tables["loops"][loop]
-        exits = tables["loop_exits"][row["first_exit"]:row["first_exit"] + row["exits"]]
+        exits = tables["loop_exits"][row["first_exit"] : row["first_exit"] + row["exits"]]
         assert any(exit["source"] == before.block and exit["target"] == after.block for exit in exits)
         if before.block == row["header"] and len(exits) == 1 and row["flags"] & LoopFlag.TESTS_AT_HEADER:
             assert not tables["blocks"][before.block]["flags"] & BlockFlag.LATCH

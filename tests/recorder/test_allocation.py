@@ -101,8 +101,11 @@ def test_mappings(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     a, b, d = (int(word, 16) for word in run.stdout.split())
     page = 4096
-    found = [event for event in heap_events(tmp_path / "trace.zst")
-             if any(low <= event[1][0] < low + size for low, size in ((a, 5 * page), (b, 40 * page), (d, 1 << 40)))]
+    found = [
+        event
+        for event in heap_events(tmp_path / "trace.zst")
+        if any(low <= event[1][0] < low + size for low, size in ((a, 5 * page), (b, 40 * page), (d, 1 << 40)))
+    ]
     assert found == [
         ("heap_alloc", [a, 5 * page - 100]),
         ("heap_realloc", [a, a, page]),
@@ -149,7 +152,7 @@ def test_every_operator_new(tmp_path: Path) -> None:
     found = heap_events(tmp_path / "trace.zst")
     sizes = {words[0]: words[1] for name, words in found if name == "heap_alloc"}
     assert [sizes[pointer] for pointer in pointers] == [40, 120, 40, 77, 192, 384, 192, 33, 100 + -100 % 32]
-    assert [words[0] for name, words in found if name == "heap_free"][-len(pointers):] == pointers
+    assert [words[0] for name, words in found if name == "heap_free"][-len(pointers) :] == pointers
 
 
 FREED_IN_DLSYM = r"""

@@ -112,14 +112,14 @@ def test_response_files_count_and_may_nest(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.write_text("-c 'a b.c'\n")
     outer = tmp_path / "outer"
-    outer.write_text(f"-g @{inner}")
+    outer.write_text(f"-g '@{inner}'")
     wanted = read([f"@{outer}"])
     assert (wanted.compiles, wanted.links, wanted.debug) == (True, False, True)
 
 
 def test_response_file_that_names_itself_ends(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
-    loop.write_text(f"a.c @{loop}")
+    loop.write_text(f"a.c '@{loop}'")
     assert read([f"@{loop}"]).compiles
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs, require
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import driver, toolchain
 
@@ -86,14 +87,23 @@ def test_at_machine_the_optimiser_is_left_alone() -> None:
 @pytestmark_built
 def test_linking_a_program_adds_the_stub_first_and_exports_the_state() -> None:
     assert driver.command("cc", ["a.o", "-x", "c", "-o", "app"])[1] == [
-        *("/bin/clang-19", "/cache/stub.o", "-Wl,--export-dynamic-symbol=__tk_state", "a.o", "-x", "c", "-o", "app")
+        *(
+            "/bin/clang-19",
+            "/cache/image_runtime.o",
+            "-Wl,--export-dynamic-symbol=__tk_state",
+            "a.o",
+            "-x",
+            "c",
+            "-o",
+            "app",
+        )
     ]
 
 
 @pytestmark_built
 def test_a_library_and_a_static_program_get_the_stub_only() -> None:
-    assert added("-shared a.o -o liba.so") == ["/cache/stub.o"]
-    assert added("-static a.o -o app") == ["/cache/stub.o"]
+    assert added("-shared a.o -o liba.so") == ["/cache/image_runtime.o"]
+    assert added("-static a.o -o app") == ["/cache/image_runtime.o"]
 
 
 @pytestmark_built
@@ -125,6 +135,18 @@ def test_wrong_values_of_our_options(word: str) -> None:
         driver.command("cc", [word, "-c", "a.c"])
 
 
+@pytestmark_built
+def test_a_prefix_map_is_given_to_clang_where_it_stands() -> None:
+    mapped = driver.command("cc", ["-O2", "--path-prefix-map", "/home/me=/src", "--path-prefix-map=/b=", "x.c"])[1]
+    quiet, loud = "--start-no-unused-arguments", "--end-no-unused-arguments"
+    first, second = ([quiet, f"-ffile-prefix-map={pair}", loud] for pair in ("/home/me=/src", "/b="))
+    at = mapped.index("-O2") + 1
+    assert mapped[at : at + 7] == [*first, *second, "x.c"]
+    for wrong in (["--path-prefix-map"], ["--path-prefix-map", "/home/me"], ["--path-prefix-map==/src"]):
+        with pytest.raises(TracekitError, match="takes OLD=NEW"):
+            driver.command("cc", [*wrong])
+
+
 # -- for real ---------------------------------------------------------------------------------------
 
 
@@ -143,12 +165,12 @@ def instrumented(path: Path) -> bool:
 
 @pytest.fixture(scope="session")
 def compilers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Executables tracekit-cc and tracekit-c++, as an installation has them."""
+    """Executables tracekit-cc and tracekit-c++, as an installation below a path with a space has them."""
     folder = tmp_path_factory.mktemp("bin")
     for name, entry in (("tracekit-cc", "main_cc"), ("tracekit-c++", "main_cxx")):
         path = folder / name
         path.write_text(
-            f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {ROOT!r})\n"
+            f"#!/bin/sh\n'''exec' \"{sys.executable}\" \"$0\" \"$@\"\n' '''\nimport sys\nsys.path.insert(0, {ROOT!r})\n"
             f"from tracekit.recorder.driver import {entry}\nsys.exit({entry}())\n"
         )
         path.chmod(0o755)
@@ -173,8 +195,8 @@ def project(tmp_path: Path) -> Path:
     ids=" ".join,
 )  # fmt: skip
 def test_one_step(compilers: tuple[str, str], project: Path, options: Sequence[str]) -> None:
-    if "-flto" in options and not Path(f"/usr/lib/llvm-{toolchain.find_clang().major}/lib/LLVMgold.so").exists():
-        pytest.skip("no LTO plugin for the linker")
+    if "-flto" in options:
+        require("lto plugin")
     run(compilers[0], *options, "main.c", "-o", "app", cwd=project)
     assert run("./app", cwd=project, status=3).stdout == "5\n"
     assert instrumented(project / "app")
@@ -243,7 +265,7 @@ def test_questions_get_the_compilers_answers(compilers: tuple[str, str], project
 def test_what_it_would_run_is_shown(compilers: tuple[str, str], project: Path) -> None:
     shown = run(compilers[0], "-###", "-O2", "main.c", cwd=project).stderr
     assert "-fpass-plugin=" in shown
-    assert "stub.o" in shown
+    assert "image_runtime.o" in shown
     assert not (project / "a.out").exists()
 
 
@@ -294,12 +316,12 @@ def test_make_side_by_side(compilers: tuple[str, str], project: Path) -> None:
     (project / "all.c").write_text(f"{declarations} int main(void) {{ return {calls}; }}\n")
     objects = " ".join(f"{name}.o" for name in ("all", *names))
     (project / "Makefile").write_text(f"app: {objects}\n\t$(CC) $(LDFLAGS) $^ -o $@\n")
-    run("make", "-j4", f"CC={sys.executable} {compilers[0]}", "CFLAGS=-O2", cwd=project)
+    run("make", "-j4", f"CC={shlex.join([sys.executable, compilers[0]])}", "CFLAGS=-O2", cwd=project)
     run("./app", cwd=project, status=6)
     assert instrumented(project / "app")
 
 
-@pytest.mark.skipif(not shutil.which("cmake"), reason="cmake is not installed")
+@needs("cmake")
 def test_cmake(compilers: tuple[str, str], project: Path) -> None:
     (project / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.13)\nproject(sample C CXX)\n"

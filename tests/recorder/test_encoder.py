@@ -23,10 +23,30 @@ PATHS = [k for k, words in enumerate(ARITIES) if words != UNUSED]
 EVENTS = sorted(RECORDED)
 
 WORDS = st.one_of(
-    st.integers(0, 64).map(lambda k: 0x7FFF_0000_0000 + 8 * k), st.integers(0, (1 << 64) - 1), st.integers(0, 300),
+    st.integers(0, 64).map(lambda k: 0x7FFF_0000_0000 + 8 * k),
+    st.integers(0, (1 << 64) - 1),
+    st.integers(0, 300),
     st.integers(-(1 << 33), 1 << 33).map(lambda k: k % (1 << 64)),
-    st.sampled_from([0, 127, 128, 32767, 32768, (1 << 31) - 1, 1 << 31, (1 << 64) - 128, (1 << 64) - 129, 1 << 63,
-                     (1 << 23) - 1, 1 << 23, (1 << 47) - 1, 1 << 47, (1 << 64) - (1 << 47), (1 << 64) - (1 << 47) - 1]),
+    st.sampled_from(
+        [
+            0,
+            127,
+            128,
+            32767,
+            32768,
+            (1 << 31) - 1,
+            1 << 31,
+            (1 << 64) - 128,
+            (1 << 64) - 129,
+            1 << 63,
+            (1 << 23) - 1,
+            1 << 23,
+            (1 << 47) - 1,
+            1 << 47,
+            (1 << 64) - (1 << 47),
+            (1 << 64) - (1 << 47) - 1,
+        ]
+    ),
 )
 
 Record = tuple[int, list[int]]
@@ -39,8 +59,9 @@ def arity_of(number: int) -> int:
 
 @st.composite
 def records(draw: st.DrawFn) -> list[Record]:
-    numbers = draw(st.lists(st.one_of(st.sampled_from([FIRST_PATH + k for k in PATHS]), st.sampled_from(EVENTS)),
-                            max_size=60))
+    numbers = draw(
+        st.lists(st.one_of(st.sampled_from([FIRST_PATH + k for k in PATHS]), st.sampled_from(EVENTS)), max_size=60)
+    )
     return [(n, draw(st.lists(WORDS, min_size=arity_of(n), max_size=arity_of(n)))) for n in numbers]
 
 
@@ -53,7 +74,7 @@ def raw(sequence: list[Record], low: int = LOW) -> np.ndarray:
 
 
 def chosen(sequence: list[Record]) -> np.ndarray:
-    """The relations of the slots of records, in their order: what foretells most words that do not go on in step."""
+    """The predictors of the slots of records, in their order: what predicts most words that do not go on in step."""
     before = [0] * 8
     last: dict[tuple[int, int], int] = {}
     stride: dict[tuple[int, int], int] = {}
@@ -64,16 +85,20 @@ def chosen(sequence: list[Record]) -> np.ndarray:
             hits.setdefault(slot, Counter())
             step, old = (word - last.get(slot, 0)) % MODULUS, references.get(slot, [0] * 8)
             if step != stride.get(slot, 0):
-                hits[slot].update(back | shift << 4 for back in range(8) for shift in range(4)
-                                  if (before[-1 - back] - old[-1 - back] << shift) % MODULUS == step)
+                hits[slot].update(
+                    back | shift << 4
+                    for back in range(8)
+                    for shift in range(4)
+                    if (before[-1 - back] - old[-1 - back] << shift) % MODULUS == step
+                )
             last[slot], stride[slot], references[slot] = word, step, before
             before = [*before[1:], word]
     order = [back | shift << 4 for back in range(8) for shift in range(4)]  # the nearest and least shifted of several
-    return np.array([max(order, key=lambda relation: found[relation]) for found in hits.values()], np.uint8)
+    return np.array([max(order, key=lambda predictor: found[predictor]) for found in hits.values()], np.uint8)
 
 
 def reference(sequence: list[Record], thread: int = 0, kind: int = 0, sample: int | None = None) -> bytes:
-    """``sample``: the records by which the relations are chosen, None for all."""
+    """``sample``: the records by which the predictors are chosen, None for all."""
     arity = np.full(FIRST_PATH + len(ARITIES), NONE, np.uint32)
     for number in [*EVENTS, *(FIRST_PATH + k for k in PATHS)]:
         arity[number] = arity_of(number)
@@ -123,19 +148,21 @@ def test_each_chunk_stands_alone(first: list[Record], second: list[Record]) -> N
 
 
 @pytest.mark.parametrize("vector", [False, True])
-def test_words_are_foretold_by_earlier_ones(vector: bool) -> None:
+def test_words_are_predicted_by_earlier_ones(vector: bool) -> None:
     made = encoder(vector)
     rng = np.random.default_rng(5)
     sequence: list[Record] = []
     for index in rng.integers(0, 1 << 30, 200).tolist():
-        sequence += [(FIRST_PATH + 3, [index, 7 + 8 * index, 3, 900 + 4 * index, index // 3]),
-                     (FIRST_PATH + 1, [11 + 2 * index]),
-                     (FIRST_PATH + 7, [*rng.integers(0, 1 << 40, 8).tolist(), index])]
+        sequence += [
+            (FIRST_PATH + 3, [index, 7 + 8 * index, 3, 900 + 4 * index, index // 3]),
+            (FIRST_PATH + 1, [11 + 2 * index]),
+            (FIRST_PATH + 7, [*rng.integers(0, 1 << 40, 8).tolist(), index]),
+        ]
     made.encode(raw(sequence))
     payload = made.unfinished()[0].payload
     assert bytes(payload) == reference(sequence)
     columns = Chunk.parse(bytes(payload)).columns
-    assert columns.relations.tolist()[:6] == [0, 3 << 4, 0, 2 | 2 << 4, 0, 4 | 1 << 4]
+    assert columns.predictors.tolist()[:6] == [0, 3 << 4, 0, 2 | 2 << 4, 0, 4 | 1 << 4]
     assert len(columns.residuals) < 200 * (6 + 6 + 8 * 6 + 6)
 
 

@@ -161,7 +161,9 @@ def test_a_child_that_fails_to_execute_goes_on(tmp_path: Path, families: Path) -
 
 def test_a_script_may_run_several_programs(tmp_path: Path, families: Path) -> None:
     script = tmp_path / "script"
-    script.write_text(f"#!/bin/sh\n{families} leaf 30\n{families} leaf 60 | cat\nenv | grep -c TRACEKIT_POOL\nexit 3\n")
+    script.write_text(
+        f"#!/bin/sh\n'{families}' leaf 30\n'{families}' leaf 60 | cat\nenv | grep -c TRACEKIT_POOL\nexit 3\n"
+    )
     script.chmod(0o755)
     run = record(tmp_path, script, options=FOLLOW)
     assert run.stdout == "leaf 29\nleaf 59\n0\n".replace("29", "1").replace("59", "1") and run.returncode == 3
@@ -194,8 +196,13 @@ ENDLESS = r"""
 def test_a_child_outlives_the_recording_undisturbed(tmp_path: Path, what: str) -> None:
     app, said = build(tmp_path, ENDLESS), tmp_path / "said"
     with open(tmp_path / "errors", "w") as errors:  # a pipe would stay open as long as the child lives
-        run = subprocess.Popen([*TRACEKIT, "record", *FOLLOW, str(app), str(said)], cwd=tmp_path, env=ENVIRONMENT,
-                               stdout=subprocess.DEVNULL, stderr=errors)
+        run = subprocess.Popen(
+            [*TRACEKIT, "record", *FOLLOW, str(app), str(said)],
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
     while not list(tmp_path.glob("app.*.zst.partial")) or _children(app):
         time.sleep(0.01)
     (child,) = _processes(app)

@@ -59,8 +59,9 @@ def test_recorder_and_reader_count_the_same(seed: int) -> None:
 def library_accesses(walk: Walk) -> int:
     """Accesses of heap_realloc, which is no path's and no library_load."""
     calls = {walk.row(op) for op in range(len(walk.b.ops)) if walk.b.ops[op]["kind"] == 7}
-    library = sum(name.startswith("library_") and bool(words[1]) for name, words in walk.visits
-                  if isinstance(name, str))
+    library = sum(
+        name.startswith("library_") and bool(words[1]) for name, words in walk.visits if isinstance(name, str)
+    )
     empty = sum(name.startswith("library_") and not words[1] for name, words in walk.visits if isinstance(name, str))
     inside = sum(name in ("load", "store") and subject in calls for name, subject, *_ in walk.events)
     return inside - library - empty

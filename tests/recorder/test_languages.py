@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,41 +9,19 @@ from pathlib import Path
 import pytest
 
 import tracekit
+from tests import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, read, record
-from tracekit.recorder.toolchain import find_clang
 
 SOURCES = ROOT / "fixtures/languages"
 SECONDS = 300
 
 
 def _run(*command: object) -> str:
-    run = subprocess.run([str(word) for word in command], env=ENVIRONMENT, capture_output=True, text=True,
-                         timeout=SECONDS)
+    run = subprocess.run(
+        [str(word) for word in command], env=ENVIRONMENT, capture_output=True, text=True, timeout=SECONDS
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout
-
-
-def _rustc() -> str:
-    """A rustc whose bitcode our clang can read; else the test is skipped."""
-    seen = []
-    for name in filter(None, (os.environ.get("RUSTC"), "/usr/bin/rustc", shutil.which("rustc"))):
-        if not os.path.exists(name):
-            continue
-        run = subprocess.run([name, "--version", "--verbose"], capture_output=True, text=True)
-        version = re.search(r"LLVM version: (\d+)", run.stdout)
-        if version and int(version[1]) <= find_clang().major:
-            return name
-        seen.append(f"{name} writes bitcode of LLVM {version[1] if version else '?'}")
-    pytest.skip(f"no rustc for LLVM {find_clang().major} or older ({'; '.join(seen) or 'none installed'})")
-
-
-def _flang() -> str:
-    """The flang that belongs to our clang; else the test is skipped."""
-    folder = os.path.dirname(os.path.realpath(find_clang().path))
-    for name in ("flang", "flang-new"):
-        if os.path.exists(os.path.join(folder, name)):
-            return os.path.join(folder, name)
-    pytest.skip(f"no flang beside {find_clang().path} (apt-get install flang-{find_clang().major})")
 
 
 def recorded(folder: Path, program: Path) -> list[str]:
@@ -58,12 +33,28 @@ def recorded(folder: Path, program: Path) -> list[str]:
     return native.splitlines()
 
 
+@needs.needs("rustc")
 @pytest.mark.parametrize("mangling", [(), ("-C", "symbol-mangling-version=v0")])  # the compiler's own, and the newer
 def test_rust(mangling: Sequence[str], tmp_path: Path) -> None:
-    rustc = _rustc()
+    rustc = needs.rustc()
     bitcode, program = tmp_path / "primes.bc", tmp_path / "primes"
-    _run(rustc, "-C", "prefer-dynamic", "-C", "opt-level=1", "-C", "no-prepopulate-passes", "-C", "codegen-units=1",
-         *mangling, "-g", "--emit=llvm-bc", SOURCES / "primes.rs", "-o", bitcode)
+    _run(
+        rustc,
+        "-C",
+        "prefer-dynamic",
+        "-C",
+        "opt-level=1",
+        "-C",
+        "no-prepopulate-passes",
+        "-C",
+        "codegen-units=1",
+        *mangling,
+        "-g",
+        "--emit=llvm-bc",
+        SOURCES / "primes.rs",
+        "-o",
+        bitcode,
+    )
     folder = Path(_run(rustc, "--print", "target-libdir").strip())
     (library,) = folder.glob("libstd-*.so")
     _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, library, f"-Wl,-rpath,{folder}", "-o", program)
@@ -78,13 +69,25 @@ def test_rust(mangling: Sequence[str], tmp_path: Path) -> None:
     assert 5001 in allocated  # vec![false; 5001]
 
 
+@needs.needs("flang")
 def test_fortran(tmp_path: Path) -> None:
-    flang = _flang()
+    flang = needs.flang()
     bitcode, program = tmp_path / "heat.bc", tmp_path / "heat"
     _run(flang, "-O1", "-g", "-c", "-emit-llvm", SOURCES / "heat.f90", "-o", bitcode)
     libraries = Path(flang).parents[1] / "lib"
-    _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, f"-L{libraries}", "-lFortranRuntime", "-lFortranDecimal", "-lm", "-o",
-         program)
+    _run(
+        *TRACEKIT,
+        "cc",
+        "-w",
+        "-O2",
+        bitcode,
+        f"-L{libraries}",
+        "-lFortranRuntime",
+        "-lFortranDecimal",
+        "-lm",
+        "-o",
+        program,
+    )
     assert recorded(tmp_path, program) == ["12428.919811"]
     records = read(tmp_path / "trace.zst")
     allocated = [found.words[2] for found in records if found.name == "heap_alloc"]

@@ -54,8 +54,9 @@ int main(int argc, char **argv) {
 
 
 def _check(folder: Path) -> None:
-    check = subprocess.run([*TRACEKIT, "check", "trace.zst"], cwd=folder, env=ENVIRONMENT, capture_output=True,
-                           text=True)
+    check = subprocess.run(
+        [*TRACEKIT, "check", "trace.zst"], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
+    )
     assert check.returncode == 0, check.stdout
 
 

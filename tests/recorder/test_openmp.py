@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -11,18 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
-from tracekit.recorder.toolchain import find_clang
 
 SOURCE = (ROOT / "fixtures/openmp.c").read_text()
 
 
-def _has_libomp() -> bool:
-    library = Path(os.path.realpath(find_clang().path)).parents[1] / "lib" / "libomp.so"
-    return library.exists()
-
-
-pytestmark = pytest.mark.skipif(not _has_libomp(), reason="no libomp beside clang (apt-get install libomp-19-dev)")
+pytestmark = needs("libomp")
 
 
 @pytest.fixture(scope="module", params=["paths", "blocks", "both"])

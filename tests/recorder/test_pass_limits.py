@@ -24,8 +24,10 @@ def before_a_loop(stores: int, arrays: int) -> str:
     parameters = "".join(f"    int *p{k} = table[{k}]; long s{k} = strides[{k}];\n" for k in range(arrays))
     before = "".join(f"    *table[{arrays + k}] = {k};\n" for k in range(stores))
     accesses = "".join(f"        p{k}[i * s{k}] += i;\n" for k in range(arrays))
-    return (f"void f(int *volatile *table, volatile long *strides, long n) {{\n{parameters}{before}"
-            f"    long i = 0;\n    do {{\n{accesses}    }} while (++i < n);\n}}\n")
+    return (
+        f"void f(int *volatile *table, volatile long *strides, long n) {{\n{parameters}{before}"
+        f"    long i = 0;\n    do {{\n{accesses}    }} while (++i < n);\n}}\n"
+    )
 
 
 @pytest.mark.parametrize("how", ["paths", "both", "blocks"])
@@ -54,9 +56,10 @@ void grow(int *p, int n, int m) {
     assert any(path["flags"] & PathFlag.RUN for path in tables["paths"])
     for name in ("find", "grow"):
         assert [_phis(tables, loop) for loop in tables.of(name, "loops")] == [
-            _phis(plain, loop) for loop in plain.of(name, "loops")]
+            _phis(plain, loop) for loop in plain.of(name, "loops")
+        ]
 
 
 def _phis(tables: Tables, loop: dict[str, int]) -> list[tuple[int, str, str]]:
-    rows = tables["phis"][loop["first_phi"]:][:loop["phis"]]
+    rows = tables["phis"][loop["first_phi"] :][: loop["phis"]]
     return [(row["kind"], row["operator"], row["name"]) for row in rows]

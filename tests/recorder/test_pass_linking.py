@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.recorder.instrumented import HARNESS, Run, Tables, clang, run, toolchain, units
+from tests.needs import clang_folder, needs, require
+from tests.recorder.instrumented import HARNESS, Run, Tables, clang, run, units
 from tests.recorder.stream_rules import check_stream
 from tracekit.recorder.toolchain import RUNTIME_SOURCES
 
@@ -69,14 +69,22 @@ def check(result: Run) -> None:
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
-@pytest.mark.parametrize("flags", [
-    (), ("-fno-pie", "-no-pie"), ("-fPIC", "-pie"), ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
-    ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wl,-z,start-stop-gc"),
-    ("-static",), ("-fuse-ld=gold", "-ffunction-sections", "-Wl,--gc-sections", "-Wl,--icf=all"),
-], ids=" ".join)
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("-fno-pie", "-no-pie"),
+        ("-fPIC", "-pie"),
+        ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
+        ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wl,-z,start-stop-gc"),
+        ("-static",),
+        ("-fuse-ld=gold", "-ffunction-sections", "-Wl,--gc-sections", "-Wl,--icf=all"),
+    ],
+    ids=" ".join,
+)
 def test_executables(level: str, flags: tuple[str, ...], sources: Sources) -> None:
-    if "-fuse-ld=gold" in flags and not shutil.which("ld.gold"):
-        pytest.skip("no gold here")
+    if "-fuse-ld=gold" in flags:
+        require("gold")
     compile_only = [flag for flag in flags if flag.startswith("-f") and "ld" not in flag]
     check(sources.link(*sources.compile(level, *compile_only, "-fno-inline"), *flags))
 
@@ -109,21 +117,19 @@ def test_relocatable_link(sources: Sources) -> None:
 def test_shared_library(sources: Sources) -> None:
     main, other = sources.compile("-O1", "-fPIC", "-fno-inline")
     folder = sources.folder
-    stub, library = folder / "stub.o", folder / "libother.so"
-    clang(["-O1", "-fPIC", "-c", Path(RUNTIME_SOURCES, "stub.c"), "-o", stub], instrument=False)
-    clang(["-shared", other, stub, "-o", library], instrument=False, cxx=True)
-    clang([main, library, stub, f"-Wl,-rpath,{folder}", "-o", folder / "program"], instrument=False, cxx=True)
+    runtime, library = folder / "image_runtime.o", folder / "libother.so"
+    clang(["-O1", "-fPIC", "-c", Path(RUNTIME_SOURCES, "image_runtime.c"), "-o", runtime], instrument=False)
+    clang(["-shared", other, runtime, "-o", library], instrument=False, cxx=True)
+    clang([main, library, runtime, f"-Wl,-rpath,{folder}", "-o", folder / "program"], instrument=False, cxx=True)
     done = subprocess.run([folder / "program"], capture_output=True, text=True, check=True)
     assert done.stdout == OUTPUT
     relocations = subprocess.run(["readelf", "-rW", library], capture_output=True, text=True, check=True).stdout
     assert "TPOFF64" in relocations  # initial-exec: one position for all images
 
 
+@needs("llvm tools")
 def test_link_time_optimisation(sources: Sources, tmp_path: Path) -> None:
-    compiler, _ = toolchain()
-    linker = shutil.which(Path(compiler).name.replace("clang", "llvm-link"))
-    if not linker:
-        pytest.skip("no llvm-link here")
+    linker = clang_folder() / "bin/llvm-link"
     for kind in ("-flto", "-flto=thin"):
         objects = sources.compile("-O2", kind, "-fno-inline")
         merged = tmp_path / "merged.bc"

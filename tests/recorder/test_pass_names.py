@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.needs import clang_folder, needs
 from tests.recorder.instrumented import Tables, clang, units
 from tracekit.recorder.toolchain import find_clang
 
@@ -75,10 +74,8 @@ def shown(tables: Tables) -> dict[str, str]:
 
 
 def cxxfilt(names: list[str], *options: str) -> list[str]:
-    """What the llvm-cxxfilt of the clang under test says; without it the test is skipped."""
-    path = os.path.join(os.path.dirname(os.path.realpath(find_clang().path)), "llvm-cxxfilt")
-    if not os.path.exists(path):
-        pytest.skip(f"no llvm-cxxfilt beside {find_clang().path}")
+    """What the llvm-cxxfilt of the clang under test says."""
+    path = clang_folder() / "bin/llvm-cxxfilt"
     run = subprocess.run([path, *options, *names], capture_output=True, text=True, check=True)
     return run.stdout.replace(*STRING).splitlines()
 
@@ -88,10 +85,16 @@ def test_cxx(debug: str, tmp_path: Path) -> None:
     names = shown(unit(tmp_path, PROGRAM, debug))
     assert names["main"] == "main" and names["plain"] == "plain"
     assert {
-        "tagged[abi:v2](int)", "path(std::string const&)", "Base::~Base()", "Base::f(int) const &",
-        "count(std::vector<std::string, std::allocator<std::string>>*)", "Base::operator()(int)",
-        "Base::operator bool() const", "v1::in(P<P<int, char>, P<int, char>>*)",
-        "long (anonymous namespace)::S::as<long>() const", "twice()::'lambda'(int)::operator()(int) const",
+        "tagged[abi:v2](int)",
+        "path(std::string const&)",
+        "Base::~Base()",
+        "Base::f(int) const &",
+        "count(std::vector<std::string, std::allocator<std::string>>*)",
+        "Base::operator()(int)",
+        "Base::operator bool() const",
+        "v1::in(P<P<int, char>, P<int, char>>*)",
+        "long (anonymous namespace)::S::as<long>() const",
+        "twice()::'lambda'(int)::operator()(int) const",
         "P<P<int, char>, P<int, char>> first<P<P<int, char>, P<int, char>>>(P<P<int, char>, P<int, char>> const*)",
     } <= set(names.values())
     # one of main's lambdas is generic: LLVM cannot write its parameters since version 18
@@ -112,9 +115,12 @@ def test_callees_that_are_defined_elsewhere(debug: str, tmp_path: Path) -> None:
     }"""
     tables = unit(tmp_path, source, debug)
     assert [(row["name"], row["source_name"]) for row in tables["declarations"]] == [
-        ("_ZNK3far1S1fEi", "far::S::f(int) const"), ("_ZN3far1gIiEET_S1_", "int far::g<int>(int)")]
+        ("_ZNK3far1S1fEi", "far::S::f(int) const"),
+        ("_ZN3far1gIiEET_S1_", "int far::g<int>(int)"),
+    ]
 
 
+@needs("llvm tools")
 @DEBUG
 def test_names_of_cxx_are_those_of_cxxfilt(debug: str, tmp_path: Path) -> None:
     names = shown(unit(tmp_path, PROGRAM, debug))
@@ -124,7 +130,7 @@ def test_names_of_cxx_are_those_of_cxxfilt(debug: str, tmp_path: Path) -> None:
     assert all(not name.startswith("_Z") for name in names.values())
 
 
-@pytest.mark.skipif(shutil.which("c++filt") is None, reason="no c++filt")
+@needs("c++filt")
 def test_binutils_agrees(tmp_path: Path) -> None:
     """Another demangler: but for lambdas and spaces between > it says the same."""
     names = {name: text for name, text in shown(unit(tmp_path, PROGRAM)).items() if "operator()" not in text}
@@ -144,12 +150,17 @@ def test_inlined_functions_have_whole_names(debug: str, tmp_path: Path) -> None:
 def test_the_parts_of_a_function_that_openmp_runs(debug: str, tmp_path: Path) -> None:
     if find_clang().major < 17:
         pytest.skip("clang names these parts after their function since version 17")
-    tables = unit(tmp_path, """
+    tables = unit(
+        tmp_path,
+        """
         struct A { double *p; void run(int n) {
         #pragma omp parallel for
           for (int i = 0; i < n; i++) p[i] += 1; } };
         void all(A &a) { a.run(100); }
-        """, debug, "-fopenmp")
+        """,
+        debug,
+        "-fopenmp",
+    )
     assert "A::run(int) (.omp_outlined)" in shown(tables).values()
     scopes = {row["function"] for row in tables["locations"]}
     assert "A::run(int) (.omp_outlined)" in scopes and not any(name.startswith("_Z") for name in scopes)
@@ -158,14 +169,18 @@ def test_the_parts_of_a_function_that_openmp_runs(debug: str, tmp_path: Path) ->
 def test_names_that_are_too_long_are_those_of_the_debug_information(tmp_path: Path) -> None:
     """The parameter's type doubles with each alias: 2^13 letters and more, in a linkage name of some dozens."""
     pairs = "".join(f"using T{level} = P<T{level - 1}, T{level - 1}>;\n" for level in range(1, 13))
-    tables = unit(tmp_path, f"""
+    tables = unit(
+        tmp_path,
+        f"""
         template <class A, class B> struct P {{ }};
         using T0 = P<int, int>;
         {pairs}
         int far(T12 *p) {{ return *(int *)p; }}
         static inline int near(T5 *p) {{ return *(int *)p; }}
         int both(T5 *p) {{ return near(p); }}
-        """, "-gline-tables-only")
+        """,
+        "-gline-tables-only",
+    )
     names, scopes = shown(tables), {row["function"] for row in tables["locations"]}
     assert "far" in names.values()
     (both,) = (name for name in names.values() if name.startswith("both("))
@@ -173,19 +188,24 @@ def test_names_that_are_too_long_are_those_of_the_debug_information(tmp_path: Pa
     assert {"near", "both"} <= scopes
 
 
-@pytest.mark.parametrize(("linkage", "name"), [
-    ("_ZN5alloc3vec12Vec$LT$T$GT$3new17h0123456789abcdefE", "alloc::vec::Vec<T>::new"),
-    ("_ZN61_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Deref$GT$5deref17h0123456789abcdefE.llvm.12",
-     "<alloc::vec::Vec<T> as core::ops::Deref>::deref (.llvm.12)"),
-    ("_ZN4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE", "main::{{closure}}"),
-    ("_ZN3foo17h0123456789abcdegE", "foo::h0123456789abcdeg"),
-    ("_ZN3foo17h0123456789abcdefEi", "foo::h0123456789abcdef(int)"),
-    ("_ZN1a10$RF$u8$XX$17h0123456789abcdefE", "a::&u8$XX$"),
-    ("_RNvMs_CsX_7mycrateINtB4_3VecjE4push", "<mycrate::Vec<usize>>::push"),
-    ("_ZN3foo3barEi.isra.0", "foo::bar(int) (.isra.0)"),
-    ("_QMheatPstep", "f"),  # Fortran's: no mangling that LLVM knows; the debug information has the name
-    ("_Znot.a.name", "f"),
-])
+@pytest.mark.parametrize(
+    ("linkage", "name"),
+    [
+        ("_ZN5alloc3vec12Vec$LT$T$GT$3new17h0123456789abcdefE", "alloc::vec::Vec<T>::new"),
+        (
+            "_ZN61_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Deref$GT$5deref17h0123456789abcdefE.llvm.12",
+            "<alloc::vec::Vec<T> as core::ops::Deref>::deref (.llvm.12)",
+        ),
+        ("_ZN4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE", "main::{{closure}}"),
+        ("_ZN3foo17h0123456789abcdegE", "foo::h0123456789abcdeg"),
+        ("_ZN3foo17h0123456789abcdefEi", "foo::h0123456789abcdef(int)"),
+        ("_ZN1a10$RF$u8$XX$17h0123456789abcdefE", "a::&u8$XX$"),
+        ("_RNvMs_CsX_7mycrateINtB4_3VecjE4push", "<mycrate::Vec<usize>>::push"),
+        ("_ZN3foo3barEi.isra.0", "foo::bar(int) (.isra.0)"),
+        ("_QMheatPstep", "f"),  # Fortran's: no mangling that LLVM knows; the debug information has the name
+        ("_Znot.a.name", "f"),
+    ],
+)
 def test_names_of_other_languages(linkage: str, name: str, tmp_path: Path) -> None:
     source = f'int f(int) __asm__("{linkage}");\nint f(int a) {{ return a; }}'
     assert shown(unit(tmp_path, source, "-g", suffix=".c")) == {linkage: name}

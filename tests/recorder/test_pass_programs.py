@@ -13,12 +13,24 @@ from tests.recorder.stream_rules import check_stream
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 # These need a real runtime: threads, signals and processes of their own.
-ELSEWHERE = {"victim.c", "threads.c", "signals.c", "siglongjmp.c", "fork.c", "dlopen.c", "plugin.c", "endings.c",
-             "constructors.cpp", "containers.cpp", "openmp.c"}
+ELSEWHERE = {
+    "victim.c",
+    "threads.c",
+    "signals.c",
+    "siglongjmp.c",
+    "fork.c",
+    "dlopen.c",
+    "plugin.c",
+    "endings.c",
+    "constructors.cpp",
+    "containers.cpp",
+    "openmp.c",
+}
 # Millions of records, one by one in Python; test_pass_records.py has a short one for the first.
 TOO_LONG = {"tail_calls.c", "known_limits.c"}
-PROGRAMS = sorted(path.name for path in FIXTURES.iterdir()
-                  if path.suffix in (".c", ".cpp") and path.name not in ELSEWHERE | TOO_LONG)
+PROGRAMS = sorted(
+    path.name for path in FIXTURES.iterdir() if path.suffix in (".c", ".cpp") and path.name not in ELSEWHERE | TOO_LONG
+)
 
 
 def build_flags(source: Path) -> list[str]:

@@ -30,18 +30,32 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
     source = (Path(__file__).resolve().parents[2] / "fixtures" / "control_flow.c").read_text()
     tables = compile_unit(tmp_path, source, level)
     rows = {name: len(table) for name, table in tables.unit.tables.items()}
-    ranges = {"functions": [(part, part + "s") for part in ("path", "block", "op", "loop", "edge")],
-              "loops": [("phi", "phis"), ("exit", "exits")], "blocks": [("op", "ops")]}
+    ranges = {
+        "functions": [(part, part + "s") for part in ("path", "block", "op", "loop", "edge")],
+        "loops": [("phi", "phis"), ("exit", "exits")],
+        "blocks": [("op", "ops")],
+    }
     for name, parts in ranges.items():
         for row in tables[name]:
             for first, count in parts:
                 assert row["first_" + first] + row[count] <= rows["loop_exits" if count == "exits" else count]
     for name, column, target in [
-            ("blocks", "function", "functions"), ("blocks", "loop", "loops"), ("blocks", "call", "ops"),
-            ("blocks", "continues", "ops"), ("blocks", "location", "locations"), ("ops", "location", "locations"),
-            ("loops", "header", "blocks"), ("loops", "parent", "loops"), ("loop_exits", "source", "blocks"),
-            ("loop_exits", "target", "blocks"), ("locations", "source", "sources"), ("calls", "op", "ops"),
-            ("calls", "block", "blocks"), ("updates", "load", "ops"), ("updates", "store", "ops")]:
+        ("blocks", "function", "functions"),
+        ("blocks", "loop", "loops"),
+        ("blocks", "call", "ops"),
+        ("blocks", "continues", "ops"),
+        ("blocks", "location", "locations"),
+        ("ops", "location", "locations"),
+        ("loops", "header", "blocks"),
+        ("loops", "parent", "loops"),
+        ("loop_exits", "source", "blocks"),
+        ("loop_exits", "target", "blocks"),
+        ("locations", "source", "sources"),
+        ("calls", "op", "ops"),
+        ("calls", "block", "blocks"),
+        ("updates", "load", "ops"),
+        ("updates", "store", "ops"),
+    ]:
         for row in tables[name]:
             assert row[column] == NO_ROW or row[column] < rows[target], (name, column)
     ends = {NodeKind.OP: "ops", NodeKind.PHI: "phis", NodeKind.BRANCH: "blocks"}
@@ -49,13 +63,15 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         assert edge["from"] < rows[ends[edge["from_kind"]]] and edge["to"] < rows[ends[edge["to_kind"]]]
     for path in tables["paths"]:
         block = tables["blocks"][tables["path_blocks"][path["first"]]["block"]]
-        ops = tables["ops"][block["first_op"]:block["first_op"] + block["ops"]]
+        ops = tables["ops"][block["first_op"] : block["first_op"] + block["ops"]]
         assert path["words"] == sum((op["kind"] != OpKind.CALL) + bool(op["flags"] & OpFlag.DYNAMIC_SIZE) for op in ops)
 
 
 @LEVELS
 def test_call_sites(level: str, tmp_path: Path) -> None:
-    tables = compile_unit(tmp_path, r"""
+    tables = compile_unit(
+        tmp_path,
+        r"""
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +84,10 @@ int pick(int (*f)(int), double x, int *v, const char *s) {
     qsort(v, 3, 4, cmp); visit(each, 1);
     if (setjmp(env)) exit(1);
     return f(2) + (int)sin(x) + (int)strlen(s); }
-""", level, "-fno-inline")
+""",
+        level,
+        "-fno-inline",
+    )
     calls = {call["callee"]: call for call in tables.calls_of("pick")}
     flags = {name: CallFlag(call["flags"]) for name, call in calls.items()}
     assert flags["malloc"] == flags["free"] == CallFlag.ALLOCATES or flags["free"] == CallFlag.ALLOCATES
@@ -82,7 +101,7 @@ int pick(int (*f)(int), double x, int *v, const char *s) {
     assert flags[""] == CallFlag.INDIRECT and calls[""]["signature"] == "i32 (i32)"
     for name, target in [("qsort", "cmp"), ("visit", "each")]:
         row = calls[name]
-        assert [t["name"] for t in tables["call_targets"][row["first_target"]:][:row["targets"]]] == [target]
+        assert [t["name"] for t in tables["call_targets"][row["first_target"] :][: row["targets"]]] == [target]
     assert tables.function("each")["flags"] == FunctionFlag.LOCAL | FunctionFlag.ADDRESS_TAKEN
     assert tables.function("pick")["flags"] == FunctionFlag.RETURNS_TWICE
     blocks = tables.of("pick", "blocks")
@@ -96,11 +115,15 @@ int pick(int (*f)(int), double x, int *v, const char *s) {
 
 @LEVELS
 def test_addresses_of_functions_of_other_units(level: str, tmp_path: Path) -> None:
-    tables = compile_unit(tmp_path, """
+    tables = compile_unit(
+        tmp_path,
+        """
 int add(int), drop(int), called(int);
 int (*table[])(int) = {add, drop, add};
 int run(int n) { return called(table[n](n)); }
-""", level)
+""",
+        level,
+    )
     assert sorted(row["name"] for row in tables["address_taken"]) == ["add", "drop"]
 
 
@@ -152,7 +175,7 @@ void memory(int n) {
 
 
 def line_of(text: str) -> int:
-    return LOOPS[:LOOPS.index(text)].count("\n") + 1
+    return LOOPS[: LOOPS.index(text)].count("\n") + 1
 
 
 @pytest.fixture(params=["-O0", "-O1", "-O2"], scope="module")
@@ -161,7 +184,7 @@ def loops(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def phis(tables: Tables, loop: dict[str, int]) -> list[tuple[int, str]]:
-    return sorted((phi["kind"], phi["operator"]) for phi in tables["phis"][loop["first_phi"]:][:loop["phis"]])
+    return sorted((phi["kind"], phi["operator"]) for phi in tables["phis"][loop["first_phi"] :][: loop["phis"]])
 
 
 def test_lines_and_nesting(loops: Tables) -> None:
@@ -170,7 +193,9 @@ def test_lines_and_nesting(loops: Tables) -> None:
     assert (loops.line(only["location"]), only["end_line"], only["depth"], only["parent"]) == (start, end, 1, NO_ROW)
     outer, inner = loops.of("nested", "loops")
     assert [loops.line(loop["location"]) for loop in (outer, inner)] == [
-        line_of("for (int j") - 1, line_of("for (int j")]
+        line_of("for (int j") - 1,
+        line_of("for (int j"),
+    ]
     assert (inner["depth"], loops["loops"][inner["parent"]]) == (2, outer)
     assert loops["blocks"][inner["header"]]["flags"] & BlockFlag.LOOP_HEADER
 
@@ -197,8 +222,15 @@ def test_how_loops_end(loops: Tables) -> None:
 
 def test_updates_of_memory(loops: Tables) -> None:
     first = loops.function("memory")["first_op"]
-    found = {(row["operator"], loops.line(loops["ops"][row["load"]]["location"]),
-              loops.line(loops["ops"][row["store"]]["location"])) for row in loops["updates"] if row["load"] >= first}
+    found = {
+        (
+            row["operator"],
+            loops.line(loops["ops"][row["load"]]["location"]),
+            loops.line(loops["ops"][row["store"]]["location"]),
+        )
+        for row in loops["updates"]
+        if row["load"] >= first
+    }
     multiplied, added = line_of("b[a[i]] *= 3"), line_of("total += a[i]")
     assert ("*", multiplied, multiplied) in found
     (loop,) = loops.of("memory", "loops")
@@ -218,10 +250,12 @@ def test_dependences_within_loops(loops: Tables) -> None:
     value = next(k for k in range(first, first + count) if loops.line(ops[k]["location"]) == line_of("last = last"))
     (chase,) = loops.of("chase", "loops")
     headers = set(range(chase["first_phi"], chase["first_phi"] + chase["phis"]))
-    register = {(e["from_kind"], e["from"], e["to_kind"], e["to"]) for e in edges("chase")
-                if e["kind"] == EdgeKind.REGISTER}
-    pointer = next(to for kind, source, to_kind, to in register
-                   if (kind, source, to_kind) == (NodeKind.OP, follow, NodeKind.PHI))
+    register = {
+        (e["from_kind"], e["from"], e["to_kind"], e["to"]) for e in edges("chase") if e["kind"] == EdgeKind.REGISTER
+    }
+    pointer = next(
+        to for kind, source, to_kind, to in register if (kind, source, to_kind) == (NodeKind.OP, follow, NodeKind.PHI)
+    )
     assert pointer in headers
     assert {(NodeKind.PHI, pointer, NodeKind.OP, follow), (NodeKind.PHI, pointer, NodeKind.OP, value)} <= register
     (last,) = headers - {pointer}
@@ -229,23 +263,40 @@ def test_dependences_within_loops(loops: Tables) -> None:
     first, count = rows["search"]
     stores = [k for k in range(first, first + count) if ops[k]["kind"] == OpKind.STORE]
     loads = [k for k in range(first, first + count) if ops[k]["kind"] == OpKind.LOAD]
-    branches = {e["to"] for e in edges("search") if (e["from_kind"], e["from"], e["to_kind"]) == (
-        NodeKind.OP, loads[0], NodeKind.BRANCH)}
-    controlled = {e["to"] for e in edges("search") if e["kind"] == EdgeKind.CONTROL and e["from"] in branches
-                  and e["to_kind"] == NodeKind.OP}
+    branches = {
+        e["to"]
+        for e in edges("search")
+        if (e["from_kind"], e["from"], e["to_kind"]) == (NodeKind.OP, loads[0], NodeKind.BRANCH)
+    }
+    controlled = {
+        e["to"]
+        for e in edges("search")
+        if e["kind"] == EdgeKind.CONTROL and e["from"] in branches and e["to_kind"] == NodeKind.OP
+    }
     assert set(stores) <= controlled
 
 
 @LEVELS
 def test_globals(level: str, tmp_path: Path) -> None:
-    tables = compile_unit(tmp_path, """
+    tables = compile_unit(
+        tmp_path,
+        """
 extern int declared; int plain[3]; static const long constant = 4; static char local; __thread int own;
 typedef struct S { int x, y; } S; S object = {1, 2}; char *text = "a literal";
 long use(void) { static int inside; return declared + constant + local++ + own + inside++ + (&constant != 0); }
-""", level, "-fkeep-static-consts")
+""",
+        level,
+        "-fkeep-static-consts",
+    )
     rows = {row["source_name"]: row for row in tables["globals"]}
     assert {name: row["size"] for name, row in rows.items() if name != "constant"} == {
-        "plain": 12, "local": 1, "own": 4, "object": 8, "text": 8, "inside": 4}
+        "plain": 12,
+        "local": 1,
+        "own": 4,
+        "object": 8,
+        "text": 8,
+        "inside": 4,
+    }
     assert rows["own"]["flags"] == GlobalFlag.THREAD_LOCAL
     assert rows["local"]["flags"] == rows["inside"]["flags"] == GlobalFlag.LOCAL
     assert rows["inside"]["name"] == "use.inside" and rows["object"]["type"] == "S"
@@ -254,14 +305,18 @@ long use(void) { static int inside; return declared + constant + local++ + own +
 
 
 def test_locations_of_inlined_code(tmp_path: Path) -> None:
-    tables = compile_unit(tmp_path, """
+    tables = compile_unit(
+        tmp_path,
+        """
 static inline int get(const int *p) {
     return *p;
 }
 int twice(const int *p) {
     return get(p) + get(p + 1);
 }
-""", "-O1")
+""",
+        "-O1",
+    )
     first, second = tables.of("twice", "ops")
     for op in (first, second):
         location = tables["locations"][op["location"]]
@@ -272,12 +327,16 @@ int twice(const int *p) {
 
 @LEVELS
 def test_types_and_flags_of_accesses(level: str, tmp_path: Path) -> None:
-    tables = compile_unit(tmp_path, """
+    tables = compile_unit(
+        tmp_path,
+        """
 typedef float v4 __attribute__((vector_size(16)));
 volatile int i; double d; void *p; v4 v; struct { unsigned a : 3, b : 7; } bits; _Bool flag; __int128 wide;
 void f(void) { i = 1; }
 void g(double x, void *y, v4 z, int n) { d = x; p = y; v = z; bits.b = n; flag = n; wide = n; }
-""", level)
+""",
+        level,
+    )
     (store,) = tables.of("f", "ops")
     assert (store["flags"], store["type_class"], store["size"]) == (OpFlag.VOLATILE, TypeClass.INTEGER, 4)
     stores = [(op["type_class"], op["size"]) for op in tables.of("g", "ops") if op["kind"] == OpKind.STORE]
@@ -299,7 +358,9 @@ def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
 
 @LEVELS
 def test_a_choice_depends_on_its_branch(level: str, tmp_path: Path) -> None:
-    tables = compile_unit(tmp_path, """
+    tables = compile_unit(
+        tmp_path,
+        """
 void visit(int *);
 void f(int *a, int *out, int n) {
     for (int i = 0; i < n; i++) {
@@ -308,13 +369,25 @@ void f(int *a, int *out, int n) {
         out[i] = x;
     }
 }
-""", level, *NO_UNROLL)
+""",
+        level,
+        *NO_UNROLL,
+    )
     ops = tables["ops"]
     first, count = tables.function("f")["first_op"], tables.function("f")["ops"]
     load = next(k for k in range(first, first + count) if ops[k]["kind"] == OpKind.LOAD)
     store = next(k for k in range(first, first + count) if ops[k]["kind"] == OpKind.STORE)
     edges = tables.of("f", "edges")
-    tested = {e["to"] for e in edges if e["from_kind"] == NodeKind.OP and e["from"] == load
-              and e["to_kind"] == NodeKind.BRANCH}
-    assert tested & {e["from"] for e in edges if e["from_kind"] == NodeKind.BRANCH and e["kind"] == EdgeKind.CONTROL
-                     and e["to_kind"] == NodeKind.OP and e["to"] == store}
+    tested = {
+        e["to"]
+        for e in edges
+        if e["from_kind"] == NodeKind.OP and e["from"] == load and e["to_kind"] == NodeKind.BRANCH
+    }
+    assert tested & {
+        e["from"]
+        for e in edges
+        if e["from_kind"] == NodeKind.BRANCH
+        and e["kind"] == EdgeKind.CONTROL
+        and e["to_kind"] == NodeKind.OP
+        and e["to"] == store
+    }

@@ -18,13 +18,28 @@ FIXTURES = ROOT / "fixtures"
 
 
 def tickets(trace: Path) -> list[int]:
-    with_tickets = ("heap_alloc", "heap_free", "heap_realloc", "lock", "unlock", "thread_create", "thread_start",
-                    "thread_exit", "thread_join", "program_start", "program_end", "image_load", "fork")
+    with_tickets = (
+        "heap_alloc",
+        "heap_free",
+        "heap_realloc",
+        "lock",
+        "unlock",
+        "thread_create",
+        "thread_start",
+        "thread_exit",
+        "thread_join",
+        "program_start",
+        "program_end",
+        "image_load",
+        "fork",
+    )
     return [found.words[0] for found in events(trace, *with_tickets)]
 
 
 def test_allocations_with_their_sizes_and_addresses(tmp_path: Path) -> None:
-    app = build(tmp_path, r"""
+    app = build(
+        tmp_path,
+        r"""
         #include <stdlib.h>
         #include <stdio.h>
         int main(void)
@@ -38,7 +53,8 @@ def test_allocations_with_their_sizes_and_addresses(tmp_path: Path) -> None:
             fflush(stdout);
             free(c); free(a); free(b); free(NULL);
             return 0;
-        }""")
+        }""",
+    )
     run = record(tmp_path, app)
     a, b, moved, c = (int(word, 16) for word in run.stdout.split())
     trace = tmp_path / "trace.zst"
@@ -71,7 +87,9 @@ LIBRARY_CALLS: list[tuple[str, list[tuple[str, int]], list[tuple[str, int]]]] = 
 @pytest.fixture(scope="module")
 def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = "".join(f"case {k}: result = (long){call}; break;\n" for k, (call, _, _) in enumerate(LIBRARY_CALLS))
-    return build(tmp_path_factory.mktemp("library"), r"""
+    return build(
+        tmp_path_factory.mktemp("library"),
+        r"""
         #include <stdio.h>
         #include <stdlib.h>
         #include <string.h>
@@ -84,7 +102,10 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
             dprintf(1, "%p %p %p\n", text, other, number);
             switch (argv[argc - 1][0] - 'A') { CASES }
             return (result = 0);
-        }""".replace("CASES", cases), "-fno-builtin", "-Wno-everything")
+        }""".replace("CASES", cases),
+        "-fno-builtin",
+        "-Wno-everything",
+    )
 
 
 @pytest.mark.parametrize("number", range(len(LIBRARY_CALLS)), ids=[call for call, _, _ in LIBRARY_CALLS])
@@ -100,7 +121,9 @@ def test_library_functions_touch_exactly_what_they_say(tmp_path: Path, library_p
 
 
 def test_fortified_calls_are_seen_too(tmp_path: Path) -> None:
-    app = build(tmp_path, r"""
+    app = build(
+        tmp_path,
+        r"""
         #include <stdio.h>
         #include <string.h>
         char text[16] = "hello", other[16];
@@ -110,14 +133,19 @@ def test_fortified_calls_are_seen_too(tmp_path: Path) -> None:
             snprintf(other, sizeof other - (argc > 8), "%s", argv[1]);
             strcpy(text, argv[1]);
             return 0;
-        }""", "-O2", "-D_FORTIFY_SOURCE=2")
+        }""",
+        "-O2",
+        "-D_FORTIFY_SOURCE=2",
+    )
     text, other = (int(word, 16) for word in record(tmp_path, app, "four").stdout.split())
     stores = [found.words for found in events(tmp_path / "trace.zst", "library_store")]
     assert [words for words in stores if words[0] in (text, other)] == [[other, 5], [text, 5]]
 
 
 def test_threads_have_streams_of_their_own_and_tell_of_each_other(tmp_path: Path) -> None:
-    app = build(tmp_path, r"""
+    app = build(
+        tmp_path,
+        r"""
         #include <pthread.h>
         pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
         volatile long total;
@@ -129,7 +157,10 @@ def test_threads_have_streams_of_their_own_and_tell_of_each_other(tmp_path: Path
             for (long i = 0; i < 4; i++) pthread_create(&threads[i], 0, run, (void *)(1000 + i));
             for (long i = 0; i < 4; i++) pthread_join(threads[i], 0);
             return 0;
-        }""", "-pthread", "--record=blocks")
+        }""",
+        "-pthread",
+        "--record=blocks",
+    )
     assert record(tmp_path, app).returncode == 0
     trace = tmp_path / "trace.zst"
     created = [found.words[1] for found in events(trace, "thread_create")]
@@ -145,7 +176,9 @@ def test_threads_have_streams_of_their_own_and_tell_of_each_other(tmp_path: Path
 
 
 def test_more_threads_than_buffers(tmp_path: Path) -> None:
-    app = build(tmp_path, r"""
+    app = build(
+        tmp_path,
+        r"""
         #include <pthread.h>
         pthread_barrier_t barrier;
         volatile int sum[400];
@@ -160,13 +193,17 @@ def test_more_threads_than_buffers(tmp_path: Path) -> None:
             for (long i = 0; i < 400; i++) pthread_create(&threads[i], &small, run, (void *)i);
             for (long i = 0; i < 400; i++) pthread_join(threads[i], 0);
             return 0;
-        }""", "-pthread")
+        }""",
+        "-pthread",
+    )
     assert record(tmp_path, app, options=("--buffer-size", "16K")).returncode == 0
     assert len({found.stream for found in read(tmp_path / "trace.zst") if found.name == "run"}) == 400
 
 
 def test_handlers_run_on_streams_of_their_own(tmp_path: Path) -> None:
-    app = build(tmp_path, r"""
+    app = build(
+        tmp_path,
+        r"""
         #include <setjmp.h>
         #include <signal.h>
         #include <string.h>
@@ -189,7 +226,8 @@ def test_handlers_run_on_streams_of_their_own(tmp_path: Path) -> None:
             leave = 0;
             raise(SIGUSR1);
             return count == 6 ? 0 : 3;
-        }""")
+        }""",
+    )
     assert record(tmp_path, app).returncode == 0
     trace = tmp_path / "trace.zst"
     entered, left = events(trace, "signal_enter"), events(trace, "signal_leave")
@@ -201,7 +239,9 @@ def test_handlers_run_on_streams_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_forked_child_leaves_no_record(tmp_path: Path) -> None:
-    app = build(tmp_path, r"""
+    app = build(
+        tmp_path,
+        r"""
         #include <sys/wait.h>
         #include <unistd.h>
         volatile int count;
@@ -214,14 +254,17 @@ def test_a_forked_child_leaves_no_record(tmp_path: Path) -> None:
             wait(&status);
             parent();
             return WEXITSTATUS(status);
-        }""")
+        }""",
+    )
     assert record(tmp_path, app).returncode == 5
     names = [found.name for found in read(tmp_path / "trace.zst")]
     assert "child" not in names and "parent" in names and "fork" in names
 
 
 def test_the_environment_is_as_the_user_set_it(tmp_path: Path) -> None:
-    app = build(tmp_path, r"""
+    app = build(
+        tmp_path,
+        r"""
         #include <stdio.h>
         #include <stdlib.h>
         int main(int argc, char **argv, char **envp)
@@ -232,7 +275,8 @@ def test_the_environment_is_as_the_user_set_it(tmp_path: Path) -> None:
             fflush(stdout);
             system("ls /proc/self/fd | wc -l");
             return argc > 5 || !argv;
-        }""")
+        }""",
+    )
     native = subprocess.run([app], capture_output=True, text=True, check=False)
     assert record(tmp_path, app).stdout == native.stdout
     preload = {"LD_PRELOAD": "libm.so.6"}
@@ -242,9 +286,16 @@ def test_the_environment_is_as_the_user_set_it(tmp_path: Path) -> None:
 
 def test_a_library_that_is_loaded_again_is_told_apart(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        build(tmp_path, f"int x_{name}[9]; int f(int i) {{ return x_{name}[i]++; }}", "-shared", "-fPIC",
-              name=f"{name}.so")
-    app = build(tmp_path, r"""
+        build(
+            tmp_path,
+            f"int x_{name}[9]; int f(int i) {{ return x_{name}[i]++; }}",
+            "-shared",
+            "-fPIC",
+            name=f"{name}.so",
+        )
+    app = build(
+        tmp_path,
+        r"""
         #include <dlfcn.h>
         volatile int sum;
         int main(int argc, char **argv)
@@ -256,7 +307,9 @@ def test_a_library_that_is_loaded_again_is_told_apart(tmp_path: Path) -> None:
                 dlclose(library);
             }
             return 0;
-        }""", "-ldl")
+        }""",
+        "-ldl",
+    )
     one, two = tmp_path / "one.so", tmp_path / "two.so"
     assert record(tmp_path, app, one, two, one).returncode == 0
     trace = tmp_path / "trace.zst"
@@ -288,8 +341,9 @@ def test_kill_loses_nothing_that_was_finished(tmp_path: Path, delay: float) -> N
     app = build(tmp_path, COUNTING)
     page = tmp_path / "page"
     page.write_bytes(bytes(4096))
-    run = subprocess.Popen([*TRACEKIT, "record", str(app), str(page)], cwd=tmp_path, env=ENVIRONMENT,
-                           stderr=subprocess.PIPE)
+    run = subprocess.Popen(
+        [*TRACEKIT, "record", str(app), str(page)], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE
+    )
     while not any(page.read_bytes()[:8]):
         time.sleep(0.001)
     time.sleep(delay)
@@ -307,30 +361,41 @@ def test_kill_loses_nothing_that_was_finished(tmp_path: Path, delay: float) -> N
 
 
 ENDINGS = [
-    ("return 3;", 3), ("exit(4);", 4), ("_exit(5);", 5), ("quick_exit(6);", 6), ("abort();", 134),
-    ("*(volatile int *)8 = 1;", 139), ("raise(SIGTERM);", 143), ("for (;;) alarm(1), pause();", 142),
+    ("return 3;", 3),
+    ("exit(4);", 4),
+    ("_exit(5);", 5),
+    ("quick_exit(6);", 6),
+    ("abort();", 134),
+    ("*(volatile int *)8 = 1;", 139),
+    ("raise(SIGTERM);", 143),
+    ("for (;;) alarm(1), pause();", 142),
 ]
 
 
 @pytest.fixture(scope="module")
 def ending_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = "".join(f"case {k}: {ending}\n" for k, (ending, _) in enumerate(ENDINGS))
-    return build(tmp_path_factory.mktemp("endings"), """
+    return build(
+        tmp_path_factory.mktemp("endings"),
+        """
         #include <signal.h>
         #include <stdlib.h>
         #include <unistd.h>
         volatile int count;
         __attribute__((noinline)) void last(void) { count++; }
         int main(int argc, char **argv) { last(); switch (atoi(argv[argc - 1])) { CASES } }
-        """.replace("CASES", cases), "-Wno-everything")
+        """.replace("CASES", cases),
+        "-Wno-everything",
+    )
 
 
 @pytest.mark.parametrize("number", range(len(ENDINGS)), ids=[ending for ending, _ in ENDINGS])
 def test_every_ending_closes_the_trace(tmp_path: Path, ending_program: Path, number: int) -> None:
     run = record(tmp_path, ending_program, number)
     assert run.returncode == ENDINGS[number][1]
-    assert re.fullmatch(r"tracekit: \d+ accesses, .* -> trace.zst; see: tracekit analyze --module=camp trace.zst\n",
-                        run.stderr)
+    assert re.fullmatch(
+        r"tracekit: \d+ accesses, .* -> trace.zst; see: tracekit analyze --module=camp trace.zst\n", run.stderr
+    )
     with TraceReader(tmp_path / "trace.zst") as reader:
         assert reader.complete
     assert sum(found.name == "last" for found in read(tmp_path / "trace.zst")) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import OTHER_CLANGS, other_clang, require
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import buildcache, toolchain
 from tracekit.recorder.toolchain import Clang
@@ -31,7 +32,7 @@ def provide(folder: Path, name: str, *lines: str) -> Path:
     """An executable that prints these lines and counts its runs beside itself."""
     path = folder / name
     text = "\n".join(lines)
-    path.write_text(f"#!/bin/sh\necho run >> {path}.runs\necho '{text}'\n")
+    path.write_text(f"#!/bin/sh\necho run >> '{path}.runs'\necho '{text}'\n")
     path.chmod(0o755)
     return path
 
@@ -160,11 +161,14 @@ def test_a_relative_cache_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_compiler_that_fails_is_one_sentence(machine: Path) -> None:
     compiler = machine / "clang-19"
-    compiler.write_text("#!/bin/sh\necho 'stub.c:1:1: error: what is this' >&2\necho more >&2\nexit 1\n")
+    compiler.write_text("#!/bin/sh\necho 'image_runtime.c:1:1: error: what is this' >&2\necho more >&2\nexit 1\n")
     compiler.chmod(0o755)
     with pytest.raises(TracekitError) as raised:
-        toolchain.runtime_file("stub.o", Clang(str(compiler), "19.1.7"))
-    assert str(raised.value) == "clang 19.1.7 could not build its part of tracekit: stub.c:1:1: error: what is this"
+        toolchain.runtime_file("image_runtime.o", Clang(str(compiler), "19.1.7"))
+    assert (
+        str(raised.value)
+        == "clang 19.1.7 could not build its part of tracekit: image_runtime.c:1:1: error: what is this"
+    )
 
 
 def test_what_is_built_needs_no_compiler(machine: Path) -> None:
@@ -174,18 +178,16 @@ def test_what_is_built_needs_no_compiler(machine: Path) -> None:
 
 
 def test_the_runtime_has_every_file_that_others_ask_for() -> None:
-    for name in ("stub.o", toolchain.PRELOAD, toolchain.ENCODER):
+    for name in ("image_runtime.o", toolchain.PRELOAD, toolchain.ENCODER):
         assert Path(toolchain.runtime_file(name)).stat().st_size > 0
 
 
-@pytest.mark.parametrize("major", [major for major in toolchain.VERSIONS if major != toolchain.PREFERRED])
+@pytest.mark.parametrize("major", OTHER_CLANGS)
 def test_the_pass_builds_and_loads_for_other_versions(
     major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = toolchain.which(f"clang-{major}")
-    if not path:
-        pytest.skip(f"clang-{major} is not installed")
-    monkeypatch.setenv("TRACEKIT_CLANG", path)
+    require(f"clang-{major}")
+    monkeypatch.setenv("TRACEKIT_CLANG", other_clang(major))
     source = tmp_path / "sum.c"
     source.write_text("int sum(const int *a, int n) { int s = 0; for (int i = 0; i < n; i++) s += a[i]; return s; }")
     ours = [sys.executable, "-m", "tracekit", "cc"]

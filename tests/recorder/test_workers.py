@@ -19,15 +19,25 @@ from tracekit.formats.chunk import Chunk
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.stream import Decoder
+from tracekit.program.program import Program
 from tracekit.recorder.compression import CompressedChunk, InOrder
 from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.native import Worked, library
-from tracekit.recorder.pool import SMALLEST_BUFFER, Pool
-from tracekit.replay.program import Program
+from tracekit.recorder.pool import IMAGE_AREA, SMALLEST_BUFFER, Pool
 
-BUFFER = np.dtype([("state", "<u4"), ("stream", "<u4"), ("thread", "<u4"), ("kind", "<u4"), ("sequence", "<u8"),
-                   ("epoch", "<u4"), ("words", "<u4"), ("reserved", "<u8", 4)])  # struct tk_buffer
-MAX_BUFFERS, FULL, BUFFERS = 4096, 2, 64
+BUFFER = np.dtype(
+    [
+        ("state", "<u4"),
+        ("stream", "<u4"),
+        ("thread", "<u4"),
+        ("kind", "<u4"),
+        ("sequence", "<u8"),
+        ("epoch", "<u4"),
+        ("words", "<u4"),
+        ("reserved", "<u8", 4),
+    ]
+)  # struct tk_buffer
+FULL, BUFFERS = 2, 64
 EVENTS = sorted(RECORDED)
 
 
@@ -64,10 +74,12 @@ def streams(draw: st.DrawFn) -> list[list[list[int]]]:
 
 def fill(pool: Pool, contents: list[list[list[int]]], order: np.random.Generator) -> None:
     """Put the buffers into the pool, in any places."""
-    first = int(library().tk_pool_image_offset(pool.address, 0)) - MAX_BUFFERS * BUFFER.itemsize
-    table = np.frombuffer(pool._memory, BUFFER, BUFFERS, first)
-    data = np.frombuffer(pool._memory, np.uint64, BUFFERS * pool.buffer_words,
-                         len(pool._memory) - MAX_BUFFERS * pool.buffer_words * 8).reshape(BUFFERS, -1)
+    table = np.frombuffer(pool._memory, BUFFER, BUFFERS, int(library().tk_pool_table_offset(pool.view)))
+    data = np.frombuffer(
+        pool._memory, np.uint64, BUFFERS * pool.buffer_words, int(library().tk_pool_words_offset(pool.view))
+    ).reshape(BUFFERS, -1)
+    exchange = int(library().tk_pool_area_offset(pool.view)) + IMAGE_AREA
+    np.frombuffer(pool._memory, np.uint32, 1, exchange)[0] = len(contents)  # streams
     free = iter(order.permutation(BUFFERS))
     for stream, buffers in enumerate(contents):
         for sequence, raw in enumerate(buffers):
@@ -111,8 +123,9 @@ def decoded(payloads: list[bytes]) -> list[int]:
 
 @settings(max_examples=60, deadline=None)
 @given(streams(), st.sampled_from([1, 2, 4]), st.integers(1, 6), st.integers(0, 1 << 32))
-def test_any_split_and_any_order_of_workers_give_the_same_records(contents: list[list[list[int]]], workers: int,
-                                                                  buffers_each: int, seed: int) -> None:
+def test_any_split_and_any_order_of_workers_give_the_same_records(
+    contents: list[list[list[int]]], workers: int, buffers_each: int, seed: int
+) -> None:
     pool = shared_pool()
     fill(pool, contents, np.random.default_rng(seed))
     chunks = encoded(pool, workers, buffers_each * pool.buffer_words)
@@ -197,8 +210,14 @@ sys.exit(main())
 
 def test_a_worker_that_dies_cuts_the_trace_and_leaves_the_program_alone(tmp_path: Path, walk: Path) -> None:
     record(tmp_path, walk, options=("-o", "whole.zst", "--buffer-size", "16K"))
-    run = subprocess.run([sys.executable, "-c", FAILING, "record", "-o", "cut.zst", "--buffer-size", "16K", str(walk)],
-                         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", FAILING, "record", "-o", "cut.zst", "--buffer-size", "16K", str(walk)],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (run.returncode, run.stdout) == (7, "done\n") and "a worker dies" in run.stderr, run.stderr
     with TraceReader(tmp_path / "cut.zst") as reader:
         assert reader.complete and reader.done is not None and "a worker dies" in reader.done["cut"]

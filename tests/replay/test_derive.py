@@ -16,11 +16,11 @@ from tests.naive.walker import Event, Walk
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind
+from tracekit.program.program import Program
 from tracekit.replay.engine import Replay, Violation, count_events
 from tracekit.replay.kernels.derive import derive
-from tracekit.replay.kernels.state import OBJECTS, PATIENCE
-from tracekit.replay.program import Program
-from tracekit.replay.wanted import GROUPS
+from tracekit.replay.kernels.layouts import OBJECTS, PATIENCE
+from tracekit.replay.selection import GROUPS
 
 Record = tuple[int, list[int]]
 
@@ -43,36 +43,45 @@ class Records:
 
 
 def be_impatient(engine: Replay, chunk: int) -> None:
-    """Flatten paths at their first record, or, every fourth time, only in long traces."""
+    """Make path templates at the first record, or, every fourth time, only in long traces."""
     if chunk % 4:
         for stream in engine.streams:
             stream.state.scalars[PATIENCE] = 0
 
 
-def replay(program: Program, streams: dict[int, Sequence[Record]], chunk: int = 7,
-           batch: int = 64) -> tuple[list[tuple[int, Event]], list[Violation]]:
+def replay(
+    program: Program, streams: dict[int, Sequence[Record]], chunk: int = 7, batch: int = 64
+) -> tuple[list[tuple[int, Event]], list[Violation]]:
     """All events as (stream, event), in the order of delivery, and the violations."""
     engine = Replay(Records(streams, chunk), program, batch)
     be_impatient(engine, chunk)
     events = [
         (part.stream, (BY_CODE[kind].name, subject, address, size))
         for part in engine.batches()
-        for kind, subject, address, size in zip(*(getattr(part, column).tolist() for column in
-                                                  ("kind", "subject", "address", "size")))
+        for kind, subject, address, size in zip(
+            *(getattr(part, column).tolist() for column in ("kind", "subject", "address", "size"))
+        )
     ]
     return events, engine.violations()
 
 
-def specialised(program: Program, streams: dict[int, Sequence[Record]], wanted: tuple[Sequence[str], Sequence[str]],
-                chunk: int = 7, batch: int = 64) -> list[tuple[int, Event]]:
+def specialised(
+    program: Program,
+    streams: dict[int, Sequence[Record]],
+    wanted: tuple[Sequence[str], Sequence[str]],
+    chunk: int = 7,
+    batch: int = 64,
+) -> list[tuple[int, Event]]:
     """As :func:`replay`, asked for some events and columns; the columns that are not there are 0."""
     names, columns = wanted
     engine = Replay(Records(streams, chunk), program, batch, events=names, columns=columns)
     be_impatient(engine, chunk)
     found: list[tuple[int, Event]] = []
     for part in engine.batches():
-        held = [getattr(part, name).tolist() if name in columns else [0] * len(part)
-                for name in ("subject", "address", "size")]
+        held = [
+            getattr(part, name).tolist() if name in columns else [0] * len(part)
+            for name in ("subject", "address", "size")
+        ]
         found += [(part.stream, (BY_CODE[kind].name, *row)) for kind, *row in zip(part.kind.tolist(), *held)]
     assert engine.delivered == len(found)
     return found
@@ -82,8 +91,11 @@ def selected(events: list[tuple[int, Event]], wanted: tuple[Sequence[str], Seque
     """What `events` of a full replay leave of themselves in a specialised one."""
     names, columns = wanted
     shown = [column in columns for column in ("subject", "address", "size")]
-    return [(stream, (event[0], *(value if show else 0 for value, show in zip(event[1:], shown))))
-            for stream, event in events if event[0] in names]
+    return [
+        (stream, (event[0], *(value if show else 0 for value, show in zip(event[1:], shown))))
+        for stream, event in events
+        if event[0] in names
+    ]
 
 
 def some_wanted(rng: random.Random) -> tuple[Sequence[str], Sequence[str]]:
@@ -131,11 +143,17 @@ def check_values(program: Program, walk: Walk, chunk: int, batch: int) -> None:
         return
     names = ("load", "function_exit", "loop_exit", "stack_free") if chunk % 2 else CODE.keys()
     engine = Replay(Records({0: walk.records()}, chunk), program, batch, events=names, columns=WITH_VALUES)
-    found = [(subject, value if program.valued[subject] else None) for part in engine.batches()
-             for kind, subject, value in zip(part.kind.tolist(), part.subject.tolist(), part.values())
-             if kind in (CODE["load"], CODE["store"])]
-    assert found == [(event[1], value) for event, value in zip(walk.events, walk.values)
-                     if event[0] in ("load", "store") and event[0] in names]
+    found = [
+        (subject, value if program.valued[subject] else None)
+        for part in engine.batches()
+        for kind, subject, value in zip(part.kind.tolist(), part.subject.tolist(), part.values())
+        if kind in (CODE["load"], CODE["store"])
+    ]
+    assert found == [
+        (event[1], value)
+        for event, value in zip(walk.events, walk.values)
+        if event[0] in ("load", "store") and event[0] in names
+    ]
 
 
 def test_a_trace_without_values_says_how_to_get_them() -> None:
@@ -235,7 +253,9 @@ def test_events_are_counted_by_name() -> None:
     b, entry = main_with()
     entered = (single_paths(b)[entry], [])
     assert count_events(Records({0: [(CODE["lock"], [1, 8]), entered]}), b.program()) == {
-        "lock": 1, "function_entry": 1}
+        "lock": 1,
+        "function_entry": 1,
+    }
 
 
 def test_counting_needs_no_kernel_of_its_own() -> None:
@@ -298,8 +318,11 @@ def test_a_tail_call_out_of_instrumented_code_has_ended_at_the_next_record(flags
     jump = b.call(tail, "strcmp", flags)
     ids = single_paths(b)
     events = events_of(b, (ids[start], []), (ids[tail], []), (ids[tail], []), (ids[end], []))
-    thunk_run = [("function_entry", thunk, 0, call), *([("external_call", jump, 0, 0)] if external else []),
-                 ("function_exit", thunk, 0, 0)]
+    thunk_run = [
+        ("function_entry", thunk, 0, call),
+        *([("external_call", jump, 0, 0)] if external else []),
+        ("function_exit", thunk, 0, 0),
+    ]
     assert events == [("function_entry", main, 0, NONE), *thunk_run, *thunk_run, ("function_exit", main, 0, 0)]
 
 
@@ -321,8 +344,9 @@ def test_a_handler_runs_on_roots_of_its_own() -> None:
     entry = b.block(0, BlockFlag.ENTRY)
     ids = single_paths(b)
     enter, leave = CODE["signal_enter"], CODE["signal_leave"]
-    events = events_of(b, (enter, [10]), (ids[entry], []), (enter, [12]), (ids[main], []), (leave, [12, 0]),
-                       (leave, [10, 1]))
+    events = events_of(
+        b, (enter, [10]), (ids[entry], []), (enter, [12]), (ids[main], []), (leave, [12, 0]), (leave, [10, 1])
+    )
     assert events == [
         ("signal_enter", 10, 0, 0),
         ("function_entry", 0, 0, NONE),
@@ -352,20 +376,32 @@ def test_a_second_return_of_setjmp_unwinds_to_its_activation_and_reopens_its_loo
     inner = [(ids[start], [200])]
     events = events_of(b, *outer, *inner, (ids[landing], [100]))
     assert events == [
-        ("function_entry", f, 0, NONE), ("loop_invocation", loop, 0, 0), ("loop_exit", loop, 0, 1),
-        ("function_entry", f, 0, recursion), ("function_exit", f, 0, 1), ("loop_invocation", loop, 0, 0),
+        ("function_entry", f, 0, NONE),
+        ("loop_invocation", loop, 0, 0),
+        ("loop_exit", loop, 0, 1),
+        ("function_entry", f, 0, recursion),
+        ("function_exit", f, 0, 1),
+        ("loop_invocation", loop, 0, 0),
     ]
 
 
 def test_a_thread_waits_for_its_creation_whatever_the_tickets_say() -> None:
     b, main = main_with()
     ids = single_paths(b)
-    streams = {0: [(CODE["program_start"], [1, 7]), (ids[main], []), (CODE["thread_create"], [9, 1])],
-               1: [(CODE["thread_start"], [2, 1]), (ids[main], []), (CODE["thread_exit"], [12, 1])]}
+    streams = {
+        0: [(CODE["program_start"], [1, 7]), (ids[main], []), (CODE["thread_create"], [9, 1])],
+        1: [(CODE["thread_start"], [2, 1]), (ids[main], []), (CODE["thread_exit"], [12, 1])],
+    }
     events, violations = replay(b.program(), streams)
     assert [(stream, name) for stream, (name, *_) in events] == [
-        (0, "program_start"), (0, "function_entry"), (0, "thread_create"), (1, "thread_start"), (1, "function_entry"),
-        (1, "thread_exit"), (1, "function_exit")]
+        (0, "program_start"),
+        (0, "function_entry"),
+        (0, "thread_create"),
+        (1, "thread_start"),
+        (1, "function_entry"),
+        (1, "thread_exit"),
+        (1, "function_exit"),
+    ]
     assert violations == []
 
 
@@ -374,7 +410,10 @@ def test_loading_an_image_initialises_its_globals() -> None:
     b.variable("a", 4, 4096)
     b.variable("b", 16, 8192)
     assert events_of(b, (CODE["image_load"], [1, 0])) == [
-        ("image_load", 0, 0, 0), ("global_init", 0, 4096, 4), ("global_init", 1, 8192, 16)]
+        ("image_load", 0, 0, 0),
+        ("global_init", 0, 4096, 4),
+        ("global_init", 1, 8192, 16),
+    ]
 
 
 def test_objects_of_a_long_running_frame_do_not_pile_up() -> None:
@@ -415,8 +454,12 @@ def test_a_broken_rule_is_counted_with_its_first_record(what: str, records: list
     f = b.function("f")
     variable = b.variable("v", 8, 4096)
     loop = b.loop(f, flags=LoopFlag.TESTS_AT_HEADER)
-    blocks = {"start": b.block(f, BlockFlag.ENTRY), "entry": b.block(f, BlockFlag.ENTRY),
-              "other": b.block(f, BlockFlag.ENTRY), "head": b.block(f, BlockFlag.LOOP_HEADER, loop)}
+    blocks = {
+        "start": b.block(f, BlockFlag.ENTRY),
+        "entry": b.block(f, BlockFlag.ENTRY),
+        "other": b.block(f, BlockFlag.ENTRY),
+        "head": b.block(f, BlockFlag.LOOP_HEADER, loop),
+    }
     call = b.call(blocks["start"], "g")
     b.call(blocks["other"], "g")
     blocks["after"] = b.block(f, continues=call)
@@ -430,16 +473,8 @@ def test_a_broken_rule_is_counted_with_its_first_record(what: str, records: list
     given = [(ids[blocks[name]] if isinstance(name, str) else name, words) for name, words in records]
     _, violations = replay(b.program(), {0: given})
     assert [(violation.count, violation.record) for violation in violations if what in violation.text] == [
-        (1, len(given) - 1)]
-
-
-def test_the_kernels_know_the_codes_of_the_event_table() -> None:
-    from tracekit.replay.kernels import accesses, frames, recorded
-
-    for module in (accesses, frames, recorded):
-        constants = {name.lower(): value for name, value in vars(module).items()
-                     if isinstance(value, int) and name.lower() in CODE}
-        assert constants and all(CODE[name] == value for name, value in constants.items())
+        (1, len(given) - 1)
+    ]
 
 
 def test_a_copy_of_no_bytes_is_no_access() -> None:

@@ -19,8 +19,8 @@ from tests.naive.walker import Walk
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.replay.engine import Replay
-from tracekit.replay.kernels.state import FRAMES, OBJECTS
-from tracekit.replay.wanted import Batch
+from tracekit.replay.kernels.layouts import FRAMES, OBJECTS
+from tracekit.replay.selection import Batch
 
 TICKETED = {event.code for event in BY_CODE.values() if event.words[:1] == ("ticket",)}
 
@@ -31,8 +31,9 @@ def engine_events(path: Path) -> list[tuple[int, str, int, int, int]]:
         return [
             (batch.stream, BY_CODE[kind].name, subject, address, size)
             for batch in trace.batches()
-            for kind, subject, address, size in zip(batch.kind.tolist(), batch.subject.tolist(),
-                                                    batch.address.tolist(), batch.size.tolist())
+            for kind, subject, address, size in zip(
+                batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist()
+            )
         ]
 
 
@@ -60,12 +61,20 @@ def disturb(records: list[Record], rng: random.Random, runs: set[int]) -> list[R
 def some_events(rng: random.Random, streams: int) -> Record:
     """One of the events that a walk does not make."""
     stream = rng.randrange(streams)
-    return rng.choice([
-        (CODE["signal_enter"], [rng.randrange(32)]), (CODE["signal_leave"], [rng.randrange(32), rng.randrange(2)]),
-        (CODE["thread_create"], [0, stream]), (CODE["thread_start"], [0, stream]), (CODE["thread_exit"], [0, stream]),
-        (CODE["image_load"], [0, rng.randrange(2)]), (CODE["dropped"], []), (CODE["lock"], [0, 4096]),
-        (CODE["heap_realloc"], [0, 0, 4096, 16]), (CODE["heap_realloc"], [0, 4096, 0, rng.randrange(2)]),
-    ])
+    return rng.choice(
+        [
+            (CODE["signal_enter"], [rng.randrange(32)]),
+            (CODE["signal_leave"], [rng.randrange(32), rng.randrange(2)]),
+            (CODE["thread_create"], [0, stream]),
+            (CODE["thread_start"], [0, stream]),
+            (CODE["thread_exit"], [0, stream]),
+            (CODE["image_load"], [0, rng.randrange(2)]),
+            (CODE["dropped"], []),
+            (CODE["lock"], [0, 4096]),
+            (CODE["heap_realloc"], [0, 0, 4096, 16]),
+            (CODE["heap_realloc"], [0, 4096, 0, rng.randrange(2)]),
+        ]
+    )
 
 
 def runs_of(made: RandomProgram) -> set[int]:
@@ -73,15 +82,17 @@ def runs_of(made: RandomProgram) -> set[int]:
     return {made.layout.path_number(handle) for handle, path in enumerate(made.b.paths) if path["flags"]}
 
 
-def witnesses(path: Path) -> tuple[Counter[str], Counter[str]]:
-    """How many witnesses of each kind agree with the engine, and how many do not."""
+def ground_truth(path: Path) -> tuple[Counter[str], Counter[str]]:
+    """How many ground-truth records of each kind agree with the engine, and how many do not."""
     with tracekit.open(path) as trace:
         replay = Replay(trace.reader, trace.program)
         for _ in replay.batches():
             pass
-    texts = {"an address is not the one that the program used": "addresses",
-             "a path does not run the blocks that it says": "blocks",
-             "a run does not have the iterations that it says": "runs"}
+    texts = {
+        "an address is not the one that the program used": "addresses",
+        "a path does not run the blocks that it says": "blocks",
+        "a run does not have the iterations that it says": "runs",
+    }
     unequal = Counter[str]()
     for violation in replay.violations():
         unequal[texts.get(violation.text, "")] += violation.count
@@ -91,7 +102,7 @@ def witnesses(path: Path) -> tuple[Counter[str], Counter[str]]:
 
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 4), broken=st.booleans())
-@example(seed=44806690, streams=1, broken=True)  # a witness of 2**64 - 1 iterations, in another function's frame
+@example(seed=44806690, streams=1, broken=True)  # ground truth: 2**64 - 1 iterations, in another function's frame
 def test_the_engine_and_the_naive_reader_agree(tmp_path_factory: object, seed: int, streams: int, broken: bool) -> None:
     rng = random.Random(seed)
     made = RandomProgram(rng)
@@ -115,7 +126,7 @@ def test_the_engine_and_the_naive_reader_agree(tmp_path_factory: object, seed: i
     process = read(path.read_bytes()).process()
     assert engine_events(path) == process.events
     if not any(identity == CODE["dropped"] for records in recorded.values() for identity, _ in records):
-        assert witnesses(path) == (process.equal, process.unequal)
+        assert ground_truth(path) == (process.equal, process.unequal)
 
 
 class Endless:
@@ -148,8 +159,11 @@ def test_so_many_batches_stay_as_they_are(kept: int) -> None:
 
 
 def test_deep_recursion_and_many_heap_objects_make_the_state_grow() -> None:
-    made = next(made for made in (RandomProgram(random.Random(seed)) for seed in range(100))
-                if made.b.offsets.get("f0") and any(op["kind"] == 8 for op in made.b.ops[:5]))
+    made = next(
+        made
+        for made in (RandomProgram(random.Random(seed)) for seed in range(100))
+        if made.b.offsets.get("f0") and any(op["kind"] == 8 for op in made.b.ops[:5])
+    )
     entry = made.functions[0].entry
     number = made.layout.path_number(made.paths[(entry,)])
     words = int(made.program.arity[number])

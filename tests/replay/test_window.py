@@ -20,8 +20,10 @@ from tests.naive.walker import Walk
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import Module
+from tracekit.program.lookup import functions_named, loops_at
+from tracekit.program.source_names import SourceNames
 from tracekit.replay.totals import trace_totals
-from tracekit.replay.window import Position, Window, functions_named, loops_at
+from tracekit.replay.window import Position, Window
 
 ACCESSES = (CODE["load"], CODE["store"])
 
@@ -44,13 +46,17 @@ def chosen(trace: Any, rng: random.Random) -> tuple[dict[str, Any], dict[str, An
     program = trace.program
     if rng.random() < 0.5:
         window["function"] = program.function_name(rng.randrange(len(program.functions)))
-        given["functions"] = {row for row in range(len(program.functions))
-                              if program.function_name(row) == window["function"]}
+        given["functions"] = {
+            row for row in range(len(program.functions)) if program.function_name(row) == window["function"]
+        }
     if len(program.loops) and rng.random() < 0.4:
         loop = program.loop(rng.randrange(len(program.loops)))
         window["loop"] = f"{loop['file']}:{loop['line']}"
-        given["loops"] = {row for row in range(len(program.loops))
-                          if (program.loop(row)["file"], program.loop(row)["line"]) == (loop["file"], loop["line"])}
+        given["loops"] = {
+            row
+            for row in range(len(program.loops))
+            if (program.loop(row)["file"], program.loop(row)["line"]) == (loop["file"], loop["line"])
+        }
     if rng.random() < 0.4:
         window["thread"] = given["thread"] = rng.choice(trace.reader.streams())
     total = trace.reader.done["totals"]["accesses"]
@@ -90,8 +96,10 @@ def test_a_percentage_divides_a_trace(tmp_path_factory: Any, seed: int, percent:
     path = tmp_path_factory.mktemp("t") / "trace.zst"
     recorded(path, seed, 2)
     with tracekit.open(path) as trace:
-        parts = [[row for row in naive.rows(trace.batches(window={name: f"{percent}%"})) if row[1] in ACCESSES]
-                 for name in ("to", "from")]
+        parts = [
+            [row for row in naive.rows(trace.batches(window={name: f"{percent}%"})) if row[1] in ACCESSES]
+            for name in ("to", "from")
+        ]
         assert parts[0] + parts[1] == [row for row in naive.rows(trace.batches()) if row[1] in ACCESSES]
         everything, stated = len(parts[0] + parts[1]), trace.reader.done["totals"]["accesses"]
         assert len(parts[0]) == (everything if percent == 100 else min(stated * percent // 100, everything))
@@ -134,7 +142,8 @@ def test_a_module_counts_what_is_inside_and_its_contexts_stay_right(
     assert profile.result["entries"] == sum(row[1] == CODE["function_entry"] for row in events)
     assert profile.result["inside"] == sum(row[1] == CODE["function_entry"] and within for row, within in wanted)
     assert profile.accesses_inside == (
-        sum(row[1] in (CODE["load"], CODE["store"]) for row, _ in wanted) if window else None)
+        sum(row[1] in (CODE["load"], CODE["store"]) for row, _ in wanted) if window else None
+    )
     assert ("window" in profile.report) == bool(window)
     # The numbers of contexts are those of a whole run: two parts of it add up.
     if not window:
@@ -156,11 +165,18 @@ def test_what_a_window_says_of_itself() -> None:
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"from": "-1"}, "--from takes a number of accesses or a percentage of them, as 25%, not '-1'"),
-     ({"to": "101%"}, "--to takes"), ({"to": "%"}, "--to takes"), ({"to": "1.5"}, "--to takes"),
-     ({"to": "²"}, "--to takes"), ({"to": "9" * 19}, "--to takes"), ({"to": ".%"}, "--to takes"),
-     ({"loop": "7"}, "--loop takes a FILE:LINE, not '7'"), ({"thread": "main"}, "--thread takes the number"),
-     ({"files": "x"}, "a window has the parts function, loop, thread, from, to, not 'files'")],
+    [
+        ({"from": "-1"}, "--from takes a number of accesses or a percentage of them, as 25%, not '-1'"),
+        ({"to": "101%"}, "--to takes"),
+        ({"to": "%"}, "--to takes"),
+        ({"to": "1.5"}, "--to takes"),
+        ({"to": "²"}, "--to takes"),
+        ({"to": "9" * 19}, "--to takes"),
+        ({"to": ".%"}, "--to takes"),
+        ({"loop": "7"}, "--loop takes a FILE:LINE, not '7'"),
+        ({"thread": "main"}, "--thread takes the number"),
+        ({"files": "x"}, "a window has the parts function, loop, thread, from, to, not 'files'"),
+    ],
 )
 def test_a_window_that_makes_no_sense_is_a_sentence(given: dict[str, str], message: str) -> None:
     with pytest.raises(TracekitError, match=message):
@@ -182,6 +198,7 @@ class Names:
         self.functions = np.zeros(4, [("name", "u4")])
         self.functions["name"] = range(4)
         self.loops = np.zeros(3)
+        self.source_names = SourceNames(["src/a.c", "lib/a.c"], ["/home/me", "/home/me"])
 
     def function_name(self, row: int) -> str:
         return ("main", "list::insert(int)", "list::insert(long)", "list::erase(int)")[row]
@@ -212,7 +229,10 @@ def test_a_name_that_is_none_is_told_those_near_it() -> None:
         loops_at(Names(), ("b.c", 7))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("place", "rows"), [(("a.c", 7), [0, 1]), (("lib/a.c", 9), [2]), (("src/a.c", 7), [0, 1])])
+@pytest.mark.parametrize(
+    ("place", "rows"),
+    [(("a.c", 7), [0, 1]), (("lib/a.c", 9), [2]), (("src/a.c", 7), [0, 1]), (("/home/me/src/a.c", 7), [0, 1])],
+)
 def test_loops_by_the_end_of_their_path(place: tuple[str, int], rows: list[int]) -> None:
     assert np.flatnonzero(loops_at(Names(), place)).tolist() == rows  # type: ignore[arg-type]
 
@@ -242,14 +262,20 @@ def test_wide_values_follow_their_events(tmp_path: Path) -> None:
             if not trace.program.valued.any():
                 continue
             columns = ("subject", "address", "size", "value")
-            whole = [(row, value) for batch in trace.batches(columns=columns)
-                     for row, value in zip(naive.rows([batch]), batch.values())]
+            whole = [
+                (row, value)
+                for batch in trace.batches(columns=columns)
+                for row, value in zip(naive.rows([batch]), batch.values())
+            ]
             first = len(whole) // 3
             wanted = naive.inside([row for row, _ in whole], first=first)
             values = iter(whole)
             expected = [(row, next(value for other, value in values if other is row)) for row, _ in wanted]
-            found = [(row, value) for batch in trace.batches(columns=columns, window={"from": first})
-                     for row, value in zip(naive.rows([batch]), batch.values())]
+            found = [
+                (row, value)
+                for batch in trace.batches(columns=columns, window={"from": first})
+                for row, value in zip(naive.rows([batch]), batch.values())
+            ]
             assert found == expected
             compared += sum(value >= 1 << 64 for _, value in found)
     assert compared > 0

@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
-from tracekit import registry
+from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
-from tracekit.options import make_options
+from tracekit.modules import registry
+from tracekit.modules.options import make_options
 
 
 class Misused(click.UsageError):
@@ -26,8 +27,9 @@ class Misused(click.UsageError):
 class AnalyzeCommand(click.Command):
     """Shows the options of the one module that is named as its own."""
 
-    def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None,
-                     **extra: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         """Note the modules that the command line names."""
         named = extra.setdefault("obj", _named_modules(args))
         try:
@@ -35,8 +37,10 @@ class AnalyzeCommand(click.Command):
         except click.NoSuchOption as error:
             if len(named) < 2:
                 raise
-            raise Misused(f"There is no option {error.option_name}. With several modules theirs are given as "
-                          "--set MODULE.OPTION=VALUE.") from None
+            raise Misused(
+                f"There is no option {error.option_name}. With several modules theirs are given as "
+                "--set MODULE.OPTION=VALUE."
+            ) from None
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters for parsing and for the help; ``ctx.obj`` are the modules named on the command line."""
@@ -81,18 +85,42 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 
 
 @click.command("analyze", cls=AnalyzeCommand)
-@click.option("-m", "--module", "modules", multiple=True, required=True, metavar="NAME",
-              help="The analysis to run (`tracekit modules` lists them); may be given several times.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="What standard output gets.")
+@click.option(
+    "-m",
+    "--module",
+    "modules",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="The analysis to run (`tracekit modules` lists them); may be given several times.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What standard output gets.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("-o", "--output", metavar="FILE", help="Write the profile to FILE, for merge, diff, annotate and report.")
 @click.option("--image", metavar="FILE", help="Draw heatmap's profile into FILE, .svg or .png.")
 @click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
-@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
-              help="Rows of each table in text; 0 shows all.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
-              help="Threads; the profile is the same for any number.  [default: one for each core]")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Rows of each table in text; 0 shows all.",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads; the profile is the same for any number.  [default: one for each core]",
+)
 @click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
 @click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
 @click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
@@ -100,40 +128,77 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.argument("trace", type=click.Path())
-def command(modules: tuple[str, ...], form: str, as_json: bool, output: str | None, image: str | None,
-            settings: tuple[str, ...], limit: int, jobs: int | None, explain: bool, function: str | None,
-            loop: str | None, thread: int | None, start: str | None, stop: str | None, trace: str, **own: Any) -> None:
+def command(
+    modules: tuple[str, ...],
+    form: str,
+    as_json: bool,
+    output: str | None,
+    image: str | None,
+    settings: tuple[str, ...],
+    limit: int,
+    jobs: int | None,
+    explain: bool,
+    function: str | None,
+    loop: str | None,
+    thread: int | None,
+    start: str | None,
+    stop: str | None,
+    trace: str,
+    **own: Any,
+) -> None:
     """Replay TRACE through an analysis module and print the profile."""
-    from tracekit import api, render, render_heatmap
-    from tracekit.profiles import save
+    from tracekit import api
+    from tracekit.profiles.files import save
+    from tracekit.profiles.json import as_json as json_of
+    from tracekit.render.registry import as_text, call
+    from tracekit.render.text import Style
 
     names = list(dict.fromkeys(modules))
     unknown = [name for name in names if not registry.exists(name)]
     if unknown:
         raise Misused(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
-    if image is not None and "heatmap" not in names:
-        raise Misused("--image draws what the module heatmap finds; add -m heatmap.")
+    displays = {registry.shown_name(name): registry.display(name, files=True) for name in names}
+    drawn = [name for name, display in displays.items() if display.image]
+    if image is not None and len(drawn) != 1:
+        raise Misused(_no_image(drawn))
     options = _options(names, settings, own)
     window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     _check_window(window)
-    profiles = api.analyze_all(trace, options, jobs, (lambda line: click.echo(line, err=True)) if explain else None,
-                               window)
+    explained: list[str] = []
+    with shown():
+        profiles = api.analyze_all(trace, options, jobs, explained.append if explain else None, window)
+    for line in explained:
+        click.echo(line, err=True)
     if not profiles[0].complete:
         click.echo("tracekit: the trace is cut off; this is the profile of what it holds.", err=True)
     if profiles[0].accesses_inside == 0:
         click.echo("tracekit: there was no access inside the window.", err=True)
     reports = [profile.report for profile in profiles]
     if image is not None:
-        render_heatmap.write_image(next(report for report in reports if report["module"] == "heatmap"), image)
+        call(
+            drawn[0],
+            displays[drawn[0]].image,
+            next(report for report in reports if report["module"] == drawn[0]),
+            image,
+        )
     if output is not None:
-        save(output, profiles)
+        with shown():
+            save(output, profiles)
         return
     if as_json or form == "json":
-        click.echo(render.as_json(reports), nl=False)
+        click.echo(json_of(reports), nl=False)
         return
-    style = render.Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-    texts = [render.as_text(profile.report, profile.facts, limit, style) for profile in profiles]
+    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    texts = [as_text(profile.report, profile.facts, limit, style, displays.get(profile.module)) for profile in profiles]
     click.echo("\n".join(texts), nl=False)
+
+
+def _no_image(drawn: Sequence[str]) -> str:
+    """Why `--image` draws nothing: the command names none, or several, of the modules whose profiles have a picture."""
+    if drawn:
+        return f"--image draws what one module finds, not {' and '.join(drawn)}."
+    known = [name for name, display in registry.displays().items() if display.image]
+    return f"--image draws what the module {' or '.join(known)} finds; add -m {known[0]}."
 
 
 def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,49 +10,79 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
 if TYPE_CHECKING:
-    from tracekit.annotation import Annotations
+    from tracekit.profiles.annotation import Annotations
 
 
 @click.command("annotate")
-@click.option("--source", "folders", multiple=True, metavar="DIR", type=click.Path(exists=True, file_okay=False),
-              help="Look for source files below DIR, too; may be given several times.")
-@click.option("--lines", "around", type=click.IntRange(min=0), default=3, show_default=True, metavar="N",
-              help="Lines shown before and after each line with notes.")
+@click.option(
+    "--source",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Look for source files below DIR, too; may be given several times.",
+)
+@click.option(
+    "--lines",
+    "around",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Lines shown before and after each line with notes.",
+)
 @click.option("--all", "whole", is_flag=True, help="Show the whole file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the notes as one JSON object.")
-@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
-              help="Files listed; 0 lists all.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N", help="Files listed; 0 lists all."
+)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Threads.")
 @click.argument("trace", type=click.Path())
 @click.argument("file", required=False)
-def command(folders: tuple[str, ...], around: int, whole: bool, as_json: bool, limit: int, jobs: int | None,
-            trace: str, file: str | None) -> None:
+def command(
+    folders: tuple[str, ...],
+    around: int,
+    whole: bool,
+    as_json: bool,
+    limit: int,
+    jobs: int | None,
+    trace: str,
+    file: str | None,
+) -> None:
     """Print the source FILE with the loads, stores, carried dependences and verdicts of each line.
 
     TRACE is a trace, or a profile file of `tracekit analyze -m camp -m accesses -o`. Without FILE the files are listed.
     """
-    from tracekit import gathering, render
-    from tracekit.annotation import Annotations
-    from tracekit.render_annotation import files_text, source_text
-    from tracekit.sources import Sources, chosen_file
+    from tracekit.inputs import gather
+    from tracekit.modules import registry
+    from tracekit.profiles.annotation import Annotations
+    from tracekit.program.sources import Sources, chosen_file
+    from tracekit.render.annotation import files_text, source_text
+    from tracekit.render.text import Style
 
-    gathered = gathering.gather(trace, ("camp", "accesses"), jobs)
-    notes = Annotations([profile.report for profile in gathered.profiles])
+    displays = registry.displays()
+    modules = [name for name, display in displays.items() if display.on_page and display.notes]
+    with shown():
+        gathered = gather(trace, modules, jobs)
+        notes = Annotations([profile.report for profile in gathered.profiles])
     if not notes.has_accesses and not notes.loops_from:
-        raise TracekitError(f"{trace} says nothing of lines: it has no profile of camp, lamp or accesses.")
-    sources = Sources(gathered.embedded, folders)
-    style = render.Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        *others, last = [name for name, display in displays.items() if display.notes]
+        raise TracekitError(f"{trace} says nothing of lines: it has no profile of {', '.join(others)} or {last}.")
+    compilation = gathered.folders.get("compilation", "")
+    sources = Sources(gathered.embedded, folders, compilation, gathered.digests)
+    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if file is None:
         if as_json:
             click.echo(json.dumps([_file_json(notes, each) for each in notes.hottest()], ensure_ascii=False, indent=1))
             return
         found = [each for each in notes.hottest()[: limit or None] if sources.lines(each) is not None]
-        click.echo(files_text(notes, found, limit, style), nl=False)
+        click.echo(files_text(notes, found, gathered.folders, limit, style), nl=False)
         return
-    name = chosen_file(file, notes.files)
+    name = chosen_file(file, notes.files, compilation)
     if as_json:
         click.echo(json.dumps(_file_json(notes, name), ensure_ascii=False, indent=1))
         return
@@ -66,9 +96,19 @@ def _file_json(notes: Annotations, file: str) -> dict[str, Any]:
     """A file's notes: the lines in order, each with its number."""
     lines = []
     for number, note in sorted(notes.files[file].items()):
-        ends = [{"kind": kind, "way": way, "file": other, "line": line, "count": count}
-                for (kind, way, other, line), count in sorted(note.ends.items())]
-        lines.append({"line": number, "loads": note.loads, "stores": note.stores, "bytes": note.bytes,
-                      "carried": ends, "loops": [asdict(loop) for loop in note.loops]})
+        ends = [
+            {"kind": kind, "way": way, "file": other, "line": line, "count": count}
+            for (kind, way, other, line), count in sorted(note.ends.items())
+        ]
+        lines.append(
+            {
+                "line": number,
+                "loads": note.loads,
+                "stores": note.stores,
+                "bytes": note.bytes,
+                "carried": ends,
+                "loops": [asdict(loop) for loop in note.loops],
+            }
+        )
     loads, stores = notes.totals(file)
     return {"file": file, "loads": loads, "stores": stores, "lines": lines}

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracekit import progress
+from tracekit.commands.progress import shown
+from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 
 if TYPE_CHECKING:
-    from tracekit.replay.program import Program
+    from tracekit.program.program import Program
 
 Compared = list[int]
 
@@ -23,28 +26,41 @@ def command(trace: str) -> None:
 
     Checked are checksums and sizes of all frames, the image tables, that every record is known and complete, calls
     and returns, the nesting of loops, addresses within the objects that they are based on, the totals of the end
-    record, and the witnesses of a trace that was recorded with them.
+    record, and the ground-truth records of a trace that was recorded with them.
     """
     compared: Compared = [0, 0, 0]
     with TraceReader(trace) as reader:
-        faults: set[str] = set()
-        for fault in check(reader, compared):
-            if fault not in faults:  # a damaged frame shows at every step
-                click.echo(fault)
-            faults.add(fault)
+        with shown():
+            faults = list(dict.fromkeys(check(reader, compared)))  # a damaged frame shows at every step
+        for fault in faults:
+            click.echo(fault)
         if faults:
-            click.echo(f"{trace}: {len(faults)} {'fault' if len(faults) == 1 else 'faults'}")
+            click.echo(f"{trace}: {counted(len(faults), 'fault')}{cut(reader)}")
             click.get_current_context().exit(1)
-        click.echo(f"{trace}: good{witnessed(compared)}")
+        click.echo(f"{trace}: good{ground_truth(compared)}{cut(reader)}")
 
 
-def witnessed(compared: Compared) -> str:
-    """What the trace itself bears witness to, if it was recorded with witnesses."""
+def cut(reader: TraceReader) -> str:
+    """Why the trace ends before its program did, if it does."""
+    try:
+        why = (reader.done or {}).get("cut", "")
+    except TracekitError:  # a fault that was said
+        why = ""
+    return f"; the trace is cut, because of this: {why}" if why else ""
+
+
+def ground_truth(compared: Compared) -> str:
+    """What the ground-truth records of the trace say; nothing if it has none."""
     if not any(compared):
         return ""
     addresses, blocks, runs = compared
-    said = f"; {addresses:,} addresses and {blocks:,} blocks equal what the program recorded in place"
-    return said + (f", and {runs:,} runs have the iterations that were recorded beside them" if runs else "")
+    equal = f"{counted(addresses, 'address', 'addresses')} and {counted(blocks, 'block')}"
+    alike = counted(
+        runs,
+        "run has the iterations that were recorded beside it",
+        "runs have the iterations that were recorded beside them",
+    )
+    return f"; {equal} equal what the program recorded in place" + (f", and {alike}" if runs else "")
 
 
 def check(reader: TraceReader, compared: Compared | None = None) -> Iterator[str]:
@@ -55,9 +71,9 @@ def check(reader: TraceReader, compared: Compared | None = None) -> Iterator[str
     frames = len(reader.frames)
     yield from _frames(reader)
     if not reader.complete:
-        yield f"the file ends early, after {frames} whole frames"
+        yield f"the file ends early, after {counted(frames, 'whole frame')}"
     try:
-        from tracekit.replay.program import Program
+        from tracekit.program.program import Program
 
         program = Program.from_images(reader.images())
     except TracekitError as error:
@@ -69,14 +85,17 @@ def check(reader: TraceReader, compared: Compared | None = None) -> Iterator[str
 
 def _frames(reader: TraceReader) -> Iterator[str]:
     """Every frame decompresses to what its header says; chunks agree with themselves."""
-    for frame in reader.frames:
-        try:
-            if frame.type == b"CHNK":
-                reader.chunk(frame)
-            else:
-                reader.payload(frame)
-        except TracekitError as error:
-            yield str(error)
+    done = 0
+    with progress.step("checking frames", reader.file_bytes, lambda: done):
+        for frame in reader.frames:
+            try:
+                if frame.type == b"CHNK":
+                    reader.chunk(frame)
+                else:
+                    reader.payload(frame)
+            except TracekitError as error:
+                yield str(error)
+            done = frame.end
     try:
         _ = reader.meta, reader.done, reader.sources()
     except TracekitError as error:
@@ -99,7 +118,7 @@ def _totals(reader: TraceReader, program: Program) -> Iterator[str]:
 
 
 def _replay(reader: TraceReader, program: Program, compared: Compared | None) -> Iterator[str]:
-    """The records follow the rules of replay (docs/internals.md)."""
+    """The records follow the rules of replay (docs/internals/replay.md)."""
     from tracekit.replay.engine import Replay
 
     replay = Replay(reader, program)
@@ -111,5 +130,6 @@ def _replay(reader: TraceReader, program: Program, compared: Compared | None) ->
     if compared is not None:
         compared[:] = replay.compared()
     for violation in replay.violations():
-        yield (f"stream {violation.stream}: {violation.text}: {violation.count} times, "
-               f"first at record {violation.record}")
+        yield (
+            f"stream {violation.stream}: {violation.text}: {violation.count} times, first at record {violation.record}"
+        )

@@ -8,17 +8,36 @@ import sys
 
 import click
 
+from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
 
 @click.command("diff")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="What standard output gets.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What standard output gets.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("--factor", type=click.FloatRange(min=1), default=1.0, show_default=True, metavar="F",
-              help="In text, leave out rows of which only numbers changed, by less than this factor.")
-@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
-              help="Rows of each kind in text; 0 shows all.")
+@click.option(
+    "--factor",
+    type=click.FloatRange(min=1),
+    default=1.0,
+    show_default=True,
+    metavar="F",
+    help="In text, leave out rows of which only numbers changed, by less than this factor.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Rows of each kind in text; 0 shows all.",
+)
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if there are differences.")
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
@@ -27,23 +46,26 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
 
     Of one build, rows are matched by the ids of instructions; of two builds, by function, line, column and kind.
     """
-    from tracekit import render
-    from tracekit.comparing import compare, differ
-    from tracekit.profiles import load
-    from tracekit.render_diff import diff_text
+    from tracekit.profiles.diff import compare, differ
+    from tracekit.profiles.files import load
+    from tracekit.render.diff import diff_text
+    from tracekit.render.places import loop_text
+    from tracekit.render.text import Style
 
-    old, new = ({profile.module: profile for profile in load(path)} for path in (before, after))
+    with shown():
+        old, new = ({profile.module: profile for profile in load(path)} for path in (before, after))
     common = [module for module in old if module in new]
     if not common:
         raise TracekitError(f"{before} and {after} have no module in common: {', '.join(old)}; {', '.join(new)}.")
     alone = sorted(old.keys() ^ new.keys())
     if alone:
         click.echo(f"tracekit: only one of the files has {', '.join(alone)}; not compared.", err=True)
-    differences = [compare(old[module], new[module]) for module in common]
+    with shown():
+        differences = [compare(old[module], new[module], loop_text) for module in common]
     if as_json or form == "json":
-        shown = differences[0] if len(differences) == 1 else differences
-        click.echo(json.dumps(shown, ensure_ascii=False, indent=1))
+        printed = differences[0] if len(differences) == 1 else differences
+        click.echo(json.dumps(printed, ensure_ascii=False, indent=1))
     else:
-        style = render.Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
         click.echo("\n".join(diff_text(each, (before, after), factor, limit, style) for each in differences), nl=False)
     return int(exit_code and any(map(differ, differences)))

@@ -95,7 +95,7 @@ def _compiler() -> Iterator[Finding]:
         yield Finding("llvm headers", False, str(error), f"apt-get install llvm-{clang.major}-dev")
         return
     yield _built("compiler pass", toolchain.pass_folder_name(clang), lambda: toolchain.pass_plugin(clang))
-    yield _built("runtime", runtime, lambda: toolchain.runtime_file("stub.o", clang))
+    yield _built("runtime", runtime, lambda: toolchain.runtime_file("image_runtime.o", clang))
 
 
 def _built(name: str, folder: str, build: Callable[[], str]) -> Finding:

@@ -5,36 +5,66 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, NONE
 
 if TYPE_CHECKING:
-    from tracekit.replay.program import Program
+    from tracekit.program.program import Program
     from tracekit.replay.trace import Trace
 
 Row = dict[str, Any]
 
 
 @click.command("dump")
-@click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text", show_default=True,
-              help="Lines for a person, or one JSON object a line.")
-@click.option("--function", metavar="F", help="Only events of instructions and loops of this function, and its entries "
-              "and exits.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="Lines for a person, or one JSON object a line.",
+)
+@click.option(
+    "--function", metavar="F", help="Only events of instructions and loops of this function, and its entries and exits."
+)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N lines.")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")
 @click.argument("trace", type=click.Path())
-def command(trace: str, form: str, function: str | None, limit: int | None) -> None:
+def command(trace: str, form: str, function: str | None, limit: int | None, output: str | None) -> None:
     """Print the events of TRACE, one a line."""
     from tracekit.replay.trace import Trace
 
-    with Trace(trace) as opened:
-        write = as_json if form == "jsonl" else as_text
+    line = as_json if form == "jsonl" else as_text
+    with Trace(trace) as opened, _written(output) as file, _shown_beside(file):
         for row in islice(rows(opened, function), limit):
-            sys.stdout.write(write(row) + "\n")
+            file.write(line(row) + "\n")
+
+
+def _shown_beside(file: TextIO) -> AbstractContextManager[None]:
+    """Progress; none where the lines of events themselves are seen."""
+    return nullcontext() if file.isatty() else shown()
+
+
+@contextmanager
+def _written(output: str | None) -> Iterator[TextIO]:
+    """The file to write to. Raises TracekitError if it cannot be opened, or not be written to the end."""
+    if output is None:
+        yield sys.stdout
+        return
+    try:
+        with open(output, "w", encoding="utf-8") as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise TracekitError(f"Cannot write the events to {output}: {error.strerror}.") from None
 
 
 def rows(trace: Trace, function: str | None = None) -> Iterator[Row]:
@@ -58,7 +88,7 @@ class Namer:
 
     def functions_named(self, name: str) -> set[int]:
         """The functions with this name (demangled, or as the linker knows them). Raises TracekitError if none."""
-        from tracekit.replay.presentation import names_of
+        from tracekit.program.lookup import names_of
 
         program = self.program
         found = {row for row in range(len(program.functions)) if name in names_of(program, row)}
@@ -132,6 +162,7 @@ def as_json(row: Row) -> str:
 
 def as_text(row: Row) -> str:
     """One event as a line: stream, event, fields."""
-    fields = " ".join(f"{name}={'-' if value is None else value}" for name, value in row.items()
-                      if name not in ("event", "stream"))
+    fields = " ".join(
+        f"{name}={'-' if value is None else value}" for name, value in row.items() if name not in ("event", "stream")
+    )
     return f"{row['stream']:>3} {row['event']:<16} {fields}".rstrip()

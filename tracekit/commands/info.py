@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from tracekit.commands.progress import shown
+from tracekit.counted import counted
 from tracekit.formats.chunk import THREAD
 from tracekit.formats.reader import TraceReader
 
@@ -22,7 +24,7 @@ def command(trace: str, as_json: bool) -> None:
 
     An atomic and a copy count as a load and a store each.
     """
-    with TraceReader(trace) as reader:
+    with TraceReader(trace) as reader, shown():
         facts = describe(reader, Path(trace).stat().st_size)
     click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else as_text(facts))
 
@@ -39,8 +41,13 @@ def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
         "file_bytes": file_bytes,
         "bits_per_access": 8 * file_bytes / accesses if accesses else None,
         "images": [
-            {"name": image.name, "units": len(image.units), "functions": len(image.functions),
-             "globals": len(image.globals), "paths": sum(len(unit.tables["paths"]) for unit in image.units)}
+            {
+                "name": image.name,
+                "units": len(image.units),
+                "functions": len(image.functions),
+                "globals": len(image.globals),
+                "paths": sum(len(unit.tables["paths"]) for unit in image.units),
+            }
             for image in reader.images()
         ],
         "metadata": {**reader.meta, **{name: value for name, value in done.items() if name != "totals"}},
@@ -54,7 +61,7 @@ def threads(reader: TraceReader) -> int:
 
 def count(reader: TraceReader) -> dict[str, int]:
     """The totals of a trace without an end record, by decoding it."""
-    from tracekit.replay.program import Program
+    from tracekit.program.program import Program
     from tracekit.replay.totals import count_records, totals
 
     program = Program.from_images(reader.images())
@@ -67,8 +74,8 @@ def as_text(facts: dict[str, Any]) -> str:
     lines = [
         ("complete", "yes" if facts["complete"] else "no: the file ends early"),
         ("threads", f"{facts['threads']}"),
-        ("accesses", f"{facts['accesses']:,} ({facts['loads']:,} loads, {facts['stores']:,} stores)"),
-        ("path records", f"{facts['path_records']:,} of {facts['blocks']:,} blocks"),
+        ("accesses", f"{facts['accesses']:,} ({counted(facts['loads'], 'load')}, {counted(facts['stores'], 'store')})"),
+        ("path records", f"{facts['path_records']:,} of {counted(facts['blocks'], 'block')}"),
         ("values recorded", f"{facts['values_recorded']:,}"),
         ("events", f"{facts['events']:,}"),
         ("size", f"{facts['file_bytes']:,} bytes, from {facts['raw_bytes']:,} bytes of records"),
@@ -78,7 +85,7 @@ def as_text(facts: dict[str, Any]) -> str:
         counts = ", ".join(f"{image[name]:,} {name}" for name in ("functions", "paths", "globals", "units"))
         lines.append(("image", f"{image['name']}: {counts}"))
     for name, value in facts["metadata"].items():
-        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append((name.replace("_", " "), shown))
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append((name.replace("_", " "), text))
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)

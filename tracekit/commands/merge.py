@@ -7,14 +7,28 @@ import sys
 
 import click
 
+from tracekit.commands.progress import shown
+
 
 @click.command("merge")
 @click.option("-o", "--output", metavar="FILE", help="Write the joined profile to FILE, a profile file again.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="What standard output gets.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What standard output gets.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N",
-              help="Rows of each table in text; 0 shows all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Rows of each table in text; 0 shows all.",
+)
 @click.argument("profiles", nargs=-1, required=True, type=click.Path(), metavar="PROFILE...")
 def command(output: str | None, form: str, as_json: bool, limit: int, profiles: tuple[str, ...]) -> None:
     """Join profile files of several runs of one build into one profile.
@@ -23,22 +37,25 @@ def command(output: str | None, form: str, as_json: bool, limit: int, profiles: 
     derived anew from what all runs did. The runs may have had any inputs; the build and the options of the analysis
     have to be the same.
     """
-    from tracekit import render
-    from tracekit.merging import merge_files
-    from tracekit.profiles import load, save
+    from tracekit.profiles.files import load, save
+    from tracekit.profiles.json import as_json as json_of
+    from tracekit.profiles.merge import merge_files
+    from tracekit.render.registry import as_text
+    from tracekit.render.text import Style
 
     names = list(dict.fromkeys(profiles))
     if len(names) < len(profiles):
         twice = next(name for name in names if profiles.count(name) > 1)
         raise click.UsageError(f"{twice} is named twice.")
-    found = {name: load(name) for name in names}
-    merged = merge_files(found) if len(found) > 1 else found[names[0]]
-    if output is not None:
-        save(output, merged)
-        return
+    with shown():
+        found = {name: load(name) for name in names}
+        merged = merge_files(found) if len(found) > 1 else found[names[0]]
+        if output is not None:
+            save(output, merged)
+            return
     if as_json or form == "json":
-        click.echo(render.as_json([profile.report for profile in merged]), nl=False)
+        click.echo(json_of([profile.report for profile in merged]), nl=False)
         return
-    style = render.Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-    texts = [render.as_text(profile.report, profile.facts, limit, style) for profile in merged]
+    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    texts = [as_text(profile.report, profile.facts, limit, style) for profile in merged]
     click.echo("\n".join(texts), nl=False)

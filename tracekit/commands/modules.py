@@ -13,7 +13,7 @@ def command(events: bool) -> None:
 
 
 def _modules() -> list[str]:
-    from tracekit import registry
+    from tracekit.modules import registry
 
     names = registry.names()
     width = max(map(len, names), default=0)
@@ -22,7 +22,7 @@ def _modules() -> list[str]:
 
 def _events() -> list[str]:
     from tracekit.formats.events import DELIVERED
-    from tracekit.module import SERVICES
+    from tracekit.modules.contract import SERVICES
 
     lines = [f"{'event':16}  {'since':5}  fields"]
     for event in DELIVERED:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from tracekit import registry
 from tracekit.formats.errors import TracekitError
+from tracekit.modules import registry
 from tracekit.template import written
 
 
@@ -30,12 +30,14 @@ def command(name: str) -> None:
         raise TracekitError(f"{present[0]} exists already; nothing was written.")
     for file, text in texts.items():
         _write(Path(file), text)
-    click.echo(f"wrote {', '.join(texts)}\n"
-               f"run it:   tracekit analyze -m ./{name}.py trace.zst\n"
-               f"test it:  python -m pytest test_{name}.py\n"
-               f"so that `-m {name}` finds it, install a package that says in its pyproject.toml:\n"
-               f"          [project.entry-points.\"{registry.ENTRY_POINTS}\"]\n"
-               f"          {name} = \"{name}\"")
+    click.echo(
+        f"wrote {', '.join(texts)}\n"
+        f"run it:   tracekit analyze -m ./{name}.py trace.zst\n"
+        f"test it:  python -m pytest test_{name}.py\n"
+        f"so that `-m {name}` finds it, install a package that says in its pyproject.toml:\n"
+        f'          [project.entry-points."{registry.ENTRY_POINTS}"]\n'
+        f'          {name} = "{name}"'
+    )
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracekit import __version__
 from tracekit.formats.errors import TracekitError
+from tracekit.version import __version__
 
 if TYPE_CHECKING:
     from tracekit.recorder.session import Result
@@ -19,7 +19,7 @@ FAILED = 125
 SHOWN = 5
 """Names and reasons of further processes that are printed."""
 
-BUILD = ('build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" make')
+BUILD = 'build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" make'
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 
@@ -35,19 +35,34 @@ def parse_size(text: str) -> int:
 
 
 @click.command("record", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})
-@click.option("-o", "--output", metavar="FILE", default="",
-              help="The trace's name; %p: process id, %h: host. Default: trace.zst (an older one: trace.zst.old).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="",
+    help="The trace's name; %p: process id, %h: host. Default: trace.zst (an older one: trace.zst.old).",
+)
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
 @click.option("--with-sources", is_flag=True, help="Put the source files into the trace.")
 @click.option("--with-host", is_flag=True, help="Put host, working directory and environment into the trace.")
 @click.option("--late", is_flag=True, help="The program loads its instrumented code later (dlopen, another program).")
-@click.option("--follow-fork", is_flag=True,
-              help="A trace for each process that comes of APP: FILE.zst, FILE.PID.zst, and so on.")
+@click.option(
+    "--follow-fork", is_flag=True, help="A trace for each process that comes of APP: FILE.zst, FILE.PID.zst, and so on."
+)
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
 @click.option("--workers", metavar="N", type=click.IntRange(1, 64), help="Threads that encode; default: one per core.")
 @click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(output: str, force: bool, with_sources: bool, with_host: bool, late: bool,
-            follow_fork: bool, buffer_size: str, workers: int | None, app: tuple[str, ...]) -> int:
+def command(
+    output: str,
+    force: bool,
+    with_sources: bool,
+    with_host: bool,
+    late: bool,
+    follow_fork: bool,
+    buffer_size: str,
+    workers: int | None,
+    app: tuple[str, ...],
+) -> int:
     """Run an instrumented program and write its trace.
 
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
@@ -86,8 +101,9 @@ def _buffer_bytes(text: str) -> int:
 
     size = parse_size(text)
     if not SMALLEST_BUFFER <= size <= LARGEST_BUFFER or size % 4096:
-        raise TracekitError(f"--buffer-size {text}: from {SMALLEST_BUFFER >> 10}K to {LARGEST_BUFFER >> 20}M, "
-                            "in multiples of 4K")
+        raise TracekitError(
+            f"--buffer-size {text}: from {SMALLEST_BUFFER >> 10}K to {LARGEST_BUFFER >> 20}M, in multiples of 4K"
+        )
     return size
 
 
@@ -102,8 +118,9 @@ def _require_instrumentation(program: str) -> None:
     except OSError:
         return  # execute-only: the run will show
     if static and not bare:
-        raise TracekitError(f"{program} is statically linked, and the recorder cannot be loaded into it: "
-                            "link it without -static")
+        raise TracekitError(
+            f"{program} is statically linked, and the recorder cannot be loaded into it: link it without -static"
+        )
     if bare:
         raise TracekitError(f"{program} holds no instrumented code: {BUILD} (--late if it loads such code later)")
 
@@ -116,15 +133,26 @@ def _report(result: Result, name: str) -> int:
         return FAILED
     quoted = shlex.quote(result.path)
     if outcome.failure:
-        print(f"tracekit: the trace is cut, because of this: {outcome.failure}; {quoted} holds the run up to there",
-              file=sys.stderr)
+        print(
+            f"tracekit: the trace is cut, because of this: {outcome.failure}; {quoted} holds the run up to there",
+            file=sys.stderr,
+        )
         return result.status
     waited = f", the program waited {outcome.waited:.1f} s for buffers" if outcome.waited >= 0.1 else ""
-    lost = "".join(f", {count} {what}" for count, what in (
-        (outcome.unknown, "unknown words dropped"), (outcome.unrecorded, "threads or handlers not recorded"),
-        (outcome.images_lost, "images too large to register")) if count)
-    print(f"tracekit: {_count(outcome.accesses)} accesses, {_bytes(outcome.file_bytes)} -> {quoted}{waited}{lost}; "
-          f"see: tracekit analyze --module=camp {quoted}", file=sys.stderr)
+    lost = "".join(
+        f", {count} {what}"
+        for count, what in (
+            (outcome.unknown, "unknown words dropped"),
+            (outcome.unrecorded, "threads or handlers not recorded"),
+            (outcome.images_lost, "images too large to register"),
+        )
+        if count
+    )
+    print(
+        f"tracekit: {_count(outcome.accesses)} accesses, {_bytes(outcome.file_bytes)} -> {quoted}{waited}{lost}; "
+        f"see: tracekit analyze --module=camp {quoted}",
+        file=sys.stderr,
+    )
     return result.status
 
 

@@ -12,33 +12,34 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tracekit import progress
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
-from tracekit.replay import tables as derive_tables
-from tracekit.replay.flat_tables import FlatTables
-from tracekit.replay.kernels import heap, state
+from tracekit.program.program import Program
+from tracekit.replay import lowering as derive_tables
+from tracekit.replay.kernels import heap, layouts
 from tracekit.replay.kernels.derive import derive
-from tracekit.replay.kernels.state import Columns
-from tracekit.replay.program import Program
-from tracekit.replay.wanted import VALUE, Batch, Wanted, by_name, filled
+from tracekit.replay.kernels.layouts import Columns
+from tracekit.replay.selection import VALUE, Batch, Wanted, by_name, filled
+from tracekit.replay.template_cache import TemplateCache
 
 BATCH = 32_768
 """Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
 
 NO_LIMIT = (1 << 62) + 1
 
-PATIENCE = 2000
-"""Records of paths that are not flattened yet before all paths of the records at hand are."""
+RECORDS_BEFORE_LOOK = 2000
+"""Records of paths without a template yet before the engine makes those of all records at hand."""
 
 DEEPEST = 1 << 23
 """Activations, and open loops, registers and stack objects of them all, that a stream may have at once.
 
 A forged trace of a few bytes could otherwise ask for any amount of memory.
 """
-
 
 
 class Source(Protocol):
@@ -70,29 +71,40 @@ class StreamReplay:
         self.ids = np.empty(0, np.uint32)
         self.words = np.empty(0, np.uint64)
         self.cursor = np.zeros(4, np.int64)
-        self.state = state.Stream(
-            frames=np.zeros(256, state.FRAME_ROW), open_loops=np.zeros(256, np.uint32),
-            iterations=np.zeros(256, np.uint64), registers=np.zeros(1024, np.uint64),
-            objects=np.zeros(256, state.OBJECT), scalars=np.array([-1] + [0] * (state.SCALARS - 1), np.int64),
-            violations=np.zeros((len(state.VIOLATIONS), 2), np.int64),
+        self.before = 0  # records before those at hand
+        self.state = layouts.Stream(
+            frames=np.zeros(256, layouts.FRAME_ROW),
+            open_loops=np.zeros(256, np.uint32),
+            iterations=np.zeros(256, np.uint64),
+            registers=np.zeros(1024, np.uint64),
+            objects=np.zeros(256, layouts.OBJECT),
+            scalars=np.array([-1] + [0] * (layouts.SCALARS - 1), np.int64),
+            violations=np.zeros((len(layouts.VIOLATIONS), 2), np.int64),
         )
-        self.state.scalars[state.PATIENCE] = PATIENCE
+        self.state.scalars[layouts.PATIENCE] = RECORDS_BEFORE_LOOK
 
     def next_records(self) -> bool:
         """Go on to the next records; False at the end of the stream."""
         for ids, words in self.source:
             if len(ids):
-                self.ids, self.words = ids, words
-                self.cursor[state.RECORD] = self.cursor[state.WORD] = 0
+                self._replace(ids, words)
                 return True
-        self.ids = np.empty(0, np.uint32)
-        self.cursor[state.RECORD] = 0
+        self._replace(np.empty(0, np.uint32), self.words)
         return False
+
+    def _replace(self, ids: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
+        self.cursor[layouts.RECORD] = self.cursor[layouts.WORD] = 0
+        self.before += len(self.ids)
+        self.ids, self.words = ids, words
 
     def grow(self, status: int) -> None:
         """Double the arrays that the kernel found too small. Raises TracekitError if no program could need that."""
-        fields = {state.FRAMES: ("frames",), state.LOOPS: ("open_loops", "iterations"), state.REGISTERS: ("registers",),
-                  state.STACK: ("objects",)}[status]
+        fields = {
+            layouts.FRAMES: ("frames",),
+            layouts.LOOPS: ("open_loops", "iterations"),
+            layouts.REGISTERS: ("registers",),
+            layouts.STACK: ("objects",),
+        }[status]
         if len(getattr(self.state, fields[0])) >= DEEPEST:
             raise TracekitError(f"The trace is damaged: the stack of stream {self.number} never stops growing.")
         self.state = self.state._replace(**{name: _doubled(getattr(self.state, name)) for name in fields})
@@ -100,17 +112,20 @@ class StreamReplay:
     @property
     def event(self) -> int:
         """The code of the ticketed event that the stream stands before."""
-        return int(self.ids[self.cursor[state.RECORD]])
+        return int(self.ids[self.cursor[layouts.RECORD]])
 
     @property
     def ticket(self) -> int:
         """The ticket of that event."""
-        return min(int(self.words[self.cursor[state.WORD]]), 1 << 62)
+        return min(int(self.words[self.cursor[layouts.WORD]]), 1 << 62)
 
     def violations(self) -> list[Violation]:
         """What its records broke so far."""
-        return [Violation(self.number, text, int(count), int(record))
-                for text, (count, record) in zip(state.VIOLATIONS, self.state.violations) if count]
+        return [
+            Violation(self.number, text, int(count), int(record))
+            for text, (count, record) in zip(layouts.VIOLATIONS, self.state.violations)
+            if count
+        ]
 
 
 def _doubled(array: Any) -> Any:
@@ -129,17 +144,28 @@ class Replay:
     Raises ValueError for a name that is none.
     """
 
-    def __init__(self, trace: Source | TraceReader, program: Program, batch: int = BATCH,
-                 events: Collection[str] | None = None, columns: Collection[str] | None = None, kept: int = 1) -> None:
+    def __init__(
+        self,
+        trace: Source | TraceReader,
+        program: Program,
+        batch: int = BATCH,
+        events: Collection[str] | None = None,
+        columns: Collection[str] | None = None,
+        kept: int = 1,
+    ) -> None:
         source = RecordSource(trace, program.arity, kept > 1) if isinstance(trace, TraceReader) else trace
+        self.records = sum(frame.items for frame in trace.chunk_frames()) if isinstance(trace, TraceReader) else None
+        """Records of the trace; None if its source does not say."""
         self.wanted = Wanted.of(events, columns)
         if VALUE in self.wanted.columns:
             program.require_values()
         self.tables = derive_tables.build(program, self.wanted.keep)
-        self.flat_tables = FlatTables(program, self.wanted.keep, values=VALUE in self.wanted.columns)
+        self.template_cache = TemplateCache(program, self.wanted.keep, values=VALUE in self.wanted.columns)
         self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
-        self.process = state.Process(
-            addresses=np.zeros(4096, np.uint64), sizes=np.zeros(4096, np.uint64), used=np.zeros(1, np.int64),
+        self.process = layouts.Process(
+            addresses=np.zeros(4096, np.uint64),
+            sizes=np.zeros(4096, np.uint64),
+            used=np.zeros(1, np.int64),
             created=np.zeros(max((stream.number for stream in self.streams), default=0) + 1, np.uint8),
         )
         self.columns = self.wanted.room(batch)
@@ -150,12 +176,17 @@ class Replay:
 
     def batches(self) -> Iterator[Batch]:
         """All events of the trace; see :class:`Batch`."""
-        waiting = list(self.streams)
-        for stream in self.streams:
-            yield from self._run(stream, -1)
-        while waiting := [stream for stream in waiting if len(stream.ids)]:
-            stream, limit = self._next(waiting)
-            yield from self._run(stream, limit)
+        with progress.step("replaying", self.records, self.position):
+            waiting = list(self.streams)
+            for stream in self.streams:
+                yield from self._run(stream, -1)
+            while waiting := [stream for stream in waiting if len(stream.ids)]:
+                stream, limit = self._next(waiting)
+                yield from self._run(stream, limit)
+
+    def position(self) -> int:
+        """Records replayed so far, of `records`; may be called from any thread."""
+        return sum(stream.before + int(stream.cursor[layouts.RECORD]) for stream in self.streams)
 
     def _next(self, waiting: Sequence[StreamReplay]) -> tuple[StreamReplay, int]:
         """The stream whose ticket is due, and the ticket up to which it may run."""
@@ -163,31 +194,32 @@ class Replay:
         ready = [stream for stream in waiting if stream.event != starts or self.process.created[stream.number]]
         # If every stream waits for a thread_create that is not in the trace, the tickets alone decide.
         order = sorted(ready or waiting, key=lambda stream: (stream.ticket, stream.number))
-        order[0].state.scalars[state.MAY_START] = order[0].event == starts
+        order[0].state.scalars[layouts.MAY_START] = order[0].event == starts
         return order[0], max(order[1].ticket, order[0].ticket) if len(order) > 1 else NO_LIMIT
 
     def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
         """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
         while True:
-            status = derive(self.tables, stream.state, self.process, self.columns, stream.ids, stream.words,
-                            stream.cursor, limit)
-            events = int(stream.cursor[state.FILLED])
-            stopping = status == state.TICKET
-            if status == state.CREATED:
+            status = derive(
+                self.tables, stream.state, self.process, self.columns, stream.ids, stream.words, stream.cursor, limit
+            )
+            events = int(stream.cursor[layouts.FILLED])
+            stopping = status == layouts.TICKET
+            if status == layouts.CREATED:
                 limit = -1  # the new thread's tickets count from now on
-            if status == state.INPUT:
+            if status == layouts.INPUT:
                 stopping = not stream.next_records()
-            if events and (stopping or status == state.FULL):
-                stream.cursor[state.FILLED] = 0
+            if events and (stopping or status == layouts.FULL):
+                stream.cursor[layouts.FILLED] = 0
                 yield self._batch(stream.number, events)
-            elif status == state.FULL:
-                self.columns = self.wanted.room(max(2 * len(self.columns.kind), int(stream.cursor[state.NEED])))
-            elif status == state.LOOK:
-                self.tables = self.flat_tables.add(self.tables, stream.ids)
-                stream.state.scalars[state.PATIENCE] = PATIENCE
-            elif status == state.HEAP:
+            elif status == layouts.FULL:
+                self.columns = self.wanted.room(max(2 * len(self.columns.kind), int(stream.cursor[layouts.NEED])))
+            elif status == layouts.LOOK:
+                self.tables = self.template_cache.add(self.tables, stream.ids)
+                stream.state.scalars[layouts.PATIENCE] = RECORDS_BEFORE_LOOK
+            elif status == layouts.HEAP:
                 self._grow_heap()
-            elif state.FRAMES <= status <= state.STACK:
+            elif layouts.FRAMES <= status <= layouts.STACK:
                 stream.grow(status)
             if stopping:
                 return
@@ -203,15 +235,17 @@ class Replay:
 
     def _grow_heap(self) -> None:
         size = 2 * len(self.process.addresses)
-        larger = self.process._replace(addresses=np.zeros(size, np.uint64), sizes=np.zeros(size, np.uint64),
-                                       used=np.zeros(1, np.int64))
+        larger = self.process._replace(
+            addresses=np.zeros(size, np.uint64), sizes=np.zeros(size, np.uint64), used=np.zeros(1, np.int64)
+        )
         heap.rehash(self.process, larger)
         self.process = larger
 
     def compared(self) -> tuple[int, int, int]:
         """How many addresses, blocks and runs so far were equal to what the program recorded in place."""
-        addresses, blocks, runs = sum(stream.state.scalars[[state.ADDRESSES, state.BLOCKS, state.RUNS]]
-                                      for stream in self.streams) + np.zeros(3, np.int64)
+        addresses, blocks, runs = sum(
+            stream.state.scalars[[layouts.ADDRESSES, layouts.BLOCKS, layouts.RUNS]] for stream in self.streams
+        ) + np.zeros(3, np.int64)
         return int(addresses), int(blocks), int(runs)
 
     def violations(self) -> list[Violation]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag
-from tracekit.replay.kernels import state
+from tracekit.replay.kernels import layouts
 
 Rows = NDArray[Any]
 I8 = NDArray[np.int64]
@@ -39,9 +39,9 @@ class Crossings:
     unsure: Bools
     loops: int
 
-    def moves(self) -> Rows:
-        """The events as moves of the kernel."""
-        rows = np.zeros(len(self.kind), state.MOVE)
+    def template_events(self) -> Rows:
+        """The events as template events."""
+        rows = np.zeros(len(self.kind), layouts.TEMPLATE_EVENT)
         rows["kind"], rows["subject"], rows["size"] = self.kind, self.loop, self.size
         return rows
 
@@ -52,10 +52,10 @@ class Crossings:
         order = np.lexsort((self.member[entered], keys))
         keys, first = np.unique(keys[order], return_index=True)
         where = np.searchsorted(keys, path * self.loops + loop)
-        found = where < len(keys)
-        found[found] = keys[where[found]] == (path * self.loops + loop)[found]
-        found[found] = self.member[entered][order][first[where[found]]] <= member[found]
-        return found
+        known = where < len(keys)
+        known[known] = keys[where[known]] == (path * self.loops + loop)[known]
+        known[known] = self.member[entered][order][first[where[known]]] <= member[known]
+        return known
 
 
 def crossings(blocks: Rows, loops: Rows, members: I8, owner: I8, starts: I8) -> Crossings:
@@ -71,12 +71,12 @@ def crossings(blocks: Rows, loops: Rows, members: I8, owner: I8, starts: I8) -> 
     left, came = loop[at - 1], loop[at]
     tested = blocks["test_of"][members[at - 1]]
     header = blocks["flags"][members[at]] & BlockFlag.LOOP_HEADER != 0
-    found: list[tuple[I8, ...]] = []
+    rows_of_kinds: list[tuple[I8, ...]] = []
 
     def add(kind: str, which: Bools, subject: I8, size: Any, place: I8) -> None:
         rows = np.flatnonzero(which)
         full = (np.full(len(at), CODE[kind]), subject, np.broadcast_to(size, len(at)), owner[at], at, place)
-        found.append(tuple(column[rows].astype(np.int64) for column in full))
+        rows_of_kinds.append(tuple(column[rows].astype(np.int64) for column in full))
 
     while bool(np.any(left != came)):
         out = (left != came) & (depth[left] >= depth[came])
@@ -86,7 +86,7 @@ def crossings(blocks: Rows, loops: Rows, members: I8, owner: I8, starts: I8) -> 
         left, came = np.where(out, parent[left], left), np.where(into, parent[came], came)
     again = (came == loop[at]) & header & (came != none)
     add("loop_iteration", again, came, 0, np.full(len(at), -1))
-    columns = [np.concatenate(parts) for parts in zip(*found)]
+    columns = [np.concatenate(parts) for parts in zip(*rows_of_kinds)]
     return _summed(columns, blocks, loops, members, owner, starts, at[(came != loop[at]) & ~header])
 
 
@@ -105,5 +105,16 @@ def _summed(columns: list[I8], blocks: Rows, loops: Rows, members: I8, owner: I8
             break
         around[up] = loops["parent"][around[up]]
     # A loop that is left and entered again lasts from its last entry; both entries have the same effect.
-    return Crossings(kind, loop, size, path, member, place, around == loop, np.bincount(path, minlength=count) != 0,
-                     iterates, unsure, len(loops) + 1)
+    return Crossings(
+        kind,
+        loop,
+        size,
+        path,
+        member,
+        place,
+        around == loop,
+        np.bincount(path, minlength=count) != 0,
+        iterates,
+        unsure,
+        len(loops) + 1,
+    )

@@ -8,14 +8,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit import progress
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.image import OpKind, PathFlag
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
-from tracekit.replay.kernels.state import LONGEST_RUN
-from tracekit.replay.program import Program
-from tracekit.replay.structure import runs
+from tracekit.program.program import Program
+from tracekit.program.validation import runs
+from tracekit.replay.kernels.layouts import LONGEST_RUN
 
 LOADS = (OpKind.LOAD, OpKind.ATOMIC, OpKind.COPY_FROM)
 STORES = (OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_TO, OpKind.SET)
@@ -33,7 +34,7 @@ class Counter:
         used = program.path_row != NONE
         flags[used] = program.paths["flags"][program.path_row[used]]
         self._run = flags & PathFlag.RUN != 0
-        self._witness = self._run & (flags & PathFlag.WITNESS != 0)
+        self._ground_truth = self._run & (flags & PathFlag.GROUND_TRUTH != 0)
         self._any = bool(self._run.any())
         self.records = np.zeros(len(program.arity), np.int64)
         self.repeats = np.zeros(len(program.arity), np.int64)
@@ -45,7 +46,7 @@ class Counter:
         self.repeats += np.where(self._run, 0, counts)
         if not self._any:
             return
-        chosen = np.flatnonzero(self._run[ids] & ~self._witness[ids])
+        chosen = np.flatnonzero(self._run[ids] & ~self._ground_truth[ids])
         if len(chosen):
             after = np.cumsum(self._arity[ids])
             iterations = words[after[chosen] - 1]
@@ -61,9 +62,11 @@ def count_records(reader: TraceReader, program: Program) -> Counter:
     """How many records each id has, over all streams."""
     counter = Counter(program)
     source = RecordSource(reader, program.arity)
-    for stream in source.streams():
-        for ids, words in source.records(stream):
-            counter.add(ids, words)
+    records = sum(frame.items for frame in reader.chunk_frames())
+    with progress.step("counting records", records, lambda: int(counter.records.sum())):
+        for stream in source.streams():
+            for ids, words in source.records(stream):
+                counter.add(ids, words)
     return counter
 
 

@@ -15,9 +15,9 @@ from tracekit.formats.imageframe import Image
 from tracekit.formats.reader import TraceReader
 
 if TYPE_CHECKING:
-    from tracekit.replay.flatten import Rows
-    from tracekit.replay.program import Program
-    from tracekit.replay.wanted import Batch
+    from tracekit.program.linker import Rows
+    from tracekit.program.program import Program
+    from tracekit.replay.selection import Batch
 
 
 class Trace:
@@ -56,21 +56,26 @@ class Trace:
     @cached_property
     def program(self) -> Program:
         """The image tables joined: the rows that events name."""
-        from tracekit.replay.program import Program
+        from tracekit.program.program import Program
 
         return Program.from_images(self.images)
 
     @property
     def tables(self) -> Mapping[str, Rows]:
-        """The program's tables by name (``formats.image.TABLES``, but ``unit`` and ``strings``), every index global."""
-        return {name: getattr(self.program, name) for name in TABLES if name not in ("unit", "strings")}
+        """The program's tables by name (``formats.image.TABLES``, those of rows), every index global."""
+        return {name: getattr(self.program, name) for name in TABLES if name not in ("unit", "strings", "folder")}
 
-    def batches(self, events: Collection[str] | None = None, columns: Collection[str] | None = None, *,
-                window: Mapping[str, Any] | None = None) -> Iterator[Batch]:
+    def batches(
+        self,
+        events: Collection[str] | None = None,
+        columns: Collection[str] | None = None,
+        *,
+        window: Mapping[str, Any] | None = None,
+    ) -> Iterator[Batch]:
         """The events, in batches of columns that the next batch overwrites: stream, kind, and the columns asked for.
 
         `events`, `columns`: names (``tracekit modules --events``), None for all, of the columns but ``value``, which is
-        there only where it is named (replay/wanted.py). What is not asked for costs nothing.
+        there only where it is named (replay/selection.py). What is not asked for costs nothing.
         `window`: as :func:`tracekit.analyze` takes it. Raises TracekitError for a name that is none.
         """
         from tracekit.replay.engine import Replay
@@ -79,8 +84,12 @@ class Trace:
         restricted = Restriction(window, self.reader, self.program)
         try:
             wanted = CODE.keys() if events is None else events
-            replay = Replay(self.reader, self.program, events=set(wanted) | restricted.events,
-                            columns=columns if columns is None else {*columns, *restricted.columns})
+            replay = Replay(
+                self.reader,
+                self.program,
+                events=set(wanted) | restricted.events,
+                columns=columns if columns is None else {*columns, *restricted.columns},
+            )
         except ValueError as error:
             raise TracekitError(f"{str(error).capitalize()}.") from None
         return restricted.batches(replay.batches(), wanted)
@@ -92,6 +101,7 @@ class Trace:
     def __enter__(self) -> Trace:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()

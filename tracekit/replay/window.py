@@ -6,8 +6,7 @@ a state right, contexts, open loops, live objects, and pass wherever they happen
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -16,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.events import CODE, COLUMNS
+from tracekit.formats.events import ACCESS_EVENTS, CODE, COLUMNS, FUNCTION_EVENTS
 from tracekit.formats.reader import TraceReader
+from tracekit.program.lookup import functions_named, loops_at
 from tracekit.replay.kernels import window as kernels
-from tracekit.replay.kernels.state import Columns
-from tracekit.replay.presentation import names_of
+from tracekit.replay.kernels.layouts import Columns
+from tracekit.replay.selection import Batch
 from tracekit.replay.totals import trace_totals
-from tracekit.replay.wanted import Batch
 
 if TYPE_CHECKING:
-    from tracekit.replay.program import Program
+    from tracekit.program.program import Program
 
-RESTRICTED = ("load", "store", "pointer_creation", "external_call")
+RESTRICTED = (*ACCESS_EVENTS, "pointer_creation", "external_call")
 """The events that pass only inside the window; any other event passes everywhere."""
 
 PARTS = ("function", "loop", "thread", "from", "to")
@@ -89,8 +88,13 @@ class Window:
         if not parts:
             return None
         start, stop = (Position.of(name, parts[name]) if name in parts else None for name in ("from", "to"))
-        return cls(parts.get("function"), _loop_place(parts["loop"]) if "loop" in parts else None,
-                   _stream_number(parts["thread"]) if "thread" in parts else None, start, stop)
+        return cls(
+            parts.get("function"),
+            _loop_place(parts["loop"]) if "loop" in parts else None,
+            _stream_number(parts["thread"]) if "thread" in parts else None,
+            start,
+            stop,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """What a profile says of it; only what was given."""
@@ -117,73 +121,6 @@ def _stream_number(number: Any) -> int:
     return int(number)
 
 
-# -- names -----------------------------------------------------------------------------------------
-
-
-def functions_named(program: Program, name: str) -> NDArray[np.uint8]:
-    """1 for each function with this name: demangled, with or without its parameters, or as the linker knows it.
-
-    Raises TracekitError, with names like it, if there is none.
-    """
-    names: dict[str, list[int]] = {}
-    for row in range(len(program.functions)):
-        for known in names_of(program, row):
-            names.setdefault(known, []).append(row)
-    return _chosen(names, name, len(program.functions), f"The trace's program has no function {name!r}")
-
-
-def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
-    """1 for each loop at FILE:LINE; the file may be given by its last components, if no path is just these.
-
-    Raises TracekitError, with the file's loops that are nearest, if there is none.
-    """
-    file, line = place
-    names: dict[str, list[int]] = {}
-    ending: list[int] = []
-    lines: set[int] = set()
-    for row in range(len(program.loops)):
-        loop = program.loop(row)
-        names.setdefault(f"{loop['file']}:{loop['line']}", []).append(row)
-        if f"/{loop['file']}".endswith("/" + file):
-            lines.add(loop["line"])
-            if loop["file"] != file and loop["line"] == line:
-                ending.append(row)
-    if ending:
-        names.setdefault(f"{file}:{line}", ending)  # a whole path stands for itself
-    near = [f"{file}:{other}" for other in sorted(lines, key=lambda other: abs(other - line))]
-    wanted = f"{file}:{line}"
-    return _chosen(names, wanted, len(program.loops), f"The trace's program has no loop at {wanted}", near)
-
-
-def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:
-    """The whole file name and the line of the loops at FILE:LINE; the file may be given by its last components.
-
-    Raises TracekitError if there is no such loop, or if loops of several files may be meant.
-    """
-    loops = [program.loop(row) for row in np.flatnonzero(loops_at(program, place)).tolist()]
-    places = sorted({(loop["file"], loop["line"]) for loop in loops})
-    if len(places) > 1:
-        raise TracekitError(f"{place[0]}:{place[1]} may be {', '.join(f'{file}:{line}' for file, line in places)}.")
-    return places[0]
-
-
-def _chosen(names: Mapping[str, list[int]], name: str, count: int, sentence: str,
-            like: Sequence[str] = ()) -> NDArray[np.uint8]:
-    if name not in names:
-        near = like[:5] or _near(name, [known for known in names if known])
-        raise TracekitError(f"{sentence}; there is {', '.join(near)}." if near else f"{sentence}.")
-    chosen = np.zeros(count, np.uint8)
-    chosen[names[name]] = 1
-    return chosen
-
-
-def _near(name: str, known: list[str]) -> list[str]:
-    """At most five names like `name`: those that hold it, or look like it, or else some that there are."""
-    holding = sorted((each for each in known if name.lower() in each.lower()), key=len)
-    similar = difflib.get_close_matches(name, known, 5, 0.5)
-    return list(dict.fromkeys([*holding, *similar, *([] if holding or similar else sorted(known))]))[:5]
-
-
 @dataclass(frozen=True)
 class WindowBatch(Batch):
     """What passes of a batch; ``inside`` (uint8) is 0 for the events that only keep a state right."""
@@ -201,8 +138,7 @@ class WindowFilter:
     Raises TracekitError for a function, loop or stream that the trace does not have.
     """
 
-    def __init__(self, window: Window, program: Program, streams: Collection[int],
-                 accesses: Callable[[], int]) -> None:
+    def __init__(self, window: Window, program: Program, streams: Collection[int], accesses: Callable[[], int]) -> None:
         self.thread = window.thread
         if self.thread is not None and self.thread not in streams:
             shown = ", ".join(map(str, sorted(streams)[:20])) + (", ..." if len(streams) > 20 else "")
@@ -217,9 +153,9 @@ class WindowFilter:
     @property
     def events(self) -> frozenset[str]:
         """The events that it has to see."""
-        needed = {"load", "store"}
+        needed = set(ACCESS_EVENTS)
         if self.functions is not None:
-            needed |= {"function_entry", "function_exit"}
+            needed |= set(FUNCTION_EVENTS)
         if self.loops is not None:
             needed |= {"loop_invocation", "loop_exit"}
         return frozenset(needed)
@@ -247,16 +183,30 @@ class WindowFilter:
             opened = self._open.setdefault(batch.stream, np.zeros(2, np.int64))
             here = int(self.thread is None or self.thread == batch.stream)
             rows = None if columns.wide is None else np.empty(batch.kind.size, np.uint32)
-            passed = kernels.select(keep, self.functions, self.loops, opened, self._place, here, columns.kind,
-                                    columns.subject, columns.address, columns.size, columns.value, inside, rows)
+            passed = kernels.select(
+                keep,
+                self.functions,
+                self.loops,
+                opened,
+                self._place,
+                here,
+                columns.kind,
+                columns.subject,
+                columns.address,
+                columns.size,
+                columns.value,
+                inside,
+                rows,
+            )
             if passed:
                 yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed].copy())
 
 
 def _first(columns: Columns, passed: int, rows: NDArray[np.uint32] | None) -> Columns:
     """The first rows of columns, which were those of numbers `rows` once; words of wide values follow their events."""
-    kept: dict[str, Any] = {name: column[:passed] for name in ("kind", *COLUMNS)
-                            if (column := getattr(columns, name)) is not None}
+    kept: dict[str, Any] = {
+        name: column[:passed] for name in ("kind", *COLUMNS) if (column := getattr(columns, name)) is not None
+    }
     if rows is not None:
         wide = columns.wide
         assert wide is not None
@@ -279,8 +229,9 @@ class Restriction:
         self.columns: frozenset[str] = frozenset()
         """And columns."""
         if self.window is not None:
-            self._filter = WindowFilter(self.window, program, trace.streams(),
-                                        lambda: trace_totals(trace, program)["accesses"])
+            self._filter = WindowFilter(
+                self.window, program, trace.streams(), lambda: trace_totals(trace, program)["accesses"]
+            )
             self.events, self.columns = self._filter.events, self._filter.columns
 
     def batches(self, batches: Iterator[Batch], events: Collection[str]) -> Iterator[Batch]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import tracekit
-from tracekit.formats.events import CODE
+from tracekit.module import CODE
 
 
 def expected(path: Path, least: int = 1) -> dict[str, Any]:
@@ -21,5 +21,10 @@ def expected(path: Path, least: int = 1) -> dict[str, Any]:
                     name = program.function_name(int(program.op_function[instruction]))
                 moved = functions.setdefault(name, {"read": 0, "written": 0})
                 moved["read" if kind == CODE["load"] else "written"] += size
-    return {"functions": [{"function": name, **functions[name]} for name in sorted(functions)
-                          if sum(functions[name].values()) >= max(least, 1)]}
+    return {
+        "functions": [
+            {"function": name, **functions[name]}
+            for name in sorted(functions)
+            if sum(functions[name].values()) >= max(least, 1)
+        ]
+    }

@@ -36,7 +36,7 @@ class TemplateName(Module):
     """One row for each function."""
 
     Options = TemplateNameOptions
-    decoupled = "instruction"  # several workers may share the instructions; merge joins what they found
+    shard_by = "instruction"  # several workers may share the instructions; reduce joins what they found
 
     def state(self) -> State:
         """The state before the first event."""
@@ -55,7 +55,7 @@ class TemplateName(Module):
         """A store."""
         state.written[min(instruction, state.written.size - 1)] += size
 
-    def merge(self, states: Sequence[State]) -> State:
+    def reduce(self, states: Sequence[State]) -> State:
         """What one worker would have counted."""
         return State(sum(state.read for state in states), sum(state.written for state in states))
 
@@ -66,9 +66,13 @@ class TemplateName(Module):
             moved = functions.setdefault(self._function(instruction), [0, 0])
             moved[0] += int(state.read[instruction])
             moved[1] += int(state.written[instruction])
-        return {"functions": [{"function": name, "read": read, "written": written}
-                              for name, (read, written) in sorted(functions.items())
-                              if read + written >= self.options.least]}
+        return {
+            "functions": [
+                {"function": name, "read": read, "written": written}
+                for name, (read, written) in sorted(functions.items())
+                if read + written >= self.options.least
+            ]
+        }
 
     def _function(self, instruction: int) -> str:
         if instruction == len(self.program.ops):

@@ -62,5 +62,6 @@ def test_what_the_program_surely_moves(trace: Path) -> None:
 def test_functions_that_move_little_are_left_out(trace: Path) -> None:
     """An option."""
     assert tracekit.analyze(trace, MODULE, least=500).result == {
-        "functions": [{"function": "sum", "read": 600, "written": 0}]}
+        "functions": [{"function": "sum", "read": 600, "written": 0}]
+    }
     assert tracekit.analyze(trace, MODULE, least=500).result == expected(trace, least=500)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.module import Module, inlined, option
+from tracekit.module import Display, Module, inlined, option
 
 
 class State(NamedTuple):
@@ -62,8 +62,21 @@ class Strides(Module):
     def result(self, state: State) -> dict[str, Any]:
         """In the order of the program."""
         even = np.flatnonzero((state.count >= self.options.least) & (state.bent == 0))
-        return {"instructions": [{"instruction": self.program.instruction(row), "count": int(state.count[row]),
-                                  "step": int(state.step[row])} for row in even.tolist()]}
+        return {
+            "instructions": [
+                {
+                    "instruction": self.program.instruction(row),
+                    "count": int(state.count[row]),
+                    "step": int(state.step[row]),
+                }
+                for row in even.tolist()
+            ]
+        }
 
 
+DISPLAY = Display(
+    text="tracekit_strides_display:strides_text",
+    section="tracekit_strides_display:strides_section",
+    heading="Even strides",
+)
 MODULE = Strides

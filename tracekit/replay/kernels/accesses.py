@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.jit import inlined, kernel
+from tracekit.formats.events import CODE
+from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels.frames import EXTERNAL_CALL, NO, STACK_FREE, compare, emit, emit_if, violate
-from tracekit.replay.kernels.state import (
+from tracekit.replay.kernels.layouts import (
     ACCESS,
     ADDRESSES,
     ALLOC,
@@ -25,11 +26,11 @@ from tracekit.replay.kernels.state import (
     REGISTER,
     STEP_DYNAMIC,
     STEP_GLOBAL,
+    STEP_GROUND_TRUTH,
     STEP_LOADS_TOO,
     STEP_REGISTER,
     STEP_SAME_SIZE,
     STEP_STACK,
-    STEP_WITNESS,
     STEP_WORD,
     U8,
     WRONG_ADDRESS,
@@ -41,20 +42,24 @@ from tracekit.replay.kernels.state import (
     Wide,
 )
 
-LOAD, POINTER_CREATION, STACK_ALLOC = 1, 3, 6
-"""Codes of formats/events.py, as constants for Numba; test_derive.py compares them with the table."""
+LOAD = CODE["load"]
+POINTER_CREATION = CODE["pointer_creation"]
+STACK_ALLOC = CODE["stack_alloc"]
 
 COMPACT_AT = 64
 """Ended stack objects in a frame from which on it pays to sweep them out."""
 
 
-NOWHERE, BOUNDED, ANYWHERE = range(3)
-"""What is known of the object that an address is based on: there is none, its bounds, nothing (a global variable)."""
+# What is known of the object that an address is based on.
+NOWHERE = 0  # there is none
+BOUNDED = 1  # its bounds
+ANYWHERE = 2  # nothing: a global variable
 
 
 @inlined
-def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n: Int, words: U8,
-              word: Int) -> Int:
+def run_steps(
+    tables: Tables, stream: Stream, frame: Any, block: Any, out: Columns, n: Int, words: U8, word: Int
+) -> Int:
     """Run all steps of a block in the top frame; its words begin at words[word]. Returns the number of events.
 
     Inlined, like all that it calls often: a call would pass every array of every tuple.
@@ -81,7 +86,7 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
             size = step.size
         values = word
         word += np.int64(step.values)
-        if step.flags & STEP_WITNESS:
+        if step.flags & STEP_GROUND_TRUTH:
             if size != 0 or step.code > ACCESS:
                 compare(stream, ADDRESSES, WRONG_ADDRESS, address, words[word])
             word += 1
@@ -113,8 +118,9 @@ def run_steps(tables: Tables, stream: Stream, frame: Any, block: Any, out: Colum
 
 
 @inlined
-def emit_access(out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int, words: U8, first: Int,
-                count: Int) -> Int:
+def emit_access(
+    out: Columns, n: Int, kind: Int, subject: Int, address: Int, size: Int, words: U8, first: Int, count: Int
+) -> Int:
     """Append a load or store whose value is the `count` words from words[first] on."""
     after = emit(out, n, kind, subject, address, size)
     _put_value(out.value, out.wide, n, after > n, words, first, count)

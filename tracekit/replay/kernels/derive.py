@@ -1,10 +1,12 @@
 """Derives events from the records of one stream: the heart of replay.
 
+Most records take the way of templates.py; ``_record`` here takes the others.
+
 One call takes the records of a chunk, ``ids`` (uint32) and ``words`` (uint64), from where ``cursor`` stands, appends
-events to ``out`` and says why it stopped (state.py). Before a record changes anything its room is made sure of, so
+events to ``out`` and says why it stopped (layouts.py). Before a record changes anything its room is made sure of, so
 that the kernel may stop before any record and be called again with larger arrays.
 
-Rules: docs/internals.md, "Replay". A record that breaks them is counted as a violation, and replay goes on.
+Rules: docs/internals/replay.md. A record that breaks them is counted as a violation, and replay goes on.
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ import numpy as np
 
 from tracekit.formats.events import FIRST_PATH
 from tracekit.formats.image import BlockFlag
-from tracekit.formats.jit import inlined, kernel
+from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels.accesses import run_steps
-from tracekit.replay.kernels.flat import flat_records
 from tracekit.replay.kernels.frames import (
     EXTERNAL_CALL,
     FUNCTION_ENTRY,
@@ -38,14 +39,12 @@ from tracekit.replay.kernels.frames import (
     violate,
 )
 from tracekit.replay.kernels.iterations import is_done
-from tracekit.replay.kernels.recorded import THREAD_START, deliver, room_to_unwind
-from tracekit.replay.kernels.state import (
+from tracekit.replay.kernels.layouts import (
     BLOCK_EFFECTS,
     BLOCK_TAIL_EFFECTS,
     BLOCK_TAIL_LEAVES,
     CREATED,
     FILLED,
-    FLAT_UNKNOWN,
     FRAMES,
     FULL,
     I8,
@@ -69,6 +68,7 @@ from tracekit.replay.kernels.state import (
     SEARCHES,
     SPARE,
     STACK,
+    TEMPLATE_UNKNOWN,
     TICKET,
     TOP,
     U4,
@@ -82,6 +82,8 @@ from tracekit.replay.kernels.state import (
     Stream,
     Tables,
 )
+from tracekit.replay.kernels.recorded import THREAD_START, deliver, room_to_unwind
+from tracekit.replay.kernels.templates import replay_templates
 
 ENTRY = np.uint32(BlockFlag.ENTRY)
 ENDS = np.uint32(BlockFlag.RETURNS | BlockFlag.TAIL_CALL)
@@ -96,13 +98,14 @@ WAIT = -2
 
 
 @kernel
-def derive(tables: Tables, stream: Stream, process: Process, out: Columns, ids: U4, words: U8, cursor: I8,
-           limit: Int) -> Int:
+def derive(
+    tables: Tables, stream: Stream, process: Process, out: Columns, ids: U4, words: U8, cursor: I8, limit: Int
+) -> Int:
     """Replay records from cursor[RECORD] on; stop before one whose ticket exceeds `limit`. Returns a status."""
     start = stream.scalars[RECORDS] - cursor[RECORD]
     status = INPUT
     while status == INPUT and cursor[RECORD] < len(ids):
-        flat_records(tables, stream, out, ids, words, cursor, start)
+        replay_templates(tables, stream, out, ids, words, cursor, start)
         if cursor[RECORD] < len(ids):
             stream.scalars[RECORDS] = start + cursor[RECORD]
             status = _record(tables, stream, process, out, ids, words, cursor, limit)
@@ -111,8 +114,9 @@ def derive(tables: Tables, stream: Stream, process: Process, out: Columns, ids: 
 
 
 @kernel
-def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids: U4, words: U8, cursor: I8,
-            limit: Int) -> Int:
+def _record(
+    tables: Tables, stream: Stream, process: Process, out: Columns, ids: U4, words: U8, cursor: I8, limit: Int
+) -> Int:
     """Replay the next record, whatever it is. Returns INPUT, or why it has to wait (CREATED: it has not)."""
     scalars = stream.scalars
     identity = np.int64(ids[cursor[RECORD]])
@@ -133,7 +137,7 @@ def _record(tables: Tables, stream: Stream, process: Process, out: Columns, ids:
         return status
     if identity >= len(tables.paths) or tables.paths[identity].block == NO:
         return _give_up(stream, cursor, len(ids))
-    if tables.flat[identity].flags & FLAT_UNKNOWN:
+    if tables.templates[identity].flags & TEMPLATE_UNKNOWN:
         if scalars[PATIENCE] <= 0:
             return LOOK
         scalars[PATIENCE] -= 1
@@ -200,8 +204,12 @@ def _follow(tables: Tables, stream: Stream, out: Columns, path: Any, words: U8, 
         if status != INPUT:
             return status
         n = _enter(tables, stream, block, out, n)
-    elif (top >= 0 and stream.frames[top].function == block.function and stream.frames[top].pending == block.continues
-          and not (block.flags & LANDING)):
+    elif (
+        top >= 0
+        and stream.frames[top].function == block.function
+        and stream.frames[top].pending == block.continues
+        and not (block.flags & LANDING)
+    ):
         frame = stream.frames[top]
         if (block.flags & EFFECTS) and not frame.entered:
             n = emit(out, n, EXTERNAL_CALL, block.continues, 0, 0)
@@ -291,8 +299,9 @@ def _enter(tables: Tables, stream: Stream, block: Any, out: Columns, n: Int) -> 
 
 
 @kernel
-def _arrive(tables: Tables, stream: Stream, block: Any, words: U8, word: Int, out: Columns, cursor: I8,
-            room: Int) -> Int:
+def _arrive(
+    tables: Tables, stream: Stream, block: Any, words: U8, word: Int, out: Columns, cursor: I8, room: Int
+) -> Int:
     """Find the activation that a block belongs to when it is not simply the top frame going on, and unwind to it."""
     scalars = stream.scalars
     n = cursor[FILLED]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.events import NONE
+from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag
-from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.state import (
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.replay.kernels.layouts import (
     BESIDE_HEADER,
     LOST,
     OBJECTS,
@@ -30,9 +30,13 @@ NO = np.uint32(NONE)
 HEADER = np.uint32(BlockFlag.LOOP_HEADER)
 LANDING = np.uint32(BlockFlag.LANDING)
 
-STACK_FREE, FUNCTION_ENTRY, FUNCTION_EXIT, EXTERNAL_CALL = 7, 10, 11, 15
-LOOP_INVOCATION, LOOP_ITERATION, LOOP_EXIT = 12, 13, 14
-"""Codes of formats/events.py, as constants for Numba; test_derive.py compares them with the table."""
+STACK_FREE = CODE["stack_free"]
+FUNCTION_ENTRY = CODE["function_entry"]
+FUNCTION_EXIT = CODE["function_exit"]
+LOOP_INVOCATION = CODE["loop_invocation"]
+LOOP_ITERATION = CODE["loop_iteration"]
+LOOP_EXIT = CODE["loop_exit"]
+EXTERNAL_CALL = CODE["external_call"]
 
 
 @inlined
@@ -206,8 +210,9 @@ def push(tables: Tables, stream: Stream, function: Int) -> Any:
 
 
 @inlined
-def move_to(tables: Tables, stream: Stream, frame: Any, wanted: Int, header: Int, landing: Int, out: Columns,
-            n: Int) -> Int:
+def move_to(
+    tables: Tables, stream: Stream, frame: Any, wanted: Int, header: Int, landing: Int, out: Columns, n: Int
+) -> Int:
     """Loop events on the way from the frame's last block to one whose innermost loop is `wanted`.
 
     header, landing: whether that block is a loop's header, whether control may land in it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracekit.formats.jit import inlined, kernel
-from tracekit.replay.kernels.state import U8, Int, Process
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.replay.kernels.layouts import U8, Int, Process
 
 
 @inlined

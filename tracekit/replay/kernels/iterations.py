@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.jit import inlined, kernel
+from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels.accesses import ANYWHERE, NOWHERE, affine, object_bounds
 from tracekit.replay.kernels.frames import LOOP_INVOCATION, LOOP_ITERATION, NO, compare, violate
-from tracekit.replay.kernels.state import (
+from tracekit.replay.kernels.layouts import (
     FILLED,
+    GROUND_TRUTH_RUN,
     I8,
     LONGEST_RUN,
     RUN_DONE,
@@ -26,7 +27,6 @@ from tracekit.replay.kernels.state import (
     STEP_STACK,
     TOO_LONG,
     TOP,
-    WITNESS_RUN,
     WRONG_RUN,
     Columns,
     Int,
@@ -42,8 +42,8 @@ PERIOD = 512
 def is_done(tables: Tables, stream: Stream, path: Any, out: Columns, cursor: I8, iterations: Int) -> Int:
     """Whether a run of so many iterations is replayed; those that can be filled in now are, before it says so."""
     scalars = stream.scalars
-    if path.run == WITNESS_RUN:
-        _witness(tables, stream, path, iterations)
+    if path.run == GROUND_TRUTH_RUN:
+        _compare_run(tables, stream, path, iterations)
         return True
     if iterations > np.uint64(LONGEST_RUN):
         violate(stream, TOO_LONG)
@@ -70,7 +70,7 @@ def is_done(tables: Tables, stream: Stream, path: Any, out: Columns, cursor: I8,
 
 
 @inlined
-def _witness(tables: Tables, stream: Stream, path: Any, iterations: Int) -> None:
+def _compare_run(tables: Tables, stream: Stream, path: Any, iterations: Int) -> None:
     """Compare the iterations that the run's loop has had in the top frame, 0 if it is not open, with those recorded."""
     block = tables.blocks[path.block]
     top = stream.scalars[TOP]
@@ -144,8 +144,10 @@ def _stays_inside(tables: Tables, stream: Stream, frame: Any, path: Any, count: 
             stride = _stride(tables, stream, frame, step)
             if float(count) * abs(float(np.int64(stride))) >= 2.0**63:
                 return False
-            if not (_inside(address + stride, step.size, start, length)
-                    and _inside(address + stride * np.uint64(count), step.size, start, length)):
+            if not (
+                _inside(address + stride, step.size, start, length)
+                and _inside(address + stride * np.uint64(count), step.size, start, length)
+            ):
                 return False
     return True
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracekit.formats.jit import inlined, kernel
+from tracekit.formats.events import CODE
+from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels import heap
 from tracekit.replay.kernels.frames import NO, emit, pop, push, violate
-from tracekit.replay.kernels.state import (
+from tracekit.replay.kernels.layouts import (
     BAD_SIGNAL,
     CREATED,
     FRAMES,
@@ -27,10 +28,21 @@ from tracekit.replay.kernels.state import (
     Tables,
 )
 
-LOAD, STORE, HEAP_ALLOC, HEAP_FREE, GLOBAL_INIT, HEAP_REALLOC, LIBRARY_LOAD, LIBRARY_STORE = 1, 2, 4, 5, 8, 9, 16, 17
-THREAD_START, THREAD_EXIT, THREAD_CREATE = 22, 23, 24
-SIGNAL_ENTER, SIGNAL_LEAVE, IMAGE_LOAD, DROPPED = 31, 32, 33, 35
-"""Codes of formats/events.py, as constants for Numba; test_derive.py compares them with the table."""
+LOAD = CODE["load"]
+STORE = CODE["store"]
+HEAP_ALLOC = CODE["heap_alloc"]
+HEAP_FREE = CODE["heap_free"]
+GLOBAL_INIT = CODE["global_init"]
+HEAP_REALLOC = CODE["heap_realloc"]
+LIBRARY_LOAD = CODE["library_load"]
+LIBRARY_STORE = CODE["library_store"]
+THREAD_START = CODE["thread_start"]
+THREAD_EXIT = CODE["thread_exit"]
+THREAD_CREATE = CODE["thread_create"]
+SIGNAL_ENTER = CODE["signal_enter"]
+SIGNAL_LEAVE = CODE["signal_leave"]
+IMAGE_LOAD = CODE["image_load"]
+DROPPED = CODE["dropped"]
 
 
 @inlined
@@ -53,8 +65,9 @@ def pending_call(stream: Stream) -> Int:
 
 
 @kernel
-def deliver(tables: Tables, stream: Stream, process: Process, out: Columns, cursor: I8, code: Int, words: U8,
-            word: Int) -> Int:
+def deliver(
+    tables: Tables, stream: Stream, process: Process, out: Columns, cursor: I8, code: Int, words: U8, word: Int
+) -> Int:
     """Deliver the recorded event `code` whose words begin at words[word]; returns INPUT, or why it cannot yet."""
     need = 4
     if code == IMAGE_LOAD:

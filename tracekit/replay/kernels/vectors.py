@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracekit.formats.jit import Instruction
-from tracekit.replay.kernels.state import GROUP
+from tracekit.jit.kernel import Instruction
+from tracekit.replay.kernels.layouts import GROUP
 
 
 def _copy_group(typing: Any, into: Any, at: Any, values: Any, first: Any) -> Any:

@@ -8,26 +8,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import CODE
-from tracekit.formats.jit import inlined, kernel
+from tracekit.jit.kernel import inlined, kernel
 
-DROP, ALWAYS, INSIDE = range(3)
-"""What becomes of an event: nobody asked for it; it keeps the state right; it passes if it is inside the window."""
+# What becomes of an event.
+DROP = 0  # nobody requested it
+ALWAYS = 1  # it passes, for it keeps the state right
+INSIDE = 2  # it passes if it is inside the window
 
-FUNCTIONS, LOOPS = range(2)
-"""Elements of `open`: activations of the window's functions, and its loops, that are open on the stream."""
+# Elements of `open`: what is open on the stream.
+FUNCTIONS = 0  # activations of the window's functions
+LOOPS = 1  # the window's loops
 
-ACCESSES, FIRST, LAST, FOUND = range(4)
-"""Elements of `place`: loads and stores so far; the window has those from FIRST up to LAST; how many it had."""
+# Elements of `place`.
+ACCESSES = 0  # loads and stores so far
+FIRST = 1  # the number of the first that the window has
+LAST = 2  # one past the number of the last
+FOUND = 3  # how many it had
 
-LOAD, STORE = CODE["load"], CODE["store"]
-FUNCTION_ENTRY, FUNCTION_EXIT = CODE["function_entry"], CODE["function_exit"]
-LOOP_INVOCATION, LOOP_EXIT = CODE["loop_invocation"], CODE["loop_exit"]
+LOAD = CODE["load"]
+STORE = CODE["store"]
+FUNCTION_ENTRY = CODE["function_entry"]
+FUNCTION_EXIT = CODE["function_exit"]
+LOOP_INVOCATION = CODE["loop_invocation"]
+LOOP_EXIT = CODE["loop_exit"]
 
 
 @kernel
-def select(keep: NDArray[np.uint8], functions: Any, loops: Any, open: NDArray[np.int64], place: NDArray[np.int64],
-           here: int, kind: NDArray[np.uint8], subject: Any, address: Any, size: Any, value: Any,
-           inside: NDArray[np.uint8], rows: Any) -> int:
+def select(
+    keep: NDArray[np.uint8],
+    functions: Any,
+    loops: Any,
+    open: NDArray[np.int64],
+    place: NDArray[np.int64],
+    here: int,
+    kind: NDArray[np.uint8],
+    subject: Any,
+    address: Any,
+    size: Any,
+    value: Any,
+    inside: NDArray[np.uint8],
+    rows: Any,
+) -> int:
     """Move the events that pass to the front of the columns and mark those that are inside; returns how many pass.
 
     `keep` [256] tells what becomes of each code; `functions`, `loops`: 1 for each row that belongs to the window, None

@@ -1,0 +1,184 @@
+/* The malloc family. operator new and delete come through here too: libstdc++ calls malloc and free.
+ *
+ * Tickets: an allocation's is taken after the real call, a deallocation's before it, so that in ticket order no
+ * object is handed out before it was given back. */
+#include "preload_record.h"
+
+#include <errno.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+/* The dynamic linker allocates thread-local storage in the middle of a record; its calls are not the program's. */
+static uintptr_t linker_low, linker_size;
+
+static int note_linker(struct dl_phdr_info *info, size_t size, void *base)
+{
+    (void)size;
+    if ((void *)info->dlpi_addr != base)
+        return 0;
+    uintptr_t high = info->dlpi_addr;
+    for (int index = 0; index < info->dlpi_phnum; index++)
+        if (info->dlpi_phdr[index].p_type == PT_LOAD) {
+            uintptr_t end = info->dlpi_addr + info->dlpi_phdr[index].p_vaddr + info->dlpi_phdr[index].p_memsz;
+            high = end > high ? end : high;
+        }
+    linker_low = info->dlpi_addr;
+    linker_size = high - linker_low;
+    return 1;
+}
+
+void tk_find_linker(void)
+{
+    dl_iterate_phdr(note_linker, (void *)getauxval(AT_BASE));
+}
+
+#define RECORDING() (tk_recording() && (uintptr_t)__builtin_return_address(0) - linker_low >= linker_size)
+
+/* dlsym may allocate while it looks up malloc: those few bytes come from here and are never given back. */
+static char bootstrap[1 << 14] __attribute__((aligned(16)));
+static size_t bootstrap_used;
+static __thread int resolving __attribute__((tls_model("initial-exec")));
+
+static int from_bootstrap(const void *pointer)
+{
+    return (uintptr_t)pointer - (uintptr_t)bootstrap < sizeof bootstrap;
+}
+
+/* Zeroed; the size stands before the block. */
+static void *bootstrap_allocate(size_t size)
+{
+    size_t bytes = (size + 31) & ~(size_t)15;
+    size_t offset = __atomic_fetch_add(&bootstrap_used, bytes, __ATOMIC_RELAXED);
+    if (size > sizeof bootstrap || offset + bytes > sizeof bootstrap)
+        return NULL;
+    *(size_t *)(bootstrap + offset) = size;
+    return bootstrap + offset + 16;
+}
+
+static void *resolve(void **slot, const char *name)
+{
+    resolving++;
+    void *found = tk_find_real(slot, name);
+    resolving--;
+    return found;
+}
+
+#define REAL(name) \
+    ({ \
+        static void *real_##name; \
+        (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : resolve(&real_##name, #name)); \
+    })
+
+#define ALLOCATED(pointer, size) \
+    ((pointer) && RECORDING() ? TK_RECORD3(heap_alloc, tk_ticket(), (uintptr_t)(pointer), size) : (void)0)
+
+TK_EXPORT void *malloc(size_t size)
+{
+    if (TK_UNLIKELY(resolving))
+        return bootstrap_allocate(size);
+    void *pointer = REAL(malloc)(size);
+    ALLOCATED(pointer, size);
+    return pointer;
+}
+
+TK_EXPORT void *calloc(size_t count, size_t size)
+{
+    if (TK_UNLIKELY(resolving))
+        return bootstrap_allocate(count * size);
+    void *pointer = REAL(calloc)(count, size);
+    ALLOCATED(pointer, count * size);
+    return pointer;
+}
+
+TK_EXPORT void free(void *pointer)
+{
+    if (!pointer || from_bootstrap(pointer) || TK_UNLIKELY(resolving))
+        return; /* dlsym gives back the text of an earlier error of the program's: a few bytes are lost */
+    if (RECORDING())
+        TK_RECORD2(heap_free, tk_ticket(), (uintptr_t)pointer);
+    REAL(free)(pointer);
+}
+
+/* While a real realloc runs, the old block may already be another thread's and the new one was. So a recorded realloc
+ * that moves is made of its parts, with the ticket between them: new block, ticket, old block freed. */
+static void *reallocate(void *old, size_t size)
+{
+    size_t usable = malloc_usable_size(old);
+    if (size <= usable && size >= usable / 2) {
+        uint64_t ticket = tk_ticket();
+        void *same = REAL(realloc)(old, size);
+        if (same)
+            TK_RECORD4(heap_realloc, ticket, (uintptr_t)old, (uintptr_t)same, size);
+        return same;
+    }
+    void *pointer = REAL(malloc)(size);
+    if (!pointer)
+        return NULL;
+    memcpy(pointer, old, size < usable ? size : usable);
+    TK_RECORD4(heap_realloc, tk_ticket(), (uintptr_t)old, (uintptr_t)pointer, size);
+    REAL(free)(old);
+    return pointer;
+}
+
+static void *resize(void *old, size_t size, int recording)
+{
+    if (TK_UNLIKELY(from_bootstrap(old))) {
+        void *pointer = malloc(size);
+        size_t before = ((size_t *)old)[-2];
+        return pointer ? memcpy(pointer, old, size < before ? size : before) : NULL;
+    }
+    if (!recording)
+        return REAL(realloc)(old, size);
+    if (old && size)
+        return reallocate(old, size);
+    if (old)
+        TK_RECORD2(heap_free, tk_ticket(), (uintptr_t)old);
+    void *pointer = REAL(realloc)(old, size);
+    if (pointer)
+        TK_RECORD3(heap_alloc, tk_ticket(), (uintptr_t)pointer, size);
+    return pointer;
+}
+
+TK_EXPORT void *realloc(void *old, size_t size)
+{
+    if (TK_UNLIKELY(resolving))
+        return bootstrap_allocate(size);
+    return resize(old, size, RECORDING());
+}
+
+TK_EXPORT void *reallocarray(void *old, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return resize(old, bytes, RECORDING());
+}
+
+TK_EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
+{
+    int result = REAL(posix_memalign)(pointer, alignment, size);
+    if (result == 0) {
+        ALLOCATED(*pointer, size);
+        if (RECORDING())
+            TK_RECORD2(library_store, (uintptr_t)pointer, sizeof *pointer);
+    }
+    return result;
+}
+
+#define WRAP_ALIGNED(name, parameters, ...) \
+    TK_EXPORT void *name parameters \
+    { \
+        void *pointer = REAL(name)(__VA_ARGS__); \
+        ALLOCATED(pointer, size); \
+        return pointer; \
+    }
+
+WRAP_ALIGNED(aligned_alloc, (size_t alignment, size_t size), alignment, size)
+WRAP_ALIGNED(memalign, (size_t alignment, size_t size), alignment, size)
+WRAP_ALIGNED(valloc, (size_t size), size)
+WRAP_ALIGNED(pvalloc, (size_t size), size)

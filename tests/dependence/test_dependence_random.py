@@ -1,0 +1,48 @@
+"""The dependence engine against the naive reference, on random runs of random programs."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.naive.dependence import NaiveDependence
+from tests.naive.dependence_engine import DependenceEngine
+from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
+from tests.naive.dependence_programs import feed
+from tests.naive.dependence_rows import from_naive, from_profile
+
+
+def compare(seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int) -> None:
+    """Run one random program on both and compare all that they say."""
+    random = Random(seed)
+    made = RandomProgram(random)
+    numbers = random.sample(range(4), streams)
+    events = interleaved(random, [Machine(made, random, number, limit).run() for number in numbers])
+    cuts = [place for place in range(len(events)) if random.random() < 0.1]
+    engine = DependenceEngine(made.program, context, workers)
+    engine.collects = collect
+    feed(engine, events, cuts)
+    naive = NaiveDependence(made.program, context)
+    naive.feed(events)
+    got, want = from_profile(engine.result()), from_naive(naive)
+    assert got["accesses"] == want["accesses"]
+    assert got["dependences"] == want["dependences"]
+    assert got["exposed"] == want["exposed"]
+    assert got["nodes"] == want["nodes"]
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.booleans(),
+    st.integers(1, 3),
+    st.sampled_from([30, 100, 300]),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_engine_agrees_with_the_naive_reference(
+    seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int
+) -> None:
+    compare(seed, context, streams, limit, collect, workers)

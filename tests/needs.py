@@ -1,0 +1,139 @@
+"""What some tests need beside the Python packages: programs and libraries that come as packages of the system.
+
+A test says so with ``@needs("cmake")``, or with ``require("cmake")`` where only its body knows. Where that is not
+there, the test is skipped and tests/conftest.py lists it with the command that brings it. ``make test`` asks first for
+what is missing, by ``python -m tests.needs``, and installs it where it may.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder.toolchain import PREFERRED, VERSIONS, Clang, find_clang, llvm_config, which
+
+REASON = "without the package "
+"""How the reason of a skipped test begins, if a package would help."""
+
+
+class Need(NamedTuple):
+    """Something that a test needs."""
+
+    packages: str
+    """The names that it has in Debian, with spaces between."""
+    is_there: Callable[[], object]
+
+    def __str__(self) -> str:
+        return self.packages
+
+
+# -- what is there ---------------------------------------------------------------------------------
+
+
+@cache
+def clang_folder() -> Path:
+    """The folder of the LLVM that clang belongs to, as /usr/lib/llvm-19; where it would be if there is no clang."""
+    try:
+        return Path(os.path.realpath(find_clang().path)).parents[1]
+    except TracekitError:
+        return Path(f"/usr/lib/llvm-{PREFERRED}")
+
+
+@cache
+def clang_major() -> int:
+    """The version of the clang to test with; the preferred one if there is none."""
+    try:
+        return find_clang().major
+    except TracekitError:
+        return PREFERRED
+
+
+def _program(*names: str) -> Callable[[], bool]:
+    return lambda: all(shutil.which(name) for name in names)
+
+
+def _beside_clang(*paths: str) -> Callable[[], bool]:
+    """Any of these files of clang's LLVM."""
+    return lambda: any((clang_folder() / path).exists() for path in paths)
+
+
+def rustc() -> str:
+    """A rustc whose bitcode our clang can read, empty if there is none."""
+    for name in filter(None, (os.environ.get("RUSTC"), "/usr/bin/rustc", shutil.which("rustc"))):
+        if os.path.exists(name):
+            run = subprocess.run([name, "--version", "--verbose"], capture_output=True, text=True)
+            version = re.search(r"LLVM version: (\d+)", run.stdout)
+            if version and int(version[1]) <= clang_major():
+                return name
+    return ""
+
+
+def flang() -> str:
+    """The flang that belongs to our clang, empty if there is none."""
+    found = (clang_folder() / "bin" / name for name in ("flang", "flang-new"))
+    return next((str(path) for path in found if path.exists()), "")
+
+
+def other_clang(major: int) -> str:
+    """A clang of that version with the headers that the pass needs, empty if there is none."""
+    path = which(f"clang-{major}")
+    try:
+        return path if path and llvm_config(Clang(path, f"{major}.0.0")) else ""
+    except TracekitError:
+        return ""
+
+
+# -- the needs -------------------------------------------------------------------------------------
+
+OTHER_CLANGS = tuple(major for major in VERSIONS if major != PREFERRED)
+
+NEEDS = {
+    "c++filt": Need("binutils", _program("c++filt")),
+    "chromium": Need("chromium chromium-driver", _program("chromium", "chromedriver")),
+    "cmake": Need("cmake", _program("cmake")),
+    "flang": Need(f"flang-{clang_major()}", flang),
+    "gold": Need("binutils", _program("ld.gold")),
+    "headers": Need("libc6-dev", Path("/usr/include/stdio.h").is_file),
+    "libomp": Need(f"libomp-{clang_major()}-dev", _beside_clang("lib/libomp.so")),
+    "llvm tools": Need(f"llvm-{clang_major()}", _beside_clang("bin/llvm-link")),
+    "lto plugin": Need(f"llvm-{clang_major()}-linker-tools", _beside_clang("lib/LLVMgold.so")),
+    "rustc": Need("rustc libstd-rust-dev", rustc),
+    "zstd": Need("zstd", _program("zstd")),
+    **{
+        f"clang-{major}": Need(f"clang-{major} llvm-{major}-dev", partial(other_clang, major)) for major in OTHER_CLANGS
+    },
+}
+
+
+@cache
+def _is_there(name: str) -> bool:
+    return bool(NEEDS[name].is_there())
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Skip what is decorated where `name`, one of NEEDS, is not there."""
+    return pytest.mark.skipif(not _is_there(name), reason=f"{REASON}{NEEDS[name]}")
+
+
+def require(name: str) -> None:
+    """Skip the test that runs, likewise."""
+    if not _is_there(name):
+        pytest.skip(f"{REASON}{NEEDS[name]}")
+
+
+def packages(chosen: Iterable[Need]) -> str:
+    """Their packages, each once."""
+    return " ".join(dict.fromkeys(" ".join(need.packages for need in chosen).split()))
+
+
+if __name__ == "__main__":
+    print(packages(need for name, need in NEEDS.items() if not _is_there(name)))

@@ -1,0 +1,147 @@
+"""advise's text on rows made up by hand: what is left out of it, and what is said instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracekit.render.advise import advise_text
+from tracekit.render.text import Style
+
+PLAIN = Style(False)
+
+
+def place(line: int) -> dict[str, Any]:
+    return {
+        "id": f"0:{line}",
+        "kind": "load",
+        "function": "f",
+        "file": "f.c",
+        "line": line,
+        "column": 1,
+        "inlined_at": [],
+    }
+
+
+def dependence(source: int, destination: int, name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "reason": "dependence",
+        "source": place(source),
+        "destination": place(destination),
+        "kinds": ["RAW"],
+        "objects": [{"kind": "global", "name": name}],
+        "contexts": [],
+        "distance": {"min": 1, "max": 1},
+        "executions": 9,
+        "per_iteration": 0.9,
+        "rare": False,
+        "remedy": None,
+        **changes,
+    }
+
+
+def row(line: int, end: int, verdict: str, **case: Any) -> dict[str, Any]:
+    cases = [
+        {
+            "verdict": verdict,
+            "contexts": [{"id": 1, "root": "f", "path": [f"loop f:{line}"]}],
+            "accesses": 10,
+            "share": 50.0,
+            "invocations": 1,
+            "iterations": 10,
+            "trips": {"min": 10, "mean": 10.0, "max": 10},
+            "recipe": [],
+            "blocked_by": [],
+            "speculation": None,
+            "independent_in_a_row": None,
+            "stages": [],
+            "unplaced_share": 0.0,
+            **case,
+        }
+    ]
+    parallel = verdict in ("doall", "doall-with")
+    openmp = {"file": "f.c", "line": line, "rounding": False, "pragma": "#pragma", "missing": None}
+    return {
+        "loop": {"function": "f", "file": "f.c", "line": line, "column": 1, "depth": line, "end_line": end},
+        "verdict": verdict,
+        "accesses": 10,
+        "share": 50.0,
+        "openmp": openmp if parallel else None,
+        "cases": cases,
+        "contexts_not_exercised": 0,
+    }
+
+
+def text(*loops: dict[str, Any], further: tuple[dict[str, Any], ...] = ()) -> str:
+    summary = {"loops": 5, "hot": 3, "not_exercised": 0, "verdicts": {}}
+    runs = [{"command": ["./app", "a b"], "status": 1, "signal": None, "accesses": 20}]
+    report = {
+        "module": "advise",
+        "trace": "0",
+        "options": {"min_share": 1.0},
+        "result": {"runs": runs, "loops": list(loops), "further_parallel": list(further), "summary": summary},
+    }
+    return advise_text(report, {}, 0, PLAIN)
+
+
+def test_dependences_stand_together_by_object() -> None:
+    blocked = [dependence(2, 3, "x"), dependence(2, 4, "y"), dependence(2, 5, "x"), dependence(2, 6, "x")]
+    shown = text(row(1, 9, "sequential", blocked_by=blocked))
+    assert shown.count("on global x") == shown.count("on global y") == 1
+    assert "... and 1 more pair of instructions\n" in shown
+
+
+def test_stages_that_are_of_no_help_are_not_listed() -> None:
+    stage = {"parallel": False, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 95.0}
+    other = {**stage, "parallel": True, "share": 5.0}
+    shown = text(row(1, 9, "pipeline", stages=[stage, other]))
+    assert "stage 1" not in shown
+    assert "95.0%" in shown
+    assert "at best 2.0 times" in text(row(1, 9, "pipeline", stages=[{**stage, "share": 50.0}, other]))
+
+
+def test_of_nested_parallel_loops_one_is_enough() -> None:
+    shown = text(row(1, 9, "doall"), row(2, 5, "doall"))
+    assert shown.count("lies inside loop 1") == 1
+    assert "lies inside" not in text(row(1, 4, "doall"), row(5, 9, "doall"))
+
+
+def test_a_remedy_is_given_only_if_it_helps_with_all() -> None:
+    copy = {"kind": "copy"}
+    assert "read from a copy" in text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "x", remedy=copy)]))
+    both = [dependence(2, 3, "x", remedy=copy), dependence(3, 3, "x")]
+    assert "read from a copy" not in text(row(1, 9, "sequential", blocked_by=both))
+
+
+def test_locals_without_a_name_are_told_apart() -> None:
+    locals_ = [{"kind": "stack", "name": "", "site": {**place(line), "kind": "alloca"}} for line in (3, 0)]
+    shown = text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "x", objects=[each]) for each in locals_]))
+    assert "on a local of f (f.c:3:1):" in shown
+    assert "on a local of f:" in shown
+
+
+def test_a_reduction_is_named_only_if_nothing_else_would_be_left() -> None:
+    reduce = {"kind": "reduce", "operator": "+", "but": [place(7)]}
+    update = dependence(2, 2, "x", remedy=reduce)
+    assert "a reduction (+), but for f.c:7:1" in text(row(1, 9, "sequential", blocked_by=[update]))
+    seen = dependence(2, 7, "x")
+    assert "a reduction (+), but for f.c:7:1" in text(row(1, 9, "sequential", blocked_by=[update, seen]))
+    other = dependence(8, 9, "x")
+    assert "a reduction" not in text(row(1, 9, "sequential", blocked_by=[update, seen, other]))
+
+
+def test_of_many_stages_the_small_ones_are_counted() -> None:
+    stage = {"parallel": True, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 40.0}
+    many = [stage, {**stage, "share": 59.5}, *[{**stage, "share": 0.1}] * 5]
+    shown = text(row(1, 9, "pipeline", stages=many))
+    assert shown.count("stage ") == 2
+    assert "5 more stages make less than 1%" in shown
+    assert "not known by which stage" in " ".join(text(row(1, 9, "pipeline", stages=many, unplaced_share=50.0)).split())
+
+
+def test_it_says_which_runs_it_has_seen() -> None:
+    assert "./app 'a b'  (20 accesses, exit status 1)" in text(row(1, 9, "doall"))
+
+
+def test_parallel_loops_below_the_first_are_named() -> None:
+    further = {"loop": row(20, 22, "doall")["loop"], "verdict": "doall", "accesses": 1, "share": 2.0}
+    assert "f.c:20:1 f, 2.0%: doall" in text(row(1, 9, "doall"), further=(further,))

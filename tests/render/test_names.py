@@ -1,0 +1,57 @@
+"""Names of functions in text."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracekit.render.names import LONGEST, brief, with_brief_names
+
+VECTOR = "std::vector<std::pair<int, long>, std::allocator<std::pair<int, long>>>"
+"""Longer than any name that is shown whole."""
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("main", "main"),
+        ("Grid<double>::at(int, int) const", "Grid<double>::at(int, int) const"),
+        (f"void f<{VECTOR}>({VECTOR}&, int) (.isra.0)", "f<...>"),
+        (f"f({VECTOR})", "f"),
+        (f"(anonymous namespace)::Grid<{VECTOR}>::at(int, int) const", "(anonymous namespace)::Grid<...>::at"),
+        (f"Map<{VECTOR}>::operator[](unsigned long)", "Map<...>::operator[]"),
+        (f"main::$_0::operator()<{VECTOR}>", "main::$_0::operator()<...>"),
+        (f"bool operator< <{VECTOR}>(int, int)", "bool operator< <...>"),
+        (f"Out& operator<< <{VECTOR}>(Out&, int)", "Out& operator<< <...>"),
+        (f"Ptr<{VECTOR}>::operator->() const", "Ptr<...>::operator->"),
+        (f"Some::operator {VECTOR}()", "Some::operator std::vector<...>"),
+        (
+            "<alloc::vec::Vec<T> as core::iter::traits::collect::FromIterator<T>>::from_iter",
+            "<alloc::vec::Vec<...> as core::iter::traits::collect::FromIterator<...>>::from_iter",
+        ),
+        ("_Z" + "x" * LONGEST, "_Z" + "x" * LONGEST),
+    ],
+)
+def test_long_names_are_brief(name: str, shown: str) -> None:
+    assert brief(name) == shown
+
+
+def test_names_are_found_wherever_a_profile_has_them() -> None:
+    long = f"void f<{VECTOR}>({VECTOR}&)"
+    rows = [
+        {
+            "source": {"function": long, "file": long},
+            "levels": [{"loop": {"recursion": f"{long}:3:5"}}],
+            "context": {"root": long, "path": [f"loop {long}:12", f"{long}:12:3", f"recursion {long}:1:2"]},
+            "callers": [f"{long}:7:1"],
+            "name": long,
+        }
+    ]
+    assert with_brief_names(rows) == [
+        {
+            "source": {"function": "f<...>", "file": long},
+            "levels": [{"loop": {"recursion": "f<...>:3:5"}}],
+            "context": {"root": "f<...>", "path": ["loop f<...>:12", "f<...>:12:3", "recursion f<...>:1:2"]},
+            "callers": ["f<...>:7:1"],
+            "name": long,
+        }
+    ]

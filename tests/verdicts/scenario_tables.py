@@ -1,0 +1,270 @@
+"""A scenario of ``tests/naive/verdicts.py`` as a Program's tables and a DependenceProfile."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tests.naive.verdicts import Answer, Scenario
+from tracekit.contexts.nodes import NODE, ContextKind
+from tracekit.dependence import profile as layout
+from tracekit.dependence.profile import DependenceKind, DependenceProfile
+from tracekit.formats.events import NONE
+from tracekit.formats.image import DTYPES, CallFlag, EdgeKind, LoopFlag, NodeKind, OpKind, PhiKind
+from tracekit.objects.kinds import ObjectKind
+from tracekit.verdicts.verdicts import Judgement, Reason
+
+OP_KINDS = {
+    "load": OpKind.LOAD,
+    "store": OpKind.STORE,
+    "atomic": OpKind.ATOMIC,
+    "copy": OpKind.COPY_TO,
+    "call": OpKind.CALL,
+    "other": OpKind.BASE,
+}
+NODE_KINDS = {"op": NodeKind.OP, "phi": NodeKind.PHI, "branch": NodeKind.BRANCH}
+CONTEXT_KINDS = {
+    "root": ContextKind.ROOT,
+    "call": ContextKind.CALL,
+    "loop": ContextKind.LOOP,
+    "recursion": ContextKind.RECURSION,
+    "recursion loop": ContextKind.RECURSION_LOOP,
+}
+OPERATORS = ["", "+", "*", "max", "+", "*", "max"]
+"""The operators of scenarios, of two units; a string's offset is its position here."""
+
+
+def table(name: str, rows: list[dict[str, Any]], dtypes: Any = DTYPES) -> Any:
+    result = np.zeros(len(rows), dtypes[name])
+    for number, row in enumerate(rows):
+        for column, value in row.items():
+            result[column][number] = NONE if value is None else value
+    return result
+
+
+def first_of(owners: list[int], owner: int) -> dict[str, int]:
+    """The (first, count) of a run of rows that belong to `owner`; they stand together."""
+    return {"first": owners.index(owner) if owner in owners else 0, "count": owners.count(owner)}
+
+
+def program(scenario: Scenario) -> Any:
+    """The static tables. Operations, phis and exits must stand block by block and loop by loop."""
+    s = scenario
+    in_block = [op.block for op in s.ops]
+    assert in_block == sorted(in_block)
+    functions = sorted({block.function for block in s.blocks})
+    edge_function = [s.blocks[end_block(s, edge[1])].function for edge in s.edges]
+    assert edge_function == sorted(edge_function)
+    calls = [number for number, op in enumerate(s.ops) if op.kind == "call"]
+    phi_owner = [loop for loop, row in enumerate(s.loops) for _ in row.phis]
+    exit_owner = [loop for loop, row in enumerate(s.loops) for _ in row.exits]
+    return SimpleNamespace(
+        text=OPERATORS.__getitem__,
+        ops=table(
+            "ops",
+            [
+                {"kind": OP_KINDS[op.kind], "base": calls.index(number) if op.kind == "call" else 0}
+                for number, op in enumerate(s.ops)
+            ],
+        ),
+        calls=table(
+            "calls",
+            [
+                {
+                    "op": op,
+                    "block": s.ops[op].block,
+                    "flags": CallFlag.PURE * s.ops[op].pure | CallFlag.ALLOCATES * s.ops[op].allocates,
+                }
+                for op in calls
+            ],
+        ),
+        blocks=table(
+            "blocks",
+            [
+                {
+                    "function": block.function,
+                    "loop": block.loop,
+                    "call": None,
+                    "continues": None,
+                    "first_op": first_of(in_block, number)["first"],
+                    "ops": first_of(in_block, number)["count"],
+                }
+                for number, block in enumerate(s.blocks)
+            ],
+        ),
+        loops=table(
+            "loops",
+            [
+                {
+                    "function": loop.function,
+                    "header": loop.header,
+                    "parent": loop.parent,
+                    "flags": LoopFlag.EXITS_EARLY * loop.exits_early | LoopFlag.EXITS_ON_DATA * loop.exits_on_data,
+                    "first_phi": first_of(phi_owner, number)["first"],
+                    "phis": len(loop.phis),
+                    "first_exit": first_of(exit_owner, number)["first"],
+                    "exits": len(loop.exits),
+                }
+                for number, loop in enumerate(s.loops)
+            ],
+        ),
+        phis=table(
+            "phis",
+            [
+                {"kind": PhiKind[kind.upper()], "operator": OPERATORS.index(operator)}
+                for loop in s.loops
+                for kind, operator, _ in loop.phis
+            ],
+        ),
+        loop_exits=table("loop_exits", [{"source": block, "target": None} for loop in s.loops for block in loop.exits]),
+        edges=table(
+            "edges",
+            [
+                {
+                    "kind": EdgeKind[kind.upper()],
+                    "from_kind": NODE_KINDS[tail[0]],
+                    "from": tail[1],
+                    "to_kind": NODE_KINDS[head[0]],
+                    "to": head[1],
+                }
+                for kind, tail, head in s.edges
+            ],
+        ),
+        updates=table(
+            "updates",
+            [
+                {"load": load, "store": store, "operator": OPERATORS.index(operator) + 3 * (row % 2)}
+                for row, (load, store, operator) in enumerate(s.updates)
+            ],
+        ),
+        functions=table(
+            "functions",
+            [
+                {
+                    **runs("block", [block.function for block in s.blocks], function),
+                    **runs("loop", [loop.function for loop in s.loops], function),
+                    **runs("edge", edge_function, function),
+                }
+                for function in functions
+            ],
+        ),
+    )
+
+
+def runs(name: str, owners: list[int], owner: int) -> dict[str, int]:
+    run = first_of(owners, owner)
+    return {f"first_{name}": run["first"], f"{name}s": run["count"]}
+
+
+def end_block(scenario: Scenario, node: tuple[str, int]) -> int:
+    """A block of the function that a node of the dependence graph stands in."""
+    kind, number = node
+    if kind == "op":
+        return scenario.ops[number].block
+    if kind == "branch":
+        return number
+    owners = [row.header for row in scenario.loops for _ in row.phis]
+    return owners[number]
+
+
+def profile(scenario: Scenario) -> DependenceProfile:
+    """What the replay found."""
+    s = scenario
+    layouts = {
+        "nodes": NODE,
+        "dependences": layout.DEPENDENCE,
+        "levels": layout.LEVEL,
+        "exposed": layout.EXPOSED,
+        "objects": layout.OBJECT,
+        "accesses": layout.ACCESS,
+    }
+    return DependenceProfile(
+        nodes=table(
+            "nodes",
+            [
+                {
+                    "parent": row.parent,
+                    "kind": CONTEXT_KINDS[row.kind],
+                    "loop": row.loop,
+                    "call": row.call,
+                    "camp_id": number,
+                    "most_iterations": row.iterations,
+                    "external": row.external,
+                }
+                for number, row in enumerate(s.contexts)
+            ],
+            layouts,
+        ),
+        dependences=table(
+            "dependences",
+            [
+                {
+                    "kind": DependenceKind[each.kind],
+                    "source": each.source,
+                    "source_node": each.source_context,
+                    "destination": each.destination,
+                    "destination_node": each.destination_context,
+                    "count": 3,
+                    **listed(each.objects, len(s.objects)),
+                }
+                for each in s.dependences
+            ],
+            layouts,
+        ),
+        levels=table(
+            "levels",
+            [
+                {
+                    "dependence": number,
+                    "node": node,
+                    "intra": intra,
+                    "inter": inter,
+                    "min_distance": int(inter),
+                    "max_distance": int(inter),
+                    "carried": int(inter),
+                }
+                for number, each in enumerate(s.dependences)
+                for node, intra, inter in each.levels
+            ],
+            layouts,
+        ),
+        exposed=table(
+            "exposed",
+            [{"instruction": load, "node": context, "level": level} for load, context, level in sorted(s.exposed)],
+            layouts,
+        ),
+        accesses=table("accesses", [], layouts),
+        objects=table("objects", [{"kind": ObjectKind[kind.upper()], "site": None} for kind in s.objects], layouts),
+        shadow_bytes=0,
+    )
+
+
+def listed(objects: tuple[int, ...] | None, known: int) -> dict[str, Any]:
+    if objects is None:  # more than fit: the row lists some of them
+        return {
+            "objects": layout.LISTED_OBJECTS + 1,
+            "object_list": [number % max(known, 1) for number in range(4)],
+            "first_object": 0,
+        }
+    shown = [*objects, *[NONE] * (layout.LISTED_OBJECTS - len(objects))]
+    return {"objects": len(objects), "object_list": shown, "first_object": shown[0]}
+
+
+def as_answer(judgement: Judgement) -> Answer:
+    """A judgement in the naive reference's words."""
+    transformations = {
+        (
+            step.kind,
+            "register" if step.phi != NONE else "memory",
+            step.phi if step.phi != NONE else None if step.object == NONE else step.object,
+            OPERATORS[step.operator],
+        )
+        for step in judgement.transformations
+    }
+    blocked = {
+        (Reason(reason).value, source, None if destination == NONE else destination)
+        for reason, source, destination in judgement.blocked_by
+    }
+    return Answer(judgement.verdict.value, transformations, blocked, judgement.carried)

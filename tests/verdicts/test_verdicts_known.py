@@ -1,0 +1,283 @@
+"""Verdicts with known answers: small loops of C, and what a replay of each finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.naive import verdicts as naive
+from tests.naive.verdicts import Answer, Block, Context, Dependence, Loop, Op, Scenario
+from tests.verdicts import scenario_tables
+from tracekit.verdicts.verdicts import judge
+
+HEADER, BODY, AFTER, CALLEE = range(4)
+LOOP = 1  # the context of the one loop of most cases; 0 is main
+
+
+def loop(*kinds: str, **changes: object) -> Scenario:
+    """``for (i = 0; i < n; i++) { ... }`` in main, its body's operations of the given kinds, numbered from 0."""
+    row = Loop(0, HEADER, exits=[HEADER], phis=[("induction", "+", "i")])
+    for name, value in changes.items():
+        setattr(row, name, value)
+    return Scenario(
+        ops=[Op(kind, BODY) for kind in kinds],
+        blocks=[Block(0, 0), Block(0, 0), Block(0), Block(1)],
+        loops=[row],
+        edges=[
+            ("register", ("phi", 0), ("branch", HEADER)),
+            ("control", ("branch", HEADER), ("phi", 0)),
+            *[("control", ("branch", HEADER), ("op", op)) for op in range(len(kinds))],
+        ],
+        contexts=[Context("root"), Context("loop", 0, 0, iterations=9)],
+        objects=["global"],
+    )
+
+
+def flow(
+    kind: str,
+    source: int,
+    destination: int,
+    *,
+    carried: bool,
+    context: int = LOOP,
+    level: int = LOOP,
+    to: int | None = None,
+    objects: tuple[int, ...] = (0,),
+) -> Dependence:
+    return Dependence(
+        kind, source, context, destination, context if to is None else to, objects, [(level, not carried, carried)]
+    )
+
+
+def verdict(scenario: Scenario, level: int = LOOP) -> Answer:
+    """The answer on which tracekit and the naive reference agree."""
+    judged = judge(scenario_tables.program(scenario), scenario_tables.profile(scenario))
+    answer = scenario_tables.as_answer(next(each for each in judged if each.node == level))
+    assert answer == naive.judge(scenario, level)
+    return answer
+
+
+def test_initialising_an_array_is_doall() -> None:
+    assert verdict(loop("store")) == Answer("doall", set(), set(), (0, 0, 0))
+
+
+def test_one_iteration_says_nothing() -> None:
+    case = loop("store")
+    case.contexts[LOOP].iterations = 1
+    assert verdict(case).verdict == "not-exercised"
+
+
+def test_a_of_i_from_a_of_i_minus_1_is_sequential() -> None:
+    case = loop("load", "store")
+    case.edges.append(("register", ("op", 0), ("op", 1)))
+    case.dependences.append(flow("RAW", 1, 0, carried=True))
+    assert verdict(case) == Answer("sequential", set(), {("dependence", 1, 0)}, (1, 0, 0))
+
+
+def test_a_sum_in_a_register_is_a_reduction() -> None:
+    case = loop("load", phis=[("induction", "+", "i"), ("reduction", "+", "sum")])
+    assert verdict(case) == Answer("doall-with", {("reduction", "register", 1, "+")}, set(), (0, 0, 0))
+
+
+def global_sum() -> Scenario:
+    """``total += a[i]``, total in memory: load a[i], load total, store total."""
+    case = loop("load", "load", "store")
+    case.edges.append(("register", ("op", 1), ("op", 2)))
+    case.edges.append(("register", ("op", 0), ("op", 2)))
+    case.updates = [(1, 2, "+")]
+    case.dependences = [
+        flow("RAW", 2, 1, carried=True),
+        flow("WAR", 1, 2, carried=False),
+        flow("WAW", 2, 2, carried=True),
+    ]
+    return case
+
+
+def test_a_sum_in_memory_is_a_reduction() -> None:
+    assert verdict(global_sum()) == Answer("doall-with", {("reduction", "memory", 0, "+")}, set(), (1, 0, 1))
+
+
+def test_a_sum_that_something_else_reads_is_none() -> None:
+    case = global_sum()
+    case.ops.append(Op("load", BODY))
+    case.dependences.append(flow("RAW", 2, 3, carried=False))
+    assert verdict(case).transformations == set()
+    assert ("dependence", 2, 1) in verdict(case).blocked_by
+
+
+def test_a_sum_whose_old_value_is_used_is_none() -> None:
+    case = global_sum()
+    case.ops.append(Op("store", BODY))
+    case.edges.append(("register", ("op", 1), ("op", 3)))  # b[i] = total++
+    assert ("dependence", 2, 1) in verdict(case).blocked_by
+
+
+def test_two_operators_on_one_location_are_no_reduction() -> None:
+    case = global_sum()
+    case.ops += [Op("load", BODY), Op("store", BODY)]
+    case.updates.append((3, 4, "*"))
+    case.dependences += [flow("RAW", 2, 3, carried=False), flow("RAW", 4, 1, carried=True)]
+    assert verdict(case).transformations == set()
+    assert ("dependence", 4, 1) in verdict(case).blocked_by
+
+
+def test_two_sums_into_one_location_are_a_reduction() -> None:
+    case = global_sum()
+    case.ops += [Op("load", BODY), Op("store", BODY)]
+    case.updates.append((3, 4, "+"))
+    case.dependences += [flow("RAW", 2, 3, carried=False), flow("RAW", 4, 1, carried=True)]
+    assert verdict(case).verdict == "doall-with"
+
+
+@pytest.mark.parametrize("operator", ["min", "max"])
+def test_minimum_and_maximum_are_reductions(operator: str) -> None:
+    case = loop("load", phis=[("induction", "+", "i"), ("reduction", "max", operator)])
+    assert verdict(case).verdict == "doall-with"
+
+
+def scratch() -> Scenario:
+    """``for (...) { fill tmp; read tmp; }``: store tmp, load tmp, store out[i]."""
+    case = loop("store", "load", "store")
+    case.dependences = [
+        flow("RAW", 0, 1, carried=False),
+        flow("WAR", 1, 0, carried=True),
+        flow("WAW", 0, 0, carried=True),
+    ]
+    return case
+
+
+def test_a_scratch_array_becomes_private() -> None:
+    assert verdict(scratch()) == Answer("doall-with", {("private", "memory", 0, "")}, set(), (0, 1, 1))
+
+
+def test_a_scratch_array_read_before_it_is_written_does_not() -> None:
+    case = scratch()
+    case.exposed = {(1, LOOP, LOOP)}
+    assert verdict(case).transformations == set()
+    assert ("dependence", 1, 0) in verdict(case).blocked_by
+
+
+def test_a_table_of_which_a_part_was_filled_before_the_loop_is_not_private() -> None:
+    case = scratch()
+    case.ops += [Op("store", AFTER)]
+    case.dependences.append(Dependence("RAW", 3, 0, 1, LOOP, (0,)))
+    case.exposed = {(1, LOOP, LOOP)}
+    assert ("dependence", 0, 0) in verdict(case).blocked_by
+
+
+def test_memory_of_unknown_origin_is_not_private() -> None:
+    case = scratch()
+    case.objects = ["unknown"]
+    assert ("dependence", 0, 0) in verdict(case).blocked_by
+
+
+def list_walk() -> Scenario:
+    """``for (; p; p = p->next) sum += p->value``: load value, load next."""
+    case = loop("load", "load", exits_on_data=True, phis=[("recurrence", "", "p"), ("reduction", "+", "sum")])
+    case.edges = [
+        ("register", ("op", 1), ("phi", 0)),
+        ("register", ("phi", 0), ("op", 1)),
+        ("register", ("phi", 0), ("op", 0)),
+        ("register", ("phi", 0), ("branch", HEADER)),
+    ]
+    return case
+
+
+def test_a_list_walk_is_never_doall() -> None:
+    answer = verdict(list_walk())
+    assert answer.verdict == "pipeline"  # one stage follows the pointers, another works
+    assert {("recurrence", 0, None), ("exit", 0, None)} <= answer.blocked_by
+
+
+def test_a_list_walk_that_only_walks_is_sequential() -> None:
+    case = list_walk()
+    case.ops = case.ops[1:]
+    case.edges = [("register", ("op", 0), ("phi", 0)), ("register", ("phi", 0), ("op", 0))]
+    assert verdict(case).verdict == "sequential"
+
+
+def test_a_histogram_is_a_reduction_of_its_array() -> None:
+    case = global_sum()  # h[a[i]]++: the addresses differ, the triple is the same
+    case.dependences.append(flow("WAR", 1, 2, carried=True))
+    assert verdict(case) == Answer("doall-with", {("reduction", "memory", 0, "+")}, set(), (1, 1, 1))
+
+
+def test_break_on_data_blocks() -> None:
+    case = loop("load", exits_early=True, exits_on_data=True, exits=[HEADER, BODY])
+    case.edges.append(("register", ("op", 0), ("branch", BODY)))
+    assert verdict(case) == Answer("sequential", set(), {("exit", 1, None)}, (0, 0, 0))
+
+
+def test_printf_blocks() -> None:
+    case = loop("load", "call")
+    case.contexts[LOOP].external = 1
+    case.edges.append(("register", ("op", 0), ("op", 1)))
+    assert verdict(case) == Answer("pipeline", set(), {("external", 1, None)}, (0, 0, 0))
+
+
+def test_two_calls_with_unseen_effects_stay_together() -> None:
+    case = loop("call", "call")
+    case.contexts[LOOP].external = 0
+    assert verdict(case).verdict == "sequential"  # rand(); printf(): their order may matter
+    case.ops[1].pure = True
+    assert verdict(case).verdict == "pipeline"
+
+
+def test_a_pipeline() -> None:
+    case = loop("load", "store", "load", "store")  # s = f(s, in[i]) in memory; out[i] = s
+    case.edges += [("register", ("op", 0), ("op", 1)), ("register", ("op", 2), ("op", 3))]
+    case.dependences = [flow("RAW", 1, 0, carried=True), flow("RAW", 1, 2, carried=False)]
+    assert verdict(case) == Answer("pipeline", set(), {("dependence", 1, 0)}, (1, 0, 0))
+
+
+def test_a_carried_dependence_back_into_the_first_stage_leaves_no_pipeline() -> None:
+    case = loop("load", "store", "load", "store")
+    case.edges += [("register", ("op", 0), ("op", 1)), ("register", ("op", 2), ("op", 3))]
+    case.dependences = [flow("RAW", 1, 2, carried=False), flow("RAW", 3, 0, carried=True)]
+    assert verdict(case).verdict == "sequential"
+
+
+def two_callers() -> Scenario:
+    """A loop of a function that main calls twice; its accesses depend on each other in the second call only."""
+    s = Scenario(
+        ops=[Op("call", 0), Op("call", 0), Op("load", 1), Op("store", 1)],
+        blocks=[Block(0), Block(1, 0)],
+        loops=[Loop(1, 1, exits=[1], phis=[("induction", "+", "i")])],
+        edges=[("register", ("op", 2), ("op", 3))],
+        contexts=[
+            Context("root"),
+            Context("call", 0, None, 0),
+            Context("loop", 1, 0, iterations=5),
+            Context("call", 0, None, 1),
+            Context("loop", 3, 0, iterations=5),
+        ],
+        objects=["heap"],
+    )
+    s.dependences.append(flow("RAW", 3, 2, carried=True, context=4, level=4))
+    return s
+
+
+def test_a_loop_may_be_parallel_in_one_caller_and_not_in_another() -> None:
+    assert verdict(two_callers(), 2).verdict == "doall"
+    assert verdict(two_callers(), 4).verdict == "sequential"
+
+
+def figure_1(contexts: bool) -> Scenario:
+    """L2 of the CAMP paper's Fig. 1: three calls, whose accesses are LD1 and ST1 below CS1, CS2 and CS3."""
+    s = loop("call", "call", "call")  # CS1, CS2, CS3
+    s.ops += [Op("load", CALLEE), Op("store", CALLEE)]
+    s.edges += [("register", ("op", 0), ("op", 2)), ("register", ("op", 1), ("op", 2))]
+    if contexts:
+        s.contexts += [Context("call", LOOP, None, cs) for cs in range(3)]
+        cs1, cs3 = 2, 4
+        s.dependences = [flow("RAW", 4, 3, carried=True, context=cs3, to=cs1)]
+    else:
+        s.dependences = [flow("RAW", 4, 3, carried=True, context=0)]
+    return s
+
+
+def test_contexts_find_the_pipeline_of_figure_3() -> None:
+    assert verdict(figure_1(contexts=True)).verdict == "pipeline"
+
+
+def test_without_contexts_figure_2_is_one_component() -> None:
+    assert verdict(figure_1(contexts=False)).verdict == "sequential"

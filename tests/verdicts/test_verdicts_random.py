@@ -1,0 +1,179 @@
+"""Verdicts against the naive reference, on random small programs and profiles."""
+
+from __future__ import annotations
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.naive import verdicts as naive
+from tests.naive.verdicts import Block, Context, Dependence, Loop, Op, Scenario
+from tests.verdicts import scenario_tables
+from tracekit.verdicts.verdicts import judge
+
+KINDS = ("load", "store", "load", "store", "atomic", "copy", "call", "other")
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
+    """Function 0 with up to three loops and calls, function 1 below its calls, and what a replay might have found."""
+    things = st.sampled_from(["global", "heap", "stack", "unknown"])
+    s = Scenario(objects=draw(st.lists(things, min_size=1, max_size=3)))
+    loops = draw(st.integers(1, 3))
+    for number in range(loops):
+        parent = draw(st.none() | st.integers(0, number - 1)) if number else None
+        s.loops.append(Loop(0, 0, parent, *(draw(st.booleans()) for _ in range(2))))
+        s.loops[-1].exits_early &= draw(st.booleans())
+        s.loops[-1].exits_on_data &= draw(st.booleans())
+        phi = st.tuples(
+            st.sampled_from(["induction", "induction", "reduction", "recurrence", "last_value"]),
+            st.sampled_from(["+", "max"]),
+            st.just(""),
+        )
+        s.loops[-1].phis = draw(st.lists(phi, max_size=2))
+    for number in range(loops):
+        s.loops[number].header = len(s.blocks)
+        for _ in range(draw(st.integers(1, 2))):
+            s.blocks.append(Block(0, number))
+    s.blocks += [Block(0), Block(1)]
+    for block in range(len(s.blocks)):
+        for _ in range(draw(st.integers(0, 4))):
+            s.ops.append(Op(draw(st.sampled_from(KINDS)), block, draw(st.booleans()), draw(st.booleans())))
+    s.ops += [Op("load", len(s.blocks) - 1), Op("store", len(s.blocks) - 1)]
+    for number, loop in enumerate(s.loops):
+        inside = [block for block in range(len(s.blocks)) if s.inside(block, number)]
+        loop.exits = draw(st.lists(st.sampled_from(inside), max_size=2, unique=True))
+    _add_static_dependences(draw, s)
+    _add_contexts(draw, s, contexts)
+    _add_dependences(draw, s)
+    return s
+
+
+def _add_static_dependences(draw: st.DrawFn, s: Scenario) -> None:
+    nodes = [("op", op) for op, row in enumerate(s.ops) if s.blocks[row.block].function == 0]
+    nodes += [("phi", phi) for phi in range(sum(len(loop.phis) for loop in s.loops))]
+    nodes += [("branch", block) for block, row in enumerate(s.blocks) if row.function == 0]
+    node = st.sampled_from(nodes)
+    s.edges = draw(st.lists(st.tuples(st.sampled_from(["register", "control"]), node, node), max_size=8))
+    loads = [op for op, row in enumerate(s.ops) if row.kind in ("load", "atomic")]
+    stores = [op for op, row in enumerate(s.ops) if row.kind in ("store", "atomic")]
+    update = st.tuples(st.sampled_from(loads), st.sampled_from(stores), st.sampled_from(["+", "+", "max"]))
+    s.updates = draw(st.lists(update, max_size=3))
+
+
+def _add_contexts(draw: st.DrawFn, s: Scenario, contexts: bool) -> None:
+    """With contexts the tree of function 0; without them every loop below the root."""
+    s.contexts.append(Context("root"))
+    externals = st.none() | st.none() | st.integers(0, len(s.ops) - 1)
+    node_of = {}
+    for number, loop in enumerate(s.loops):
+        parent = node_of[loop.parent] if contexts and loop.parent is not None else 0
+        node_of[number] = len(s.contexts)
+        s.contexts.append(Context("loop", parent, number, None, draw(st.integers(1, 4)), draw(externals)))
+    if contexts:
+        for op, row in enumerate(s.ops):
+            if row.kind == "call" and s.blocks[row.block].function == 0:
+                loop = s.blocks[row.block].loop
+                kind = draw(st.sampled_from(["call", "call", "recursion"]))
+                s.contexts.append(Context(kind, 0 if loop is None else node_of[loop], None, op))
+
+
+def _add_dependences(draw: st.DrawFn, s: Scenario) -> None:
+    """Between accesses in contexts where they can happen, at levels that enclose both."""
+    accesses = [(op, context) for op in range(len(s.ops)) for context in _possible(s, op)]
+    if not accesses:
+        return
+    updating = {op for load, store, _ in s.updates for op in (load, store)}
+    favoured = [access for access in accesses if access[0] in updating]
+    # Reductions need every dependence to stay among updates: often draw from these alone.
+    if favoured and draw(st.booleans()):
+        accesses = favoured
+        s.edges = [edge for edge in s.edges if edge[1][0] != "op" or edge[1][1] not in updating]
+    ends = st.sampled_from(accesses)
+    things = st.none() | st.lists(st.integers(0, len(s.objects) - 1), max_size=2, unique=True).map(tuple)
+    for _ in range(draw(st.integers(0, 6))):
+        source, destination = draw(ends), draw(ends)
+        each = Dependence(draw(st.sampled_from(["RAW", "WAR", "WAW", "WAW"])), *source, *destination, draw(things))
+        for level in _levels(s, source[1], destination[1]):
+            if draw(st.booleans()):
+                each.levels.append((level, draw(st.booleans()), draw(st.booleans())))
+        s.dependences.append(each)
+    levels = [number for number, context in enumerate(s.contexts) if context.kind == "loop"]
+    exposed = st.tuples(ends, st.sampled_from(levels)).map(lambda both: (*both[0], both[1]))
+    s.exposed = draw(st.sets(exposed, max_size=3))
+
+
+def _possible(s: Scenario, op: int) -> list[int]:
+    flat = not any(context.kind in ("call", "recursion") for context in s.contexts) and all(
+        context.parent in (None, 0) for context in s.contexts
+    )
+    block = s.blocks[s.ops[op].block]
+    if flat:
+        return [0]
+    if block.function == 1:
+        return [number for number, context in enumerate(s.contexts) if context.kind in ("call", "recursion")]
+    return [
+        number
+        for number, context in enumerate(s.contexts)
+        if (context.kind, context.loop) == (("root", None) if block.loop is None else ("loop", block.loop))
+    ]
+
+
+def _levels(s: Scenario, first: int, second: int) -> list[int]:
+    """The loops around both contexts; all of them where contexts are not told apart."""
+    if first == second == 0:
+        return [number for number, context in enumerate(s.contexts) if context.kind == "loop"]
+
+    def around(at: int | None) -> set[int]:
+        found = set()
+        while at is not None:
+            found.add(at)
+            at = s.contexts[at].parent
+        return found
+
+    return sorted(number for number in around(first) & around(second) if s.contexts[number].kind == "loop")
+
+
+A_SUM_OF_PRIVATE_MEMORY = Scenario(
+    ops=[Op("load", 0), Op("store", 0)],
+    blocks=[Block(0, 0), Block(0)],
+    loops=[Loop(0, 0)],
+    updates=[(0, 1, "+")],
+    contexts=[Context("root"), Context("loop", 0, 0)],
+    dependences=[Dependence("WAR", 0, 0, 1, 0, (0,), [(1, False, True)])],
+    objects=["global"],
+)
+"""The reduction removes the only carried dependence: that its object could be private, too, changes nothing."""
+
+A_SUM_FORBIDS_A_PRIVATE_OBJECT = Scenario(
+    ops=[Op("load", 0), Op("store", 0), Op("store", 0)],
+    blocks=[Block(0, 0), Block(0)],
+    loops=[Loop(0, 0)],
+    updates=[(0, 1, "+")],
+    contexts=[Context("root"), Context("loop", 0, 0)],
+    dependences=[
+        Dependence("RAW", 1, 0, 0, 0, (0,), [(1, False, True)]),
+        Dependence("WAW", 2, 0, 2, 0, (0,), [(1, False, True)]),
+    ],
+    objects=["global"],
+)
+"""A flow that a reduction removes still keeps its object from being private for other dependences."""
+
+
+def test_what_a_reduction_removes_makes_no_object_private() -> None:
+    scenario = A_SUM_OF_PRIVATE_MEMORY
+    (answer,) = judge(scenario_tables.program(scenario), scenario_tables.profile(scenario))
+    assert answer.verdict.value == "doall-with"
+    assert scenario_tables.as_answer(answer).transformations == {("reduction", "memory", 0, "+")}
+
+
+@example(A_SUM_OF_PRIVATE_MEMORY)
+@example(A_SUM_FORBIDS_A_PRIVATE_OBJECT)
+@settings(max_examples=200, deadline=None)
+@given(st.booleans().flatmap(lambda contexts: scenarios(contexts)))
+def test_verdicts_are_those_of_the_naive_reference(scenario: Scenario) -> None:
+    answers = judge(scenario_tables.program(scenario), scenario_tables.profile(scenario))
+    assert [answer.node for answer in answers] == [
+        number for number, context in enumerate(scenario.contexts) if context.kind == "loop"
+    ]
+    for answer in answers:
+        assert scenario_tables.as_answer(answer) == naive.judge(scenario, answer.node)

@@ -1,0 +1,98 @@
+"""Arrays in reserved address space, so that no kernel and no author of a module thinks of capacity.
+
+An array of :func:`reserve` has as many rows as anyone could need, filled with zeros; only the pages (4 KiB) of it
+that are touched take memory. An :class:`Arena` hands out its rows one after the other. A kernel never writes
+out of bounds: when an arena is used up it gets its first rows, which nobody reads, and goes on; the
+driver asks :func:`check` after each batch and stops with one sentence.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.containers import budget
+from tracekit.containers.kernels.arena import EXHAUSTED, SPARE, USED, Arena
+from tracekit.formats.errors import TracekitError
+
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
+"""Do not set swap space aside for the mapping; Python names it from 3.13 on, macOS needs no such flag."""
+
+
+class Limited(Protocol):
+    """An arena, or a structure with its `rows` and `control` that kernels fill likewise."""
+
+    @property
+    def rows(self) -> npt.NDArray[Any]:
+        """What is handed out."""
+
+    @property
+    def control(self) -> npt.NDArray[np.int64]:
+        """Elements USED, EXHAUSTED, and others."""
+
+
+def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.NDArray[Any]:
+    """Reserve an array of `rows` zeros of `dtype`, fewer where the system refuses, but at least `least` (default: all).
+
+    The memory goes back to the system with the last view of the array. Raises TracekitError if it refuses even that.
+    """
+    row = np.dtype(dtype)
+    least = rows if least is None else least
+    while True:
+        try:
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+            return np.frombuffer(mmap.mmap(-1, max(rows * row.itemsize, 1), flags), row, rows)
+        except (OSError, OverflowError, ValueError) as error:
+            if rows <= least:
+                raise TracekitError(
+                    f"Ran out of memory: the system refuses {rows * row.itemsize >> 20:,} MiB of "
+                    f"address space ({error}).{budget.advice()}"
+                ) from error
+            rows = max(rows // 2, least)
+
+
+def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE, beside: int = 0, parts: int = 1) -> Arena:
+    """Make an empty arena of at most `rows` rows of `dtype`, and not more than the machine has memory.
+
+    A kernel may take at most `spare` rows at once. Where address space is limited, it has so many `parts` of it for
+    its rows and for `beside` bytes of other tables for each (budget.py).
+    """
+    most = max(budget.most(rows, np.dtype(dtype).itemsize, beside, parts), 2 * spare)
+    return Arena(reserve(dtype, most, min(most, 2 * spare)), np.array([spare, 0], np.int64))
+
+
+def check(*arenas: Limited) -> None:
+    """Raise TracekitError if a kernel wanted more rows than one of `arenas` has."""
+    for each in arenas:
+        if each.control[EXHAUSTED]:
+            raise TracekitError(
+                f"Ran out of memory: {each.rows.nbytes >> 20:,} MiB for the analysis are used up.{budget.advice()}"
+            )
+
+
+def taken(each: Arena) -> npt.NDArray[Any]:
+    """The rows that an arena with the usual spare rows has handed out, in order."""
+    return each.rows[SPARE : each.control[USED]]
+
+
+def used_bytes(each: Arena) -> int:
+    """Bytes of the rows handed out."""
+    return int(each.control[USED]) * each.rows.itemsize
+
+
+def touched(array: npt.NDArray[Any]) -> int:
+    """Bytes of an array of :func:`reserve` that are in memory; all of them where the system does not tell."""
+    pages = -(-array.nbytes // mmap.PAGESIZE)
+    resident = np.zeros(pages, np.uint8)
+    try:
+        asked = ctypes.CDLL(None).mincore(
+            ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), ctypes.c_void_p(resident.ctypes.data)
+        )
+    except (AttributeError, OSError):
+        asked = -1
+    return int((resident & 1).sum()) * mmap.PAGESIZE if asked == 0 else array.nbytes

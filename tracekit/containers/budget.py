@@ -1,0 +1,120 @@
+"""How large the tables of an analysis may be where address space is limited, as it seldom is.
+
+A table has to be reserved whole, for kernels cannot move it. So where there is a limit (`ulimit -v`, or a system that
+does not overcommit) the tables of all workers of a pass share what it leaves: each is reserved with so many *parts*,
+all parts are counted, and have the same size.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+STATM = Path("/proc/self/statm")
+MEMINFO = Path("/proc/meminfo")
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+
+LIMITS = (("v", resource.RLIMIT_AS, 0), ("d", resource.RLIMIT_DATA, 5))
+"""Option of ulimit, limit, and the field of STATM (pages) that is held against it."""
+
+NEVER = 2
+"""The overcommit_memory with which all that is reserved counts as if it were used."""
+
+ALONE = 64
+"""So many parts there are, where nobody counted them."""
+
+
+class Limit(NamedTuple):
+    """A limit of address space."""
+
+    left: int
+    """Bytes that tables may take: the rest is for threads, compiling, and making the profile."""
+    advice: str
+    """What a user can do."""
+
+
+@dataclass
+class Division:
+    """How the tables of a pass share what a limit leaves."""
+
+    parts: int = 0
+    """Of all tables."""
+    size: int = 0
+    """Bytes of a part; 0 while parts are counted."""
+
+
+_division: ContextVar[Division | None] = ContextVar("_division", default=None)
+
+
+def memory() -> int:
+    """Bytes of the machine's memory: what no reservation needs to pass."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def limit() -> Limit | None:
+    """The strictest limit of address space; None where there is none."""
+    return min(_limits(), default=None)
+
+
+def _limits() -> Iterator[Limit]:
+    for option, which, field in LIMITS:
+        most = resource.getrlimit(which)[0]
+        if most != resource.RLIM_INFINITY and STATM.exists():  # elsewhere (macOS) the system ignores it
+            left = most - int(STATM.read_text().split()[field]) * resource.getpagesize()
+            yield Limit(
+                max(left, 0) * 3 // 4,
+                f"This process's address space is limited: lift that (`ulimit -{option} unlimited`)",
+            )
+    if OVERCOMMIT.exists() and int(OVERCOMMIT.read_text()) == NEVER:
+        kib = {
+            name: int(rest.split()[0]) for name, rest in (line.split(":") for line in MEMINFO.read_text().splitlines())
+        }
+        left = (kib["CommitLimit"] - kib["Committed_AS"]) << 10
+        yield Limit(max(left, 0) // 2, "The system does not overcommit: let it (`sysctl vm.overcommit_memory=0`)")
+
+
+def advice() -> str:
+    """Behind a sentence that says that memory ran out: what to do about a limit, if there is one."""
+    found = limit()
+    return f" {found.advice} or take fewer jobs (`-j 1`); only what is touched takes memory." if found else ""
+
+
+def share(parts: int) -> int | None:
+    """Bytes that a table of so many parts may have; None where there is no limit."""
+    division = _division.get()
+    if division is None:
+        found = limit()
+        return found and found.left * parts // ALONE
+    division.parts += parts
+    return division.size * parts
+
+
+def most(rows: int, row: int, beside: int = 0, parts: int = 1) -> int:
+    """Of `rows` rows of `row` bytes as many as a table of so many parts may have: never more than the memory holds.
+
+    `beside`: bytes of other tables for each row, which count where address space is limited.
+    """
+    limited = share(parts)
+    return min(rows, memory() // row, rows if limited is None else limited // (row + beside))
+
+
+def divided(make: Callable[[], T]) -> T:
+    """What `make` returns, which reserves all tables of a pass; it is called twice where they have to be counted."""
+    if limit() is None:
+        return make()
+    division = Division()
+    token = _division.set(division)
+    try:
+        make()
+        found = limit()
+        division.size = found.left // max(division.parts, 1) if found else 0
+        return make()
+    finally:
+        _division.reset(token)

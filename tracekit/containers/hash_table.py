@@ -1,0 +1,31 @@
+"""Makes the tables of kernels/hash_table.py: rows of any metadata, found by a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.containers import arena
+from tracekit.containers.kernels.arena import USED
+from tracekit.containers.kernels.hash_table import HashTable
+
+CELLS = 8
+"""Cells reserved for a row: each time they are doubled, the new ones lie behind the old."""
+
+
+def hash_table(fields: Sequence[tuple[Any, ...]], rows: int = 1 << 28, beside: int = 0, parts: int = 1) -> HashTable:
+    """An empty table of rows with these `fields` and their key, at most `rows` of them.
+
+    `beside` and `parts` are those of an arena.
+    """
+    row = np.dtype([("key", "<u8"), *fields])
+    made = arena.arena(row, rows, spare=8, beside=4 * CELLS + beside, parts=parts)  # enough for the first 16 cells
+    return HashTable(made.rows, arena.reserve("u4", CELLS * len(made.rows), 1 << 10), np.array([1, 0, 16], np.int64))
+
+
+def used_rows(table: HashTable) -> npt.NDArray[Any]:
+    """The rows made so far; row 0 is none of them."""
+    return table.rows[: table.control[USED]]

@@ -1,0 +1,1 @@
+"""Kernels of the containers: arrays and scalars only."""

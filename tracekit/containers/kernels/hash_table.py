@@ -1,0 +1,83 @@
+"""Rows found by a key of 64 bits, made when they are first asked for; there is no capacity to think of.
+
+    row = row_of(table, key)        # 1, 2, ... in the order of their first use
+    table.rows[row].count += 1      # zeros at first, but for the field `key`
+
+The cells are those from number ``control[CELLS]`` (a power of two) up to twice that: when half are taken the next
+region is filled, in address space that was reserved before. hash_table.py makes a table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
+from tracekit.jit.kernel import inlined, kernel
+
+# Elements of HashTable.control; the first are those of an arena.
+CELLS = 2  # how many cells there are
+CONTROL = 3
+"""How many there are."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@limited
+class HashTable(NamedTuple):
+    """Rows with a key; row 0 is none, or where writes go once the table is full."""
+
+    rows: NDArray[Any]  # with a field `key`, <u8
+    cells: NDArray[np.uint32]  # row
+    control: NDArray[np.int64]
+
+
+@inlined
+def row_of(table: Any, key: Any) -> Any:
+    """The row of `key` (integer, taken modulo 2**64)."""
+    wanted = np.uint64(key)
+    cell = cell_of(table.rows, table.cells, table.control[CELLS], wanted)
+    row = np.uint64(table.cells[cell])
+    if row == 0:
+        row = np.uint64(make_row(table.rows, table.cells, table.control, wanted, cell))
+    return row
+
+
+@inlined
+def find_or_make(table: Any, key: Any) -> Any:
+    """The row of `key` (u8) as an int64, and whether it was made by this call."""
+    cell = cell_of(table.rows, table.cells, table.control[CELLS], key)
+    row = np.int64(table.cells[cell])
+    is_new = row == 0
+    if is_new:
+        row = np.int64(make_row(table.rows, table.cells, table.control, key, cell))
+    return row, is_new
+
+
+@inlined
+def cell_of(rows: Any, cells: Any, count: Any, key: Any) -> Any:
+    """The cell of a key, or the free one where it belongs."""
+    mask = np.uint64(count - 1)
+    place = ((key * GOLDEN) >> np.uint64(32)) & mask
+    while cells[np.uint64(count) + place] != 0 and rows[cells[np.uint64(count) + place]].key != key:
+        place = (place + np.uint64(1)) & mask
+    return np.uint64(count) + place
+
+
+@kernel
+def make_row(rows: Any, cells: Any, control: Any, key: Any, cell: Any) -> int:
+    """Make the row of a key in a free cell; 0 if there is no room."""
+    row = control[USED]
+    if row >= rows.size or 4 * control[CELLS] > cells.size:
+        control[EXHAUSTED] = 1
+        return 0
+    control[USED] = row + 1
+    rows[row].key = key
+    cells[cell] = row
+    if 2 * row > control[CELLS]:
+        control[CELLS] *= 2
+        for other in range(1, row + 1):
+            cells[cell_of(rows, cells, control[CELLS], rows[other].key)] = other
+    return int(row)

@@ -1,0 +1,322 @@
+"""Shadow memory of any metadata, byte by byte exact, word by word while it can (shadow.py makes one).
+
+Callbacks of modules use four functions. The first three are for loops; rows are numbers for ``memory.rows``:
+
+    for row in reading(memory, address, size):    # what is known of the bytes; writes nothing, makes nothing
+    for row in changing(memory, address, size):   # the same, to be changed: no row reaches beyond the bytes
+    for row in writing(memory, address, size):    # what the bytes shall have from now on: set every field; a row still
+                                                  # has what was known, or zeros where a divided word becomes whole
+    clear(memory, address, size)                  # all is zero again, in every stream
+
+The layout. A page is 4 KiB of one stream, its 512 words have consecutive numbers. ``granules[word]`` says in how many
+parts the word is divided: 1 << 0 to 1 << 3. Rows lie in four planes: those of whole words, of halves, of quarters, and
+of bytes; where a row lies needs no pointer: with G words in all, it is ((G + word) << granules) + part. Only the parts
+of the planes that are used take memory. A word is divided when an access changes or writes a part of it, and whole
+again when a write covers it. Words are divided one by one, for in the records of a program a byte-sized tag stands
+beside words that are never read but whole.
+
+Pages are found in a table by their number; page 0 stands for all that were never written, and is all zeros. Pages that
+the table does not reach (of the 17th stream, or where the system gave little address space) are found by hashing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
+from tracekit.containers.kernels.rows import rows_of
+from tracekit.jit.kernel import inlined, kernel
+
+PAGE_BITS = 12
+WORDS = 512  # of a page
+DIRECT = 1 << 36
+"""Pages of a stream that its table reaches: all of a user's 48-bit addresses."""
+
+PAGE = np.dtype([("number", "<i8"), ("stream", "<i8")])
+# Pages that are none.
+NOWHERE = 0  # what was never written
+SCRATCH = 1  # where writes go once there is no more room
+
+# Elements of Shadow.control; the first are those of an arena.
+PAGES = USED
+FIRST = 2  # where the present stream's table begins
+REACH = 3  # how many pages the present stream's table reaches
+STREAM = 4  # the present stream
+STREAMS = 5  # how many streams there are
+FAR = 6  # pages found by hashing
+FAR_CELLS = 7  # cells for them, a power of two
+EACH = 8  # how many pages the table of a stream has
+CONTROL = 9
+"""How many there are."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@limited
+class Shadow(NamedTuple):
+    """Shadow memory; ``rows`` is the metadata, the rest is found out by the functions of this module."""
+
+    rows: NDArray[Any]
+    granules: NDArray[np.uint8]
+    table: NDArray[np.uint32]  # [stream * its pages + page number]: page
+    pages: NDArray[Any]  # PAGE
+    far: NDArray[np.uint32]  # open addressing; the cells are those from number FAR_CELLS on, so they can double
+    streams: NDArray[np.int64]  # that have been entered
+    control: NDArray[np.int64]
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+@inlined
+def page_of(memory: Any, number: Any) -> Any:
+    """The page of the present stream with this number (u8), or NOWHERE."""
+    if number < np.uint64(memory.control[REACH]):
+        return np.int64(memory.table[number + np.uint64(memory.control[FIRST])])
+    return find_far(memory.pages, memory.far, memory.control, number, memory.control[STREAM])
+
+
+@inlined
+def cell_of(pages: Any, far: Any, cells: Any, number: Any, stream: Any) -> Any:
+    """The cell that holds a page, or the free one where it belongs."""
+    mask = cells - 1
+    mixed = (number ^ (np.uint64(stream) << np.uint64(52))) * GOLDEN
+    place = np.int64(mixed >> np.uint64(32)) & mask
+    while far[cells + place] != 0:
+        page = pages[far[cells + place]]
+        if page.number == np.int64(number) and page.stream == stream:
+            break
+        place = (place + 1) & mask
+    return np.uint64(cells + place)
+
+
+@kernel
+def find_far(pages: Any, far: Any, control: Any, number: Any, stream: Any) -> Any:
+    """The page of `stream` with this number, found by hashing, or NOWHERE."""
+    return np.int64(far[cell_of(pages, far, control[FAR_CELLS], number, stream)])
+
+
+@kernel
+def make_page(table: Any, pages: Any, far: Any, control: Any, number: Any) -> int:
+    """Make a page of the present stream; without room: SCRATCH, and the arena's sign that it is exhausted."""
+    page = control[PAGES]
+    if page >= pages.size:
+        control[EXHAUSTED] = 1
+        return SCRATCH
+    control[PAGES] = page + 1
+    pages[page].number = np.int64(number)
+    pages[page].stream = control[STREAM]
+    if number < np.uint64(control[REACH]):
+        table[number + np.uint64(control[FIRST])] = page
+        return int(page)
+    far[cell_of(pages, far, control[FAR_CELLS], number, control[STREAM])] = page
+    control[FAR] += 1
+    if control[FAR] * 2 > control[FAR_CELLS]:
+        old = control[FAR_CELLS]
+        control[FAR_CELLS] = old * 2
+        for cell in range(old, old * 2):
+            if far[cell] != 0:
+                moved = pages[far[cell]]
+                far[cell_of(pages, far, old * 2, np.uint64(moved.number), moved.stream)] = far[cell]
+    return int(page)
+
+
+@inlined
+def turn_to(memory: Any, stream: Any) -> None:
+    """From now on the functions of this module speak of `stream`: for a shadow that has a history for each."""
+    if memory.control[STREAM] != stream:
+        enter(memory, stream)
+
+
+@kernel
+def enter(memory: Shadow, stream: Any) -> None:
+    """The rest of turn_to."""
+    control = memory.control
+    entered = False
+    for place in range(control[STREAMS]):
+        if memory.streams[place] == stream:
+            entered = True
+    if not entered and control[STREAMS] == memory.streams.size:
+        control[EXHAUSTED] = 1
+    elif not entered:
+        memory.streams[control[STREAMS]] = stream
+        control[STREAMS] += 1
+    _turn_to(memory.table, control, stream)
+
+
+@inlined
+def _turn_to(table: Any, control: Any, stream: Any) -> None:
+    control[STREAM] = stream
+    control[FIRST] = min(stream * control[EACH], table.size)
+    control[REACH] = min(control[EACH], table.size - control[FIRST])
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+@inlined
+def _word(page: Any, address: Any) -> Any:
+    return (page << 9) + ((address >> 3) & (WORDS - 1))
+
+
+@inlined
+def _span(memory: Any, word: Any, granules: Any, first: Any, taken: Any) -> Any:
+    """First and last row of `taken` bytes of a word from its byte `first` on, and `taken`."""
+    row = (memory.granules.size + word) << granules
+    parts = 3 - granules
+    return row + (first >> parts), row + ((first + taken - 1) >> parts), taken
+
+
+@inlined
+def read_word(memory: Any, address: Any, left: Any) -> Any:
+    """First and last row of the first word of the `left` bytes at `address`, and how many of them lie in it."""
+    first = address & 7
+    word = _word(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
+    return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, min(left, 8 - first))
+
+
+@inlined
+def _word_to_write(memory: Any, address: Any) -> Any:
+    number = np.uint64(address) >> np.uint64(PAGE_BITS)
+    page = page_of(memory, number)
+    if page == NOWHERE:
+        page = np.int64(make_page(memory.table, memory.pages, memory.far, memory.control, number))
+    return _word(page, address)
+
+
+@inlined
+def _needed(first: Any, behind: Any) -> Any:
+    """log2 of the parts that a word has at least if one begins at its byte `first` and one ends before `behind`."""
+    either = first | behind
+    if either & 7 == 0:
+        return 0
+    if either & 3 == 0:
+        return 1
+    if either & 1 == 0:
+        return 2
+    return 3
+
+
+@inlined
+def change_word(memory: Any, address: Any, left: Any) -> Any:
+    """The same, after the word is divided so that no row reaches beyond the bytes."""
+    first = address & 7
+    taken = min(left, 8 - first)
+    word = _word_to_write(memory, address)
+    needed = _needed(first, first + taken)
+    if memory.granules[np.uint64(word)] < needed:
+        divide(memory.rows, memory.granules, word, needed)
+    return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, taken)
+
+
+@inlined
+def write_word(memory: Any, address: Any, left: Any) -> Any:
+    """The same, but a word that is covered becomes whole."""
+    if address & 7 != 0 or left < 8:
+        return change_word(memory, address, left)
+    word = _word_to_write(memory, address)
+    row = memory.granules.size + word
+    if memory.granules[np.uint64(word)] != 0:
+        memory.granules[np.uint64(word)] = 0
+        memory.rows[np.uint64(row)] = memory.rows[np.uint64(0)]  # what it was before it was divided says nothing
+    return row, row, min(left, 8)
+
+
+@kernel
+def divide(rows: Any, granules: Any, word: Any, needed: Any) -> None:
+    """Divide a word into 1 << needed parts; each begins with the history of the part that it was in."""
+    had = np.int64(granules[word])
+    old = (granules.size + word) << had
+    new = (granules.size + word) << needed
+    for part in range(1 << needed):
+        rows[new + part] = rows[old + (part >> (needed - had))]
+    granules[word] = needed
+
+
+reading = rows_of(read_word)
+"""(memory, address, size): the rows of `size` bytes from `address`, to be read, for a `for` loop; none is made."""
+changing = rows_of(change_word)
+"""(memory, address, size): the rows of these bytes, to be changed: none reaches beyond them."""
+writing = rows_of(write_word)
+"""(memory, address, size): the rows that these bytes have from now on; the loop sets every field of each."""
+
+
+# -- clearing --------------------------------------------------------------------------------------
+
+
+@inlined
+def clear(memory: Any, address: Any, size: Any) -> None:
+    """Make all that is known of `size` bytes zero, in every stream."""
+    if size > 0:
+        end = address + size - 1
+        number = np.uint64(address) >> np.uint64(PAGE_BITS)
+        if memory.control[STREAMS] == 1 and number == np.uint64(end) >> np.uint64(PAGE_BITS):
+            page = page_of(memory, number)
+            if page != NOWHERE:
+                clear_page(memory.rows, memory.granules, page, address & 4095, (end & 4095) + 1)
+        else:
+            clear_range(memory, address, end)
+
+
+@kernel
+def clear_range(memory: Shadow, address: Any, end: Any) -> None:
+    """Make what is known of the bytes address .. end zero, in every stream, in no more steps than there are pages."""
+    first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(end) >> np.uint64(PAGE_BITS)
+    control = memory.control
+    present = control[STREAM]
+    if np.int64(last - first) * control[STREAMS] < control[PAGES]:
+        for place in range(control[STREAMS]):
+            _turn_to(memory.table, control, memory.streams[place])
+            number = first
+            while number <= last:
+                page = page_of(memory, number)
+                if page != NOWHERE:
+                    _clear_in(memory, page, number, first, last, address, end)
+                number += np.uint64(1)
+        _turn_to(memory.table, control, present)
+    else:
+        for page in range(SCRATCH + 1, control[PAGES]):
+            number = np.uint64(memory.pages[page].number)
+            if first <= number <= last:
+                _clear_in(memory, page, number, first, last, address, end)
+
+
+@inlined
+def _clear_in(memory: Any, page: Any, number: Any, first: Any, last: Any, address: Any, end: Any) -> None:
+    low, high = np.int64(0), np.int64(4096)
+    if number == first:
+        low = address & 4095
+    if number == last:
+        high = (end & 4095) + 1
+    clear_page(memory.rows, memory.granules, page, low, high)
+
+
+@kernel
+def clear_page(rows: Any, granules: Any, page: Any, low: Any, high: Any) -> None:
+    """Make the bytes low .. high - 1 of a page zero."""
+    base = page << 9
+    word, stop = base + ((low + 7) >> 3), base + (high >> 3)
+    if stop < word:  # inside one word
+        _clear_part(rows, granules, stop, low & 7, high & 7)
+        return
+    if low & 7 != 0:
+        _clear_part(rows, granules, word - 1, low & 7, 8)
+    if high & 7 != 0:
+        _clear_part(rows, granules, stop, 0, high & 7)
+    for number in range(word, stop):
+        granules[number] = 0
+        rows[granules.size + number] = rows[0]  # nobody writes there
+
+
+@kernel
+def _clear_part(rows: Any, granules: Any, word: Any, first: Any, last: Any) -> None:
+    needed = _needed(first, last)
+    if granules[word] < needed:
+        divide(rows, granules, word, needed)
+    parts = 3 - np.int64(granules[word])
+    start = (granules.size + word) << (3 - parts)
+    for row in range(start + (first >> parts), start + (last >> parts)):
+        rows[row] = rows[0]

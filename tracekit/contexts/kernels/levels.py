@@ -1,0 +1,118 @@
+"""Reads the open levels: which of them an earlier access shares, and how many iterations ago it was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.contexts.kernels.contexts import DATED, DEPTH, LEAF_LEVEL, LEVELS, RECENT, RUNS
+from tracekit.jit.kernel import inlined, kernel
+
+
+@inlined
+def distance_to(stream: Any, level: Any, stamp: Any) -> Any:
+    """How many iterations of the open level number `level` ago `stamp` was, which is in its present invocation."""
+    iteration = stream.levels[np.uint64(level)].iteration
+    if stamp >= _began(stream, level, iteration - (RECENT - 1)):
+        distance = np.int64(0)
+        while stamp < _began(stream, level, iteration - distance):
+            distance += 1
+        return distance
+    return iteration - np.int64(_iteration_of(stream, level, stamp))
+
+
+@inlined
+def _iteration_of(stream: Any, level: Any, stamp: Any) -> Any:
+    """The iteration that was under way at `stamp`; the same are asked for again and again, for each stored much."""
+    begun = stream.levels[np.uint64(level)].invocation
+    known = stream.dated[np.uint64((stamp ^ (begun << 3)) & (DATED - 1))]
+    if known.stamp != stamp or known.invocation != begun:
+        first, end = np.int64(stream.levels[level].first_run), _end_of_runs(stream, level)
+        known.iteration = _iteration_at(stream.runs, first, end, stream.levels[level].iteration, stamp)
+        known.stamp = stamp
+        known.invocation = begun
+    return known.iteration
+
+
+@inlined
+def _began(stream: Any, level: Any, iteration: Any) -> Any:
+    """The clock at which one of the last RECENT iterations began; no later than the invocation for one before it."""
+    return stream.recent[np.uint64(level * RECENT + (iteration & (RECENT - 1)))]
+
+
+@inlined
+def is_between(stream: Any, level: Any, stamp: Any, least: Any, greatest: Any) -> Any:
+    """Whether `stamp` was surely from `least` (at least 1) to `greatest` iterations before the level's present one.
+
+    False says nothing. `stamp` is before the present iteration.
+    """
+    iteration = stream.levels[np.uint64(level)].iteration
+    return stamp >= _began(stream, level, iteration - min(greatest, RECENT - 1)) and (
+        least == 1 or (least < RECENT and stamp < _began(stream, level, iteration - least + 1))
+    )
+
+
+@kernel
+def _iteration_at(runs: Any, first: Any, end: Any, present: Any, stamp: Any) -> int:
+    """The iteration that was under way at `stamp`; a level's runs are those from `first` to `end` - 1."""
+    low = high = end - 1
+    step = np.int64(1)
+    while runs[low].start > stamp:  # most dependences are short: look near the end first
+        high = low - 1
+        low = max(first, low - step)
+        step *= 2
+    while low < high:  # the last run that starts at or before the stamp
+        middle = (low + high + 1) >> 1
+        if runs[middle].start <= stamp:
+            low = middle
+        else:
+            high = middle - 1
+    run = runs[low]
+    iteration = run.first
+    if run.stride > 0:
+        iteration += (stamp - run.start) // run.stride
+        if low + 1 < end:
+            iteration = min(iteration, runs[low + 1].first - 1)
+        else:
+            iteration = min(iteration, present)
+    return int(iteration)
+
+
+@inlined
+def _end_of_runs(stream: Any, level: Any) -> Any:
+    """The row behind the runs of a level."""
+    if level + 1 < stream.control[LEVELS]:
+        return np.int64(stream.levels[level + 1].first_run)
+    return np.int64(stream.control[RUNS])
+
+
+@inlined
+def shared_levels(stream: Any, stamp: Any, depth: Any) -> Any:
+    """How far an earlier access, made at clock `stamp` and recursion depth `depth`, shares the open levels.
+
+    Returns 2 * n if it was made in the present iteration of the outermost n levels and in another invocation
+    of the next, and 2 * n + 1 if it was made in another iteration of the same invocation of the next.
+    """
+    control, levels = stream.control, stream.levels
+    leaf = control[LEAF_LEVEL]
+    if leaf >= 0 and depth != control[DEPTH] and stamp >= levels[np.uint64(leaf)].invocation:
+        return 2 * leaf + 1
+    level = np.int64(control[LEVELS]) - 1
+    farthest = level - 8  # most dependences are short
+    while level >= 0 and level > farthest:
+        if stamp >= levels[np.uint64(level)].iteration_start:
+            return 2 * level + 2
+        if stamp >= levels[np.uint64(level)].invocation:
+            return 2 * level + 1
+        level -= 1
+    low, high = np.int64(-1), level  # the last level whose invocation had begun
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if stamp >= levels[middle].invocation:
+            low = middle
+        else:
+            high = middle - 1
+    if low < 0:
+        return np.int64(0)
+    return 2 * low + 2 if stamp >= levels[low].iteration_start else 2 * low + 1

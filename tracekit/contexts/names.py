@@ -1,0 +1,75 @@
+"""Contexts and loops as the JSON of a profile shows them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tracekit.contexts.nodes import ContextKind
+from tracekit.formats.events import NONE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tracekit.program.program import Program
+
+    Rows = NDArray[np.void]
+
+
+Json = dict[str, Any]
+
+
+class ContextNames:
+    """The names of a context tree (NODE); every answer is made once and shared, so treat it as read-only."""
+
+    def __init__(self, program: Program, nodes: Rows) -> None:
+        self.program = program
+        self.nodes = nodes
+        self.instruction = lru_cache(maxsize=None)(self._instruction)
+        self.loop = lru_cache(maxsize=None)(program.loop)
+        self.context = lru_cache(maxsize=None)(self._context)
+        self._root_and_path = lru_cache(maxsize=None)(self._find_path)
+
+    def _instruction(self, op: int) -> Json:
+        if op == NONE:  # a library's access while no instrumented call was open
+            return {"id": None, "kind": "library", "function": "", "file": "", "line": 0, "column": 0, "inlined_at": []}
+        return self.program.instruction(op)
+
+    def loop_name(self, loop: int) -> str:
+        """`function:line`, as paths name a loop."""
+        row = self.loop(loop)
+        return f"{row['function']}:{row['line']}"
+
+    def call_name(self, call: int) -> str:
+        """`function:line:column`, as paths name a call site."""
+        row = self.instruction(call)
+        return f"{row['function']}:{row['line']}:{row['column']}"
+
+    def level(self, node: int) -> Json:
+        """A level: a loop, or the recursion that is entered at a call site."""
+        row = self.nodes[node]
+        if row["kind"] == ContextKind.RECURSION:
+            return {"recursion": self.call_name(int(row["call"]))}
+        return self.loop(int(row["loop"]))
+
+    def _context(self, node: int) -> Json:
+        root, path = self._root_and_path(node)
+        camp_id = int(self.nodes["camp_id"][node])
+        return {"id": camp_id if camp_id >= 0 else None, "root": root, "path": list(path)}
+
+    def _find_path(self, node: int) -> tuple[str, tuple[str, ...]]:
+        steps: list[str] = []
+        row = self.nodes[node]
+        while row["parent"] != NONE:
+            steps.append(self._step(row))
+            row = self.nodes[row["parent"]]
+        root = int(row["function"])
+        return "" if root == NONE else self.program.function_name(root), tuple(reversed(steps))
+
+    def _step(self, row: Any) -> str:
+        if row["kind"] == ContextKind.CALL:
+            return self.call_name(int(row["call"]))
+        if row["kind"] == ContextKind.RECURSION:
+            return f"recursion {self.call_name(int(row['call']))}"
+        return f"loop {self.loop_name(int(row['loop']))}"

@@ -1,0 +1,326 @@
+"""Memory dependences of loads and stores: with the loops that carry them and in every context, as far as is wanted.
+
+For each row of shadow memory the history gives the earlier ends of its dependences (load_history.py), the open levels
+say how far both ends lie in the same iterations (levels.py, CAMP's Algorithm 1), and what was found is entered into
+tables (dependence_table.py). A dependence holds between two *executions* of instructions (executions.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.containers.kernels.hash_table import HashTable, row_of
+from tracekit.containers.kernels.shadow import Shadow, changing, clear, writing
+from tracekit.contexts.kernels.contexts import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
+from tracekit.contexts.kernels.levels import shared_levels
+from tracekit.dependence.kernels import executions as runs
+from tracekit.dependence.kernels.dependence_table import (
+    RAW,
+    WAR,
+    WAW,
+    DependenceTable,
+    access_of,
+    expose,
+    note_object,
+    place,
+    relate,
+    tally,
+)
+from tracekit.dependence.kernels.executions import Runs
+from tracekit.dependence.kernels.load_history import (
+    UNIT,
+    LoadHistory,
+    add_reader,
+    collect,
+    drop_readers,
+    expect_readers,
+)
+from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, NOTHING, Part, Shared, enter_part, note
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.objects.kernels.identities import Objects, identity_at
+from tracekit.objects.kernels.identities import place as place_object
+
+ENDING = 0
+"""In place of the kind of an object that begins: what was there ends."""
+
+
+class Wanted(NamedTuple):
+    """What is to be found out; a constant of a module costs nothing."""
+
+    raw: int
+    war: int
+    waw: int
+    loops: int  # which loops carry it, and the least and greatest distance
+    histogram: int  # of distances
+    profile: int  # the objects, and loads of what was not stored before in the present iteration
+
+
+class State(NamedTuple):
+    """The history of each byte, what was found, and what is under way."""
+
+    memory: Shadow  # HISTORY
+    readers: LoadHistory
+    relations: DependenceTable
+    runs: Runs
+    shared: Shared
+    objects: Objects
+    identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
+    known: Any  # [instruction]: context << 32 | its access there
+
+
+@inlined
+def _depends(
+    state: Any, wanted: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any, identity: Any
+) -> Any:
+    """A byte of an access, in the object `identity`, depends on an earlier one; returns what ``shared_levels`` does."""
+    row, is_new = relate(state.relations, kind, source, access, now)
+    if is_new:
+        if state.shared.control[MAY_BE_SHARED]:
+            note(state.shared.dependences, state.shared.control, np.int64(row), now, identity)
+        elif wanted.profile:
+            note_object(state.relations, row, identity, now)
+    shared = np.int64(0)
+    if wanted.loops:
+        depth = np.int64(0)
+        if levels.control[LEAF_LEVEL] >= 0:
+            depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
+        shared = np.int64(shared_levels(levels, stamp, depth))
+        if place(state.relations, levels, row, stamp, shared, depth, now):
+            distance = np.int64(NOTHING)
+            if wanted.histogram:
+                distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
+            if state.shared.control[MAY_BE_SHARED]:
+                note(
+                    state.shared.levels,
+                    state.shared.control,
+                    np.int64(state.relations.dependences.rows[row].carried),
+                    now,
+                    distance,
+                )
+    return shared
+
+
+@inlined
+def _object_at(state: Any, wanted: Any, address: Any) -> Any:
+    """The identity of the object that an access begins in, if objects are wanted."""
+    identity = np.int64(NOTHING)
+    if wanted.profile:
+        identity = np.int64(identity_at(state.objects, address))
+    return identity
+
+
+class Access(NamedTuple):
+    """A load or store, or the part of one that a worker is given: the fields and services of these names."""
+
+    instruction: int
+    address: int
+    size: int
+    stream: int
+    time: int
+
+
+# -- the history of an access ----------------------------------------------------------------------
+
+
+@inlined
+def load_access(state: Any, wanted: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
+    """Enter a load: it may depend on stores. `context`: that of the access, None if contexts are not told apart."""
+    _enter(state, wanted, levels, context, given, part, 0)
+
+
+@inlined
+def store_access(state: Any, wanted: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
+    """Enter a store: it may depend on stores and loads."""
+    _enter(state, wanted, levels, context, given, part, 1)
+
+
+@inlined
+def _enter(state: Any, wanted: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
+    instruction, address, size, stream, time = given
+    instruction = min(instruction, state.known.size - 1)
+    if not _passed_by(state, levels, instruction, address, stream, time, storing, part):
+        access = _access_in(state, levels, instruction, context)
+        if wanted.profile:
+            state.relations.accesses.rows[access].count += address == part.start
+        if storing:
+            _store(state, wanted, levels, instruction, access, address, size, stream, time, part)
+        else:
+            _load(state, wanted, levels, instruction, access, address, size, stream, time, part)
+
+
+@inlined
+def _passed_by(
+    state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any, part: Any
+) -> Any:
+    """Whether a part of an access is another worker's; then all is done that has to be."""
+    if not part.mine:
+        is_long = state.runs.updating[np.uint64(instruction)] != 0
+        if is_long or state.runs.control[runs.INSTRUCTION] != 0:
+            _pass_by(state, levels, instruction, address, stream, time, storing, part)
+    return not part.mine
+
+
+@kernel
+def _pass_by(
+    state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any, part: Any
+) -> None:
+    runs.begin(state, levels, instruction, stream, time, storing)
+    enter_part(state.shared, part, storing, state.runs.updating[np.uint64(instruction)] != 0, time, address)
+
+
+@inlined
+def _load(
+    state: Any,
+    wanted: Any,
+    levels: Any,
+    instruction: Any,
+    access: Any,
+    address: Any,
+    size: Any,
+    stream: Any,
+    time: Any,
+    part: Any,
+) -> None:
+    """A load depends on the stores of its bytes."""
+    now = runs.begin(state, levels, instruction, stream, time, 0)
+    waits = state.runs.updating[np.uint64(instruction)] != 0
+    enter_part(state.shared, part, 0, waits, time, address)
+    identity = _object_at(state, wanted, part.start)
+    for row in changing(state.memory, address, size):
+        if wanted.war:
+            expect_readers(state.readers, state.memory, row)
+        _loaded(state, wanted, levels, access, row, now, identity)
+        if wanted.war and not waits:
+            add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
+    if wanted.war:
+        if waits:
+            runs.wait(state.runs, access, levels.control[CLOCK], address, size)
+        collect(state.readers, state.memory)
+
+
+@inlined
+def _loaded(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
+    known = state.memory.rows[row]
+    shared = np.int64(0)
+    if wanted.raw and known.store != 0:
+        shared = _depends(state, wanted, levels, RAW, np.int64(known.store), access, known.stamp, now, identity)
+    if wanted.profile:
+        expose(state.relations, levels, access, shared >> 1)
+
+
+@inlined
+def _store(
+    state: Any,
+    wanted: Any,
+    levels: Any,
+    instruction: Any,
+    access: Any,
+    address: Any,
+    size: Any,
+    stream: Any,
+    time: Any,
+    part: Any,
+) -> None:
+    """A store depends on the stores of its bytes, and on the loads since."""
+    now = runs.begin(state, levels, instruction, stream, time, 1)
+    is_long = state.runs.updating[np.uint64(instruction)] != 0
+    enter_part(state.shared, part, 1, is_long, time, address)
+    if state.runs.waiting.control[0] > 1:
+        runs.cut(state.runs.waiting, address, address + size)
+    identity = _object_at(state, wanted, part.start)
+    is_divided = False
+    for row in changing(state.memory, address, size):
+        if wanted.war:
+            expect_readers(state.readers, state.memory, row)
+        if wanted.waw or wanted.war:
+            _stored(state, wanted, levels, access, row, now, identity)
+        _become(state, levels, row, access)
+        is_divided |= row >= np.uint64(2 * state.memory.granules.size)
+    if is_divided:  # words that are covered become whole
+        for row in writing(state.memory, address, size):
+            _become(state, levels, row, access)
+
+
+@inlined
+def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
+    drop_readers(state.readers, state.memory, row)
+    state.memory.rows[row].store = access
+    state.memory.rows[row].stamp = levels.control[CLOCK]
+
+
+@inlined
+def _stored(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
+    """First the last store, then the loads since, the latest first."""
+    known, loads = state.memory.rows[row], state.readers.rows
+    kind, source, stamp = WAW, np.int64(known.store) * wanted.waw, known.stamp
+    first, entry = np.int64(0), np.int64(-1)  # of the chunk; -1 before the loads
+    while True:
+        if source != 0:
+            _depends(state, wanted, levels, kind, source, access, stamp, now, identity)
+        if entry == -1:
+            if known.reader == 0:
+                break
+            kind, source, stamp = WAR, np.int64(known.reader), known.loaded
+            first = np.int64(known.chunk) * UNIT
+            entry = first
+            if first != 0:
+                entry += np.int64(loads[first].about)
+        elif entry == first:
+            break
+        else:
+            entry -= 1
+            source, stamp = np.int64(loads[entry].access), loads[entry].stamp
+
+
+@inlined
+def _access_in(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
+    """The access of an instruction in the present context, which a profile shows as `context`; None: in any."""
+    if context is None:  # Numba compiles one of the two
+        return _access_of_instruction(state, instruction)
+    return _access_in_context(state, levels, instruction, context)
+
+
+@inlined
+def _access_of_instruction(state: Any, instruction: Any) -> Any:
+    access = np.int64(state.known[np.uint64(instruction)])
+    if access == 0:
+        access = access_of(state.relations, instruction, 0, 0, 0)
+        state.known[np.uint64(instruction)] = access
+    return access
+
+
+@inlined
+def _access_in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
+    known = np.int64(state.known[np.uint64(instruction)])
+    if known == 0 or known >> 32 != levels.control[CONTEXT]:
+        access = access_of(state.relations, instruction, levels.control[CONTEXT], context, levels.control[DEPTH])
+        known = (levels.control[CONTEXT] << 32) | access
+        state.known[np.uint64(instruction)] = known
+    return known & 0xFFFFFFFF
+
+
+@inlined
+def forget(state: Any, levels: Any, address: Any, size: Any, stream: Any) -> None:
+    """Memory that begins or ends has no history."""
+    if state.runs.control[runs.INSTRUCTION] != 0 or state.runs.control[runs.STREAM] != stream:
+        runs.finish(state, levels, stream)
+    clear(state.memory, address, size)
+
+
+@inlined
+def change_object(state: Any, kind: Any, site: Any, address: Any, size: Any) -> None:
+    """An object of this kind (HEAP, ...: objects/kernels/live.py) and site begins, or what was there ends (ENDING)."""
+    if size > 0:
+        identity = np.int64(-1)
+        if kind != ENDING:
+            identity = np.int64(row_of(state.identities, (kind << 32) | site))
+        place_object(state.objects, address, address + size, identity)
+
+
+@inlined
+def interrupt(state: Any, levels: Any, stream: Any) -> None:
+    """Another event ends an execution."""
+    if state.runs.control[runs.INSTRUCTION] != 0:
+        runs.finish(state, levels, stream)

@@ -1,0 +1,261 @@
+"""What is known of a dependence: how often, in which objects, and how far apart its ends were in each open loop.
+
+Rows are found by keys (hash_table.py): an access (instruction, context), a dependence (kind, source, destination), the
+dependence at a level, a distance there. A row is a cache line, so that finding it is all the waiting there is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.kernels.arena import USED
+from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
+from tracekit.contexts.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
+from tracekit.contexts.kernels.levels import distance_to, is_between
+from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
+from tracekit.jit.kernel import inlined, kernel
+
+# Kinds of dependences.
+RAW = 0  # a load of what was stored: flow
+WAR = 1  # a store after a load: anti
+WAW = 2  # a store after a store: output
+
+ACCESS_FIELDS = [
+    ("depth", "<i4"),  # of recursion
+    ("printed", "<u4"),  # the access that a profile shows
+    ("count", "<i8"),
+    ("exposed_from", "<i8"),  # its loads are known to be exposed at all levels that are still open
+    ("exposed_to", "<i8"),  # and whose invocation began in exposed_from .. exposed_to
+    ("exposed_node", "<i4"),  # and at this node
+    ("reserved", "<u4"),
+    ("sources", "<u4", (2,)),  # of its last dependence on a store, with the kind, and on a load
+    ("dependences", "<u4", (2,)),  # and the rows of the two, for they come again
+]
+DEPENDENCE_FIELDS = [
+    ("execution", "<i8"),  # the last that had it
+    ("count", "<i8"),
+    ("mark", "<i8"),  # levels whose invocation began until this clock, and that are open still, are marked as intra
+    ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
+    ("carried", "<u4"),
+    ("identity", "<i4"),  # of the object of the last execution, plus 1
+    ("reserved", "<u4", (5,)),
+]
+LEVEL_FIELDS = [
+    ("intra", "<i4"),
+    ("inter", "<i4"),
+    ("least", "<i8"),
+    ("greatest", "<i8"),  # distances
+    ("execution", "<i8"),  # the last for which the level carried it
+    ("carried", "<i8"),  # for how many it did
+]
+OBJECT_FIELDS = [("execution", "<i8")]  # the first there
+TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
+"""What was counted `times` in sequence, and is not yet entered in the histogram."""
+DISTANCE_BITS = 36
+END_BITS = 30
+"""Of an access in the key of a dependence: kind, source, destination."""
+
+
+class DependenceTable(NamedTuple):
+    """All dependences of a module. The key of a row: see ``access_of``, ``relate``, ``_level_row``, ``_count``."""
+
+    accesses: HashTable
+    dependences: HashTable
+    levels: HashTable
+    distances: HashTable
+    tallies: NDArray[Any]  # TALLY, beside `levels`
+    exposed: HashTable  # access << 32 | node of a level
+    objects: HashTable  # OBJECT_FIELDS, by dependence << 32 | identity
+
+
+@inlined
+def access_of(relations: Any, instruction: Any, context: Any, printed: Any, depth: Any) -> Any:
+    """The number of an instruction in a context; `printed` is the context that a profile shows."""
+    row = row_of(relations.accesses, ((instruction & 0xFFFFFFFF) << 32) | context)
+    access = relations.accesses.rows[row]
+    if access.printed == 0:
+        access.depth = depth
+        access.printed = row_of(relations.accesses, ((instruction & 0xFFFFFFFF) << 32) | printed)
+    return np.int64(row)
+
+
+@inlined
+def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: Any) -> Any:
+    """The row of a dependence between two accesses, and whether this execution of the destination is new to it."""
+    known = relations.accesses.rows[np.uint64(destination)]
+    way = np.uint64(kind == WAR)
+    tag = np.uint32((source << 1) | (kind == WAW))
+    row = np.uint64(known.dependences[way])
+    if known.sources[way] != tag:
+        printed = np.int64(relations.accesses.rows[np.uint64(source)].printed)
+        row = row_of(relations.dependences, (kind << (2 * END_BITS)) | (printed << END_BITS) | np.int64(known.printed))
+        known.sources[way] = tag
+        known.dependences[way] = row
+    dependence = relations.dependences.rows[row]
+    is_new = dependence.execution != execution
+    if is_new:
+        dependence.execution = execution
+        dependence.count += 1
+    return row, is_new
+
+
+@inlined
+def note_object(relations: Any, row: Any, identity: Any, execution: Any) -> None:
+    """A dependence happened in an object."""
+    if relations.dependences.rows[row].identity != identity + 1:
+        _note_object(relations.dependences.rows, relations.objects, row, identity, execution)
+
+
+@kernel
+def _note_object(dependences: Any, objects: HashTable, row: Any, identity: Any, execution: Any) -> None:
+    found, is_new = find_or_make(objects, (np.uint64(row) << np.uint64(32)) | np.uint64(identity))
+    if is_new:
+        objects.rows[found].execution = execution
+    dependences[row].identity = identity + 1
+
+
+@kernel
+def keep_alone(relations: Any, shared: Any) -> None:
+    """No other worker had pages of the present execution: what it found counts as it is."""
+    findings = shared.dependences
+    for number in range(shared.control[DEPENDENCES_BEFORE], findings.control[USED]):
+        finding = findings.rows[number]
+        if finding.about != NOTHING:
+            note_object(relations, finding.row, finding.about, finding.execution)
+    findings.control[USED] = shared.control[DEPENDENCES_BEFORE]
+    shared.levels.control[USED] = shared.control[LEVELS_BEFORE]
+
+
+@inlined
+def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, execution: Any) -> Any:
+    """Enter what ``shared_levels`` says of a source at `stamp` and recursion depth `depth`.
+
+    Returns whether the level that carries the dependence has not yet done so for this execution.
+    """
+    is_new = False
+    dependence = relations.dependences.rows[row]
+    intra = shared >> 1
+    if intra > 0:
+        begun = levels.levels[np.uint64(intra - 1)].invocation
+        if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
+            _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
+    if shared & 1:
+        level = levels.levels[np.uint64(intra)]
+        if dependence.node != level.node + 1:
+            dependence.node = level.node + 1
+            dependence.carried = _level_row(relations.levels, row, level.node)
+        carried = relations.levels.rows[dependence.carried]
+        if intra == levels.control[LEAF_LEVEL]:
+            _note_distance(carried, abs(levels.control[DEPTH] - depth))
+        elif not is_between(levels, intra, stamp, carried.least, carried.greatest):
+            _note_distance(carried, distance_to(levels, intra, stamp))
+        is_new = carried.execution != execution
+        if is_new:
+            carried.execution = execution
+            carried.carried += 1
+    return is_new
+
+
+@inlined
+def _note_distance(carried: Any, distance: Any) -> None:
+    if carried.inter == 0:
+        carried.inter = 1
+        carried.least = distance
+        carried.greatest = distance
+    else:
+        carried.least = min(carried.least, distance)
+        carried.greatest = max(carried.greatest, distance)
+
+
+@inlined
+def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> Any:
+    """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
+    intra = shared >> 1
+    carried = relations.dependences.rows[row].carried
+    level = relations.tallies[carried]
+    distance = abs(levels.control[DEPTH] - depth)
+    if intra != levels.control[LEAF_LEVEL]:
+        distance = distance_to(levels, intra, stamp)
+    if level.distance != distance:
+        _count(relations.tallies, relations.distances, carried)
+        level.distance = distance
+    level.times += 1
+    return distance
+
+
+@inlined
+def _level_row(table: Any, dependence: Any, node: Any) -> Any:
+    return row_of(table, (np.int64(dependence) << 32) | np.int64(node))
+
+
+@kernel
+def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
+    """The outermost `intra` levels are in one iteration; those that were marked before are skipped."""
+    mark, innermost = dependences[row].mark, levels[intra - 1].invocation
+    if (mark ^ innermost) >> STREAM_BITS != 0:
+        mark = 0
+    for level in range(intra - 1, -1, -1):
+        if levels[level].invocation <= mark:
+            break
+        table.rows[_level_row(table, row, levels[level].node)].intra = 1
+    dependences[row].mark = innermost
+
+
+@kernel
+def _count(tallies: Any, distances: HashTable, row: Any) -> None:
+    """Enter what a level counted of one distance into the histogram."""
+    level = tallies[row]
+    if level.times > 0:
+        found = row_of(distances, (np.int64(row) << DISTANCE_BITS) | level.distance)
+        distances.rows[found].times += level.times
+        level.times = 0
+
+
+@kernel
+def count_all(relations: DependenceTable, levels: Any) -> None:
+    """Enter what all levels have counted so far."""
+    for row in range(1, levels):
+        _count(relations.tallies, relations.distances, row)
+
+
+# -- exposed reads ---------------------------------------------------------------------------------
+
+
+@inlined
+def expose(relations: Any, levels: Any, access: Any, first: Any) -> None:
+    """A load of `access` read what was not stored in the present iterations of the levels from `first` on."""
+    count = levels.control[LEVELS]
+    if first < count:
+        known = relations.accesses.rows[np.uint64(access)]
+        innermost = levels.levels[np.uint64(count - 1)].invocation
+        if known.exposed_from > levels.levels[np.uint64(first)].invocation or innermost > known.exposed_to:
+            between = np.int64(0)  # when the invocation around the innermost began
+            if count > 1:
+                between = levels.levels[count - 2].invocation
+            is_marked = (
+                known.exposed_node == levels.levels[count - 1].node + 1
+                and (known.exposed_to ^ innermost) >> STREAM_BITS == 0
+            )  # the innermost, in another invocation
+            if is_marked and between <= known.exposed_to and known.exposed_from <= levels.levels[first].invocation:
+                known.exposed_to = innermost
+            elif is_marked and first + 1 == count:
+                known.exposed_from = known.exposed_to = innermost
+            else:
+                _mark_exposed(known, relations.exposed, levels.levels, count, first)
+
+
+@kernel
+def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any) -> None:
+    outermost, innermost = levels[first].invocation, levels[count - 1].invocation
+    known_from, known_to = known.exposed_from, known.exposed_to
+    if (known_to ^ innermost) >> STREAM_BITS != 0 or outermost > known_to:
+        known_from, known_to = outermost, outermost - 1
+    for level in range(first, count):
+        if not known_from <= levels[level].invocation <= known_to:
+            row_of(exposed, (np.int64(known.printed) << 32) | levels[level].node)
+    known.exposed_from = min(known_from, outermost)
+    known.exposed_to = max(known_to, innermost)
+    known.exposed_node = levels[count - 1].node + 1

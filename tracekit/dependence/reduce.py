@@ -1,0 +1,188 @@
+"""What the workers of a dependence module found, as the tables of one.
+
+The workers saw the same entries, loops and objects, so contexts have the same numbers in all of them. Accesses,
+dependences and levels have numbers of each worker's own. What several workers counted in one execution counts once
+(kernels/sharding.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.grouping import Indices
+from tracekit.containers.hash_table import used_rows
+from tracekit.containers.kernels.arena import USED, Arena
+from tracekit.containers.kernels.shadow import PAGES, WORDS
+from tracekit.dependence.kernels.dependence import State
+from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS, count_all
+from tracekit.dependence.kernels.sharding import NOTHING
+
+Rows = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows as the kernels describe them (dependence_table.py), each with its `key`; row 0 of each table is none."""
+
+    accesses: Rows
+    dependences: Rows
+    levels: Rows
+    distances: Rows
+    exposed: Rows
+    objects: Rows
+    identities: Rows
+    shadow_bytes: int
+
+
+def found(states: Sequence[State]) -> Found:
+    """What the states of all workers come to."""
+    for state in states:
+        count_all(state.relations, int(state.relations.levels.control[USED]))
+    parts = [_of(state) for state in states]
+    accesses, access_of = _united([part.accesses for part in parts])
+    for rows, access in zip((part.accesses for part in parts), access_of):
+        accesses["printed"][access] = np.maximum(accesses["printed"][access], access[rows["printed"]])
+        np.add.at(accesses["count"], access, rows["count"])
+    identities, identity_of = _united([part.identities for part in parts])
+    dependences, dependence_of = _united(
+        [_renamed_ends(part.dependences, *each) for part, *each in zip(parts, access_of)]
+    )
+    levels, level_of = _united([_renamed(part.levels, 32, each) for part, each in zip(parts, dependence_of)])
+    distances, distance_of = _united(
+        [_renamed(part.distances, DISTANCE_BITS, each) for part, each in zip(parts, level_of)]
+    )
+    for part, dependence, level, distance in zip(parts, dependence_of, level_of, distance_of):
+        np.add.at(dependences["count"], dependence, part.dependences["count"])
+        np.add.at(distances["times"], distance, part.distances["times"])
+        _add_levels(levels, level, part.levels)
+    first, again = _first_and_again(
+        [_findings(state.shared.dependences, *each) for state, *each in zip(states, dependence_of, identity_of)]
+    )
+    np.subtract.at(dependences["count"], again["row"], 1)
+    _, carried_again = _first_and_again([_findings(state.shared.levels, each) for state, each in zip(states, level_of)])
+    np.subtract.at(levels["carried"], carried_again["row"], 1)
+    objects = [_renamed(part.objects, 32, each) for part, each in zip(parts, dependence_of)]
+    for rows, identity in zip(objects, identity_of):
+        rows["key"] = rows["key"] & ~_mask(32) | identity[rows["key"] & _mask(32)].astype(np.uint64)
+    return Found(
+        accesses=accesses,
+        dependences=dependences,
+        levels=levels,
+        distances=_once(distances, carried_again),
+        exposed=_united([_renamed(part.exposed, 32, each) for part, each in zip(parts, access_of)])[0],
+        objects=_objects(objects, first),
+        identities=identities,
+        shadow_bytes=sum(part.shadow_bytes for part in parts),
+    )
+
+
+def _of(state: State) -> Found:
+    """The rows of one worker."""
+    relations = state.relations
+    words = int(state.memory.control[PAGES]) * WORDS
+    loads = int(state.readers.control[USED])
+    return Found(
+        used_rows(relations.accesses),
+        used_rows(relations.dependences),
+        used_rows(relations.levels),
+        used_rows(relations.distances),
+        used_rows(relations.exposed),
+        used_rows(relations.objects),
+        used_rows(state.identities),
+        words * (state.memory.rows.itemsize + 1) + loads * state.readers.rows.itemsize,
+    )
+
+
+def _united(tables: Sequence[Rows]) -> tuple[Rows, list[Indices]]:
+    """One row for each key, zero but for it, in the order of the keys; and for each row of each table that row."""
+    keys, row_of = np.unique(np.concatenate([table["key"][1:] for table in tables]), return_inverse=True)
+    rows = np.zeros(len(keys) + 1, tables[0].dtype)
+    rows["key"][1:] = keys
+    ends = np.cumsum([len(table) - 1 for table in tables])[:-1]
+    return rows, [np.concatenate([[0], part + 1]) for part in np.split(row_of, ends)]
+
+
+def _renamed(rows: Rows, bits: int, row_of: Indices) -> Rows:
+    """Rows whose key has a row of another table above its lowest `bits`."""
+    renamed = rows.copy()
+    key = rows["key"]
+    renamed["key"] = row_of[key >> np.uint64(bits)].astype(np.uint64) << np.uint64(bits) | key & _mask(bits)
+    return renamed
+
+
+def _renamed_ends(dependences: Rows, access_of: Indices) -> Rows:
+    renamed = dependences.copy()
+    key = dependences["key"]
+    source, destination = (
+        access_of[key >> np.uint64(shift) & _mask(END_BITS)].astype(np.uint64) for shift in (END_BITS, 0)
+    )
+    kind = key >> np.uint64(2 * END_BITS)
+    renamed["key"] = kind << np.uint64(2 * END_BITS) | source << np.uint64(END_BITS) | destination
+    return renamed
+
+
+def _mask(bits: int) -> np.uint64:
+    return np.uint64((1 << bits) - 1)
+
+
+def _add_levels(levels: Rows, at: Indices, rows: Rows) -> None:
+    """Or flags, keep the extremes of distances, add what was carried; `at` names each row of `levels` once."""
+    levels["intra"][at] |= rows["intra"]
+    carried, at_carried = rows["inter"] != 0, at[rows["inter"] != 0]
+    is_first = levels["inter"][at_carried] == 0
+    for name, nearer in (("least", np.minimum), ("greatest", np.maximum)):
+        before, distance = levels[name][at_carried], rows[name][carried]
+        levels[name][at_carried] = np.where(is_first, distance, nearer(before, distance))
+    levels["inter"][at_carried] = 1
+    levels["carried"][at] += rows["carried"]
+
+
+# -- what counts once ------------------------------------------------------------------------------
+
+
+def _findings(notes: Arena, row_of: Indices, identity_of: Indices | None = None) -> Rows:
+    """What a worker noted, with the rows, and the identities if it is about them, of the united tables."""
+    rows = notes.rows[1 : notes.control[USED]].copy()
+    rows["row"] = row_of[rows["row"]]
+    if identity_of is not None:
+        known = rows["about"] != NOTHING
+        rows["about"][known] = identity_of[rows["about"][known]]
+    return rows
+
+
+def _first_and_again(findings: Sequence[Rows]) -> tuple[Rows, Rows]:
+    """The first finding of each row in each execution, and all others."""
+    together = np.concatenate(findings)
+    together = together[np.lexsort([together[name] for name in ("address", "time", "execution", "row")])]
+    is_first = np.ones(len(together), np.bool_)
+    is_first[1:] = (together["row"][1:] != together["row"][:-1]) | (
+        together["execution"][1:] != together["execution"][:-1]
+    )
+    return together[is_first], together[~is_first]
+
+
+def _once(distances: Rows, again: Rows) -> Rows:
+    """The distances without those that were counted again."""
+    again = again[again["about"] != NOTHING]
+    key = again["row"].astype(np.uint64) << np.uint64(DISTANCE_BITS) | again["about"].astype(np.uint64)
+    np.subtract.at(distances["times"], 1 + np.searchsorted(distances["key"][1:], key), 1)
+    kept: Rows = distances[(distances["times"] != 0) | (distances["key"] == 0)]
+    return kept
+
+
+def _objects(parts: Sequence[Rows], first: Rows) -> Rows:
+    """The objects of dependences, each with the first execution there: those of `parts`, and of findings."""
+    first = first[first["about"] != NOTHING]
+    noted = np.zeros(len(first) + 1, parts[0].dtype)
+    noted["key"][1:] = first["row"].astype(np.uint64) << np.uint64(32) | first["about"].astype(np.uint64)
+    noted["execution"][1:] = first["execution"]
+    objects, row_of = _united([*parts, noted])
+    objects["execution"] = np.iinfo(np.int64).max
+    for part, row in zip([*parts, noted], row_of):
+        np.minimum.at(objects["execution"], row, part["execution"])
+    return objects

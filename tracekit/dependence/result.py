@@ -1,0 +1,136 @@
+"""Turns what the dependence kernels found into a profile whose rows have a canonical order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.contexts.nodes import NODE
+from tracekit.contexts.table import ContextTable
+from tracekit.dependence.kernels.dependence_table import END_BITS
+from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, OBJECT, DependenceProfile
+from tracekit.dependence.reduce import Found
+from tracekit.formats.events import NONE
+
+Rows = NDArray[Any]
+Ints = NDArray[np.int64]
+
+LOW = np.uint64(0xFFFF_FFFF)
+
+
+def profile(found: Found, contexts: ContextTable | None, instructions: int) -> DependenceProfile:
+    """The profile; `instructions` is the row that stands for the instruction NONE. Without contexts there is one."""
+    return profile_and_levels(found, contexts, instructions)[0]
+
+
+def profile_and_levels(
+    found: Found, contexts: ContextTable | None, instructions: int
+) -> tuple[DependenceProfile, Ints]:
+    """The same, and for each row of ``found.levels`` its row among the profile's levels (-1 for row 0)."""
+    instruction, context = _keys(found.accesses)
+    if contexts is None:
+        nodes, new_node = np.zeros(1, NODE), np.zeros(1, np.int64)
+        nodes["parent"] = nodes["function"] = nodes["loop"] = nodes["call"] = nodes["external"] = NONE
+    else:
+        used = np.zeros(contexts.known, np.bool_)
+        used[context[1:]] = True
+        nodes, new_node = contexts.where(used)
+    ends = (np.where(instruction == instructions, NONE, instruction).astype(np.uint32), new_node[context])
+    dependences, new_dependence, objects = _dependences(found, ends)
+    levels, place = _levels(found, new_dependence, new_node)
+    made = DependenceProfile(
+        nodes=nodes,
+        dependences=dependences,
+        levels=levels,
+        exposed=_exposed(found, ends, new_node),
+        accesses=_accesses(found.accesses, ends),
+        objects=objects,
+        shadow_bytes=found.shadow_bytes,
+    )
+    return made, np.concatenate([[-1], place])
+
+
+def _ordered(rows: Rows, *fields: str) -> Ints:
+    """The order of `rows` by `fields`, the first the most significant."""
+    return np.lexsort([rows[field] for field in reversed(fields)])
+
+
+def _places(order: Ints) -> Ints:
+    """Where each row of the old order stands in the new one."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _keys(rows: Rows) -> tuple[Ints, Ints]:
+    """The upper and the lower 32 bits of the keys of rows."""
+    return (rows["key"] >> np.uint64(32)).astype(np.int64), (rows["key"] & LOW).astype(np.int64)
+
+
+def _dependences(found: Found, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
+    """The rows of ``dependences``, the new row of each old one, and ``objects``."""
+    instruction, node = ends
+    old = found.dependences[1:]
+    rows = np.zeros(len(old), DEPENDENCE)
+    rows["kind"], rows["count"] = old["key"] >> np.uint64(2 * END_BITS), old["count"]
+    for name, shift in (("source", END_BITS), ("destination", 0)):
+        end = (old["key"] >> np.uint64(shift) & np.uint64((1 << END_BITS) - 1)).astype(np.int64)
+        rows[name], rows[name + "_node"] = instruction[end], node[end]
+    objects = _list_objects(found, rows)
+    order = _ordered(rows, "kind", "source", "source_node", "destination", "destination_node")
+    return rows[order], _places(order), objects
+
+
+def _list_objects(found: Found, dependences: Rows) -> Rows:
+    """The rows of ``objects``, those that some dependence happened in; `dependences` lists its own in order of time."""
+    dependence, identity = _keys(found.objects[1:])
+    used = np.unique(identity)
+    objects = np.zeros(len(used), OBJECT)
+    objects["kind"], objects["site"] = _keys(found.identities[used])
+    objects["site"][used == 0] = NONE
+    order = _ordered(objects, "kind", "site")
+    row_of = np.zeros(len(found.identities), np.int64)
+    row_of[used[order]] = np.arange(len(order))
+    by_time = np.lexsort([found.objects["execution"][1:], dependence])
+    dependence, identity = dependence[by_time] - 1, identity[by_time]
+    count = np.bincount(dependence, minlength=len(dependences))
+    place = np.arange(len(dependence)) - (np.cumsum(count) - count)[dependence]
+    listed = place < LISTED_OBJECTS
+    dependences["objects"] = count
+    dependences["object_list"] = NONE
+    dependences["object_list"][dependence[listed], place[listed]] = row_of[identity[listed]]
+    dependences["first_object"] = dependences["object_list"][:, 0]
+    return objects[order]
+
+
+def _levels(found: Found, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
+    old = found.levels[1:]
+    dependence, node = _keys(old)
+    rows = np.zeros(len(old), LEVEL)
+    rows["dependence"], rows["node"] = new_dependence[dependence - 1], new_node[node]
+    rows["intra"], rows["inter"] = old["intra"] != 0, old["inter"] != 0
+    rows["min_distance"], rows["max_distance"] = old["least"], old["greatest"]
+    rows["carried"] = old["carried"]
+    order = _ordered(rows, "dependence", "node")
+    return rows[order], _places(order)
+
+
+def _exposed(found: Found, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:
+    access, level = _keys(found.exposed[1:])
+    rows = np.zeros(len(access), EXPOSED)
+    rows["instruction"], rows["node"] = ends[0][access], ends[1][access]
+    rows["level"] = new_node[level]
+    return rows[_ordered(rows, "instruction", "node", "level")]
+
+
+def _accesses(accesses: Rows, ends: tuple[Rows, Ints]) -> Rows:
+    """Counts per instruction and node; the depths of a recursion come together at its leaf."""
+    counts = np.zeros(len(accesses), np.uint64)
+    np.add.at(counts, accesses["printed"], accesses["count"].astype(np.uint64))
+    counts[0] = 0
+    counted = np.flatnonzero(counts)
+    rows = np.zeros(len(counted), ACCESS)
+    rows["instruction"], rows["node"], rows["count"] = ends[0][counted], ends[1][counted], counts[counted]
+    return rows[_ordered(rows, "instruction", "node")]

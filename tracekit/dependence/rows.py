@@ -1,0 +1,266 @@
+"""The JSON rows of dependences: what happened, in which contexts, at which levels.
+
+Rows are ordered by what they show (source locations, contexts, instruction ids), never by the order
+in which replay found them; rows that show the same thing are one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.containers.grouping import Indices, grouped
+from tracekit.contexts.names import Json
+from tracekit.contexts.nodes import ContextKind
+from tracekit.dependence.names import ProfileNames
+from tracekit.dependence.profile import LEVEL, DependenceKind, DependenceProfile
+from tracekit.dependence.projection import unite_levels
+from tracekit.formats.events import NONE
+from tracekit.program.sources import is_meant
+
+if TYPE_CHECKING:
+    pass
+
+
+LoopKey = tuple[str, str, int, int, int]
+RowKey = tuple[LoopKey, tuple[Any, ...]]
+
+
+class DependenceReport:
+    """Makes the rows of one profile's dependences. `contexts`: whether rows show contexts (camp) or null (lamp)."""
+
+    def __init__(self, names: ProfileNames, profile: DependenceProfile, contexts: bool) -> None:
+        self.profile = profile
+        self.contexts = contexts
+        self.names = names
+        self.context_keys, self.context_of = self._contexts()
+        keys, self.group_of = grouped(
+            self.profile.dependences["kind"],
+            self.profile.dependences["source"],
+            self._shown("source_node"),
+            self.profile.dependences["destination"],
+            self._shown("destination_node"),
+        )
+        self.groups = keys
+
+    def _shown(self, field: str) -> Indices:
+        shown: Indices = self.context_of[self.profile.dependences[field]]
+        return shown
+
+    def _contexts(self) -> tuple[list[tuple[Any, ...]], Indices]:
+        """Context keys (root, path, id) in order, each with a node that has it, and the key of each node."""
+        nodes = len(self.profile.nodes)
+        if not self.contexts:
+            return [()], np.zeros(nodes, np.int64)
+        keys = [context_key(self.names.context(node)) for node in range(nodes)]
+        rank = {key: number for number, key in enumerate(sorted(set(keys)))}
+        return list(rank), np.array([rank[key] for key in keys], np.int64)
+
+    # -- dependences -------------------------------------------------------------------------------
+
+    @property
+    def dependence_count(self) -> int:
+        """The number of different dependences (kind, instructions, contexts)."""
+        return int(self.groups.shape[1])
+
+    def dependences(self, kinds: Collection[str], carried_by: tuple[str, int] | None) -> list[Json]:
+        """The rows of `kinds`; with `carried_by` (file, line) only what a loop at that place carries."""
+        counts = np.zeros(self.dependence_count, np.uint64)
+        np.add.at(counts, self.group_of, self.profile.dependences["count"])
+        levels = self._levels()
+        places = self._context_nodes()
+        kind_names = {kind.value: kind.name for kind in DependenceKind}
+        rows = []
+        order = self._order()
+        columns = (order.tolist(), *self.groups[:, order].tolist(), counts[order].tolist())
+        for number, kind, source, source_context, destination, destination_context, count in zip(*columns):
+            name = kind_names[kind]
+            if name not in kinds or (carried_by and not self._carried(levels.get(number, []), carried_by)):
+                continue
+            rows.append(
+                {
+                    "kind": name,
+                    "source": self.names.instruction(source),
+                    "destination": self.names.instruction(destination),
+                    "source_context": self.names.context(places[source_context]) if self.contexts else None,
+                    "destination_context": self.names.context(places[destination_context]) if self.contexts else None,
+                    "levels": levels.get(number, []),
+                    "count": count,
+                }
+            )
+        return rows
+
+    def _carried(self, levels: list[Json], place: tuple[str, int]) -> bool:
+        """Does a loop at `place` carry it? The file may be given by its last components."""
+        file, line = place
+        return any(
+            level["inter"]
+            and level["loop"].get("line") == line
+            and is_meant(file, level["loop"]["file"], self.names.program.source_names.compilation)
+            for level in levels
+        )
+
+    def _context_nodes(self) -> list[int]:
+        """For each context key a node that has it."""
+        first = np.full(len(self.context_keys), -1, np.int64)
+        first[self.context_of[::-1]] = np.arange(self.context_of.size)[::-1]
+        return [int(node) for node in first]
+
+    def _order(self) -> Indices:
+        """The groups as rows stand in the profile: by kind, then source, destination, contexts."""
+        kind, source, source_context, destination, destination_context = self.groups
+        ranks = self._instruction_ranks(np.concatenate([source, destination]))
+        return np.lexsort((destination_context, source_context, ranks[source.size :], ranks[: source.size], kind))
+
+    def _instruction_ranks(self, instructions: Indices) -> Indices:
+        """The position of each instruction in the order of source locations."""
+        shown, at = np.unique(instructions, return_inverse=True)
+        keys = [instruction_key(self.names.instruction(op)) for op in shown.tolist()]
+        rank = np.empty(shown.size, np.int64)
+        rank[sorted(range(shown.size), key=keys.__getitem__)] = np.arange(shown.size)
+        positions: Indices = rank[at]
+        return positions
+
+    def _levels(self) -> dict[int, list[Json]]:
+        """Group -> its levels, outermost first; levels that show the same loop are one."""
+        levels = self.profile.levels
+        depth = self._depths()
+        shown: dict[tuple[Any, ...], int] = {}
+        number_of = np.zeros(len(self.profile.nodes), np.int64)
+        loops: list[Json] = []
+        for node in np.unique(levels["node"]).tolist():
+            loop = self.names.level(node)
+            key = (int(depth[node]), *(part for name, part in loop.items() if name != "called_at"))
+            number_of[node] = shown.setdefault(key, len(shown))
+            if number_of[node] == len(loops):
+                loops.append(loop)
+        rank = np.zeros(len(shown), np.int64)
+        for position, key in enumerate(sorted(shown, key=mixed)):
+            rank[shown[key]] = position
+        keys, at = grouped(self.group_of[levels["dependence"]], rank[number_of[levels["node"]]])
+        united = np.zeros(keys.shape[1], LEVEL)
+        unite_levels(levels, at, united)
+        by_rank = {int(rank[number]): loop for number, loop in enumerate(loops)}
+        columns = [united[name].tolist() for name in ("intra", "inter", "min_distance", "max_distance")]
+        histograms = self._histograms(at, len(united))
+        known: dict[tuple[Any, ...], int] = {}
+        numbers: dict[int, list[int]] = {}
+        for group, *level in zip(*keys.tolist(), *columns, histograms or repeat(None)):
+            numbers.setdefault(group, []).append(known.setdefault(tuple(level), len(known)))
+        made = [
+            {
+                "loop": by_rank[position],
+                "intra": intra,
+                "inter": inter,
+                "min_distance": least if inter else None,
+                "max_distance": greatest if inter else None,
+                **(
+                    {"histogram": np.frombuffer(histogram, np.int64).reshape(-1, 2).tolist() if histogram else None}
+                    if histograms
+                    else {}
+                ),
+            }
+            for position, intra, inter, least, greatest, histogram in known
+        ]
+        # Most dependences share their list with others: it is made once, and profiles/json.py writes it once.
+        lists = {key: [made[number] for number in key] for key in {tuple(each) for each in numbers.values()}}
+        return {group: lists[tuple(each)] for group, each in numbers.items()}
+
+    def _histograms(self, at: Indices, count: int) -> list[bytes]:
+        """For each of `count` levels that are shown (distance, times), ascending, as i8 in memory, if they are wanted.
+
+        So the few that differ of a million are found without making lists of them all.
+        `at`: for each row of the profile's levels the number of the level that shows it.
+        """
+        return []
+
+    def _depths(self) -> npt.NDArray[np.int64]:
+        """How deep each node lies: in the tree, or without contexts its loop in its function."""
+        depths = np.zeros(len(self.profile.nodes), np.int64)
+        for node, row in enumerate(self.profile.nodes):
+            if self.contexts:  # nodes are in pre-order
+                depths[node] = depths[row["parent"]] + 1 if row["kind"] != ContextKind.ROOT else 0
+            elif row["kind"] == ContextKind.LOOP:
+                depths[node] = self.names.loop(int(row["loop"]))["depth"]
+        return depths
+
+    # -- summary -----------------------------------------------------------------------------------
+
+    def context_counts(self) -> tuple[int, int]:
+        """How many contexts there are, and how many of them have no CAMP id."""
+        # A loop inside a recursion is no context of any access: they have the leaf's. What runs outside all
+        # instrumented functions has a root without a function, which is no node of the program's tree.
+        rows = self.profile.nodes
+        outside = (rows["kind"] == ContextKind.ROOT) & (rows["function"] == NONE)
+        nodes = np.flatnonzero((rows["kind"] != ContextKind.RECURSION_LOOP) & ~outside)
+        keys = [self.context_keys[number] for number in np.unique(self.context_of[nodes]).tolist()]
+        return len(keys), sum(key[2] == _NO_ID for key in keys)
+
+    def false_positive_share(self, lamp: DependenceReport) -> float:
+        """The share of the dependences that `lamp` implies, between all contexts, which did not happen (Fig. 11)."""
+        accesses = self.profile.accesses
+        pairs, _ = grouped(accesses["instruction"], self.context_of[accesses["node"]])
+        contexts = dict(zip(*(column.tolist() for column in np.unique(pairs[0], return_counts=True))))
+        implied = sum(
+            contexts[source] * contexts[destination]
+            for source, destination in zip(lamp.groups[1].tolist(), lamp.groups[3].tolist())
+        )
+        return 1 - self.dependence_count / implied if implied else 0.0
+
+
+_NO_ID = 1 << 63
+
+
+def context_key(context: Json) -> tuple[Any, ...]:
+    """Orders contexts: root, path, then id; those without one are last."""
+    return (context["root"], tuple(context["path"]), _NO_ID if context["id"] is None else context["id"])
+
+
+def loop_key(loop: Json) -> LoopKey:
+    """What makes two loops one: the source location, and the depth (a function inlined into itself)."""
+    return (loop["file"], loop["function"], loop["line"], loop["column"], loop["depth"])
+
+
+def instruction_key(instruction: Json) -> tuple[Any, ...]:
+    """Orders instructions by source location, then by id."""
+    unit, _, index = (instruction["id"] or "").partition(":")
+    return (instruction["file"], instruction["line"], instruction["column"], unit, int(index or -1))
+
+
+KIND_RANK = {kind.name: kind.value for kind in DependenceKind}
+"""The order of kinds in a profile."""
+
+
+def place_key(place: Json | None) -> tuple[Any, ...]:
+    """Orders the ends of dependences and what else blocks a loop."""
+    if place is None:
+        return ()
+    if "id" in place:
+        return instruction_key(place)
+    return (place["file"], place["line"], place["column"], place.get("name", ""), 0)
+
+
+def mixed(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Makes tuples of numbers and strings comparable with each other."""
+    return tuple((isinstance(part, str), part) for part in key)
+
+
+def without_repetitions(rows: list[Json]) -> list[Json]:
+    """The rows without repetitions, in one fixed order."""
+    found = {_frozen(row): row for row in rows}
+    return [found[key] for key in sorted(found)]
+
+
+def _frozen(value: Any) -> Any:
+    """A hashable, ordered copy of a JSON value."""
+    if isinstance(value, dict):
+        return (3, tuple((key, _frozen(part)) for key, part in value.items()))
+    if isinstance(value, list):
+        return (2, tuple(_frozen(part) for part in value))
+    if isinstance(value, str):
+        return (1, value)
+    return (0, -1 if value is None else value)

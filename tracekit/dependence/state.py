@@ -1,0 +1,79 @@
+"""Makes the state that ``kernels/dependence.py`` works on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracekit.containers import arena, shadow
+from tracekit.containers.hash_table import hash_table
+from tracekit.containers.kernels.arena import USED
+from tracekit.dependence.kernels import dependence_table, executions, load_history, sharding
+from tracekit.dependence.kernels.dependence import State
+from tracekit.dependence.kernels.dependence_table import DependenceTable
+from tracekit.dependence.kernels.executions import Runs
+from tracekit.dependence.kernels.load_history import LoadHistory
+from tracekit.dependence.kernels.sharding import Shared
+from tracekit.formats.image import OpKind
+from tracekit.objects.identities import empty_objects
+from tracekit.program.program import Program
+
+MOST_ACCESSES = 1 << 28
+MOST_LEVELS = 1 << 28
+UPDATING = (OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.CALL)
+"""Operations of which one execution may both load and store."""
+
+
+def empty_state(program: Program) -> State:
+    """The state before the first event."""
+    relations = empty_relations()
+    return State(
+        memory=shadow.empty(load_history.HISTORY, per_stream=True),
+        readers=empty_load_history(len(relations.accesses.rows)),
+        relations=relations,
+        runs=_empty_runs(program),
+        shared=Shared(
+            arena.arena(sharding.FINDING, spare=1),
+            arena.arena(sharding.FINDING, spare=1),
+            np.zeros(sharding.CONTROL, np.int64),
+        ),
+        objects=empty_objects(),
+        identities=hash_table([]),
+        known=np.zeros(len(program.ops) + 1, np.int64),  # the last row: an unknown call
+    )
+
+
+def empty_load_history(accesses: int) -> LoadHistory:
+    """No loads; they are by at most so many accesses."""
+    rows = arena.arena(
+        load_history.READER, 1 << 33, spare=load_history.UNIT, beside=1, parts=16
+    ).rows  # a mark is of UNIT rows
+    control = np.zeros(load_history.CONTROL, np.int64)
+    control[USED], control[load_history.COLLECT_AT] = load_history.UNIT, load_history.FIRST_COLLECTION
+    return LoadHistory(
+        rows,
+        control,
+        arena.reserve(load_history.SEEN, accesses),
+        arena.reserve("u4", len(rows) // load_history.UNIT + 1),
+    )
+
+
+def empty_relations() -> DependenceTable:
+    """No dependences."""
+    levels = hash_table(dependence_table.LEVEL_FIELDS, MOST_LEVELS, dependence_table.TALLY.itemsize, parts=2)
+    return DependenceTable(
+        accesses=hash_table(dependence_table.ACCESS_FIELDS, MOST_ACCESSES, load_history.SEEN.itemsize),
+        dependences=hash_table(dependence_table.DEPENDENCE_FIELDS),
+        levels=levels,
+        distances=hash_table([("times", "<i8")], parts=4),
+        tallies=arena.reserve(dependence_table.TALLY, len(levels.rows)),
+        exposed=hash_table([]),
+        objects=hash_table(dependence_table.OBJECT_FIELDS),
+    )
+
+
+def _empty_runs(program: Program) -> Runs:
+    updating = np.ones(len(program.ops) + 1, np.uint8)
+    updating[:-1] = np.isin(program.ops["kind"], UPDATING)
+    control = np.zeros(executions.CONTROL, np.int64)
+    control[executions.STREAM] = -1
+    return Runs(updating, arena.arena(executions.WAITING, 1 << 28, spare=1), control)

@@ -1,0 +1,56 @@
+"""Profiles for a view of a run, from a trace (analysed now) or from a profile file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracekit.api import analyze_all
+from tracekit.formats.unit import Unit
+from tracekit.profiles import files
+from tracekit.profiles.profile import Profile
+from tracekit.program.sources import whole_path
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Profiles of one run, and what the trace says beside them."""
+
+    profiles: Sequence[Profile]
+    embedded: Mapping[str, bytes] = field(default_factory=dict)
+    """Source files that the trace carries."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """MD5, in hex, of source files as they were compiled, by their whole paths."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """What the trace says of the run: command, compiler, start."""
+
+    @property
+    def folders(self) -> Mapping[str, str]:
+        """Where the names of source files start, and the folder that they are in (tracekit.profiles)."""
+        folders: Mapping[str, str] = self.profiles[0].report.get("folders", {})
+        return folders
+
+
+def gather(
+    path: str, modules: Sequence[str], jobs: int | None = None, options: Mapping[str, Mapping[str, Any]] | None = None
+) -> Gathered:
+    """The profiles in a profile file; of a trace, those of `modules`, with their `options`, all in one pass.
+
+    Raises TracekitError if `path` is neither.
+    """
+    if files.is_profile(path):
+        return Gathered(files.load(path))
+    from tracekit.formats.reader import TraceReader
+    from tracekit.modules import registry
+    from tracekit.modules.options import make_options
+
+    with TraceReader(path) as trace:
+        embedded, meta, units = trace.sources(), trace.meta, [unit for image in trace.images() for unit in image.units]
+    chosen = {name: make_options(registry.load(name).Options, (options or {}).get(name, {})) for name in modules}
+    return Gathered(analyze_all(path, chosen, jobs), embedded, _digests(units), meta)
+
+
+def _digests(units: Sequence[Unit]) -> dict[str, str]:
+    rows = ((unit, row) for unit in units for row in unit.tables["sources"])
+    return {whole_path(unit.text(int(row["path"])), unit.folder): unit.text(int(row["md5"])) for unit, row in rows}

@@ -1,0 +1,368 @@
+"""The kernel of a module: its callbacks inside the loop over events, specialised to what they ask for.
+
+Numba keeps compiled code only of functions that stand in a file, so the kernel is written out as one, into the user's
+cache folder, under a name made of what it depends on: a process that finds the file finds the compiled code, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields as option_fields
+from pathlib import Path
+from textwrap import indent
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, CONTEXT_EVENTS, OBJECT_EVENTS
+from tracekit.jit.cache import digest as digest_of
+from tracekit.jit.cache import home
+from tracekit.jit.kernel import Kernel, uncached
+from tracekit.modules.contract import Module
+
+SIZED_EVENTS = (*ACCESS_EVENTS, *OBJECT_EVENTS)
+"""The events whose size is a number of bytes."""
+
+LARGEST = 1 << 40
+"""More bytes than an access or an object of any program has: one that claims so many is damaged."""
+
+PAGE_BITS = 12
+"""Workers that share by address have pages of this size."""
+
+
+class Plan(NamedTuple):
+    """What the kernel of one module has to do."""
+
+    callbacks: Mapping[str, Callable[..., None]]  # by event, in the order of event codes
+    parameters: Mapping[str, tuple[str, ...]]  # of each callback, without the state
+    services: frozenset[str]
+    shard_by: str
+    options: Mapping[str, bool | int | float]
+
+    @property
+    def keeps_contexts(self) -> bool:
+        """Whether the context manager runs."""
+        return bool(self.services & {"context", "levels"})
+
+    def columns(self) -> dict[str, frozenset[str]]:
+        """Event -> the columns that the kernel reads of it; no other event has to be made."""
+        needed: dict[str, set[str]] = {}
+        for name, parameters in self.parameters.items():
+            column_of = {field.name: field.column for field in BY_NAME[name].fields}
+            needed[name] = {column_of[parameter] for parameter in parameters if parameter in column_of}
+        if self.keeps_contexts:
+            for name in CONTEXT_EVENTS:
+                needed.setdefault(name, set()).update(("subject", "size"))
+            if "external_call" in needed:
+                needed["external_call"].add("subject")
+        if "time" in self.services:
+            for name in ACCESS_EVENTS:
+                needed.setdefault(name, set())
+        shared = {"address": {"address", "size"}, "instruction": {"subject"}, "": set()}[self.shard_by]
+        for name in ACCESS_EVENTS:
+            if name in self.callbacks:
+                needed[name].update(shared)
+        return {name: frozenset(columns) for name, columns in needed.items()}
+
+
+def plan(module: Module) -> Plan:
+    """Read a module's callbacks."""
+    callbacks = dict(sorted(module.callbacks().items(), key=lambda item: BY_NAME[item[0]].code))
+    parameters = {name: tuple(inspect.signature(function).parameters)[1:] for name, function in callbacks.items()}
+    services = {
+        parameter
+        for name, wanted in parameters.items()
+        for parameter in set(wanted) - {field.name for field in BY_NAME[name].fields}
+    }
+    values: dict[str, Any] = {}
+    if "options" in services:  # else one kernel serves all
+        values = {field.name: getattr(module.options, field.name) for field in option_fields(module.options)}
+    return Plan(
+        callbacks,
+        parameters,
+        frozenset(services),
+        module.shard_by,
+        {name: value for name, value in values.items() if isinstance(value, (bool, int, float))},
+    )
+
+
+# -- the source ------------------------------------------------------------------------------------
+
+_HEAD = '''"""Written by tracekit for the callbacks of {origin}; it may be deleted."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tracekit.jit.kernel import kernel, uncached
+from tracekit.contexts.kernels.contexts import (
+    ACCESSES,
+    CONTEXT,
+    enter_function,
+    enter_loop,
+    iterate,
+    leave_function,
+    leave_loop,
+    note_external,
+)
+from tracekit.dependence.kernels.sharding import owner_of
+
+{options}
+
+
+def use(functions):
+    """Take the callbacks and hand the kernel back."""
+    for name, function in functions.items():
+        globals()["on_" + name] = uncached(function)
+    return consume
+
+
+@kernel
+def consume(state, contexts, levels, clock, stream, kind, subject, address, size, value, inside, worker, workers):
+    """Call the callbacks; returns whether a size is more than any program could have.
+
+    One that is alone has no number (None): then nothing of what shares work among several is compiled.
+    """
+    within = first_worker = alone = np.int64(1)
+    if worker is not None:
+        first_worker, alone = np.int64(worker == 0), np.int64(0)
+    for event in range(kind.size):
+        code = kind[event]
+'''
+
+_ENTERING = {
+    "function_entry": "enter_function(contexts, levels, np.int64(subject[event]), np.int64(size[event]))",
+    "loop_invocation": "enter_loop(contexts, levels, np.int64(subject[event]))",
+    "loop_iteration": "iterate(levels)",
+    "external_call": "note_external(contexts, levels, np.int64(subject[event]))",
+}
+"""What the context manager does before the callback."""
+_LEAVING = {
+    "function_exit": "leave_function(contexts, levels)",
+    "loop_exit": "leave_loop(contexts, levels, np.int64(size[event]))",
+}
+"""And after it."""
+
+
+def source(made: Plan, origin: str) -> str:
+    """The text of the kernel's file."""
+    text = _HEAD.format(origin=origin, options=_options(made.options))
+    if made.keeps_contexts:
+        text += _chain({_ENTERING[name]: [name] for name in made.columns() if name in _ENTERING})
+    text += _chain(_handling(made))
+    if made.keeps_contexts:
+        text += _chain({_LEAVING[name]: [name] for name in made.columns() if name in _LEAVING})
+    return text + "    return False\n"
+
+
+def _handling(made: Plan) -> dict[str, list[str]]:
+    """What is done for an event beside the contexts -> the events: a callback of several is compiled once."""
+    branches: dict[str, list[str]] = {}
+    known_as: dict[Callable[..., None], str] = {}
+    for name in sorted(made.columns(), key=lambda name: BY_NAME[name].code):
+        as_name = known_as.setdefault(made.callbacks[name], name) if name in made.callbacks else name
+        lines = "\n".join(_branch(made, name)).replace(f"on_{name}(", f"on_{as_name}(")
+        if lines:
+            branches.setdefault(lines, []).append(name)
+    return branches
+
+
+def _chain(branches: Mapping[str, list[str]]) -> str:
+    """An if statement that tells events apart by their code."""
+    text, word = "", "if"
+    for lines, names in branches.items():
+        codes = sorted(BY_NAME[name].code for name in names)
+        text += f"        {word} {' or '.join(f'code == {code}' for code in codes)}:  # {', '.join(names)}\n"
+        text += indent(lines, " " * 12) + "\n"
+        word = "elif"
+    return text
+
+
+_OPTIONS = '''
+class Options(NamedTuple):
+    """The module's options that are numbers."""
+
+{members}
+
+options = Options({given})
+'''
+
+
+def _options(values: Mapping[str, Any]) -> str:
+    if not values:
+        return "options = None\n"
+    members = "".join(f"    {name}: {type(value).__name__}\n" for name, value in values.items())
+    given = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return _OPTIONS.format(members=members, given=given)
+
+
+def _branch(made: Plan, name: str) -> Iterator[str]:
+    """The lines for one event."""
+    is_access = name in ACCESS_EVENTS
+    if "inside" in made.parameters.get(name, ()):
+        yield "if inside is not None:"
+        yield "    within = np.int64(inside[event])"
+    if name in SIZED_EVENTS and "size" in made.columns()[name]:
+        yield f"if size[event] > {LARGEST}:"
+        yield "    return True"
+    if is_access and "levels" in made.services:
+        yield "levels.control[ACCESSES] += 1"
+    if name in made.callbacks:
+        yield from _shared(made, name) if is_access and made.shard_by else _call(made, name)
+    if is_access and "time" in made.services:
+        yield "clock[0] += 1"
+
+
+WHOLE = {
+    "first": "np.int64(1)",
+    "whole": "np.int64(1)",
+    "mine": "np.int64(1)",
+    "address": "np.int64(address[event])",
+    "size": "np.int64(size[event])",
+}
+PART = {
+    "first": "np.int64(begin == low)",
+    "whole": "np.int64(begin == low and end == high)",
+    "mine": "np.int64(mine)",
+    "address": "begin",
+    "size": "end - begin",
+}
+"""What a callback for a load or store is told of the worker's share: all of it, or a part."""
+
+
+def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[str]:
+    """The call of a callback."""
+    given = {
+        "options": "options",
+        "stream": "stream",
+        "time": "clock[0]",
+        "inside": "within",
+        "levels": "levels",
+        "context": "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)",
+        "start": "np.int64(address[event])",
+    }
+    given |= {field.name: f"np.int64({field.column}[event])" for field in BY_NAME[name].fields}
+    if name in ACCESS_EVENTS:
+        given |= share
+    else:
+        given |= {"first": "first_worker", "whole": "alone", "mine": "first_worker"}
+    yield f"on_{name}({', '.join(['state', *(given[parameter] for parameter in made.parameters[name])])})"
+
+
+def _shared(made: Plan, name: str) -> Iterator[str]:
+    """The call, for a worker that has a share of the accesses."""
+    yield "if worker is None:"
+    yield from (f"    {line}" for line in _call(made, name))
+    if made.shard_by == "instruction":
+        yield "elif np.int64(subject[event]) % workers == worker:"
+        yield from (f"    {line}" for line in _call(made, name))
+        return
+    yield "else:"
+    yield "    low = np.int64(address[event])"
+    yield "    high = low + np.int64(size[event])"
+    yield f"    page, last = low >> {PAGE_BITS}, max(low, high - 1) >> {PAGE_BITS}"
+    yield f"    begin, end = low, min(high, (page + 1) << {PAGE_BITS})"
+    yield "    while page <= last:"
+    yield "        mine = owner_of(page, workers) == worker"
+    called = _call(made, name, PART)
+    if "mine" in made.parameters[name]:
+        yield from (f"        {line}" for line in called)
+    else:
+        yield "        if mine:"
+        yield from (f"            {line}" for line in called)
+    yield "        page += 1"
+    yield f"        begin, end = page << {PAGE_BITS}, min(high, (page + 1) << {PAGE_BITS})"
+
+
+# -- its file --------------------------------------------------------------------------------------
+
+
+def kernel_of(made: Plan, origin: str) -> Kernel[..., bool]:
+    """The kernel for a plan, imported from the file that this or an earlier process wrote."""
+    text = source(made, origin)
+    digest = hashlib.blake2b(text.encode(), digest_size=12)
+    for part in _ingredients(made.callbacks.values()):
+        digest.update(b"\0" + part)
+    name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
+    loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, text)
+    kernel: Kernel[..., bool] = loaded.use(made.callbacks)
+    if all(_has_file(function) for function in made.callbacks.values()):
+        return kernel
+    # Numba finds code that was typed into a notebook again only in the process that it was typed into.
+    alone: Kernel[..., bool] = uncached(kernel.function)  # type: ignore[assignment]
+    return alone
+
+
+def _has_file(function: Callable[..., None]) -> bool:
+    return Path(inspect.getsourcefile(function) or "").is_file()
+
+
+def _import(name: str, text: str) -> ModuleType:
+    path = _written(name + ".py", text)
+    specification = importlib.util.spec_from_file_location(f"tracekit_generated.{name}", path)
+    assert specification is not None and specification.loader is not None
+    loaded = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = loaded
+    specification.loader.exec_module(loaded)
+    return loaded
+
+
+def _written(name: str, text: str) -> Path:
+    """The file `name` with this text: written whole or not at all, by whichever process comes first."""
+    folder = home() / "generated"
+    path = folder / name
+    try:
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            return path
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            file.write(text)
+        os.replace(file.name, path)
+    except OSError:  # a cache that cannot be written: compile for this process alone
+        folder = Path(tempfile.mkdtemp(prefix="tracekit-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _is_ours(module: str) -> bool:
+    """Whether the digest of the generated kernel's imports covers a module: all of tracekit but what has callbacks."""
+    return module.startswith("tracekit.") and not module.startswith("tracekit.analyzers.")
+
+
+def _ingredients(functions: Any) -> Iterator[bytes]:
+    """What compiled callbacks depend on beside tracekit's own kernels: their files, helpers' files, constants."""
+    files: set[str] = set()
+    seen: set[int] = set()
+    waiting = list(functions)
+    while waiting:
+        function = waiting.pop()
+        if id(function) in seen or _is_ours(function.__module__):
+            continue
+        seen.add(id(function))
+        yield function.__module__.encode()  # Numba's cache names the classes of a state by it
+        if _has_file(function):
+            files.add(inspect.getsourcefile(function) or "")
+        else:  # typed into a notebook or a shell
+            code = function.__code__
+            yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames)).encode()
+        for name in sorted(set(function.__code__.co_names)):
+            value = function.__globals__.get(name)
+            if isinstance(value, Kernel):
+                waiting.append(value.function)
+            elif isinstance(value, FunctionType):
+                waiting.append(value)
+            elif isinstance(value, (int, float, str, tuple)):
+                yield f"{name}={value!r}".encode()
+    for file in sorted(files):
+        # The file as it is now, and whatever of tracekit it imports: maps, shadow memories. Its name, for compiled code
+        # remembers in which file something was raised.
+        yield file.encode() + Path(file).read_bytes() + digest_of(Path(file)).encode()

@@ -1,0 +1,343 @@
+"""The contract of an analysis module.
+
+A module is one file, in ``analyzers/`` or in a package that names it in the entry-point group ``tracekit.modules``,
+with a subclass of :class:`Module` under the name ``MODULE``. A static method named for an event is a *callback*: it is
+called for each such event, and the names of its parameters say which fields of the event it wants. That is the whole
+declaration (PROMPT, Listing 1); what no callback asks for is not computed. The first parameter is the module's state.
+
+    class Loads(Module):
+        def state(self) -> State:
+            return State(count=np.zeros(len(self.program.ops), np.int64))
+
+        @staticmethod
+        def load(state: State, instruction: int) -> None:
+            state.count[instruction] += 1
+
+        def result(self, state: State) -> dict[str, Any]:
+            return {"loads": int(state.count.sum())}
+
+    MODULE = Loads
+
+Callbacks are compiled: they take and keep integers and arrays, and make no object. Every field reaches them as an
+int64. Besides the fields of its event (``tracekit modules --events``) a callback may ask for :data:`SERVICES`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_NAME, DELIVERED, Event
+from tracekit.jit.kernel import kernel
+from tracekit.jit.kernel import uncached as inlined
+from tracekit.modules.options import NoOptions, option
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from tracekit.contexts.table import ContextTable
+    from tracekit.program.program import Program
+
+__all__ = [
+    "SERVICES",
+    "Analysis",
+    "BatchModule",
+    "CannotMergeError",
+    "EventBatch",
+    "Module",
+    "NoOptions",
+    "Preset",
+    "declared",
+    "inlined",
+    "kernel",
+    "option",
+]
+
+SERVICES: dict[str, str] = {
+    "options": "the module's numbers and truth values of its Options, as constants: an `if` of one costs nothing",
+    "stream": "number of the thread's or signal handler's stream",
+    "time": "loads and stores of all streams before this event (in a window: those inside)",
+    "context": "row of the present calling and loop context (self.contexts names it)",
+    "levels": "the stream's open loops with their clocks, for distance_to and shared_levels of tracekit.module",
+    "first": "1 in one of the callbacks for this event, 0 in the others: count where it is 1",
+    "whole": "1 if this is the only callback for this event; 0 if other workers have it or parts of it, too",
+    "start": "address of the load or store, also in a callback for a part of it that does not begin there",
+    "mine": "1 if a load or store, or this part of one, is the worker's own; a callback that asks for it is called for "
+    "the others', too",
+    "inside": "1 inside the window that the analysis is restricted to: a load or store outside never arrives, but what "
+    "keeps a state right (entries, loops, objects) does; 1 everywhere without a window",
+}
+"""Parameters that a callback may have besides the fields of its event, and what they are."""
+
+
+class EventBatch(Protocol):
+    """Consecutive events of one stream as columns of one length; the next batch may overwrite them.
+
+    A column that no module asked for is None.
+    """
+
+    @property
+    def stream(self) -> int:
+        """Number of the stream."""
+
+    @property
+    def kind(self) -> npt.NDArray[np.uint8]:
+        """Code of each event."""
+
+    @property
+    def subject(self) -> npt.NDArray[np.uint32]:
+        """Its instruction, function, loop or object."""
+
+    @property
+    def address(self) -> npt.NDArray[np.uint64]:
+        """Its address."""
+
+    @property
+    def size(self) -> npt.NDArray[np.uint64]:
+        """Its size, or what the event table says."""
+
+    @property
+    def value(self) -> npt.NDArray[np.uint64]:
+        """The first eight bytes that a load or store moved, zeros behind; 0 where ``program.valued`` is false."""
+
+    @property
+    def wide(self) -> npt.NDArray[np.uint64]:
+        """The further words of values of more than eight bytes, there if ``value`` is."""
+
+    @property
+    def wide_event(self) -> npt.NDArray[np.uint32]:
+        """Beside ``wide``: the row of the event that the word belongs to."""
+
+
+class CannotMergeError(TracekitError):
+    """Raised by :meth:`Analysis.merge`: the profiles cannot be merged.
+
+    `reason` is the end of a sentence that begins "Profiles of the module NAME cannot be merged: "; whoever knows the
+    module's name (its class does not) makes it with :meth:`about`.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Profiles of this module cannot be merged: {reason}.")
+        self.reason = reason
+
+    def about(self, module: str) -> TracekitError:
+        """The error to show, which names the module."""
+        return TracekitError(f"Profiles of the module {module} cannot be merged: {self.reason}.")
+
+
+Count = Callable[[type["Module"]], Any]
+"""Runs a module without options over the trace, in a pass of its own, and returns its result."""
+
+
+class Analysis:
+    """What :class:`Module` and :class:`BatchModule` have in common: options and text.
+
+    Options: a frozen dataclass whose fields are made by :func:`option`; its ``__post_init__`` raises ValueError, with a
+    sentence, for a value that makes no sense.
+    """
+
+    Options: ClassVar[type[Any]] = NoOptions
+
+    accesses: int = 0
+    """Loads and stores in the trace, by its own totals; known before the first event."""
+
+    metadata: Mapping[str, Any] = {}
+    """What the trace says of its run: command line, versions, times (SPEC.md, "META and DONE")."""
+
+    windowed: bool = False
+    """Whether the analysis is restricted to a window on the trace; set before the first event."""
+
+    merges_with_program: ClassVar[bool] = False
+    """Whether :meth:`merge` needs the program; then profile files carry its image tables."""
+
+    def __init__(self, program: Program, options: Any) -> None:
+        self.program = program
+        self.options = options
+
+    @classmethod
+    def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
+        """The options with what the trace alone can say put in, before the module is made; here, as they are.
+
+        `loop` is that of the window, if it names one.
+        """
+        return options
+
+    @classmethod
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+        """What the profiles of several runs of one build, with the same options, come to: `tracekit merge`.
+
+        Each of `profiles` is a profile file's object: ``result``, ``options``, ``facts``, ``window`` if there is one,
+        and ``evidence`` as :meth:`merge_state` gave it (arrays as lists). Returns the keys of the merged
+        one that differ: ``result``, and ``facts`` and ``evidence`` where there are any. Merging is associative and
+        commutative.
+        :func:`tracekit.module.join_rows` joins tables. Raises CannotMergeError where it makes no sense.
+        """
+        raise CannotMergeError("it does not say how its results join")
+
+
+class Module(Analysis, ABC):
+    """One analysis, as callbacks on a state."""
+
+    shard_by: str = ""
+    """How several workers may share the loads and stores: by ``address``, by ``instruction``, or not at all.
+
+    The class's, or set by ``__init__`` where options decide.
+
+    Each worker has a state of its own and is given every other event; :meth:`reduce` makes them one. By address, a
+    worker has pages of 4096 bytes; with several workers an access across their borders comes in parts, page by page.
+    """
+
+    compute_bound: bool = False
+    """Whether callbacks take much longer than replaying the trace: then replay does without a processor of its own."""
+
+    contexts: ContextTable
+    """What the numbers in ``context`` mean; set before :meth:`result` is called."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """The state before the first event: a NamedTuple of arrays, maps and shadow memories."""
+
+    def reduce(self, states: Sequence[Any]) -> Any:
+        """What :meth:`result` is given: the state of the one worker, or what those of several come to."""
+        assert len(states) == 1, f"{type(self).__name__} is sharded by {self.shard_by} and has no reduce()"
+        return states[0]
+
+    @abstractmethod
+    def result(self, state: Any) -> dict[str, Any]:
+        """The profile: JSON values, keys and rows in an order that depends on the trace alone."""
+
+    def facts(self, state: Any) -> dict[str, int]:
+        """Numbers that the text may show beside the result; they are not part of the profile."""
+        return {}
+
+    def merge_state(self, state: Any) -> dict[str, Any] | None:
+        """What :meth:`merge` needs beside the result: JSON values or arrays, kept in profile files alone."""
+        return None
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Event -> the function called for it; override to leave out what the options make superfluous."""
+        return {
+            name: method.__func__
+            for parent in reversed(type(self).__mro__)
+            for name, method in vars(parent).items()
+            if isinstance(method, staticmethod) and name in BY_NAME
+        }
+
+
+class BatchModule(Analysis, ABC):
+    """One analysis that takes whole batches of events, for those that bring kernels of their own."""
+
+    events: ClassVar[Mapping[str, tuple[str, ...]]]
+    """Name of an event -> the fields of it that the module reads; no other event is fed."""
+
+    @abstractmethod
+    def feed(self, batch: EventBatch) -> None:
+        """Take the declared events of one batch."""
+
+    @abstractmethod
+    def result(self) -> dict[str, Any]:
+        """The profile, as :meth:`Module.result` gives it."""
+
+    def facts(self) -> dict[str, int]:
+        """Numbers that the text may show beside the result; they are not part of the profile."""
+        return {}
+
+    def merge_state(self) -> dict[str, Any] | None:
+        """What :meth:`merge` needs beside the result, as :meth:`Module.merge_state` gives it."""
+        return None
+
+
+class Preset(Analysis, ABC):
+    """Several modules under one name; the profile is a list of theirs."""
+
+    @abstractmethod
+    def modules(self) -> Mapping[str, Any]:
+        """Name of a module -> an instance of its Options."""
+
+
+class WrongModuleError(TracekitError, TypeError):
+    """A module asks for what there is not."""
+
+
+def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
+    """Event -> the fields that the module wants, services left out.
+
+    Raises WrongModuleError for a name that there is not.
+    """
+    _check_names(module)
+    if isinstance(module, BatchModule):
+        wanted = {name: tuple(fields) for name, fields in module.events.items()}
+    else:
+        assert isinstance(module, Module)
+        _check_callbacks(module)
+        wanted = {
+            name: tuple(
+                parameter for parameter in list(inspect.signature(function).parameters)[1:] if parameter not in SERVICES
+            )
+            for name, function in module.callbacks().items()
+        }
+    for name, fields in wanted.items():
+        if name not in _DELIVERED:
+            doc = BY_NAME[name].doc if name in BY_NAME else f"there is no such event{_meant(name)}"
+            raise WrongModuleError(f"{type(module).__name__}.{name} is never called: {doc}.")
+        _check_fields(type(module).__name__, BY_NAME[name], fields)
+    return wanted
+
+
+_DELIVERED = {event.name: event for event in DELIVERED}
+
+
+RENAMED = {"join": "merge", "evidence": "merge_state", "decoupled": "shard_by", "costly": "compute_bound"}
+"""Names of this contract before version 0.1 and now. (What is ``reduce`` now was called ``merge``.)"""
+
+
+def _check_names(module: Analysis) -> None:
+    """Find what a module means for an older contract: it would be ignored, or taken for something else."""
+    for parent in type(module).__mro__[: type(module).__mro__.index(Analysis)]:
+        for old in RENAMED.keys() & vars(parent).keys():
+            raise WrongModuleError(f"{parent.__name__}.{old} is called {RENAMED[old]} now: rename it.")
+        if inspect.isfunction(vars(parent).get("merge")):
+            raise WrongModuleError(
+                f"{parent.__name__}.merge, which makes one of the workers' states, is called reduce now: rename it."
+            )
+
+
+def _check_callbacks(module: Module) -> None:
+    """Find what was meant as a callback and is none."""
+    for parent in type(module).__mro__[: type(module).__mro__.index(Module)]:
+        for name, member in vars(parent).items():
+            if name in BY_NAME and inspect.isfunction(member):
+                raise WrongModuleError(f"{parent.__name__}.{name} is a callback: it has to be a @staticmethod.")
+            if isinstance(member, staticmethod) and name not in BY_NAME and not name.startswith("_") and _meant(name):
+                raise WrongModuleError(
+                    f"{parent.__name__}.{name} is named for no event{_meant(name)} (the name of any "
+                    "other static method begins with an underscore)"
+                )
+    for name, function in module.callbacks().items():
+        if not inspect.signature(function).parameters:
+            raise WrongModuleError(f"{type(module).__name__}.{name} takes no state; its first parameter is the state.")
+    if not module.callbacks():
+        raise WrongModuleError(
+            f"{type(module).__name__} has no callback: no static method is named for an event "
+            "(`tracekit modules --events`)."
+        )
+
+
+def _meant(name: str) -> str:
+    near = difflib.get_close_matches(name, _DELIVERED, 1, 0.7)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _check_fields(module: str, event: Event, fields: Sequence[str]) -> None:
+    known = [field.name for field in event.fields]
+    wrong = [field for field in fields if field not in known]
+    if wrong:
+        raise WrongModuleError(
+            f"{module}.{event.name} asks for {wrong[0]!r}; the event {event.name} has the fields "
+            f"{', '.join(known) or '(none)'}, and any event the services {', '.join(SERVICES)}."
+        )

@@ -1,0 +1,228 @@
+"""Feeds a module batches of events: through its own kernels, or through the kernel made of its callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.arena import Limited, check
+from tracekit.containers.kernels.arena import LIMITED
+from tracekit.contexts.kernels.contexts import Contexts, Stream
+from tracekit.contexts.state import empty_contexts, empty_stream, with_room
+from tracekit.contexts.table import ContextTable
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_NAME, COLUMNS
+from tracekit.modules import diagnostics
+from tracekit.modules.codegen import Plan, kernel_of, plan
+from tracekit.modules.contract import Analysis, BatchModule, EventBatch, Module, declared
+
+COLUMN_NAMES = ("kind", *COLUMNS, "inside")
+
+
+def columns_of(batch: EventBatch) -> tuple[Any, ...]:
+    """kind, subject, address, size, value and inside of a batch; None for a column that nobody asked for."""
+    return tuple(getattr(batch, name, None) for name in COLUMN_NAMES)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Some rows of a batch."""
+
+    stream: int
+    kind: Any
+    subject: Any
+    address: Any
+    size: Any
+    value: Any
+    inside: Any = None  # uint8: 1 inside the window that the analysis is restricted to; None without a window
+    wide: Any = None
+    wide_event: Any = None
+
+    @classmethod
+    def of(cls, batch: EventBatch, wanted: NDArray[np.bool_]) -> Selected:
+        """The rows of `batch` that are `wanted`."""
+        wide = getattr(batch, "wide", None)
+        event = getattr(batch, "wide_event", None)
+        if wide is not None and event is not None:
+            kept = wanted[event]
+            wide, event = wide[kept], (np.cumsum(wanted) - 1)[event[kept]]
+        rows = (*(None if column is None else column[wanted] for column in columns_of(batch)), wide, event)
+        return cls(batch.stream, *rows)
+
+
+def origin(kernel: Any) -> str:
+    """Whether a kernel that has run was compiled for it, and its source file."""
+    compiled = sum(kernel.dispatcher.stats.cache_misses.values()) or not kernel.dispatcher.stats.cache_hits
+    return f"kernel {'compiled' if compiled else 'from the cache'}: {kernel.function.__code__.co_filename}"
+
+
+class Runner(Protocol):
+    """One module in one replay, with one worker or several."""
+
+    @property
+    def columns(self) -> Mapping[str, frozenset[str]]:
+        """Event -> the columns that are read of it."""
+
+    @property
+    def workers(self) -> int:
+        """How many threads may call :meth:`feed` at once, each with its own number."""
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """Worker number `worker` takes its share of a batch; each worker is given all batches in order."""
+
+    @property
+    def explained(self) -> str:
+        """Where its kernel came from."""
+
+    @property
+    def module(self) -> Analysis:
+        """The module."""
+
+    merge_state: dict[str, Any] | None
+    """What joining profiles needs beside the result; set by :meth:`result`."""
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """The profile and the facts beside it."""
+
+
+MOST_WORKERS = 8
+"""More would wait for the one thread that replays; and each reserves address space for tables of its own."""
+
+
+def runner(module: Analysis, name: str, threads: int) -> Runner:
+    """The runner of a module where so many threads are to be busy, the replaying one among them."""
+    if isinstance(module, BatchModule):
+        return BatchRunner(module, name)
+    assert isinstance(module, Module)
+    workers = threads if module.compute_bound else threads - 1
+    return CallbackRunner(module, name, min(max(workers, 1), MOST_WORKERS) if module.shard_by else 1)
+
+
+class BatchRunner:
+    """A module with kernels of its own."""
+
+    workers = 1
+    explained = "brings its own kernels"
+
+    def __init__(self, module: BatchModule, name: str) -> None:
+        self.module = module
+        self.name = name
+        self._declared = np.zeros(256, np.bool_)
+        self._declared[[BY_NAME[name].code for name in module.events]] = True
+        self.columns = {
+            name: frozenset(field.column for field in BY_NAME[name].fields if field.name in fields)
+            for name, fields in declared(module).items()
+        }
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """See :class:`Runner`."""
+        wanted = self._declared[batch.kind]
+        with diagnostics.of_author(self.module, self.name):
+            if wanted.all():
+                self.module.feed(batch)
+            elif wanted.any():
+                self.module.feed(Selected.of(batch, wanted))
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """See :class:`Runner`."""
+        with diagnostics.of_author(self.module, self.name):
+            self.merge_state = self.module.merge_state()
+            return self.module.result(), self.module.facts()
+
+
+class Worker:
+    """The state of one worker: the module's, and that of the services."""
+
+    def __init__(self, state: Any, contexts: Contexts | None) -> None:
+        self.state = state
+        self.contexts = contexts
+        self.levels: dict[int, Stream] = {}
+        self.clock = np.zeros(1, np.int64)
+        self.arenas = list(_arenas((state, contexts)))
+
+
+def _arenas(state: Any) -> Iterator[Limited]:
+    """Arenas, tables and shadow memories anywhere in a state."""
+    if isinstance(state, tuple(LIMITED)):
+        yield cast("Limited", state)
+    elif isinstance(state, tuple):
+        for part in state:
+            yield from _arenas(part)
+
+
+class CallbackRunner:
+    """A module made of callbacks."""
+
+    def __init__(self, module: Module, name: str, workers: int) -> None:
+        declared(module)  # refuses fields that there are not
+        self.module = module
+        self.name = name
+        self.workers = workers
+        self.plan: Plan = plan(module)
+        self.columns = self.plan.columns()
+        self.kernel = kernel_of(self.plan, name)
+        with diagnostics.of_author(module, name):
+            self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
+
+    def _contexts(self) -> Contexts | None:
+        if not self.plan.keeps_contexts:
+            return None
+        return empty_contexts(self.module.program, "context" in self.plan.services)
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""
+        own = self._workers[worker]
+        if self._run(own, self._levels(own, batch), batch, worker):
+            raise TracekitError("The trace is damaged: an event claims more bytes than a program can have.")
+        check(*own.arenas)
+
+    def _levels(self, own: Worker, batch: EventBatch) -> Stream | None:
+        if own.contexts is None:
+            return None
+        levels = own.levels.get(batch.stream) or empty_stream(len(own.levels), len(own.contexts.tree.rows))
+        own.levels[batch.stream] = with_room(levels, len(batch.kind))
+        return own.levels[batch.stream]
+
+    def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
+        try:
+            return self.kernel(
+                own.state,
+                own.contexts,
+                levels,
+                own.clock,
+                batch.stream,
+                *columns_of(batch),
+                worker if self.workers > 1 else None,
+                self.workers,
+            )
+        except Exception as error:
+            if type(error).__module__.startswith("numba."):
+                told = diagnostics.of_compiler(self.plan.callbacks, error)
+                raise TracekitError(f"Module {self.name!r} does not compile: {told}.") from None
+            raised = diagnostics.of_run(error)
+            if raised is None:
+                raise
+            raise TracekitError(f"Module {self.name!r} failed: {raised}.") from error
+
+    @property
+    def explained(self) -> str:
+        """See :class:`Runner`."""
+        return origin(self.kernel)
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """See :class:`Runner`."""
+        with diagnostics.of_author(self.module, self.name):
+            state = self.finished()
+            self.merge_state = self.module.merge_state(state)
+            return self.module.result(state), self.module.facts(state)
+
+    def finished(self) -> Any:
+        """The state that the module's result is made from."""
+        first = self._workers[0]
+        if first.contexts is not None:
+            self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
+        return self.module.reduce([worker.state for worker in self._workers])

@@ -1,0 +1,1 @@
+"""Kernels that find the object of an address."""

@@ -1,0 +1,1 @@
+"""Profiles as files and objects: reading, writing, merging, comparing, annotating sources."""

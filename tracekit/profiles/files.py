@@ -1,0 +1,169 @@
+"""Profile files: what ``analyze -o`` writes, and merge, diff, annotate and report read.
+
+A file is JSON: one profile as an object, several as a list. Beside what ``analyze --json`` prints, an object has
+
+* ``format``: the version of this layout; a reader refuses a newer one,
+* ``build``: the hashes of the units of each image of the program, which tell builds apart,
+* ``complete``: false if the trace was cut off,
+* ``facts``: numbers that only the text shows,
+* ``images``: the image tables as the trace has them (frames of SPEC.md, "IMAG", in base64), for modules that need them,
+* ``evidence``: what the module needs to join profiles (``tracekit.module.Analysis.merge``); last, as it is long.
+
+What ``analyze --json`` prints names source files as the compiler was given them. ``folders`` has the folder from which
+relative names start (``compilation``), and the one that all of them but the system's are in (``sources``); it is left
+out if the former is not known, as of older traces.
+
+A merged profile has ``traces``, the sorted content hashes, in place of ``trace``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracekit import progress
+from tracekit.formats.errors import TracekitError
+from tracekit.profiles.gc_paused import gc_paused
+from tracekit.profiles.json import as_json
+
+if TYPE_CHECKING:
+    from tracekit.profiles.profile import Profile
+
+FORMAT = 1
+"""The version of the layout that this code writes, and the newest that it reads."""
+
+PRINTED = ("tracekit", "module", "trace", "traces", "folders", "options", "window", "result")
+"""The keys of what ``analyze --json`` prints; the others are of files alone."""
+
+
+@gc_paused()
+def save(path: str | Path, profiles: Sequence[Profile]) -> None:
+    """Write a profile file, whole or not at all. Raises TracekitError if it cannot be written."""
+
+    with progress.step(f"writing {path}"):
+        write_whole(path, as_json([_object(profile) for profile in profiles]), "the profile")
+
+
+def write_whole(path: str | Path, text: str, what: str) -> None:
+    """Write a file under another name, then rename it: nobody sees half of it, and a failure leaves the old one.
+
+    What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError if that cannot be done.
+    """
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+            return
+        target = target.resolve()  # a symbolic link stays one
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with open(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(part, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            os.replace(part, target)
+        except BaseException:
+            os.unlink(part)
+            raise
+    except OSError as error:
+        raise TracekitError(f"Cannot write {what} to {path}: {error.strerror}.") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _object(profile: Profile) -> dict[str, Any]:
+    more = {
+        "build": [list(image) for image in profile.build],
+        "complete": profile.complete,
+        "facts": dict(profile.facts),
+        **({"images": list(profile.images)} if profile.images else {}),
+    }
+    head = {key: value for key, value in profile.report.items() if key != "result"}
+    return {
+        "format": FORMAT,
+        **head,
+        **more,
+        "result": profile.result,
+        **({} if profile.evidence is None else {"evidence": profile.evidence}),
+    }
+
+
+@gc_paused()
+def load(path: str | Path) -> list[Profile]:
+    """The profiles in a file. What `analyze --json` printed is read, too; it cannot be merged.
+
+    Raises TracekitError if the file cannot be read, is no profile, or is of a newer version.
+    """
+    try:
+        with progress.step(f"reading {path}"), open(path, "rb") as file:
+            beginning = file.read(4)
+            if beginning[:1] not in (b"{", b"["):
+                raise TracekitError(f"{path} is no profile: {_what(beginning)}.")
+            content = json.loads(beginning + file.read())
+    except OSError as error:
+        raise TracekitError(f"Cannot read {path}: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise TracekitError(f"{path} is no profile: it is not JSON, or not all of it.") from None
+    objects = content if isinstance(content, list) else [content]
+    if not objects:
+        raise TracekitError(f"{path} is no profile: it is an empty list.")
+    return [_profile(path, each) for each in objects]
+
+
+def _what(beginning: bytes) -> str:
+    if not beginning:
+        return "it is empty"
+    if is_trace_start(beginning):
+        return "it is a trace; `tracekit analyze -o FILE` makes a profile of it"
+    return "it is not JSON"
+
+
+def is_trace_start(beginning: bytes) -> bool:
+    """Whether a file that begins with these four bytes may be a trace: zstd's skippable or plain frames."""
+    number = int.from_bytes(beginning[:4], "little")
+    return number & 0xFFFFFFF0 == 0x184D2A50 or number == 0xFD2FB528
+
+
+def is_profile(path: str | Path) -> bool:
+    """Whether a file is a profile rather than a trace, by its first byte."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(1) in (b"{", b"[")
+    except OSError:
+        return False
+
+
+def _profile(path: str | Path, content: Any) -> Profile:
+    from tracekit.profiles.profile import Profile
+
+    if not isinstance(content, dict) or not isinstance(content.get("module"), str) or "tracekit" not in content:
+        raise TracekitError(f"{path} is no profile: it lacks the keys `tracekit` and `module`.")
+    version = content.get("format", FORMAT)
+    if not isinstance(version, int) or version > FORMAT:
+        raise TracekitError(
+            f"{path} has the profile format {version}; this tracekit reads up to {FORMAT}: install a newer one."
+        )
+    kinds = {"options": dict, "result": dict, "build": list, "facts": dict, "images": list, "folders": dict}
+    for key, kind in kinds.items():
+        missing = key in ("options", "result") and key not in content
+        if missing or not isinstance(content.get(key, kind()), kind):
+            raise TracekitError(f"{path} is no profile: its `{key}` is missing or of the wrong kind.")
+    if not all(isinstance(folder, str) for folder in content.get("folders", {}).values()):
+        raise TracekitError(f"{path} is no profile: its `folders` are no names.")
+    report = {key: content[key] for key in PRINTED if key in content}
+    build = tuple(tuple(map(str, image)) for image in content.get("build", []))
+    return Profile(
+        report,
+        content.get("facts", {}),
+        bool(content.get("complete", True)),
+        build=build,
+        images=tuple(content.get("images", [])),
+        evidence=content.get("evidence"),
+    )

@@ -1,0 +1,106 @@
+"""Resolves call sites: which functions each may enter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.image import CallFlag, FunctionFlag
+
+Rows = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Callees:
+    """Call site c may enter ``functions[first[c] : first[c] + count[c]]``, ascending; call sites share runs."""
+
+    first: NDArray[np.uint32]
+    count: NDArray[np.uint32]
+    functions: NDArray[np.uint32]
+
+
+class _Pool:
+    """Runs of function rows, each distinct run stored once."""
+
+    def __init__(self) -> None:
+        self.runs: dict[tuple[int, ...], int] = {(): 0}
+        self.rows: list[int] = []
+
+    def add(self, run: tuple[int, ...]) -> tuple[int, int]:
+        if run not in self.runs:
+            self.runs[run] = len(self.rows)
+            self.rows.extend(run)
+        return self.runs[run], len(run)
+
+
+# As integers: `flags & CallFlag.INDIRECT` makes an object of the enumeration, and there is a call in every other line.
+_ADDRESS_TAKEN, _LOCAL = int(FunctionFlag.ADDRESS_TAKEN), int(FunctionFlag.LOCAL)
+_INDIRECT, _MAY_CALL_BACK = int(CallFlag.INDIRECT), int(CallFlag.MAY_CALL_BACK)
+
+
+class Resolver:
+    """Finds functions by name and by signature, among those that were linked into an image."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, Rows],
+        linked: NDArray[np.bool_],
+        unit: NDArray[np.uint32],
+        text: Callable[[int], str],
+    ) -> None:
+        self.text = text
+        functions = tables["functions"]
+        taken_elsewhere = {text(offset) for offset in tables["address_taken"]["name"].tolist()}
+        self.local: dict[tuple[int, str], int] = {}
+        self.external: dict[str, int] = {}
+        by_signature: dict[str, list[int]] = {}
+        # Copies of an inline function that the linker dropped come last: they answer only if no copy was linked.
+        order = np.argsort(~linked, kind="stable")
+        for row in order.tolist():
+            flags, name = int(functions["flags"][row]), text(int(functions["name"][row]))
+            taken = bool(flags & _ADDRESS_TAKEN)
+            if flags & _LOCAL:
+                self.local.setdefault((int(unit[row]), name), row)
+            else:
+                self.external.setdefault(name, row)
+                taken |= name in taken_elsewhere
+            if taken and linked[row]:
+                by_signature.setdefault(text(int(functions["signature"][row])), []).append(row)
+        self.by_signature = {signature: tuple(sorted(rows)) for signature, rows in by_signature.items()}
+        self.address_taken = tuple(sorted(row for rows in by_signature.values() for row in rows))
+
+    def named(self, unit: int, name: str) -> int | None:
+        """The function that `name` binds to in `unit`, or None if it is not in the trace."""
+        found = self.local.get((unit, name))
+        return self.external.get(name) if found is None else found
+
+
+def resolve(tables: Mapping[str, Rows], call_unit: NDArray[np.uint32], resolver: Resolver) -> Callees:
+    """The callees of every row of ``calls``.
+
+    Direct: the function of that name. Indirect: every function of that signature whose address is taken.
+    An external callee that may call back: the functions passed to it, or, if none is known, every function
+    whose address is taken.
+    """
+    calls, targets = tables["calls"], tables["call_targets"]
+    pool = _Pool()
+    first, count = np.zeros(len(calls), np.uint32), np.zeros(len(calls), np.uint32)
+    for row, (callee, signature, flags, first_target, target_count) in enumerate(
+        zip(*(calls[field].tolist() for field in ("callee", "signature", "flags", "first_target", "targets")))
+    ):
+        unit = int(call_unit[row])
+        run: tuple[int, ...] = ()
+        if flags & _INDIRECT:
+            run = resolver.by_signature.get(resolver.text(signature), ())
+        elif (direct := resolver.named(unit, resolver.text(callee))) is not None:
+            run = (direct,)
+        elif flags & _MAY_CALL_BACK:
+            names = targets["name"][first_target : first_target + target_count].tolist()
+            found = {resolver.named(unit, resolver.text(name)) for name in names}
+            run = tuple(sorted(row for row in found if row is not None)) if names else resolver.address_taken
+        first[row], count[row] = pool.add(run)
+    return Callees(first, count, np.array(pool.rows, np.uint32))

@@ -1,0 +1,86 @@
+"""Strongly connected components of a directed graph given as two arrays of edges."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.jit.kernel import allocating_kernel
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+
+
+def components(nodes: int, tails: Indices, heads: Indices) -> Indices:
+    """Number the strongly connected components of a graph.
+
+    ``tails`` and ``heads`` hold the two ends of each edge (``tail -> head``), values in
+    ``0 .. nodes - 1``; repeated edges and self loops are allowed. Returns one component number per
+    node; components are numbered in reverse topological order (a component's successors have
+    smaller numbers). Raises ValueError if an end is out of range or the arrays differ in length.
+    """
+    tails = np.ascontiguousarray(tails, dtype=np.int64)
+    heads = np.ascontiguousarray(heads, dtype=np.int64)
+    if tails.shape != heads.shape:
+        raise ValueError(f"{tails.size} tails but {heads.size} heads")
+    if tails.size and not (min(tails.min(), heads.min()) >= 0 and max(tails.max(), heads.max()) < nodes):
+        raise ValueError(f"an edge leaves the {nodes} nodes")
+    order = np.argsort(tails, kind="stable")
+    first = np.searchsorted(tails[order], np.arange(nodes + 1))
+    labels = np.full(nodes, -1, dtype=np.int64)
+    _tarjan(first, heads[order], labels)
+    return labels
+
+
+@allocating_kernel
+def _tarjan(first: Indices, heads: Indices, labels: Indices) -> int:
+    """Tarjan's algorithm with explicit stacks; fills ``labels`` and returns the number of components.
+
+    The successors of node v are ``heads[first[v]:first[v + 1]]``.
+    """
+    nodes = labels.size
+    index = np.full(nodes, -1, np.int64)  # order of discovery
+    low = np.zeros(nodes, np.int64)
+    following = first[:nodes].copy()  # the next edge of a node to look at
+    walk = np.empty(nodes, np.int64)  # the path of the depth-first search
+    pending = np.empty(nodes, np.int64)  # nodes found whose component is still open
+    found = 0
+    open_nodes = 0
+    count = 0
+    for root in range(nodes):
+        if index[root] >= 0:
+            continue
+        depth = 0
+        walk[0] = root
+        index[root] = low[root] = found
+        found += 1
+        pending[open_nodes] = root
+        open_nodes += 1
+        while depth >= 0:
+            node = walk[depth]
+            if following[node] < first[node + 1]:
+                head = heads[following[node]]
+                following[node] += 1
+                if index[head] < 0:
+                    depth += 1
+                    walk[depth] = head
+                    index[head] = low[head] = found
+                    found += 1
+                    pending[open_nodes] = head
+                    open_nodes += 1
+                elif labels[head] < 0:
+                    low[node] = min(low[node], index[head])
+                continue
+            if low[node] == index[node]:
+                while True:
+                    open_nodes -= 1
+                    member = pending[open_nodes]
+                    labels[member] = count
+                    if member == node:
+                        break
+                count += 1
+            depth -= 1
+            if depth >= 0:
+                low[walk[depth]] = min(low[walk[depth]], low[node])
+    return count

@@ -1,0 +1,166 @@
+"""Finds the source files that a profile names: in the trace, below the current folder, below folders that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import md5
+from pathlib import Path, PurePosixPath
+from posixpath import commonpath, dirname, isabs, join, normpath
+from types import MappingProxyType
+
+from tracekit.formats.errors import TracekitError
+
+
+def plain_path(file: str) -> str:
+    """A name without detours, as where clang finds C++'s headers: /usr/lib/gcc/x86_64-linux-gnu/12/../../../../include.
+
+    That is for reading only: the file system sees it differently where one of the folders is a link.
+    """
+    return normpath(file) if file else file
+
+
+def common_folder(files: Iterable[str], compilation: str = "") -> str:
+    """The folder that a program's files are in, whatever headers of the system's are among them.
+
+    It is relative if all names are, and then starts as they do from the folder `compilation` (empty: not known).
+    Without a slash at its end; empty if there is no such folder but the root, or that from which names start.
+    """
+    names = {plain_path(name) for name in files if name}
+    own = {name for name in names if not is_system(name)} or names
+    if len({_above(name) for name in own}) > 1:  # names that start from several places
+        if not isabs(compilation):
+            return ""
+        own = {normpath(join(compilation, name)) for name in own}
+    return commonpath({dirname(name) for name in own}).rstrip("/") if own else ""
+
+
+def _above(name: str) -> int:
+    """How many folders above its start a relative name (without detours) leads; -1 for an absolute one."""
+    return -1 if isabs(name) else next(n for n, part in enumerate((*PurePosixPath(name).parts, "")) if part != "..")
+
+
+def is_system(file: str) -> bool:
+    """Whether a file is one of the system's, or of Rust's library."""
+    return file.startswith(("/usr/", "/rustc/"))
+
+
+def whole_path(name: str, compilation: str) -> str:
+    """The absolute path, without detours, of a file as a profile names it; its name if that is not known.
+
+    `compilation`: the folder that relative names start from, or nothing.
+    """
+    return plain_path(join(compilation, name)) if name and isabs(compilation) else plain_path(name)
+
+
+def is_meant(wanted: str, name: str, compilation: str = "") -> bool:
+    """Whether someone who writes `wanted`, a path or its last components, may mean the file with this name."""
+    tail = "/" + plain_path(wanted)
+    return any(f"/{each}".endswith(tail) for each in (name, plain_path(name), whole_path(name, compilation)))
+
+
+class Sources:
+    """Text of source files.
+
+    A profile may come from anywhere and name any file of this machine: nothing outside the folders is ever shown, but
+    for headers of the system, and files with the very content that was compiled, as their digests say.
+    """
+
+    def __init__(
+        self,
+        embedded: Mapping[str, bytes],
+        folders: Sequence[str | Path] = (),
+        compilation: str = "",
+        digests: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`embedded`: what the trace holds, by path; `compilation`: the folder that relative names start from.
+
+        `digests`: MD5, in hex, of files where they were compiled, by :func:`whole_path`.
+        """
+        self._digests = digests
+        self._embedded = {plain_path(path): content for path, content in embedded.items()}
+        self._folders = [Path(folder).resolve() for folder in (*folders, ".")]
+        self._compilation = compilation
+        self._known: dict[str, list[str] | None] = {}
+
+    def lines(self, name: str) -> list[str] | None:
+        """The lines of a file as a profile names it, without their ends; None if it is not found."""
+        if name not in self._known:
+            content = self._embedded.get(whole_path(name, self._compilation), self._embedded.get(plain_path(name)))
+            if content is None:
+                content = self._read(name)
+            self._known[name] = None if content is None else _lines(content)
+        return self._known[name]
+
+    def _read(self, name: str) -> bytes | None:
+        whole = whole_path(name, self._compilation)
+        for folder in self._folders:
+            for path in _candidates(folder, name, whole):
+                found = _content(path, folder)
+                if found is not None:
+                    return found
+        if is_system(name):
+            return _content(Path(name), None)
+        return _compiled(Path(whole), self._digests.get(whole, ""))
+
+    def missing(self, name: str) -> str:
+        """What to do about a file that is not found, in a sentence."""
+        whole = whole_path(name, self._compilation)
+        there = f" (it was compiled in {dirname(whole)})" if isabs(whole) else ""
+        return (
+            f"The source {name} is neither in the trace nor below the current folder: name its folder with "
+            f"--source DIR{there}, or record with --with-sources."
+        )
+
+
+def _candidates(folder: Path, name: str, whole: str) -> Iterable[Path]:
+    """Where a file may be below `folder`: where it was compiled, then ever shorter ends of its path."""
+    if name:
+        yield folder / whole
+        yield folder / name
+    for path in dict.fromkeys((whole, name)):
+        parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..", ".")]
+        for start in range(len(parts)):
+            yield folder.joinpath(*parts[start:])
+
+
+def _content(path: Path, folder: Path | None) -> bytes | None:
+    """What is in a file, if it really stands below `folder`; None stands for where the system's headers are."""
+    try:
+        inside = path.resolve()
+        allowed = inside.is_relative_to(folder) if folder else _is_header(inside)
+        return inside.read_bytes() if allowed and inside.is_file() else None
+    except (OSError, ValueError):  # too long, a null byte, not readable
+        return None
+
+
+def _compiled(path: Path, digest: str) -> bytes | None:
+    """What is in a file that is still the one that was compiled; nothing that the trace does not know already."""
+    try:
+        content = path.read_bytes() if digest and path.is_absolute() and path.is_file() else None
+    except (OSError, ValueError):
+        return None
+    return content if content is not None and md5(content, usedforsecurity=False).hexdigest() == digest else None
+
+
+def _is_header(path: Path) -> bool:
+    return path.parts[:2] == ("/", "usr") and "include" in path.parts[2:-1]
+
+
+def _lines(content: bytes) -> list[str]:
+    text = content.decode("utf-8", "replace").replace("\r\n", "\n")
+    return text.removesuffix("\n").split("\n")
+
+
+def chosen_file(wanted: str, names: Collection[str], compilation: str = "") -> str:
+    """The file that `wanted` means: its name in the profile, or the end of one. TracekitError if none, or many.
+
+    `compilation`: the folder that relative names start from, or nothing.
+    """
+    if wanted in names:
+        return wanted
+    found = sorted(name for name in names if name and is_meant(wanted, name, compilation))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise TracekitError(f"{wanted} may be {', '.join(found)}: name it with more of its path.")
+    raise TracekitError(f"Nothing was recorded in {wanted}; `tracekit annotate` without a file lists the files.")

@@ -1,0 +1,157 @@
+"""How functions, instructions and loops of a program are shown in profiles, and what functions may be called."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracekit.formats.events import NONE
+from tracekit.formats.image import OpFlag, OpKind
+from tracekit.program.sources import is_system
+
+if TYPE_CHECKING:
+    from tracekit.program.tables import Tables
+
+KIND_NAMES: dict[int, str] = {
+    OpKind.LOAD: "load",
+    OpKind.STORE: "store",
+    OpKind.ATOMIC: "atomic",
+    OpKind.COPY_FROM: "copy",
+    OpKind.COPY_TO: "copy",
+    OpKind.SET: "set",
+    OpKind.CALL: "library",
+    OpKind.STACK_ALLOC: "stack_alloc",
+    OpKind.STACK_FREE: "stack_free",
+    OpKind.POINTER: "pointer",
+}
+
+_LIBRARY = int(OpFlag.LIBRARY)
+
+INLINING_LIMIT = 256
+"""Longest inlined-at chain shown; a damaged table could hold a cycle."""
+
+
+class Symbols:
+    """Answers for one program, remembered."""
+
+    def __init__(self, program: Tables) -> None:
+        self.program = program
+        self.function_name = lru_cache(maxsize=None)(self._function_name)
+
+    def _function_name(self, function: int) -> str:
+        row = self.program.functions[function]
+        return self.program.text(int(row["source_name"])) or self.program.text(int(row["name"]))
+
+    @cached_property
+    def _declared(self) -> dict[str, str]:
+        """Linkage name -> source name of functions that some unit calls and does not define."""
+        rows, text = self.program.declarations, self.program.text
+        return {text(name): text(source_name) for name, source_name in rows.tolist()}
+
+    def callee_name(self, call: int) -> str:
+        """See Program.callee_name."""
+        name = self.program.text(int(self.program.calls["callee"][call]))
+        return self._declared.get(name, name)
+
+    def place(self, location: int) -> dict[str, Any]:
+        """File, line and column of a row of ``locations``; empty and zeros for NONE."""
+        if location == NONE:
+            return {"file": "", "line": 0, "column": 0}
+        row = self.program.locations[location]
+        source = int(row["source"])
+        path = "" if source == NONE else self.program.source_names.names[source]
+        return {"file": path, "line": int(row["line"]), "column": int(row["column"])}
+
+    def instruction(self, op: int, free: bool) -> dict[str, Any]:
+        """See Program.instruction."""
+        program = self.program
+        row = program.ops[op]
+        unit = int(np.searchsorted(program.unit_first_op, op, side="right")) - 1
+        kind = KIND_NAMES.get(int(row["kind"]), "")
+        if int(row["flags"]) & _LIBRARY:
+            kind = "library"
+        owner = int(program.op_function[op])
+        function = self.function_name(owner) if owner != NONE else ""
+        location = int(row["location"])
+        chain = self._inlined_at(location, function)
+        return {
+            "id": f"{program.unit_hashes[unit]}:{op - int(program.unit_first_op[unit])}",
+            "kind": "free" if free else kind,
+            "function": self._scope(location) if chain else function,
+            **self.place(location),
+            "inlined_at": chain,
+        }
+
+    def loop(self, loop: int) -> dict[str, Any]:
+        """See Program.loop."""
+        shown = self._loop(loop)
+        places = self._called_at.get(tuple(shown.values()))
+        return {**shown, "called_at": places} if places else shown
+
+    def _loop(self, loop: int) -> dict[str, Any]:
+        row = self.program.loops[loop]
+        return {
+            "function": self.function_name(int(row["function"])),
+            **self.place(int(row["location"])),
+            "depth": int(row["depth"]),
+        }
+
+    @cached_property
+    def _called_at(self) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+        """Of loops in system headers: where in the user's code they were inlined; copies at one place are one."""
+        rows, locations = self.program.loops["location"], self.program.locations
+        known = np.flatnonzero(rows != NONE)
+        found: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[str, Any]]] = {}
+        for loop in known[locations["inlined_at"][rows[known]] != NONE].tolist():
+            shown = self._loop(loop)
+            chain = self._inlined_at(int(rows[loop]), shown["function"])
+            user = next((place for place in chain if not is_system(place["file"])), None)
+            if user is not None and is_system(shown["file"]):
+                key = (user["file"], user["line"], user["column"], user["function"])
+                found.setdefault(tuple(shown.values()), {})[key] = user
+        return {loop: [places[key] for key in sorted(places)] for loop, places in found.items()}
+
+    def _scope(self, location: int) -> str:
+        return self.program.text(int(self.program.locations["function"][location]))
+
+    def _inlined_at(self, location: int, function: str) -> list[dict[str, Any]]:
+        """Where the code was inlined, innermost first; the last entry stands in `function` itself."""
+        chain: list[dict[str, Any]] = []
+        while location != NONE and len(chain) < INLINING_LIMIT:
+            location = int(self.program.locations["inlined_at"][location])
+            if location != NONE:
+                chain.append({"function": self._scope(location), **self.place(location)})
+        if chain:
+            chain[-1]["function"] = function
+        return chain
+
+
+def shorter_names(name: str) -> set[str]:
+    """What a function with this name may be called as well: without parameters, without the result's type.
+
+    ``void (anonymous namespace)::f<int>(int) const`` is ``(anonymous namespace)::f<int>``, too.
+    """
+    text = _QUALIFIERS.sub("", name)
+    if text.endswith(")"):
+        depth = 0
+        for at in range(len(text) - 1, -1, -1):
+            depth += (text[at] == ")") - (text[at] == "(")
+            if depth == 0:
+                text = text[:at]
+                break
+    names = {name, text}
+    if "operator" not in text:
+        depth = start = 0
+        for at, letter in enumerate(text):
+            depth += (letter in "<(") - (letter in ">)")
+            if letter == " " and depth == 0:
+                start = at + 1
+        names.add(text[start:])
+    return names - {""}
+
+
+_QUALIFIERS = re.compile(r"( \(\.[^()]*\)| const| volatile| &&?| requires .*)+$")
+"""What stands after the parameters; in parentheses and with a dot, a clone's suffix."""

@@ -1,0 +1,353 @@
+"""The text of advise's profile: for each hot loop what to do, or what stands in the way and what would remove it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from textwrap import wrap
+
+from tracekit.counted import counted
+from tracekit.render.dependence import VERDICT_COLOUR, context_text, object_text
+from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
+from tracekit.render.text import WIDTH, Json, Style, more
+
+BLOCKERS_SHOWN = 4
+PAIRS_SHOWN = 2
+HOPELESS = 90.0
+"""Percent of a loop's accesses in one stage that runs in order, from which on stages are not worth listing."""
+STAGES_SHOWN = 6
+SMALL = 1.0
+"""Percent of a loop's accesses: of many stages, those with less are not listed."""
+CONTEXTS_SHOWN = 3
+LINES_SHOWN = 8
+COMMAND_WIDTH = 100
+
+VERDICTS = {
+    "doall": "Its iterations are independent",
+    "doall-with": "Its iterations are independent once the following is done",
+    "pipeline": "Its iterations depend on each other, but its stages may overlap",
+    "sequential": "Its iterations depend on each other",
+}
+
+EXTERNAL_HINTS = {
+    "rand": "give each iteration a generator of its own (rand_r, or a hash of the counter)",
+    "random": "give each iteration a generator of its own",
+    "printf": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "puts": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "putchar": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "fprintf": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "fwrite": "its output must stay in order: `ordered`, or collect it and print after the loop",
+}
+
+
+def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """Every loop that the profile has, at most `limit` (0: all)."""
+    result = report["result"]
+    loops, folder = without_folder(loops_told_apart(result["loops"])[: limit or None], report)
+    lines = [f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else "")]
+    for number, row in enumerate(loops, 1):
+        lines += ["", *_loop(number, row, style)]
+        around = [outer for outer, other in enumerate(loops[: number - 1], 1) if _surrounds(other, row)]
+        if around and row["openmp"]:
+            lines.append(f"   It lies inside loop {around[-1]}, which is parallel, too: one of them is enough.")
+    if not loops:
+        lines += ["", "No hot loop reached a second iteration."]
+    lines += more(len(result["loops"]), len(loops), "loop")
+    further, _ = without_folder(result["further_parallel"][: limit or None], report)
+    if further:
+        lines += ["", style("ALSO PARALLEL, but not among the hottest (--top 0 shows all in full)", "bold")]
+        lines += [f"   {loop_text(row['loop'])}, {_share(row['share'])}: {row['verdict']}" for row in further]
+    return "\n".join([*lines, "", *_summary(report, style)]) + "\n"
+
+
+def _loop(number: int, row: Json, style: Style) -> list[str]:
+    loop = row["loop"]
+    head = f"{number}. {loop_text(loop)}, {_share(row['share'])} of all accesses: "
+    lines = [style(head, "bold") + style(row["verdict"], VERDICT_COLOUR[row["verdict"]])]
+    for case in row["cases"]:
+        lines += [f"   {line}" for line in _case(case, loop, len(row["cases"]) > 1, style)]
+    if len(row["cases"]) > 1 and len({case["verdict"] for case in row["cases"]}) > 1:
+        lines.append("   The verdict depends on the caller: a copy of the function for the better one could use it.")
+    if row["openmp"]:
+        lines += _openmp(row["openmp"], style)
+    if row["contexts_not_exercised"]:
+        count = row["contexts_not_exercised"]
+        lines.append(f"   In {counted(count, 'more context')} it never reached a second iteration.")
+    return lines
+
+
+def _surrounds(outer: Json, inner: Json) -> bool:
+    """Does a parallel loop's text hold that of another loop?"""
+    around, inside = outer["loop"], inner["loop"]
+    same = around["file"] == inside["file"] and around["function"] == inside["function"]
+    within = around["line"] <= inside["line"] <= inside["end_line"] <= around["end_line"]
+    return bool(outer["openmp"]) and same and within and bool(around["depth"] < inside["depth"])
+
+
+def _openmp(openmp: Json, style: Style) -> list[str]:
+    if not openmp["pragma"]:
+        return wrapped(f"   No ready OpenMP directive: {openmp['missing']}.", "      ")
+    lines = [f"   before {openmp['file']}:{openmp['line']}:  {style(openmp['pragma'], 'green')}"]
+    if openmp["rounding"]:
+        lines.append("   (Floating point: accumulated in another order, the last digits may differ.)")
+    return lines
+
+
+def _share(percent: float) -> str:
+    return f"{percent:.1f}%"
+
+
+# -- one case --------------------------------------------------------------------------------------
+
+
+def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
+    lines = []
+    if several:
+        lines.append(f"case {style(case['verdict'], VERDICT_COLOUR[case['verdict']])}, {_share(case['share'])}:")
+    verdict = case["verdict"] if _heaviest(case["stages"]) < HOPELESS else "sequential"
+    lines.append(f"{VERDICTS[verdict]}. {_trips(case)}.")
+    contexts = [context_text(each, loop["function"], with_loop=False) for each in case["contexts"]]
+    if several or len(contexts) > 1:
+        lines += [f"  in {context}" for context in contexts[:CONTEXTS_SHOWN]]
+        if len(contexts) > CONTEXTS_SHOWN:
+            lines.append(f"  in {len(contexts) - CONTEXTS_SHOWN:,} more contexts")
+    lines += [f"- {_step(step)}" for step in case["recipe"]]
+    lines += _blocked(case["blocked_by"], loop["function"])
+    if case["independent_in_a_row"]:
+        lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
+    if case["speculation"]:
+        lines.append(_speculation(case))
+    lines += _stages(case["stages"], case["unplaced_share"])
+    return lines
+
+
+def _trips(case: Json) -> str:
+    trips = case["trips"]
+    spread = (
+        f"{trips['min']:,}"
+        if trips["min"] == trips["max"]
+        else f"{trips['min']:,} to {trips['max']:,} (mean {trips['mean']:,.1f})"
+    )
+    times = "once" if case["invocations"] == 1 else f"{case['invocations']:,} times"
+    return f"Ran {times}, {spread} iterations" + (" each" if case["invocations"] > 1 else "")
+
+
+def _step(step: Json) -> str:
+    if step["kind"] == "reduction":
+        return f"reduce {object_text(step['object'])} with {step['operator'] or '?'}"
+    return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads)"
+
+
+def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
+    """What stands in the way: memory by object, then the rest."""
+    memory: dict[str, list[Json]] = {}  # by what the objects are, for two may have one name
+    others: dict[str, list[str]] = {}
+    for row in blockers:
+        if row["reason"] == "dependence":
+            memory.setdefault(repr(row["objects"]), []).append(row)
+        else:
+            others.setdefault(row["reason"], []).extend(_obstacle(row))
+    lines = []
+    for rows in list(memory.values())[:BLOCKERS_SHOWN]:
+        lines += _conflicts(_objects(rows[0]), rows, function)
+    if len(memory) > BLOCKERS_SHOWN:
+        count = len(memory) - BLOCKERS_SHOWN
+        lines.append(f"- ... and on {counted(count, 'more object')} (--json shows all)")
+    for texts in others.values():
+        different = list(dict.fromkeys(texts))
+        lines += different[:BLOCKERS_SHOWN]
+        if len(different) > BLOCKERS_SHOWN:
+            lines.append(f"- ... and {len(different) - BLOCKERS_SHOWN:,} more of this kind (--json shows all)")
+    return lines
+
+
+def _objects(row: Json) -> str:
+    if row["objects"] is None:
+        return "memory of many objects"
+    return ", ".join(object_text(thing) for thing in row["objects"]) or "memory"
+
+
+def _conflicts(thing: str, rows: Sequence[Json], function: str) -> list[str]:
+    """The dependences on one object, the most frequent ones in full."""
+    kinds = [kind for kind in ("RAW", "WAR", "WAW") if any(kind in row["kinds"] for row in rows)]
+    lines = [f"- {', '.join(kinds)} on {thing}:"]
+    for row in rows[:PAIRS_SHOWN]:
+        pair = (
+            f"    {'/'.join(row['kinds'])} {_access(row['source'], function)} -> "
+            f"{_access(row['destination'], function)},"
+        )
+        often = _often(row)
+        lines += [f"{pair} {often}"] if len(pair) + len(often) < WIDTH - 4 else [pair, f"        {often}"]
+    if len(rows) > PAIRS_SHOWN:
+        count = len(rows) - PAIRS_SHOWN
+        lines.append(f"    ... and {counted(count, 'more pair')} of instructions")
+    remedies = list(dict.fromkeys(_remedy(row) for row in rows))
+    # A remedy helps if it is one for all of them: a flow that stays is not freed by copying what others overwrite.
+    if all(row["remedy"] and row["remedy"]["kind"] != "reduce" for row in rows):
+        lines += [f"    {remedy}" for remedy in remedies]
+    elif reduction := _reduction(rows):
+        lines.append(f"    {reduction}")
+    return lines
+
+
+def _reduction(rows: Sequence[Json]) -> str:
+    """What keeps all of these from being one reduction: instructions without which no dependence would be left."""
+    updates = [row for row in rows if row["remedy"] and row["remedy"]["kind"] == "reduce"]
+    operators = {row["remedy"]["operator"] for row in updates}
+    alien = {each["id"]: each for row in updates for each in row["remedy"]["but"]}
+    left = [
+        row for row in rows if row not in updates and not alien.keys() & {row["source"]["id"], row["destination"]["id"]}
+    ]
+    places = list(dict.fromkeys(place_text(each) for each in alien.values()))
+    if len(operators) != 1 or left or len(places) > PAIRS_SHOWN:
+        return ""
+    return f"a reduction ({operators.pop()})" + (f", but for {', '.join(places)}" if places else "")
+
+
+def _access(row: Json, function: str) -> str:
+    """`store app.c:12:5`, with its function if that is another than the loop's."""
+    return f"{row['kind']} {place_text(row)}" + (f" {row['function']}" if row["function"] != function else "")
+
+
+def _often(row: Json) -> str:
+    """How often, and how far apart."""
+    least, most = row["distance"]["min"], row["distance"]["max"]
+    apart = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    times = "once" if row["executions"] == 1 else f"{row['executions']:,} times"
+    return f"{times} ({_frequency(row['per_iteration'])}), distance {apart}"
+
+
+def _frequency(per_iteration: float) -> str:
+    if per_iteration < 0.01:
+        return f"{100 * per_iteration:.2g}% of iterations"
+    return f"{per_iteration:,.2f} an iteration" if per_iteration < 10 else f"{per_iteration:,.0f} an iteration"
+
+
+def _obstacle(row: Json) -> list[str]:
+    """A recurrence, an exit, or a call with unseen effects."""
+    source = row["source"]
+    if row["reason"] == "recurrence":
+        where = f" ({place_text(source)})" if source["line"] else ""
+        return [f"- {source['name'] or 'a value'} of the iteration before is needed{where}"]
+    if row["reason"] == "exit":
+        return [f"- it may be left at {place_text(source)}, by what it finds: later iterations cannot begin before"]
+    hint = EXTERNAL_HINTS.get(row["callee"], "")
+    text = f"- {row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
+    return [text, f"    {hint}"] if hint else [text]
+
+
+def _remedy(row: Json) -> str:
+    remedy = row["remedy"]
+    if remedy is None:
+        return ""
+    if remedy["kind"] == "copy":
+        return "only overwritten, never read from another iteration: read from a copy made before the loop"
+    return "only written: keep what the last iteration writes (a copy for each thread, merged in order)"
+
+
+def _speculation(case: Json) -> str:
+    found = case["speculation"]
+    return (
+        f"Speculate: all that blocks it is rare, {counted(found['executions'], 'conflict')} in "
+        f"{counted(case['iterations'], 'iteration')} ({_frequency(found['per_iteration'])})."
+    )
+
+
+def _heaviest(stages: Sequence[Json]) -> float:
+    """The share of the stage in order with the most accesses."""
+    return max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
+
+
+def _stages(stages: Sequence[Json], unplaced: float) -> list[str]:
+    """The stages that make accesses or hand on values, unless one of them leaves the others nothing to do."""
+    most = _heaviest(stages)
+    if most >= HOPELESS:
+        return [f"Stages are no help: one that must run in order makes {_share(most)} of its accesses."]
+    lines = []
+    small = len(stages) > STAGES_SHOWN
+    for number, stage in enumerate(stages, 1):
+        if small and stage["share"] < SMALL:
+            continue
+        kind = "parallel" if stage["parallel"] else "in order"
+        head = f"stage {number}, {kind}, {_share(stage['share'])} of its accesses: "
+        lines += wrapped(head + _stage_lines(stage), "    ")
+    if small and any(stage["share"] < SMALL for stage in stages):
+        left = [stage for stage in stages if stage["share"] < SMALL]
+        lines.append(f"{len(left):,} more stages make less than {SMALL:g}% of its accesses each (--json shows all).")
+    if unplaced >= SMALL:
+        lines.append(
+            f"{_share(unplaced)} of its accesses are made by what it calls; inside a recursion it is not "
+            "known by which stage."
+        )
+    elif most:
+        lines.append(
+            f"The heaviest stage in order makes {_share(most)} of its accesses: by them, at best "
+            f"{100 / most:.1f} times as fast."
+        )
+    return lines
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Lines of text, all but the first indented."""
+    head = text[: len(text) - len(text.lstrip())]
+    return wrap(
+        text.lstrip(),
+        WIDTH - 3,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _stage_lines(stage: Json) -> str:
+    parts = []
+    for file, group in groupby(stage["lines"], key=lambda place: str(place["file"])):
+        lines = [str(place["line"]) for place in group]
+        shown = ", ".join(lines[:LINES_SHOWN]) + (f", ... ({len(lines)})" if len(lines) > LINES_SHOWN else "")
+        parts.append(f"{file}:{shown}")
+    if stage["values"]:
+        parts.append(f"hands on {', '.join(name or 'a value' for name in stage['values'])}")
+    if stage["calls"]:
+        calls = stage["calls"]
+        parts.append(f"calls {', '.join(calls[:4])}" + (f", ... ({len(calls)})" if len(calls) > 4 else ""))
+    return "; ".join(parts)
+
+
+# -- what it rests on ------------------------------------------------------------------------------
+
+
+def _summary(report: Json, style: Style) -> list[str]:
+    result = report["result"]
+    summary, options = result["summary"], report["options"]
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in summary["verdicts"].items() if count)
+    lines = [style("WHAT THIS RESTS ON", "bold")]
+    lines.append(
+        f"{summary['hot']:,} of {counted(summary['loops'], 'loop')} make {options['min_share']:g}% of the accesses or "
+        f"more" + (f": {counts}" if counts else "") + "."
+    )
+    if summary["not_exercised"]:
+        lines.append(
+            f"{counted(summary['not_exercised'], 'loop')} never reached a second iteration: of them nothing is said."
+        )
+    runs = result["runs"]
+    lines.append(f"{counted(len(runs), 'run')} seen:")
+    lines += [f"  {_run(run)}" for run in runs]
+    lines += [
+        "Not seen: other inputs, code that was not instrumented (what it reads and writes, what it returns),",
+        "dependences between threads. Test before you parallelise.",
+    ]
+    return lines
+
+
+def _run(run: Json) -> str:
+    command = shlex.join(run["command"]) or "(its command line is not known)"
+    if len(command) > COMMAND_WIDTH:
+        command = command[: COMMAND_WIDTH - 4] + " ..."
+    ending = ""
+    if run["signal"]:
+        ending = f", ended by signal {run['signal']}"
+    elif run["status"]:
+        ending = f", exit status {run['status']}"
+    return f"{command}  ({counted(run['accesses'], 'access', 'accesses')}{ending})"

@@ -1,0 +1,114 @@
+"""The text of `tracekit annotate`: the source, and beside each line what happened there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tracekit.counted import counted
+from tracekit.profiles.annotation import Annotations, LineNote, shown_lines
+from tracekit.program.sources import plain_path
+from tracekit.render.dependence import UNSEEN, VERDICT_COLOUR
+from tracekit.render.places import file_names
+from tracekit.render.text import Style, table
+
+LEGEND = (
+    "CARRIED: dependences that a loop carries, by the line of the other end.",
+    "VERDICT: of the loops that begin in the line, each the worst of all its contexts.",
+)
+ENDS_SHOWN = 3
+CARRIED_WIDTH = 34
+NO_ACCESSES = "The profile has no loads and stores of lines: analyze with -m accesses, too."
+
+
+def files_text(notes: Annotations, found: Sequence[str], folders: Mapping[str, str], limit: int, style: Style) -> str:
+    """The files with their shares, hottest first; `found` are those whose source is there."""
+    total = sum(sum(notes.totals(file)) for file in notes.files)
+    files = notes.hottest()
+    names = file_names(files, folders)
+    rows = []
+    for file in files[: limit or None]:
+        loads, stores = notes.totals(file)
+        loops = [loop for note in notes.files[file].values() for loop in note.loops]
+        name = names.short(file) if file else "(no debug information)"
+        share = f"{100 * (loads + stores) / total:.1f}%" if total else "-"
+        counts = (f"{loads:,}", f"{stores:,}") if notes.has_accesses else ("-", "-")
+        rows.append((name, *counts, share, f"{len(loops):,}", "found" if file in found else "-"))
+    lines = [f"files below {names.folder}"] if names.folder else []
+    lines += table(("FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"), rows, frozenset((1, 2, 3, 4)), style)
+    if len(files) > len(rows):
+        lines.append(f"... and {len(files) - len(rows):,} more files (--limit 0 shows all)")
+    if not notes.has_accesses:
+        lines.append(NO_ACCESSES)
+    return "\n".join(lines) + "\n"
+
+
+def source_text(notes: Annotations, file: str, text: Sequence[str], around: int | None, style: Style) -> str:
+    """A file's lines with their notes; lines farther than `around` from any note are left out (None: none are)."""
+    here = notes.files[file]
+    stretches = [(1, len(text))] if around is None else shown_lines(here, len(text), around)
+    rows: list[tuple[str, ...]] = []
+    kept: list[str] = []
+    for first, last in stretches:
+        if kept and rows:
+            rows.append(("", "", "", "", "...", ""))
+            kept.append("")
+        for number in range(first, last + 1):
+            note = here.get(number, LineNote())
+            verdict = _verdict(note)
+            rows.append(
+                (
+                    _count(note.loads),
+                    _count(note.stores),
+                    carried(note, file),
+                    verdict,
+                    str(number),
+                    text[number - 1].expandtabs(4),
+                )
+            )
+            kept.append(verdict)
+    header = ("LOADS", "STORES", "CARRIED", "VERDICT", "LINE", "SOURCE")
+    head, *body = table(header, rows, frozenset((0, 1, 4)), style)
+    lines = [style(plain_path(file), "bold"), head]
+    lines += [
+        line.replace(verdict, style(verdict, VERDICT_COLOUR[verdict.split()[0]]), 1) if verdict else line
+        for line, verdict in zip(body, kept)
+    ]
+    beyond = sum(number > len(text) for number in here)
+    if beyond:
+        lines.append(
+            f"{counted(beyond, 'line with notes lies', 'lines with notes lie')} beyond the file's end: "
+            "it is not what was compiled."
+        )
+    if not notes.has_accesses:
+        lines.append(NO_ACCESSES)
+    if notes.loops_from:
+        lines += ["", *LEGEND, *UNSEEN]
+    else:
+        lines.append("The profile has no verdicts of loops: analyze with -m camp, too.")
+    return "\n".join(lines) + "\n"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else ""
+
+
+def _verdict(note: LineNote) -> str:
+    """The loops' verdicts; most lines begin one loop at most."""
+    return " ".join(dict.fromkeys(loop.verdict for loop in note.loops))
+
+
+def carried(note: LineNote, file: str) -> str:
+    """`RAW to 9, WAR from b.c:12`: the ends of carried dependences, the most frequent first."""
+    texts = [
+        f"{kind} {way} {_place(other, line, file)}"
+        for (kind, way, other, line), _ in sorted(note.ends.items(), key=lambda end: (-end[1], end[0]))
+    ]
+    shown = texts[:ENDS_SHOWN]
+    while len(shown) > 1 and len(", ".join(shown)) > CARRIED_WIDTH:
+        shown.pop()
+    return ", ".join(shown) + (f", +{len(texts) - len(shown)}" if len(texts) > len(shown) else "")
+
+
+def _place(other: str, line: int, file: str) -> str:
+    """A line of another file, too; `?` for code that the compiler gave no line."""
+    return f"{'' if other == file else other.rpartition('/')[2] + ':'}{line or '?'}".removeprefix(":")

@@ -1,0 +1,261 @@
+"""The text of camp's and lamp's profiles: loops with their verdicts, then dependences, then the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from tracekit.counted import counted
+from tracekit.render.places import instruction_text, loop_text, loops_told_apart, place_text, without_folder
+from tracekit.render.text import Json, Style, more, table, traces_text
+
+UNSEEN = (
+    "A verdict is about this run. Not seen: other inputs, code that was not instrumented (what it reads and writes,",
+    "what it returns), dependences between threads. Test before you parallelise.",
+)
+VERDICT_COLOUR = {
+    "doall": "green",
+    "doall-with": "green",
+    "pipeline": "yellow",
+    "sequential": "red",
+    "not-exercised": "dim",
+}
+REASONS_SHOWN = 3
+LEVELS_SHOWN = 3
+CONTEXT_WIDTH = 100
+INLINED_SHOWN = 3
+
+
+def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """All sections, each at most `limit` rows (0: all)."""
+    result = report["result"]
+    loops = loops_told_apart(sorted(result["loops"], key=lambda row: -row["accesses"]))
+    dependences = sorted(result["dependences"], key=lambda row: -row["count"])
+    shown, folder = without_folder([loops[: limit or None], dependences[: limit or None]], report)
+    lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else ""), ""]
+    lines += [*_loops(shown[0], facts.get("accesses", 0), len(loops), style), ""]
+    lines += [*_dependences(shown[1], report["options"], len(dependences), style), ""]
+    lines += [*_summary(report, style), "", *UNSEEN]
+    return "\n".join(lines) + "\n"
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def _loops(shown: Sequence[Json], accesses: int, total: int, style: Style) -> list[str]:
+    if not total:
+        return [style("LOOPS", "bold"), "No loop ran."]
+    lines = [style(f"LOOPS, hottest first ({total:,})", "bold")]
+    rows = [
+        (
+            row["verdict"],
+            loop_text(row["loop"]),
+            f"{row['iterations']:,}",
+            f"{row['invocations']:,}",
+            f"{100 * row['accesses'] / accesses:.1f}%" if accesses else "-",
+            carried_text(row["carried"]),
+        )
+        for row in shown
+    ]
+    header = ("VERDICT", "LOOP", "ITERATIONS", "INVOCATIONS", "ACCESSES", "CARRIES")
+
+    def paint(column: int, cell: str) -> str:
+        return style(cell, VERDICT_COLOUR[cell.strip()]) if column == 0 else cell
+
+    head, *body = table(header, rows, frozenset((2, 3, 4)), style, paint)
+    lines.append(head)
+    for text, row in zip(body, shown):
+        lines.append(text)
+        if row["context"]:
+            lines.append(f"    in {context_text(row['context'], row['loop']['function'], with_loop=False)}")
+        lines += [f"    {detail}" for detail in _details(row)]
+    return lines + more(total, len(shown), "loop")
+
+
+def carried_text(carried: Json) -> str:
+    """How many dependences of each kind: `2 RAW, 1 WAW`."""
+    return ", ".join(f"{count:,} {kind.upper()}" for kind, count in carried.items() if count) or "-"
+
+
+def _details(row: Json) -> list[str]:
+    """The transformations, or what blocks the loop."""
+    details = [transformation_text(step) for step in row["recipe"]]
+    for _, group in groupby(row["blocked_by"], key=lambda blocker: str(blocker["reason"])):
+        blockers = list(dict.fromkeys(blocker_text(blocker) for blocker in group))
+        details += [f"blocked: {text}" for text in blockers[:REASONS_SHOWN]]
+        if len(blockers) > REASONS_SHOWN:
+            details.append(f"blocked: ... and {len(blockers) - REASONS_SHOWN:,} more of this kind")
+    return details
+
+
+def transformation_text(step: Json) -> str:
+    """One transformation as an instruction to the reader."""
+    if step["kind"] == "reduction":
+        return f"with reduction ({step['operator'] or '?'}) of {object_text(step['object'])}"
+    return f"with a private copy of {object_text(step['object'])} for each iteration"
+
+
+def object_text(thing: Json) -> str:
+    """A variable, or the memory of an allocation site."""
+    kind, name = thing["kind"], thing.get("name", "")
+    if kind == "register":
+        return f"{name or 'a value'} at {place_text(thing)}" if thing["line"] else name or "a value in a register"
+    if kind == "unknown":
+        return "memory of unknown origin"
+    words = {"global": "global", "stack": "local", "heap": "heap memory"}
+    text = f"{words.get(kind, kind)} {name}".rstrip()
+    if kind == "heap":
+        return f"{text} allocated {_allocation(thing)}" if "site" in thing else f"{text} of a library"
+    return text if name or kind != "stack" else f"a local of {_unnamed(thing.get('site'))}"
+
+
+def _allocation(thing: Json) -> str:
+    """`at memory.c:4:13 in xmalloc, called at app.c:9:12, app.c:10:12`: where, and who asked for it."""
+    site = thing["site"]
+    shown = [f"at {place_text(site)}"]
+    if not site.get("system"):
+        shown += [
+            f"in {inner['function']}, called at {place_text(outer)}"
+            for inner, outer in pairwise([site, *site["inlined_at"][:INLINED_SHOWN]])
+        ]
+    if calls := thing.get("called_at"):
+        more = ", ..." if thing["called_elsewhere"] else ""
+        shown.append(f"in {outermost(site)}, called at {', '.join(map(place_text, calls))}{more}")
+    return " ".join(shown)
+
+
+def _unnamed(site: Json | None) -> str:
+    """Where a local variable stands whose name the program's debug information does not give."""
+    if not site:
+        return "a library"
+    return str(site["function"]) + (f" ({place_text(site)})" if site["line"] else "")
+
+
+def blocker_text(blocker: Json) -> str:
+    """One obstacle in a sentence."""
+    source, destination = blocker["source"], blocker["destination"]
+    if blocker["reason"] == "dependence":
+        return f"{instruction_text(source)} -> {instruction_text(destination)}"
+    if blocker["reason"] == "recurrence":
+        where = f" ({place_text(source)})" if source["line"] else ""
+        return f"needs {source['name'] or 'a value'} of the iteration before{where}"
+    if blocker["reason"] == "exit":
+        return f"may be left early at {place_text(source)}"
+    return f"call with effects that the trace does not show: {place_text(source)} {source['function']}"
+
+
+# -- dependences -----------------------------------------------------------------------------------
+
+
+def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style) -> list[str]:
+    title = f"DEPENDENCES by weight ({total:,})"
+    if options.get("carried_by"):
+        title += f", carried by {options['carried_by']}"
+    lines = [style(title, "bold")]
+    if not total:
+        return [*lines, "None."]
+    cells = [
+        (row["kind"], f"{row['count']:,}", instruction_text(row["source"]), "->", instruction_text(row["destination"]))
+        for row in shown
+    ]
+    head, *body = table(("KIND", "COUNT", "SOURCE", "", "DESTINATION"), cells, frozenset((1,)), style)
+    lines.append(head)
+    for text, row in zip(body, shown):
+        lines.append(text)
+        lines += [f"    {level}" for level in _levels(row["levels"])]
+        if row["source_context"]:
+            source = context_text(row["source_context"], outermost(row["source"]))
+            destination = context_text(row["destination_context"], outermost(row["destination"]))
+            same = source == destination
+            lines += [f"    in {source}"] if same else [f"    from {source}", f"    to   {destination}"]
+    return lines + more(total, len(shown), "dependence")
+
+
+def outermost(row: Json) -> str:
+    """The function whose code an instruction stands in, where it was inlined."""
+    return str(row["inlined_at"][-1]["function"] if row["inlined_at"] else row["function"])
+
+
+def _levels(levels: Sequence[Json]) -> list[str]:
+    """Which loops carry it, and the innermost loop in one iteration of which it also happens."""
+    carrying = [level for level in levels if level["inter"]]
+    within = [level for level in levels if level["intra"]]
+    shown = carrying[-LEVELS_SHOWN:]
+    texts = [f"carried by {_level_text(level['loop'])}, distance {_distance(level)}" for level in shown]
+    if len(carrying) > LEVELS_SHOWN:
+        texts.insert(0, f"carried by {len(carrying) - LEVELS_SHOWN} outer loops")
+    if within:
+        texts.append(f"within an iteration of {_level_text(within[-1]['loop'])}")
+    return ["; ".join(texts)] if texts else []
+
+
+def _level_text(loop: Json) -> str:
+    return f"recursion {loop['recursion']}" if "recursion" in loop else f"loop {loop['function']}:{loop['line']}"
+
+
+def _distance(level: Json) -> str:
+    least, most = level["min_distance"], level["max_distance"]
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+# -- contexts --------------------------------------------------------------------------------------
+
+
+def context_text(context: Json, function: str, with_loop: bool = True) -> str:
+    """`main > loop main:23 > work@25`; `function` is the one that the path leads to.
+
+    A call site is shown as callee@line; the callee is the function of the next step.
+    """
+    path = list(context["path"]) if with_loop else list(context["path"])[:-1]
+    steps = [_step(step) for step in context["path"]]
+    shown = [str(context["root"])]
+    for number in range(len(path)):
+        kind, _, line = steps[number]
+        following = steps[number + 1][1] if number + 1 < len(steps) else function
+        if kind == "loop":
+            shown.append(path[number])
+        else:
+            shown.append(f"{'recursion ' if kind == 'recursion' else ''}{following}@{line}")
+    number_text = "" if context["id"] is None else f"  [{context['id']}]"
+    return _shortened(shown) + number_text
+
+
+def _shortened(steps: list[str]) -> str:
+    """The steps in a line; of a deep context the root and as many of the innermost steps as fit."""
+    text = " > ".join(steps)
+    dropped = 1
+    while len(text) > CONTEXT_WIDTH and dropped < len(steps) - 1:
+        text = " > ".join([steps[0], f"... {dropped} more", *steps[1 + dropped :]])
+        dropped += 1
+    return text
+
+
+def _step(step: str) -> tuple[str, str, str]:
+    """A step of a path -> (kind, function whose text it stands in, line)."""
+    if step.startswith("loop "):
+        function, _, line = step[len("loop ") :].rpartition(":")
+        return "loop", function, line
+    kind = "recursion" if step.startswith("recursion ") else "call"
+    function, line, _ = (step[len("recursion ") :] if kind == "recursion" else step).rsplit(":", 2)
+    return kind, function, line
+
+
+# -- summary ---------------------------------------------------------------------------------------
+
+
+def _summary(report: Json, style: Style) -> list[str]:
+    summary: dict[str, Any] = report["result"]["summary"]
+    lines = [style("SUMMARY", "bold"), counted(summary["dependences"], "dependence")]
+    if "contexts" in summary:
+        without = summary["contexts_without_id"]
+        lines[-1] += f" in {counted(summary['contexts'], 'context')}" + (
+            f" ({without:,} without a CAMP id)" if without else ""
+        )
+        lines.append(
+            f"{counted(summary['parallel_loops_camp'], 'parallel loop')} (doall, doall-with or pipeline); "
+            f"without contexts (lamp) {summary['parallel_loops_lamp']:,}"
+        )
+        share = 100 * summary["false_positive_share"]
+        lines.append(f"{share:.1f}% of the dependences that lamp implies between contexts did not happen")
+    return lines

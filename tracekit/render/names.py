@@ -1,0 +1,76 @@
+"""How names of functions are shown in text: those of C++'s templates without what would fill the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+LONGEST = 60
+"""A name of so many letters is shown as it is."""
+
+_NAMED = frozenset({"function", "root", "path", "recursion", "callers", "calls", "call", "callee"})
+"""Keys of a profile's JSON whose strings are names of functions, or steps of a context with one."""
+_SYMBOL = re.compile(r"^(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[-+*/%^&|~!=,]+) ?")
+"""The operator behind the word `operator`."""
+_STEP = re.compile(r"(loop |recursion |)(.*?)((?::\d+)*)")
+
+
+def with_brief_names(value: Any) -> Any:
+    """A copy of a JSON value in which names of functions are brief."""
+    if isinstance(value, Mapping):
+        return {key: _brief_steps(part) if key in _NAMED else with_brief_names(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [with_brief_names(part) for part in value]
+    return value
+
+
+def _brief_steps(value: Any) -> Any:
+    if isinstance(value, str):
+        return _brief_step(value)
+    if isinstance(value, (list, tuple)):
+        return [_brief_steps(part) for part in value]
+    return with_brief_names(value)
+
+
+@cache
+def _brief_step(step: str) -> str:
+    """A step of a context as profiles have it: `loop main:12`, `main:12:3`, `recursion main:12:3`, or a name alone."""
+    found = _STEP.fullmatch(step)
+    return f"{found[1]}{brief(found[2])}{found[3]}" if found else step
+
+
+def brief(name: str) -> str:
+    """A function's name; a long one without parameters and result, and with `<...>` for the arguments of templates.
+
+    `void std::sort<It, Less>(It, It, Less)` is `std::sort<...>`; `(anonymous namespace)` and operators stay.
+    """
+    if len(name) <= LONGEST:
+        return name
+    from tracekit.program.symbols import shorter_names
+
+    shortest = min(shorter_names(name), key=lambda each: (len(each), each), default=name)
+    if len(shortest) <= LONGEST:
+        return shortest
+    scope, operator, rest = shortest.partition("operator")
+    symbol = rest.removesuffix(_SYMBOL.sub("", rest, count=1))
+    rust = scope[: scope.startswith("<")]  # `<type as trait>::f`: both keep their names
+    return (
+        rust
+        + _without_arguments(scope.removeprefix(rust))
+        + operator
+        + symbol
+        + _without_arguments(rest.removeprefix(symbol))
+    )
+
+
+def _without_arguments(name: str) -> str:
+    """Outermost `<` ... `>` without what is between."""
+    kept, depth = [], 0
+    for letter in name:
+        depth -= letter == ">" and depth > 0
+        if depth == 0:
+            kept.append("<..." if letter == "<" else letter)
+        depth += letter == "<"
+    return "".join(kept)

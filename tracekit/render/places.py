@@ -1,0 +1,156 @@
+"""How places are shown in text: files by short names, code of headers with the user's line, loops told apart."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import isabs, join, normpath
+from typing import Any
+
+from tracekit.program.sources import common_folder, is_system, plain_path
+from tracekit.render.names import with_brief_names
+
+Json = Mapping[str, Any]
+
+_MACHINE = r"(?:[^/]*-linux-gnu[^/]*/)?"
+_INCLUDED = re.compile(rf"/rustc/[^/]+/|/usr/.*?include/{_MACHINE}(?:c\+\+/[^/]+/)?{_MACHINE}")
+"""The folders that the system's headers, and files of Rust's library, are in."""
+
+
+@dataclass(frozen=True)
+class FileNames:
+    """How the files of a program are named for a reader.
+
+    Files below `folder` are named relative to it, and if `headers`, the system's as they are included. `folder` is
+    relative where names are; `compilation` is the folder that they start from then (empty: not known).
+    """
+
+    folder: str
+    headers: bool
+    compilation: str = ""
+
+    def short(self, file: str) -> str:
+        """Always an end of the whole path without detours."""
+        file = plain_path(file)
+        if file and isabs(self.folder) and not isabs(file) and isabs(self.compilation):
+            file = normpath(join(self.compilation, file))
+        if self.folder and file.startswith(self.folder + "/"):
+            return file.removeprefix(self.folder + "/")
+        return _INCLUDED.sub("", file, count=1) if self._is_header(file) else file
+
+    def _is_header(self, file: str) -> bool:
+        return self.headers and is_system(file)
+
+    def shown(self, rows: Any) -> Any:
+        """A copy of a JSON value with short names of files and brief names of functions.
+
+        Places in headers have ``system``: True, so that :func:`place_text` says where they were inlined.
+        """
+
+        def shown(place: Json) -> Json:
+            header = {"system": True} if self._is_header(plain_path(place["file"])) else {}
+            return {**place, "file": self.short(place["file"]), **header}
+
+        return _map_places(with_brief_names(rows), shown)
+
+
+def file_names(files: Iterable[str], folders: Mapping[str, str]) -> FileNames:
+    """The names of these files, of a report with these `folders` (or none: of an older trace, or of many).
+
+    If all are the system's, they are named as any program's.
+    """
+    compilation = folders.get("compilation", "")
+    if "sources" in folders:
+        return FileNames(folders["sources"], not is_system(folders["sources"] + "/"), compilation)
+    plain = {plain_path(file) for file in files if file}
+    return FileNames(common_folder(plain, compilation), not all(map(is_system, plain)), compilation)
+
+
+def without_folder(rows: Any, report: Json) -> tuple[Any, str]:
+    """A JSON value of a report as :meth:`FileNames.shown` has it, and the folder that files are named by (or nothing).
+
+    The folder is that of the whole program; if the report does not say it, that of the files in the value.
+    """
+    files: set[str] = set()
+
+    def note(place: Json) -> Json:
+        files.add(place["file"])
+        return place
+
+    _map_places(rows, note)
+    names = file_names(files, report.get("folders", {}))
+    return names.shown(rows), names.folder
+
+
+def short_place(place: str, folder: str, report: Json) -> str:
+    """FILE:LINE, as an option of the report has it, with the file's name as below `folder`."""
+    file, _, line = place.rpartition(":")
+    return f"{FileNames(folder, True, report.get('folders', {}).get('compilation', '')).short(file)}:{line}"
+
+
+def _map_places(value: Any, change: Callable[[Json], Json]) -> Any:
+    """A copy of a JSON value with every object changed that has a file name."""
+    if isinstance(value, Mapping):
+        copy = {key: part if key == "file" else _map_places(part, change) for key, part in value.items()}
+        return change(copy) if isinstance(copy.get("file"), str) else copy
+    if isinstance(value, list):
+        return [_map_places(part, change) for part in value]
+    return value
+
+
+def place_text(place: Json) -> str:
+    """file:line:column; of code that the compiler gave no line, `file:?`, and of a function as a whole file:line.
+
+    Code of a header that was inlined has the user's line behind it.
+    """
+    if not place["line"]:
+        text = f"{place['file']}:?" if place["file"] else "?"
+    else:
+        text = f"{place['file']}:{place['line']}" + (f":{place['column']}" if place["column"] else "")
+    return text + user_text(place)
+
+
+def user_text(place: Json) -> str:
+    """` (from app.cc:12)`: where code of the system's headers was inlined, loops at several places; else nothing."""
+    if not place.get("system"):
+        return ""
+    users = place.get("called_at") or [user for user in place.get("inlined_at", ()) if not user.get("system")][:1]
+    lines = list(dict.fromkeys(f"{user['file']}:{user['line']}" for user in users))
+    return f" (from {', '.join(lines[:USERS])}{', ...' if lines[USERS:] else ''})" if lines else ""
+
+
+USERS = 2
+"""So many of the lines that a loop was inlined into are named."""
+
+
+def instruction_text(row: Json) -> str:
+    """`load app.c:12:5 main`."""
+    return f"{row['kind']} {place_text(row)} {row['function']}"
+
+
+def loop_text(loop: Json) -> str:
+    """A loop or a recursion level in one word, with its function."""
+    if "recursion" in loop:
+        return f"recursion {loop['recursion']}"
+    nested = f" (depth {loop['depth']})" if loop.get("alike") else ""
+    return f"{place_text(loop)}{nested} {loop['function']}"
+
+
+def loops_told_apart(rows: Iterable[Json]) -> list[Json]:
+    """Rows with a ``loop``; where two loops at one place are nested, :func:`loop_text` gives their depths.
+
+    Clang makes two of a loop that is continued in several ways, and a macro may hold several.
+    """
+    rows = list(rows)
+    depths: defaultdict[Any, set[int]] = defaultdict(set)
+    for row in rows:
+        depths[_look(row["loop"])].add(row["loop"].get("depth", 0))
+    return [
+        {**row, "loop": {**row["loop"], "alike": True}} if len(depths[_look(row["loop"])]) > 1 else row for row in rows
+    ]
+
+
+def _look(loop: Json) -> Sequence[Any]:
+    return tuple(loop.get(part) for part in ("recursion", "file", "line", "column", "function"))

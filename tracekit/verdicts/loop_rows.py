@@ -1,0 +1,99 @@
+"""The JSON rows of the dependence family's profiles: dependences, loops and summary.
+
+Rows are ordered by what they show (source locations, contexts, instruction ids), never by the order
+in which replay found them; rows that show the same thing are one row.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tracekit.contexts.names import Json
+from tracekit.dependence.profile import DependenceProfile
+from tracekit.dependence.rows import (
+    DependenceReport,
+    LoopKey,
+    RowKey,
+    context_key,
+    loop_key,
+    place_key,
+    without_repetitions,
+)
+from tracekit.verdicts.names import VerdictNames
+from tracekit.verdicts.verdicts import PARALLEL, Blocker, Judgement, Reason, Verdict
+
+if TYPE_CHECKING:
+    from tracekit.program.program import Program
+
+
+class LoopReport(DependenceReport):
+    """The rows of a profile's loops, too."""
+
+    names: VerdictNames
+
+    def __init__(
+        self, program: Program, profile: DependenceProfile, judgements: list[Judgement], contexts: bool
+    ) -> None:
+        super().__init__(VerdictNames(program, profile), profile, contexts)
+        self.judgements = judgements
+        self._keyed = lru_cache(maxsize=None)(self._keyed_blocker)  # contexts of a loop share most obstacles
+
+    # -- loops -------------------------------------------------------------------------------------
+
+    def loops(self) -> list[Json]:
+        """One row for each loop in a context (camp) or loop (lamp), by source location."""
+        merged: dict[RowKey, list[Judgement]] = {}
+        for judgement in self.judgements:
+            loop = self.names.loop(int(self.profile.nodes["loop"][judgement.node]))
+            context = context_key(self.names.context(judgement.node))[:2] if self.contexts else ()
+            merged.setdefault((loop_key(loop), context), []).append(judgement)
+        return [self._loop_row(merged[key]) for key in sorted(merged)]
+
+    def _loop_row(self, judgements: list[Judgement]) -> Json:
+        nodes = self.profile.nodes[[judgement.node for judgement in judgements]]
+        verdict = max((judgement.verdict for judgement in judgements), key=lambda each: each.rank)
+        raw, war, waw = (sum(judgement.carried[kind] for judgement in judgements) for kind in range(3))
+        transformations = [
+            self.names.transformation(step) for judgement in judgements for step in judgement.transformations
+        ]
+        blockers = dict(self._keyed(blocker) for judgement in judgements for blocker in judgement.blocked_by)
+        return {
+            "loop": self.names.loop(int(nodes["loop"][0])),
+            "context": self._loop_context(judgements) if self.contexts else None,
+            "invocations": int(nodes["invocations"].sum()),
+            "iterations": int(nodes["iterations"].sum()),
+            "accesses": int(nodes["accesses"].sum()),
+            "carried": {"raw": raw, "war": war, "waw": waw},
+            "verdict": verdict.value,
+            "recipe": without_repetitions(transformations) if verdict is Verdict.DOALL_WITH else [],
+            "blocked_by": [blockers[key] for key in sorted(blockers)],
+        }
+
+    def _keyed_blocker(self, blocker: Blocker) -> tuple[tuple[Any, ...], Json]:
+        """An obstacle, and the key that orders and tells apart those of a row."""
+        shown = self.names.blocker(blocker)
+        return _blocker_key(shown), shown
+
+    def _loop_context(self, judgements: list[Judgement]) -> Json:
+        """The context of copies of one loop: they share root and path, and the least of their ids stands for all."""
+        contexts = [self.names.context(judgement.node) for judgement in judgements]
+        return min(contexts, key=lambda context: context_key(context)[2])
+
+    # -- summary -----------------------------------------------------------------------------------
+
+    def parallel_loops(self) -> int:
+        """How many loops (source locations) have a parallel verdict: the worst of all their rows."""
+        worst: dict[LoopKey, Verdict] = {}
+        for judgement in self.judgements:
+            key = loop_key(self.names.loop(int(self.profile.nodes["loop"][judgement.node])))
+            before = worst.get(key, Verdict.NOT_EXERCISED)
+            worst[key] = max(before, judgement.verdict, key=lambda verdict: verdict.rank)
+        return sum(verdict in PARALLEL for verdict in worst.values())
+
+
+_REASON_RANK = {reason.value: rank for rank, reason in enumerate(Reason)}
+
+
+def _blocker_key(blocker: Json) -> tuple[Any, ...]:
+    return (_REASON_RANK[blocker["reason"]], *(place_key(blocker[end]) for end in ("source", "destination")))

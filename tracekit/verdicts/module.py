@@ -1,0 +1,124 @@
+"""What ``camp`` and ``lamp`` share: their events, their options, and the rows that both profiles have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tracekit.dependence.merge import as_merge_state, from_merge_state, unite
+from tracekit.modules.contract import Module, option
+from tracekit.modules.options import make_options
+
+if TYPE_CHECKING:
+    from tracekit.dependence.kernels.dependence import State
+    from tracekit.dependence.profile import DependenceProfile
+    from tracekit.program.loop_graph import LoopGraphs
+    from tracekit.program.program import Program
+    from tracekit.verdicts.loop_rows import LoopReport
+    from tracekit.verdicts.verdicts import Judgement
+
+KINDS = ("RAW", "WAR", "WAW")
+
+
+@dataclass(frozen=True)
+class DependenceOptions:
+    """What to list; loops and summary always speak of all dependences."""
+
+    kinds: str = option("raw,war,waw", "Kinds of dependences to list, any of raw, war, waw.", "KINDS")
+    carried_by: str = option("", "List only the dependences that the loop at this place carries.", "FILE:LINE")
+
+    def __post_init__(self) -> None:
+        unknown = [kind for kind in self.kinds.split(",") if kind.upper() not in KINDS]
+        if unknown:
+            raise ValueError(f"kinds are raw, war and waw, separated by commas; {unknown[0]!r} is none of them.")
+        file, _, line = self.carried_by.rpartition(":")
+        if self.carried_by and not (file and line.isdecimal()):
+            raise ValueError(f"carried-by is a FILE:LINE, not {self.carried_by!r}.")
+
+    @property
+    def listed_kinds(self) -> frozenset[str]:
+        """`kinds` as the profile names them."""
+        return frozenset(self.kinds.upper().split(","))
+
+    @property
+    def loop_place(self) -> tuple[str, int] | None:
+        """`carried_by` as file and line."""
+        file, _, line = self.carried_by.rpartition(":")
+        return (file, int(line)) if file else None
+
+
+class DependenceModule(Module):
+    """A module of the family; `context` says whether it tells contexts apart."""
+
+    context: ClassVar[bool]
+    shard_by = "address"
+    compute_bound = True
+    merges_with_program = True
+    Options = DependenceOptions
+    profile: DependenceProfile
+    """What was found; set when the replay is over, or profiles are joined. The rest reads it, and no state."""
+
+    def state(self) -> State:
+        """Nothing is known."""
+        from tracekit.dependence.state import empty_state
+
+        return empty_state(self.program)
+
+    def reduce(self, states: Sequence[State]) -> None:
+        """The profile, of which all else is made, from what the workers found."""
+        from tracekit.dependence.reduce import found
+        from tracekit.dependence.result import profile
+
+        self.profile = profile(found(states), self.contexts, len(self.program.ops))
+
+    @cached_property
+    def report(self) -> LoopReport:
+        """The profile with its verdicts."""
+        from tracekit.verdicts.loop_rows import LoopReport
+
+        return LoopReport(self.program, self.profile, self.judgements(self.profile), self.context)
+
+    @cached_property
+    def _graphs(self) -> LoopGraphs:
+        """What all profiles of the program are judged by."""
+        from tracekit.program.loop_graph import LoopGraphs
+
+        return LoopGraphs(self.program)
+
+    def judgements(self, profile: DependenceProfile) -> list[Judgement]:
+        """The verdicts of a profile's loops: in a window on the trace, of those alone that have accesses in it."""
+        from tracekit.verdicts.verdicts import judge
+
+        judgements = judge(self.program, profile, self._graphs)
+        return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
+
+    def result(self, state: None) -> dict[str, Any]:
+        """Dependences, loops and summary."""
+        return {
+            "dependences": self.report.dependences(self.options.listed_kinds, self.options.loop_place),
+            "loops": self.report.loops(),
+            "summary": self.summary(),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The profile in a few numbers."""
+        return {"dependences": self.report.dependence_count}
+
+    def facts(self, state: None) -> dict[str, int]:
+        """How many accesses there were, of which the text gives each loop's share."""
+        return {"accesses": int(self.profile.accesses["count"].sum())}
+
+    def merge_state(self, state: None) -> dict[str, Any]:
+        """The tables that verdicts are derived from."""
+        return as_merge_state(self.profile)
+
+    @classmethod
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
+        """The union of the dependences of all runs, and the verdicts that follow from it."""
+        assert program is not None
+        module = cls(program, make_options(cls.Options, profiles[0]["options"]))
+        module.windowed = "window" in profiles[0]
+        module.profile = unite([from_merge_state(each["evidence"], program) for each in profiles])
+        return {"result": module.result(None), "facts": module.facts(None), "evidence": module.merge_state(None)}

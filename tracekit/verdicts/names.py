@@ -1,0 +1,40 @@
+"""Transformations and blockers of a loop as the JSON of a profile shows them."""
+
+from __future__ import annotations
+
+from tracekit.contexts.names import Json
+from tracekit.dependence.names import ProfileNames
+from tracekit.formats.events import NONE
+from tracekit.verdicts.transformations import Transformation
+from tracekit.verdicts.verdicts import Blocker, Reason
+
+
+class VerdictNames(ProfileNames):
+    """The names of a dependence profile, and of what its verdicts speak of."""
+
+    def transformation(self, transformation: Transformation) -> Json:
+        """One transformation: what to do, with which object, by which operator."""
+        through_register = transformation.phi != NONE
+        return {
+            "kind": transformation.kind,
+            "object": self.phi(transformation.phi) if through_register else self.object(transformation.object),
+            "operator": self.program.text(transformation.operator) if transformation.kind == "reduction" else None,
+        }
+
+    def blocker(self, blocker: Blocker) -> Json:
+        """One obstacle: an instruction, a variable or an exit as source; a destination for dependences only."""
+        if blocker.reason is Reason.RECURRENCE:
+            source = self.phi(blocker.source)
+        elif blocker.reason is Reason.EXIT:
+            row = self.program.loop_exits[blocker.source]
+            location = int(row["location"])
+            if location == NONE:
+                block = self.program.blocks[row["source"]]
+                location = int(block["location"])
+                if location == NONE and block["loop"] != NONE:
+                    location = int(self.program.loops["location"][block["loop"]])
+            source = {"kind": "exit", **self.program.place(location)}
+        else:
+            source = self.instruction(blocker.source)
+        destination = self.instruction(blocker.destination) if blocker.destination != NONE else None
+        return {"reason": blocker.reason.value, "source": source, "destination": destination}

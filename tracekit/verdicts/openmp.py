@@ -1,0 +1,261 @@
+"""The OpenMP directive that a loop's verdict comes to, where everything that it has to name is known.
+
+A directive is given only if inserting it cannot make a variable shared that has to be private, or leave one behind with
+another value; where that is not known, the reason is given instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tracekit.containers.grouping import Indices
+from tracekit.dependence.profile import DependenceKind
+from tracekit.formats.events import NONE
+from tracekit.formats.image import LoopFlag, OpKind, PhiKind, TypeClass, VariableFlag
+from tracekit.objects.kinds import ObjectKind
+from tracekit.verdicts.transformations import Transformation
+from tracekit.verdicts.verdicts import Judge, Judgement
+
+if TYPE_CHECKING:
+    from tracekit.verdicts.names import VerdictNames
+
+
+LARGEST_COPY = 1 << 19
+"""Bytes of one object that a directive may give each thread a copy of."""
+
+LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".def", ".tcc")
+"""How names of files end in which a pragma means something."""
+
+
+class NoDirective(Exception):  # noqa: N818 - it is an answer
+    """Why no directive can be given, in words for the user."""
+
+
+class Clauses(NamedTuple):
+    """What stands behind ``parallel for``: clause, e.g. ``reduction(+`` -> names."""
+
+    names: dict[str, list[str]]
+
+    def add(self, clause: str, name: str) -> None:
+        """Name a variable in a clause, once."""
+        if any(name in names for names in self.names.values()):
+            if name in self.names.get(clause, ()):
+                return
+            raise NoDirective(f"two variables called {name} are meant")
+        self.names.setdefault(clause, []).append(name)
+
+    def text(self) -> str:
+        """The whole directive."""
+        clauses = [
+            f" {clause}{':' if '(' in clause else '('}{', '.join(sorted(names))})"
+            for clause, names in sorted(self.names.items())
+        ]
+        return "#pragma omp parallel for" + "".join(clauses)
+
+
+class Directives:
+    """Makes directives for the loops of one profile."""
+
+    def __init__(self, judge: Judge, names: VerdictNames) -> None:
+        self.judge = judge
+        self.program = judge.program
+        self.profile = judge.profile
+        self.names = names
+
+    def directive(self, judgements: Collection[Judgement]) -> str:
+        """One directive for a loop's copies in all its contexts. Raises NoDirective with the reason."""
+        made = {self._of(judgement).text() for judgement in judgements}
+        if len(made) > 1:
+            raise NoDirective("its contexts need different clauses")
+        return made.pop()
+
+    def accumulates_floats(self, judgements: Collection[Judgement]) -> bool:
+        """Does a reduction by + or * go on in a loop that works on floating-point numbers?"""
+        steps = [step for judgement in judgements for step in judgement.transformations if step.kind == "reduction"]
+        if not any(self.program.text(step.operator) in ("+", "*") for step in steps):
+            return False
+        graphs = (self.judge.graphs[int(self.profile.nodes["loop"][each.node])] for each in judgements)
+        ops = np.concatenate([graph.nodes[graph.nodes < len(self.program.ops)] for graph in graphs])
+        return bool((self.program.ops["type_class"][ops] == TypeClass.FLOAT).any())
+
+    def _of(self, judgement: Judgement) -> Clauses:
+        loop = int(self.profile.nodes["loop"][judgement.node])
+        clauses = Clauses({})
+        self._check_shape(loop)
+        self._variables(loop, clauses)
+        for step in judgement.transformations:
+            if step.phi != NONE:
+                clauses.add(f"reduction({self.program.text(step.operator)}", self._phi_name(step.phi))
+            else:
+                self._object(loop, judgement.node, step, clauses)
+        return clauses
+
+    def _check_shape(self, loop: int) -> None:
+        flags = int(self.program.loops["flags"][loop])
+        if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
+            raise NoDirective("it stands in no file of C or C++")
+        if not flags & LoopFlag.FOR_STATEMENT:
+            raise NoDirective(
+                "it is not known to be a for statement that counts in its head alone; write it as one "
+                "(and compile with -g)"
+            )
+        inductions = self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)
+        if not flags & LoopFlag.COUNTABLE or not inductions.size:
+            raise NoDirective("the number of its iterations is not known when it begins")
+        if inductions.size > 1:
+            counters = ", ".join(
+                sorted(self.program.text(int(self.program.phis["name"][phi])) or "a value" for phi in inductions)
+            )
+            raise NoDirective(f"{counters} all advance with it; compute all but its counter from the counter")
+        if flags & LoopFlag.LEAVES_VALUES:
+            raise NoDirective("it leaves a value behind that no variable is known for")
+
+    def _phi_name(self, phi: int) -> str:
+        name = self.program.text(int(self.program.phis["name"][phi]))
+        if not name:
+            raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
+        return name
+
+    def _variables(self, loop: int, clauses: Clauses) -> None:
+        """Local variables from outside that the loop assigns."""
+        rows = self.program.variables[self.program.variables["loop"] == loop]
+        for row in rows:
+            flags = int(row["flags"])
+            if flags & VariableFlag.USED_AFTER:
+                clauses.add("lastprivate", self.program.text(int(row["name"])))
+            elif not flags & VariableFlag.INDUCTION:  # the counter is private anyway
+                clauses.add("private", self.program.text(int(row["name"])))
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def _object(self, loop: int, node: int, step: Transformation, clauses: Clauses) -> None:
+        """A reduction of, or private copies of, an object of memory."""
+        kind = ObjectKind(int(self.profile.objects["kind"][step.object])) if step.object != NONE else ObjectKind.UNKNOWN
+        shown = self.names.object(step.object)
+        if kind not in (ObjectKind.GLOBAL, ObjectKind.STACK):
+            what = "a sum in" if step.kind == "reduction" else "a private copy of"
+            memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
+            raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
+        name = shown["name"]
+        if not name:
+            raise NoDirective("the name of an object is not known (compile with -g)")
+        self._check_size(kind, step.object, name)
+        users = self._users(node, step.object)
+        function = self.names.loop(loop)["function"]
+        for op in users.tolist():
+            place = self.names.instruction(op)
+            if place["function"] != function or place["inlined_at"]:
+                raise NoDirective(
+                    f"{name} is also used in {place['function']}, which a clause does not reach "
+                    f"({place['file']}:{place['line']})"
+                )
+            if self.program.text(int(self.program.ops["name"][op])) != name:
+                raise NoDirective(f"{name} is used through a pointer at {place['file']}:{place['line']}")
+        if kind == ObjectKind.STACK and self._is_declared_inside(loop, shown["site"]):
+            return  # private already
+        if step.kind == "reduction":
+            self._check_only_accumulated(loop, step, name, users)
+            clauses.add(f"reduction({self.program.text(step.operator)}", name)
+            return
+        if self._is_read_after(node, step.object):
+            if self._is_always_stored(loop, node, step.object, users):
+                clauses.add("lastprivate", name)
+                return
+            raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
+        clauses.add("firstprivate" if self._has_other_loads(loop, name, users) else "private", name)
+
+    def _size(self, kind: ObjectKind, thing: int) -> int:
+        site = int(self.profile.objects["site"][thing])
+        return int(self.program.globals["size"][site] if kind == ObjectKind.GLOBAL else self.program.ops["size"][site])
+
+    def _check_size(self, kind: ObjectKind, thing: int, name: str) -> None:
+        """Copies lie on the threads' stacks."""
+        size = self._size(kind, thing)
+        if size > LARGEST_COPY:
+            raise NoDirective(f"a copy of {name} for each thread, {size:,} bytes, is too large for its stack")
+
+    def _check_only_accumulated(self, loop: int, step: Transformation, name: str, users: Indices) -> None:
+        """A clause gives each thread a copy of the whole object, begun empty: all of it has to be accumulated."""
+        kind = ObjectKind(int(self.profile.objects["kind"][step.object]))
+        if (
+            kind == ObjectKind.GLOBAL
+            and self._size(kind, step.object) not in self.program.ops["size"][users]
+            and self.program.globals["type"][self.profile.objects["site"][step.object]]
+        ):
+            raise NoDirective(f"{name} is a structure; accumulate in a variable of its own")
+        updates = self.judge.updates
+        named = [op for op in self._operations(loop) if self.program.text(int(self.program.ops["name"][op])) == name]
+        touching = np.union1d(users, np.array(named, np.int64))
+        alien = touching[(updates.triple[touching] < 0) | (updates.operator[touching] != step.operator)]
+        if alien.size:
+            place = self.names.instruction(int(alien[0]))
+            raise NoDirective(
+                f"the loop also uses elements of {name} that it does not accumulate in "
+                f"({place['file']}:{place['line']}); accumulate in a local variable, or atomically"
+            )
+        if np.unique(self.program.ops[["size", "type_class"]][touching]).size > 1:
+            raise NoDirective(f"{name} holds values of different types; accumulate in variables of their own")
+
+    def _operations(self, loop: int) -> list[int]:
+        """The memory accesses and calls in the loop's text."""
+        graph = self.judge.graphs[loop]
+        ops: list[int] = graph.nodes[graph.works & (graph.nodes < len(self.program.ops))].tolist()
+        return ops
+
+    def _is_declared_inside(self, loop: int, site: dict[str, object]) -> bool:
+        """Does a stack object's declaration stand in the loop? An object without a place is one of the function's."""
+        row = self.names.loop(loop)
+        line = site["line"]
+        assert isinstance(line, int)
+        if not line or line == row["line"]:
+            raise NoDirective("it is not known whether a local array or structure is declared inside the loop")
+        return bool(site["file"] == row["file"] and row["line"] < line <= int(self.program.loops["end_line"][loop]))
+
+    @cached_property
+    def _listed(self) -> Indices:
+        lists: Indices = self.profile.dependences["object_list"].astype(np.int64)
+        return lists
+
+    def _users(self, node: int, thing: int) -> Indices:
+        """The instructions below `node` known to touch an object: ends of its dependences."""
+        rows = self.profile.dependences[(self._listed == thing).any(axis=1)]
+        below = self._below(node)
+        ends = [rows[end][below[rows[end + "_node"]]].astype(np.int64) for end in ("source", "destination")]
+        return np.unique(np.concatenate(ends))
+
+    def _below(self, node: int) -> np.ndarray:
+        """Per node: is it `node`, or in its subtree?"""
+        below = np.zeros(len(self.profile.nodes), np.bool_)
+        below[node] = True
+        parents = self.profile.nodes["parent"]
+        for row in range(node + 1, len(below)):
+            below[row] = parents[row] < row and below[parents[row]]
+        return below
+
+    def _is_read_after(self, node: int, thing: int) -> bool:
+        """Does code outside the loop read what the loop stored in an object? More objects than are listed: perhaps."""
+        dependences = self.profile.dependences
+        wide = dependences["objects"] > self._listed.shape[1]
+        rows = dependences[((self._listed == thing).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)]
+        below = self._below(node)
+        return bool((below[rows["source_node"]] & ~below[rows["destination_node"]]).any())
+
+    def _is_always_stored(self, loop: int, node: int, thing: int, users: Indices) -> bool:
+        """Does every iteration store the whole of an object, by a store that stands in the loop's own body?"""
+        ops, accesses = self.program.ops, self.profile.accesses
+        size = self._size(ObjectKind(int(self.profile.objects["kind"][thing])), thing)
+        stores = users[(ops["kind"][users] == OpKind.STORE) & (ops["size"][users] == size)]
+        own = stores[self.program.blocks["loop"][self.judge.graphs.op_block[stores]] == loop]
+        here = accesses[(accesses["node"] == node) & np.isin(accesses["instruction"], own)]
+        return bool((here["count"] == self.profile.nodes["iterations"][node]).any())
+
+    def _has_other_loads(self, loop: int, name: str, users: Indices) -> bool:
+        """Does another load in the loop's text read the variable (a part that nothing stores)?"""
+        ops = np.array(self._operations(loop), np.int64)
+        loads = ops[np.isin(self.program.ops["kind"][ops], (OpKind.LOAD, OpKind.COPY_FROM))]
+        others: Iterable[int] = np.setdiff1d(loads, users).tolist()
+        return any(self.program.text(int(self.program.ops["name"][op])) == name for op in others)

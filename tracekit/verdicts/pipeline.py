@@ -1,0 +1,143 @@
+"""The stages of a pipeline: the strongly connected components of a loop's dependence graph, put in order.
+
+A component is *sequential* if its own iterations depend on each other: a carried memory dependence or a recurrence of
+the loop lies inside, or the decision to leave, or calls whose unseen effects keep their order. All others are
+*parallel*: several workers may take their iterations (PS-DSWP). Sequential components are stages of their own, parallel
+ones that can stand side by side are one stage. Recipes are not applied.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.contexts.nodes import ContextKind
+from tracekit.formats.image import PhiKind
+from tracekit.verdicts.verdicts import ANY_CALL, Judge, WholeGraph, whole_graph, working_components
+
+if TYPE_CHECKING:
+    from tracekit.program.loop_graph import LoopGraph
+    from tracekit.verdicts.transformations import LevelView
+
+Indices = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Stage(NamedTuple):
+    """One stage; operations and phis by their rows, ascending."""
+
+    parallel: bool
+    operations: tuple[int, ...]  # memory accesses and calls
+    recurrences: tuple[int, ...]  # rows of phis: the values that its iterations hand on
+    accesses: int  # loads and stores, those below its calls included, as far as they are known to be its own
+
+
+def stages(judge: Judge, node: int) -> list[Stage]:
+    """The stages of the loop at `node` in an order in which values flow; [] if less than two do any work."""
+    view = judge.view(node)
+    graph = judge.graphs[int(judge.profile.nodes["loop"][node])]
+    tails, heads = judge.ends(view)
+    whole = whole_graph(graph, tails, heads, judge.tied_calls(node))
+    if whole is None or working_components(graph, whole) < 2:
+        return []
+    recurrences = judge.graphs.header_phis(int(judge.profile.nodes["loop"][node]), PhiKind.RECURRENCE)
+    ordered = _sequential(judge, view, graph, whole, recurrences)
+    weight = _weights(judge, node, graph, whole)
+    useful = np.zeros(whole.labels.max() + 1, np.bool_)
+    useful[whole.labels[: graph.nodes.size][graph.works]] = True
+    useful[whole.labels[_positions(graph, recurrences + judge.graphs.first_phi_node)]] = True
+    made = []
+    for members in _groups(whole, ordered, useful):
+        inside = graph.nodes[np.isin(whole.labels[: graph.nodes.size], members)]
+        phis = np.intersect1d(inside - judge.graphs.first_phi_node, recurrences)
+        works = graph.nodes[graph.works & np.isin(whole.labels[: graph.nodes.size], members)]
+        made.append(
+            Stage(not ordered[members[0]], tuple(works.tolist()), tuple(phis.tolist()), int(weight[members].sum()))
+        )
+    return made
+
+
+def _positions(graph: LoopGraph, nodes: Indices) -> Indices:
+    return np.searchsorted(graph.nodes, nodes)
+
+
+def _sequential(judge: Judge, view: LevelView, graph: LoopGraph, whole: WholeGraph, recurrences: Indices) -> Bools:
+    """Per component: must its iterations run one after another?"""
+    result = np.zeros(whole.labels.max() + 1, np.bool_)
+    result[whole.labels[_positions(graph, recurrences + judge.graphs.first_phi_node)]] = True
+    result[whole.labels[graph.exits]] = True
+    result[whole.labels[_positions(graph, judge.tied_calls(view.node))]] = True
+    tails, heads = (np.where(ends == ANY_CALL, whole.some_call, _positions(graph, ends)) for ends in judge.ends(view))
+    first, second = whole.labels[tails[view.carried]], whole.labels[heads[view.carried]]
+    result[first[first == second]] = True
+    return result
+
+
+def _weights(judge: Judge, node: int, graph: LoopGraph, whole: WholeGraph) -> Indices:
+    """Per component how many accesses were made in it, as far as that is known.
+
+    Inside a recursion the profile has one context for all that is called: accesses of the loop's own text are known by
+    their place, and all others of the loop were made below its calls, which are one component or not known apart.
+    """
+    nodes, accesses = judge.profile.nodes, judge.profile.accesses
+    below = np.zeros(len(nodes), np.bool_)
+    below[node] = True
+    for row in range(node + 1, len(nodes)):  # nodes stand in pre-order
+        below[row] = below[nodes["parent"][row]] if nodes["parent"][row] < row else False
+        if not below[row] and nodes["parent"][row] < node:
+            break
+    recursive = nodes["kind"][node] == ContextKind.RECURSION_LOOP
+    if recursive:
+        below[nodes["parent"][node]] = True
+    inside = accesses[below[accesses["node"]]]
+    places = judge.graph_node(inside["instruction"], inside["node"], node)
+    known = places != ANY_CALL
+    weight = np.zeros(whole.labels.max() + 1, np.int64)
+    np.add.at(weight, whole.labels[_positions(graph, places[known])], inside["count"][known].astype(np.int64))
+    rest = int(nodes["accesses"][node]) - int(weight.sum())
+    if recursive and rest > 0:
+        entering = [op for op in graph.calls.tolist() if judge.program.call_callees(judge.program.ops["base"][op]).size]
+        components = np.unique(whole.labels[_positions(graph, np.array(entering, np.int64))])
+        if components.size == 1:
+            weight[components] += rest
+    return weight
+
+
+def _groups(whole: WholeGraph, ordered: Bools, useful: Bools) -> list[list[int]]:
+    """Components in topological order, neighbouring parallel ones together; of those that can be next the one of the
+    same kind as the last, then the one whose first node has the smallest number."""
+    count = whole.labels.max() + 1
+    first = np.full(count, whole.labels.size)
+    np.minimum.at(first, whole.labels, np.arange(whole.labels.size))
+    edges = np.unique(np.stack([whole.labels[whole.tails], whole.labels[whole.heads]]), axis=1)
+    edges = edges[:, edges[0] != edges[1]]
+    missing = np.bincount(edges[1], minlength=count)
+    following: list[list[int]] = [[] for _ in range(count)]
+    for tail, head in edges.T.tolist():
+        following[tail].append(head)
+    ready: tuple[list[tuple[int, int]], ...] = ([], [], [])  # heaps: of parallel, of sequential ones, of no use
+    for component in np.flatnonzero(missing == 0).tolist():
+        heappush(ready[_kind(component, ordered, useful)], (int(first[component]), component))
+    groups: list[list[int]] = []
+    while any(ready):
+        parallel = bool(groups) and not ordered[groups[-1][0]]
+        heap = next(ready[kind] for kind in ((2, 0, 1) if parallel else (2, 1, 0)) if ready[kind])
+        chosen = heappop(heap)[1]
+        if useful[chosen]:
+            if parallel and not ordered[chosen]:
+                groups[-1].append(chosen)
+            else:
+                groups.append([chosen])
+        for head in following[chosen]:
+            missing[head] -= 1
+            if not missing[head]:
+                heappush(ready[_kind(head, ordered, useful)], (int(first[head]), head))
+    return groups
+
+
+def _kind(component: int, ordered: Bools, useful: Bools) -> int:
+    """The heap in which a component waits."""
+    return int(ordered[component]) if useful[component] else 2

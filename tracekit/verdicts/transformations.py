@@ -1,0 +1,174 @@
+"""Which carried dependences a transformation removes: memory reductions and private objects (docs/verdicts.md)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.dependence.profile import LISTED_OBJECTS, DependenceKind, DependenceProfile
+from tracekit.formats.events import NONE
+from tracekit.formats.image import EdgeKind, NodeKind
+from tracekit.objects.kinds import ObjectKind
+
+if TYPE_CHECKING:
+    from tracekit.program.program import Program
+
+Indices = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[Any]
+
+
+class Transformation(NamedTuple):
+    """One thing to do so that a loop's iterations become independent."""
+
+    kind: str  # "reduction" or "private"
+    phi: int  # row of phis of a reduction through a register, or NONE
+    object: int  # row of the profile's objects, NONE if the memory belongs to no one known object
+    operator: int  # offset of the operator's string; 0 for a private object
+
+
+class LevelView(NamedTuple):
+    """The dependences that are valid at one level, as parallel arrays."""
+
+    node: int  # row of nodes
+    dependences: Indices  # rows of the profile's dependences
+    carried: Bools  # valid between iterations (inter)
+
+
+class Updates:
+    """The load-operator-store triples of a program whose intermediate values stay inside the triple."""
+
+    def __init__(self, program: Program) -> None:
+        updates = program.updates
+        loads, stores = updates["load"].astype(np.int64), updates["store"].astype(np.int64)
+        operations = len(program.ops) + 1  # the last row stands for no instruction
+        self.operator = np.zeros(operations, np.int64)
+        self.triple = np.full(operations, -1, np.int64)
+        # An atomic read-modify-write may be both ends of its triple; otherwise an operation of two triples
+        # hands one value to two places.
+        uses = np.bincount(np.concatenate([loads, stores[stores != loads]]), minlength=operations)
+        usable = (uses[loads] == 1) & (uses[stores] == 1) & ~np.isin(loads, self._leaking(program, loads, stores))
+        for ends in (loads, stores):
+            self.operator[ends[usable]] = _one_offset_each(program, updates["operator"])[usable]
+            self.triple[ends[usable]] = np.flatnonzero(usable)
+        self.triples = len(updates)
+
+    def operator_of(self, instruction: int) -> int:
+        """The operator (offset of its string) of the triple that an instruction is in."""
+        return int(self.operator[instruction])
+
+    @staticmethod
+    def _leaking(program: Program, loads: Indices, stores: Indices) -> Indices:
+        """Loads of triples whose value reaches more than their store through registers."""
+        edges = program.edges
+        chosen = (edges["kind"] == EdgeKind.REGISTER) & (edges["from_kind"] == NodeKind.OP)
+        tails = edges["from"][chosen].astype(np.int64)
+        store_of = np.full(len(program.ops), -1, np.int64)
+        store_of[loads] = stores
+        elsewhere = (edges["to_kind"][chosen] != NodeKind.OP) | (edges["to"][chosen] != store_of[tails])
+        return np.unique(tails[elsewhere])
+
+    def reductions(self, sources: Indices, destinations: Indices) -> Bools:
+        """Which of the dependences valid at a level belong to reductions there.
+
+        ``sources`` and ``destinations`` are the instructions of all of them, carried or not: a triple
+        counts only while every dependence that it takes part in has a triple of the same operator at its
+        other end, so triples are struck out until that holds.
+        """
+        sources, destinations = (np.minimum(ops, self.operator.size - 1) for ops in (sources, destinations))
+        alive = np.ones(self.triples, np.bool_)
+        ends = np.stack([self.triple[sources], self.triple[destinations]])
+        same = (ends >= 0).all(axis=0) & (self.operator[sources] == self.operator[destinations])
+        while True:
+            good: Bools = same.copy()
+            good[same] = alive[ends[:, same]].all(axis=0)
+            struck = ends[:, ~good]
+            struck = struck[struck >= 0]
+            if not alive[struck].any():
+                return good
+            alive[struck] = False
+
+
+def _one_offset_each(program: Program, offsets: Rows) -> Indices:
+    """Operators by the first offset of the same string: each unit has strings of its own."""
+    first: dict[str, int] = {}
+    different, at = np.unique(offsets, return_inverse=True)
+    found: Indices = np.array(
+        [first.setdefault(program.text(offset), offset) for offset in different.tolist()], np.int64
+    )[at]
+    return found
+
+
+class Privates:
+    """Tells objects that every iteration of a loop writes before it reads them."""
+
+    def __init__(self, profile: DependenceProfile) -> None:
+        self.profile = profile
+        dependences = profile.dependences
+        self.wide = dependences["objects"] > LISTED_OBJECTS
+        raw = dependences["kind"] == DependenceKind.RAW
+        reads = raw | (dependences["kind"] == DependenceKind.WAR)
+        self._load = np.where(
+            reads,
+            _key(
+                np.where(raw, dependences["destination"], dependences["source"]),
+                np.where(raw, dependences["destination_node"], dependences["source_node"]),
+            ),
+            -1,
+        )
+
+    @cached_property
+    def _by_object(self) -> tuple[Indices, Indices]:
+        """(object, dependence) pairs, sorted by object."""
+        lists = self.profile.dependences["object_list"].astype(np.int64)
+        rows, columns = np.nonzero(lists != NONE)
+        order = np.argsort(lists[rows, columns], kind="stable")
+        return lists[rows, columns][order], rows[order]
+
+    @cached_property
+    def _exposed(self) -> tuple[Indices, Indices]:
+        """Levels, sorted, and beside them the keys of the accesses exposed there."""
+        exposed = self.profile.exposed
+        order = np.argsort(exposed["level"], kind="stable")
+        return exposed["level"].astype(np.int64)[order], _key(exposed["instruction"], exposed["node"])[order]
+
+    def objects(self, dependence: int) -> list[int]:
+        """The objects in which a dependence happened; NONE alone if they are too many or unknown."""
+        listed = self.profile.dependences["object_list"][dependence]
+        known: list[int] = listed[listed != NONE].tolist()
+        return known if known and not self.wide[dependence] else [NONE]
+
+    def find(self, view: LevelView, reduced: Bools) -> tuple[Bools, Indices]:
+        """Which of ``view.dependences`` privatization removes, and the objects (rows) to be made private.
+
+        Those that reductions remove (`reduced`) need no private object; as flows they still forbid one.
+        """
+        dependences = self.profile.dependences[view.dependences]
+        false = view.carried & ~reduced & (dependences["kind"] != DependenceKind.RAW)
+        lists = dependences["object_list"].astype(np.int64)
+        flows = view.carried & (dependences["kind"] == DependenceKind.RAW)
+        if self.wide[view.dependences[flows]].any():  # may be on any object
+            return np.zeros(false.size, np.bool_), np.zeros(0, np.int64)
+        candidates = np.setdiff1d(lists[false], np.append(lists[flows], NONE))
+        candidates = candidates[self.profile.objects["kind"][candidates] != ObjectKind.UNKNOWN]
+        private = candidates[[not self._read_before_written(int(each), view.node) for each in candidates]]
+        known = (lists == NONE) | np.isin(lists, private)
+        removed: Bools = false & known.all(axis=1) & (lists[:, 0] != NONE) & ~self.wide[view.dependences]
+        return removed, np.setdiff1d(lists[removed], [NONE])
+
+    def _read_before_written(self, row: int, level: int) -> bool:
+        """Does any load known to read the object read, at `level`, what its own iteration had not stored?"""
+        objects, holders = self._by_object
+        first, last = np.searchsorted(objects, [row, row + 1])
+        levels, keys = self._exposed
+        start, end = np.searchsorted(levels, [level, level + 1])
+        loads = np.concatenate([self._load[holders[first:last]], self._load[self.wide]])
+        return bool(np.isin(loads, keys[start:end]).any())
+
+
+def _key(instruction: Rows, node: Rows) -> Indices:
+    """One number for an (instruction, context) pair."""
+    return instruction.astype(np.int64) << 32 | node.astype(np.int64)

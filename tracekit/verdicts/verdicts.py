@@ -1,0 +1,269 @@
+"""The verdict of every loop that ran: may its iterations run in parallel, and if not, what stands in the way.
+
+docs/verdicts.md defines each term. A verdict is computed for each loop node of a
+:class:`~tracekit.dependence.profile.DependenceProfile`: a loop in a context (camp) or a loop (lamp).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.containers.grouping import grouped
+from tracekit.contexts.nodes import ContextKind
+from tracekit.dependence.profile import DependenceProfile
+from tracekit.formats.events import NONE
+from tracekit.formats.image import PhiKind
+from tracekit.program.components import components
+from tracekit.program.loop_graph import Indices, LoopGraph, LoopGraphs, Rows
+from tracekit.verdicts.transformations import LevelView, Privates, Transformation, Updates
+
+if TYPE_CHECKING:
+    from tracekit.program.program import Program
+
+ANY_CALL = -1
+"""In place of a node of a loop's graph: some call of the loop, it is not known which."""
+
+
+class Verdict(str, Enum):
+    """From best to worst; NOT_EXERCISED says nothing and ranks before all."""
+
+    NOT_EXERCISED = "not-exercised"
+    DOALL = "doall"
+    DOALL_WITH = "doall-with"
+    PIPELINE = "pipeline"
+    SEQUENTIAL = "sequential"
+
+    @property
+    def rank(self) -> int:
+        """Greater is worse."""
+        return list(Verdict).index(self)
+
+
+PARALLEL = frozenset((Verdict.DOALL, Verdict.DOALL_WITH, Verdict.PIPELINE))
+
+
+class Reason(str, Enum):
+    """Why a loop is not doall."""
+
+    DEPENDENCE = "dependence"  # source, destination: instructions
+    RECURRENCE = "recurrence"  # source: row of phis
+    EXIT = "exit"  # source: row of loop_exits
+    EXTERNAL = "external"  # source: instruction of the call
+
+
+class Blocker(NamedTuple):
+    """One obstacle; what `source` and `destination` (NONE if unused) number depends on the reason."""
+
+    reason: Reason
+    source: int
+    destination: int
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict of one loop node."""
+
+    node: int
+    verdict: Verdict
+    transformations: tuple[Transformation, ...]  # sorted; empty unless DOALL_WITH
+    blocked_by: tuple[Blocker, ...]  # sorted; empty unless PIPELINE or SEQUENTIAL
+    carried: tuple[int, int, int]  # numbers of carried RAW, WAR and WAW dependences
+
+
+def judge(program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> list[Judgement]:
+    """The judgement of every loop node of `profile`, in the order of nodes; `graphs`: the program's, if at hand."""
+    kinds = profile.nodes["kind"]
+    loops = np.flatnonzero((kinds == ContextKind.LOOP) | (kinds == ContextKind.RECURSION_LOOP))
+    bench = Judge(program, profile, graphs)
+    return [bench.judge(int(node)) for node in loops]
+
+
+class Judge:
+    """Judges the loop nodes of one profile, and says which parts of their graphs hold together."""
+
+    def __init__(self, program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> None:
+        self.program = program
+        self.profile = profile
+        self.graphs = graphs or LoopGraphs(program)
+        self.updates = Updates(program)
+        self.privates = Privates(profile)
+        self._order = np.argsort(profile.levels["node"], kind="stable")
+        self._first = np.searchsorted(profile.levels["node"][self._order], np.arange(len(profile.nodes) + 1))
+        self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
+        nodes = profile.nodes
+        self._parent, self._call = nodes["parent"].astype(np.int64), nodes["call"].astype(np.int64)
+        self._is_call = np.isin(nodes["kind"], (ContextKind.CALL, ContextKind.RECURSION))
+
+    def view(self, node: int) -> LevelView:
+        """The dependences valid at `node`."""
+        rows = self.profile.levels[self._order[self._first[node] : self._first[node + 1]]]
+        rows = rows[rows["intra"] | rows["inter"]]
+        return LevelView(node, rows["dependence"].astype(np.int64), rows["inter"].astype(np.bool_))
+
+    def judge(self, node: int) -> Judgement:
+        """The verdict of one loop node."""
+        row = self.profile.nodes[node]
+        view = self.view(node)
+        kinds = self.profile.dependences["kind"][view.dependences[view.carried]]
+        raw, war, waw = np.bincount(kinds, minlength=3).tolist()
+        carried = (raw, war, waw)
+        if row["most_iterations"] < 2:
+            return Judgement(node, Verdict.NOT_EXERCISED, (), (), carried)
+        transformations, left = self._transform(int(row["loop"]), view)
+        blockers = self._static_blockers(int(row["loop"]), int(row["external"]))
+        blockers += self._dependence_blockers(view.dependences[left])
+        if not blockers:
+            return Judgement(
+                node, Verdict.DOALL_WITH if transformations else Verdict.DOALL, transformations, (), carried
+            )
+        pipeline = self._is_pipeline(view)
+        verdict = Verdict.PIPELINE if pipeline else Verdict.SEQUENTIAL
+        return Judgement(node, verdict, (), tuple(sorted(blockers, key=_blocker_key)), carried)
+
+    def _transform(self, loop: int, view: LevelView) -> tuple[tuple[Transformation, ...], npt.NDArray[np.bool_]]:
+        """The transformations for the loop, and which of the view's dependences are carried in spite of it."""
+        phis = self.graphs.header_phis(loop, PhiKind.REDUCTION)
+        transformations = {
+            Transformation("reduction", int(phi), NONE, int(self.program.phis["operator"][phi])) for phi in phis
+        }
+        if not view.carried.any():
+            return tuple(sorted(transformations)), view.carried
+        dependences = self.profile.dependences[view.dependences]
+        sources = dependences["source"].astype(np.int64)
+        reduced = self.updates.reductions(sources, dependences["destination"].astype(np.int64)) & view.carried
+        for row in np.flatnonzero(reduced):
+            operator = self.updates.operator_of(sources[row])
+            objects = self.privates.objects(int(view.dependences[row]))
+            transformations |= {Transformation("reduction", NONE, each, operator) for each in objects}
+        removed, private = self.privates.find(view, reduced)
+        transformations |= {Transformation("private", NONE, int(each), 0) for each in private}
+        return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
+
+    def _static_blockers(self, loop: int, external: int) -> list[Blocker]:
+        """What blocks the loop apart from memory dependences."""
+        blockers = [
+            Blocker(Reason.RECURRENCE, int(phi), NONE) for phi in self.graphs.header_phis(loop, PhiKind.RECURRENCE)
+        ]
+        blockers += [Blocker(Reason.EXIT, int(row), NONE) for row in self.graphs.blocking_exits(loop)]
+        if external != NONE:
+            blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
+        return blockers
+
+    def _dependence_blockers(self, rows: Indices) -> list[Blocker]:
+        dependences = self.profile.dependences[rows]
+        pairs, _ = grouped(dependences["source"], dependences["destination"])
+        return [Blocker(Reason.DEPENDENCE, source, destination) for source, destination in zip(*pairs.tolist())]
+
+    # -- pipelines ---------------------------------------------------------------------------------
+
+    def _is_pipeline(self, view: LevelView) -> bool:
+        """Are there two or more strongly connected components with memory accesses or calls?"""
+        loop = int(self.profile.nodes["loop"][view.node])
+        edges, _ = grouped(*self.ends(view))
+        tied = self.tied_calls(view.node)
+        key = (loop, edges.tobytes(), tied.tobytes())
+        if key not in self._pipelines:
+            graph = self.graphs[loop]
+            whole = whole_graph(graph, edges[0], edges[1], tied)
+            self._pipelines[key] = whole is not None and working_components(graph, whole) >= 2
+        return self._pipelines[key]
+
+    def ends(self, view: LevelView) -> tuple[Indices, Indices]:
+        """The nodes of the loop's graph, or ANY_CALL, at the two ends of each dependence of `view`."""
+        dependences = self.profile.dependences[view.dependences]
+        return (
+            self.graph_node(dependences["source"], dependences["source_node"], view.node),
+            self.graph_node(dependences["destination"], dependences["destination_node"], view.node),
+        )
+
+    def tied_calls(self, node: int) -> Indices:
+        """The calls of the loop whose unseen effects keep their order."""
+        graph = self.graphs[int(self.profile.nodes["loop"][node])]
+        return graph.unseen_calls if self.profile.nodes["external"][node] != NONE else np.zeros(0, np.int64)
+
+    def graph_node(self, instructions: Rows, contexts: Rows, level: int) -> Indices:
+        """The node of the loop's graph in which each access (instruction, context) happens.
+
+        That is the outermost call site between the loop and the access, or the instruction itself; ANY_CALL
+        if the profile does not know the context below the loop and the instruction stands elsewhere.
+        """
+        result = instructions.astype(np.int64)
+        at = contexts.astype(np.int64)
+        below = np.ones(at.size, np.bool_)  # still on the way up to the level
+        found = np.zeros(at.size, np.bool_)
+        while below.any():
+            found |= below & (at == level)
+            below &= at != level
+            through = below & self._is_call[at]
+            result[through] = self._call[at[through]]
+            parents = self._parent[at]
+            below &= parents != NONE
+            at = np.where(below, parents, at)
+        result[~found] = instructions[~found]
+        inside = self.graphs.op_inside(result, np.full(result.size, self.profile.nodes["loop"][level], np.int64))
+        return np.where(inside, result, ANY_CALL)
+
+
+class WholeGraph(NamedTuple):
+    """A loop's graph with its memory dependences: nodes by position in ``LoopGraph.nodes``, then helpers."""
+
+    tails: Indices
+    heads: Indices
+    labels: Indices  # per node the strongly connected component; a component's successors have smaller numbers
+    some_call: int  # the helper that stands for "some call": it is in the component of all calls, if it has edges
+
+
+def whole_graph(graph: LoopGraph, tails: Indices, heads: Indices, tied: Indices) -> WholeGraph | None:
+    """Add the memory dependences `tails` -> `heads`; None if one of them can be placed nowhere."""
+    if not graph.calls.size and ((tails == ANY_CALL) | (heads == ANY_CALL)).any():
+        return None  # an access of this loop that the graph cannot place
+    some_call, may_go_on = graph.nodes.size, graph.nodes.size + 1
+    everything = np.arange(graph.nodes.size)
+    calls = np.searchsorted(graph.nodes, graph.calls)
+    edges = [
+        (graph.tails, graph.heads),
+        # Every node of the next iteration waits for the decision not to leave.
+        (graph.exits, np.full(graph.exits.size, may_go_on)),
+        (np.full(everything.size, may_go_on), everything),
+        _place(graph, tails, heads, some_call),
+    ]
+    if ((tails == ANY_CALL) | (heads == ANY_CALL)).any():
+        edges += _both_ways(some_call, calls)
+    # What unseen effects do to each other is unknown: they stay together, in order.
+    edges += _both_ways(graph.nodes.size + 2, np.searchsorted(graph.nodes, tied))
+    all_tails = np.concatenate([tail for tail, _ in edges])
+    all_heads = np.concatenate([head for _, head in edges])
+    labels = components(graph.nodes.size + 3, all_tails, all_heads)
+    return WholeGraph(all_tails, all_heads, labels, some_call)
+
+
+def working_components(graph: LoopGraph, whole: WholeGraph) -> int:
+    """How many strongly connected components contain a memory access or a call."""
+    return int(np.unique(whole.labels[: graph.nodes.size][graph.works]).size)
+
+
+def _place(graph: LoopGraph, tails: Indices, heads: Indices, some_call: int) -> tuple[Indices, Indices]:
+    """Node numbers -> positions in the graph."""
+
+    def place(ends: Indices) -> Indices:
+        return np.where(ends == ANY_CALL, some_call, np.searchsorted(graph.nodes, ends))
+
+    return place(tails), place(heads)
+
+
+def _both_ways(hub: int, spokes: Indices) -> list[tuple[Indices, Indices]]:
+    """Edges that put all spokes into one component."""
+    centre = np.full(spokes.size, hub)
+    return [(centre, spokes), (spokes, centre)]
+
+
+_REASON_RANK = {reason: rank for rank, reason in enumerate(Reason)}
+
+
+def _blocker_key(blocker: Blocker) -> tuple[int, int, int]:
+    return (_REASON_RANK[blocker.reason], blocker.source, blocker.destination)
