@@ -275,6 +275,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "declarations": [("name", "u4"), ("source_name", "u4")],
     # the compilation folder, which relative paths in `sources` start from: UTF-8 without an end; no part of the hash
     "folder": [("byte", "u1")],
+    # what the pass was asked to record beyond accesses: "pointers=1", "values=all"
+    "options": [("option", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

@@ -22,6 +22,8 @@ _SIZE = slice(16, 24)
 """Where the header says the unit's size."""
 _DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u4"), ("rows", "<u8"), ("offset", "<u8")])
 _NAMES = tuple(DTYPES)
+_OPTIONAL = ("folder", "options")
+"""Tables that are left out where they are empty."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ class Unit:
     @staticmethod
     def build(tables: Mapping[str, Rows]) -> bytes:
         """The bytes of a unit with `tables`, each a structured array with its ``image.DTYPES`` row (or wider rows)."""
-        tables = {name: rows for name, rows in tables.items() if name != "folder" or len(rows)}
+        tables = {name: rows for name, rows in tables.items() if name not in _OPTIONAL or len(rows)}
+        if "folder" in tables:
+            tables["folder"] = tables.pop("folder")  # the last one: the unit's hash is over the bytes before it
         offset = _padded(_HEADER.size + _DIRECTORY.itemsize * len(tables))
         directory = np.zeros(len(tables), _DIRECTORY)
         parts: list[bytes] = []

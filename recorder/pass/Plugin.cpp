@@ -97,6 +97,7 @@ public:
     Row Source = Debug ? Sources.source(Debug->getFile()) : Sources.source(M.getSourceFileName());
     U.Self.push_back({U.Sources[Source].path, U.string(Debug ? Debug->getProducer() : Producer),
                       U.string(targetTriple(M)), U.string(O.AtMachine ? "machine" : "source")});
+    describeOptions();
     Out.addGlobals();
     // An indirect call may reach a function through a table that stands in another file.
     for (const Function &F : M)
@@ -139,6 +140,14 @@ public:
   void finish() { Out.finish(); }
 
 private:
+  void describeOptions() {
+    const Extras &Asked = O.Asked;
+    if (Asked.Pointers)
+      U.Options.push_back({U.string("pointers=1")});
+    if (Asked.Loads || Asked.Stores)
+      U.Options.push_back({U.string(!Asked.Stores ? "values=loads" : !Asked.Loads ? "values=stores" : "values=all")});
+  }
+
   void noLoops(const FunctionRows &Rows) {
     U.Functions[Rows.Function].first_loop = U.Loops.size();
     U.Functions[Rows.Function].first_edge = U.Edges.size();

@@ -44,6 +44,7 @@ public:
   std::vector<tk_row_address_taken> AddressTaken;
   std::vector<tk_row_variables> Variables;
   std::vector<tk_row_declarations> Declarations;
+  std::vector<tk_row_options> Options;
   std::string Folder; // the compilation folder
 
 private:

@@ -48,7 +48,8 @@ enum tk_table {
     TK_TABLE_variables = 19,
     TK_TABLE_declarations = 20,
     TK_TABLE_folder = 21,
-    TK_TABLES = 22
+    TK_TABLE_options = 22,
+    TK_TABLES = 23
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -222,6 +223,10 @@ struct __attribute__((packed)) tk_row_declarations {
 
 struct __attribute__((packed)) tk_row_folder {
     uint8_t byte;
+};
+
+struct __attribute__((packed)) tk_row_options {
+    uint32_t option;
 };
 
 /* What an operation does; LOAD to SET are memory accesses. */

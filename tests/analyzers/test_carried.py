@@ -29,6 +29,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.modules.options import NoOptions, make_options
 from tracekit.modules.runner import CallbackRunner
+from tracekit.program.program import Program
 
 
 @settings(deadline=None, max_examples=80)
@@ -141,6 +142,22 @@ def test_perspective_and_dependence_choose_the_same_loop(traces: dict[str, Path]
             ]
             == loop
         )
+
+
+def test_perspective_knows_that_pointers_were_asked_for_and_none_made(tmp_path: Path) -> None:
+    source = tmp_path / "none.c"
+    source.write_text("int data[9]; int main(void) { for (int i = 0; i < 9; i++) data[i] = i; return data[3] - 3; }")
+
+    def points_to(*options: str) -> tuple[Program, list[Any]]:
+        app = compile_program([source], tmp_path / "app", ["-O0", *options], instrumented=True)
+        trace = record(app).trace
+        return tracekit.open(trace).program, tracekit.analyze(trace, "points_to", 1).result["pointers"]
+
+    program, pointers = points_to("--pointers", "--values=stores")
+    assert program.requested == {"pointers=1", "values=stores"}
+    assert pointers == []
+    with pytest.raises(TracekitError, match="build the program again with tracekit cc --pointers"):
+        points_to()
 
 
 NESTED = """

@@ -70,6 +70,7 @@ TABLES = [
     ("variables", "loop name flags location"),
     ("declarations", "name source_name"),
     ("folder", "byte:1"),
+    ("options", "option"),
 ]
 
 FOLDER = 21

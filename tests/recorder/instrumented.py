@@ -65,6 +65,7 @@ STRING_FIELDS = {
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
     "declarations": ("name", "source_name"),
+    "options": ("option",),
 }
 
 

@@ -48,6 +48,7 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "address_taken": ("name",),
     "variables": ("name",),
     "declarations": ("name", "source_name"),
+    "options": ("option",),
 }
 """Fields that hold an offset into ``strings``."""
 

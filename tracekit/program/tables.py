@@ -43,6 +43,7 @@ class Tables:
     address_taken: Rows
     variables: Rows
     declarations: Rows
+    options: Rows
     locations: Rows
     sources: Rows
     units: Rows
@@ -97,13 +98,17 @@ class Tables:
                 "tracekit cc --values, and record it."
             )
 
+    @property
+    def requested(self) -> frozenset[str]:
+        """What the compiler pass was asked to record of some unit beyond accesses, e.g. ``pointers=1``."""
+        return frozenset(string_at(self.strings, offset) for offset in self.options["option"].tolist())
+
     def require_pointers(self, otherwise: str = "") -> None:
         """Raise TracekitError if no part of the program says where pointers come from; it ends with `otherwise`."""
-        if not bool(np.any(self.ops["kind"] == OpKind.POINTER)):
+        if "pointers=1" not in self.requested and not bool(np.any(self.ops["kind"] == OpKind.POINTER)):
             raise TracekitError(
                 "The trace does not say where pointers come from: build the program again with "
-                f"tracekit cc --pointers, and record it{otherwise}. (A program that makes no pointers "
-                "has none to show.)"
+                f"tracekit cc --pointers, and record it{otherwise}."
             )
 
 
