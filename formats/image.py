@@ -122,6 +122,7 @@ class LoopFlag(IntFlag):
     TESTS_AT_HEADER = 8  # the header may leave the loop and is not a latch (while form)
     FOR_STATEMENT = 16  # C's or C++'s for, and what counts its iterations is assigned nowhere in its body
     LEAVES_VALUES = 32  # a value that no variable of the source names is used after the loop, other than a reduction's
+    CAUSES = 64  # `causes` says what its exits depend on
 
 
 class PhiKind(IntEnum):
@@ -131,6 +132,29 @@ class PhiKind(IntEnum):
     REDUCTION = 2
     RECURRENCE = 3
     LAST_VALUE = 4  # no iteration looks at what the one before it assigned; the code after the loop does
+
+
+class CauseOf(IntEnum):
+    """What has a cause."""
+
+    EXIT = 1  # row of `loop_exits`: what the decision whether to leave there depends on
+    PHI = 2  # row of `phis`: what a RECURRENCE advances by, or is loaded from; without causes it does more
+
+
+class CauseKind(IntEnum):
+    """A cause, found by following registers up to the loop's edge."""
+
+    LOAD = 1  # row of `ops`
+    CALL = 2  # row of `ops`: what a call returns
+    PHI = 3  # row of `phis`, of the loop's own header
+    OTHER = 4  # something else that may change: a volatile or atomic load, what an inner loop ends with
+    ENDS = 5  # of an exit, and alone: it unwinds, or the program ends behind it
+
+
+class CauseFlag(IntFlag):
+    """Flags of a cause."""
+
+    FIXED = 1  # of LOAD, CALL: address or arguments are the same in all iterations, if all FIXED loads and calls are
 
 
 class VariableFlag(IntFlag):
@@ -277,6 +301,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "folder": [("byte", "u1")],
     # what the pass was asked to record beyond accesses: "pointers=1", "values=all"
     "options": [("option", "u4")],
+    # what exits of loops depend on, and what recurrences advance by. of: row of loop_exits or phis. index: of ops or phis
+    "causes": [("of_kind", "u4"), ("of", "u4"), ("kind", "u4"), ("index", "u4"), ("flags", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

@@ -1,6 +1,7 @@
 // Loops.cpp: loops, their exits, and the flags that are about leaving them.
 #include "Loops.h"
 
+#include "Causes.h"
 #include "Compat.h"
 #include "Leaves.h"
 
@@ -10,29 +11,12 @@ using namespace llvm;
 
 namespace tracekit {
 
-/// An edge that leaves by unwinding, or into code that ends the program (a failed assertion), is no exit in the
-/// sense of EXITS_EARLY and EXITS_ON_DATA: a run that takes it has other verdicts to worry about.
-static bool isOrdinaryExit(const BasicBlock *Target) {
-  return !Target->isLandingPad() && !isa<UnreachableInst>(Target->getTerminator());
-}
-
 static SmallVector<BasicBlock *, 4> ordinaryExitingBlocks(const Loop &L) {
   SmallVector<BasicBlock *, 4> Exiting;
   for (BasicBlock *BB : L.blocks())
     if (any_of(successors(BB), [&](BasicBlock *Next) { return !L.contains(Next) && isOrdinaryExit(Next); }))
       Exiting.push_back(BB);
   return Exiting;
-}
-
-/// The value that decides where a block goes on; null if nothing does.
-static Value *decidedBy(Instruction *Terminator) {
-  if (auto *Branch = dyn_cast<BranchInst>(Terminator))
-    return Branch->isConditional() ? Branch->getCondition() : nullptr;
-  if (auto *Switch = dyn_cast<SwitchInst>(Terminator))
-    return Switch->getCondition();
-  if (auto *Computed = dyn_cast<IndirectBrInst>(Terminator))
-    return Computed->getAddress();
-  return nullptr;
 }
 
 /// Whether `V` depends, through registers, on a load or a call inside the loop.
@@ -90,28 +74,32 @@ static unsigned endLine(const Loop &L, const DILocation *Start) {
 }
 
 static void describeExits(const Loop &L, const SegmentedFunction &S, const FunctionRows &Rows, Unit &U,
-                          SourceMap &Sources) {
+                          SourceMap &Sources, Causes &Decisions) {
   for (BasicBlock *BB : L.blocks()) {
     SmallPtrSet<BasicBlock *, 4> Seen; // a switch may have several edges to one block
     for (BasicBlock *Next : successors(BB))
-      if (!L.contains(Next) && Seen.insert(Next).second)
+      if (!L.contains(Next) && Seen.insert(Next).second) {
+        Decisions.ofExit(U.LoopExits.size(), BB, Next);
         U.LoopExits.push_back(
             {lastBlock(S, Rows, BB), firstBlock(S, Rows, Next), Sources.location(BB->getTerminator()->getDebugLoc())});
+      }
   }
 }
 
 static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows &Rows, ScalarEvolution &SE, Unit &U,
-                         SourceMap &Sources) {
+                         SourceMap &Sources, Causes &Advances) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
     auto [Kind, Operator] = classifyPhi(*Phi, L, SE);
     const DILocalVariable *V = carriedVariable(*Phi);
-    Rows.PhiOf[Phi] = U.Phis.size();
+    Row PhiRow = Rows.PhiOf[Phi] = U.Phis.size();
     U.Phis.push_back({Kind, U.string(Operator), U.string(V ? V->getName() : ""), Sources.location(Phi->getDebugLoc())});
+    if (Kind == TK_PHI_RECURRENCE)
+      Advances.ofRecurrence(PhiRow, *Phi);
   }
 }
 
-void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInfo &LI, ScalarEvolution &SE, Unit &U,
-                   SourceMap &Sources) {
+void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInfo &LI, const DominatorTree &DT,
+                   ScalarEvolution &SE, Unit &U, SourceMap &Sources) {
   tk_row_functions &Self = U.Functions[Rows.Function];
   Self.first_loop = U.Loops.size();
   for (Loop *L : LI.getLoopsInPreorder()) {
@@ -123,12 +111,13 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInf
     R.depth = L->getLoopDepth();
     R.location = Sources.location(Start);
     R.end_line = Start ? endLine(*L, Start.get()) : 0;
-    R.flags = loopFlags(*L, SE) | describeVariables(*L, U.Loops.size(), SE, U, Sources);
+    R.flags = TK_LOOP_CAUSES | loopFlags(*L, SE) | describeVariables(*L, U.Loops.size(), SE, U, Sources);
     R.first_phi = U.Phis.size();
-    describePhis(*L, S, Rows, SE, U, Sources);
+    Causes Why(*L, LI, DT, Rows, U);
+    describePhis(*L, S, Rows, SE, U, Sources, Why);
     R.phis = U.Phis.size() - R.first_phi;
     R.first_exit = U.LoopExits.size();
-    describeExits(*L, S, Rows, U, Sources);
+    describeExits(*L, S, Rows, U, Sources, Why);
     R.exits = U.LoopExits.size() - R.first_exit;
     Rows.LoopOf[L] = U.Loops.size();
     U.Loops.push_back(R);

@@ -7,10 +7,10 @@
 
 namespace tracekit {
 
-/// Appends the rows of the function's loops, outer ones first, and fills `Rows.LoopOf` and `Rows.PhiOf`.
-/// Loops are natural loops; irreducible cycles are none.
-void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const llvm::LoopInfo &LI, llvm::ScalarEvolution &SE,
-                   Unit &U, SourceMap &Sources);
+/// Appends the rows of the function's loops, outer ones first, with what their exits depend on, and fills `Rows.LoopOf`
+/// and `Rows.PhiOf`. Loops are natural loops; irreducible cycles are none.
+void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const llvm::LoopInfo &LI,
+                   const llvm::DominatorTree &DT, llvm::ScalarEvolution &SE, Unit &U, SourceMap &Sources);
 
 /// The source variable that a header phi carries; null if there is none, or more than one may be meant.
 const llvm::DILocalVariable *carriedVariable(llvm::PHINode &Phi);

@@ -127,7 +127,7 @@ public:
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
     FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI);
     if (!LI.empty()) {
-      describeLoops(S, Rows, LI, SE, U, Sources);
+      describeLoops(S, Rows, LI, DT, SE, U, Sources);
       describeUpdates(S, Rows, LI, SE, U);
       describeDependences(S, Rows, LI, PostDominatorTree(F), U);
     } else {

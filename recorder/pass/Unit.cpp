@@ -73,6 +73,7 @@ std::string Unit::bytes() const {
   Out.append(TK_TABLE_variables, Variables);
   Out.append(TK_TABLE_declarations, Declarations);
   Out.append(TK_TABLE_options, Options);
+  Out.append(TK_TABLE_causes, Causes);
   Out.append(TK_TABLE_folder, Folder); // the last one: the unit's hash is over the bytes before it
   return Out.finish();
 }

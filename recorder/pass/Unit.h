@@ -45,6 +45,7 @@ public:
   std::vector<tk_row_variables> Variables;
   std::vector<tk_row_declarations> Declarations;
   std::vector<tk_row_options> Options;
+  std::vector<tk_row_causes> Causes;
   std::string Folder; // the compilation folder
 
 private:

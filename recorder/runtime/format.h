@@ -49,7 +49,8 @@ enum tk_table {
     TK_TABLE_declarations = 20,
     TK_TABLE_folder = 21,
     TK_TABLE_options = 22,
-    TK_TABLES = 23
+    TK_TABLE_causes = 23,
+    TK_TABLES = 24
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -229,6 +230,14 @@ struct __attribute__((packed)) tk_row_options {
     uint32_t option;
 };
 
+struct __attribute__((packed)) tk_row_causes {
+    uint32_t of_kind;
+    uint32_t of;
+    uint32_t kind;
+    uint32_t index;
+    uint32_t flags;
+};
+
 /* What an operation does; LOAD to SET are memory accesses. */
 enum {
     TK_OP_LOAD = 1,
@@ -329,6 +338,7 @@ enum {
     TK_LOOP_TESTS_AT_HEADER = 8,
     TK_LOOP_FOR_STATEMENT = 16,
     TK_LOOP_LEAVES_VALUES = 32,
+    TK_LOOP_CAUSES = 64,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */
@@ -337,6 +347,26 @@ enum {
     TK_PHI_REDUCTION = 2,
     TK_PHI_RECURRENCE = 3,
     TK_PHI_LAST_VALUE = 4,
+};
+
+/* What has a cause. */
+enum {
+    TK_CAUSE_OF_EXIT = 1,
+    TK_CAUSE_OF_PHI = 2,
+};
+
+/* A cause, found by following registers up to the loop's edge. */
+enum {
+    TK_CAUSE_LOAD = 1,
+    TK_CAUSE_CALL = 2,
+    TK_CAUSE_PHI = 3,
+    TK_CAUSE_OTHER = 4,
+    TK_CAUSE_ENDS = 5,
+};
+
+/* Flags of a cause. */
+enum {
+    TK_CAUSE_FLAG_FIXED = 1,
 };
 
 /* An edge of the program dependence graph within a function. */

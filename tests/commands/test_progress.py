@@ -104,7 +104,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_terminal(folder: Path, *arguments: str, interrupt: bool = False, before: str = "pass") -> tuple[int, str, str]:
     """(exit status, standard output, what a terminal as standard error was sent); Ctrl-C once something appears."""
     ours, theirs = pty.openpty()
-    code = f"import sys; {before}; from tracekit.cli import main; sys.exit(main(sys.argv[1:]))"
+    # A job in the background of a script ignores Ctrl-C, and so would its children.
+    code = f"import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); {before}; from tracekit.cli import main; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         cwd=folder,

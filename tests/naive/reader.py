@@ -71,6 +71,7 @@ TABLES = [
     ("declarations", "name source_name"),
     ("folder", "byte:1"),
     ("options", "option"),
+    ("causes", "of_kind of kind index flags"),
 ]
 
 FOLDER = 21

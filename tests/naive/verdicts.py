@@ -29,6 +29,10 @@ class Block:
     loop: int | None = None
 
 
+Cause = tuple[str, int | None, bool]
+"""What an exit depends on: ("load" | "call" | "phi" | "other" | "ends", number of the operation or phi, fixed)."""
+
+
 @dataclass
 class Loop:
     function: int
@@ -38,6 +42,8 @@ class Loop:
     exits_on_data: bool = False
     exits: list[int] = field(default_factory=list)  # blocks
     phis: list[tuple[str, str, str]] = field(default_factory=list)  # (kind, operator, name)
+    exit_causes: list[list[Cause]] | None = None  # of each exit; None: not known, exits_early and exits_on_data count
+    phi_causes: dict[int, list[Cause]] = field(default_factory=dict)  # of recurrences, by their number
 
 
 @dataclass
@@ -94,6 +100,7 @@ class Answer:
     transformations: set[tuple[str, str, int | None, str]]  # (kind, "register" | "memory", phi or object, operator)
     blocked_by: set[tuple[str, int, int | None]]
     carried: tuple[int, int, int]
+    rests_on: set[int] = field(default_factory=set)
 
 
 def judge(scenario: Scenario, level: int) -> Answer:
@@ -128,17 +135,25 @@ def judge(scenario: Scenario, level: int) -> Answer:
         else:
             left.append(each)
     blocked: set[tuple[str, int, int | None]] = {("dependence", each.source, each.destination) for each in left}
-    blocked |= {
-        ("recurrence", phi, None)
-        for phi, (kind, _, _) in zip(scenario.phi_numbers(loop), scenario.loops[loop].phis)
+    kinds = dict(zip(scenario.phi_numbers(loop), (kind for kind, _, _ in scenario.loops[loop].phis)))
+    obstacles = {
+        ("recurrence", phi): scenario.loops[loop].phi_causes.get(phi)
+        for phi, kind in kinds.items()
         if kind == "recurrence"
     }
-    blocked |= {("exit", row, None) for row in blocking_exits(scenario, loop)}
+    obstacles |= {("exit", row): causes for row, causes in exits(scenario, loop)}
+    rests_on: set[int] = set()
+    for (reason, number), causes in obstacles.items():
+        needed = unchanged(scenario, level, causes, [each for each, _ in valid])
+        if needed is None:
+            blocked.add((reason, number, None))
+        else:
+            rests_on |= needed
     external = scenario.contexts[level].external
     if external is not None:
         blocked.add(("external", external, None))
     if not blocked:
-        return Answer("doall-with" if transformations else "doall", transformations, set(), counts)
+        return Answer("doall-with" if transformations else "doall", transformations, set(), counts, rests_on)
     verdict = "pipeline" if stages(scenario, level, [each for each, _ in valid]) >= 2 else "sequential"
     return Answer(verdict, set(), blocked, counts)
 
@@ -191,10 +206,48 @@ def is_private(scenario: Scenario, thing: int, level: int, carried: list[Depende
     return True
 
 
-def blocking_exits(scenario: Scenario, loop: int) -> list[int]:
-    """Numbers of the exits (numbered loop by loop) that keep later iterations from starting."""
+def exits(scenario: Scenario, loop: int) -> list[tuple[int, list[Cause] | None]]:
+    """The exits (numbered loop by loop) with their causes; of older images those that block, without."""
     row = scenario.loops[loop]
     first = sum(len(other.exits) for other in scenario.loops[:loop])
+    if row.exit_causes is not None:
+        return [(first + number, causes) for number, causes in enumerate(row.exit_causes)]
+    return [(number, None) for number in blocking_exits(scenario, loop, first)]
+
+
+def unchanged(scenario: Scenario, level: int, causes: list[Cause] | None, valid: list[Dependence]) -> set[int] | None:
+    """The loads and calls that the causes rest on; None if one of the causes may change from iteration to iteration."""
+    loop = scenario.contexts[level].loop
+    assert loop is not None
+    if causes is None:
+        return None
+    ops = [number for number, op in enumerate(scenario.ops) if scenario.inside(op.block, loop)]
+    written = {place_of(scenario, x.destination, x.destination_context, level, ops) for x in valid if x.kind == "RAW"}
+    needed: set[int] = set()
+    for kind, number, fixed in causes:
+        if kind == "other" or (kind in ("load", "call") and not fixed):
+            return None
+        if kind in ("load", "call"):
+            assert number is not None
+            if number in written or (None in written and scenario.ops[number].kind == "call"):
+                return None
+            needed.add(number)
+        if kind == "phi":
+            assert number is not None
+            carried = [phi for row in scenario.loops for phi in row.phis][number][0]
+            of_phi = [row.phi_causes for row in scenario.loops if number in row.phi_causes]
+            if carried == "induction":
+                continue
+            more = unchanged(scenario, level, of_phi[0][number], valid) if carried == "recurrence" and of_phi else None
+            if more is None:
+                return None
+            needed |= more
+    return needed
+
+
+def blocking_exits(scenario: Scenario, loop: int, first: int) -> list[int]:
+    """Of an image that does not say what exits depend on: those that keep later iterations from starting."""
+    row = scenario.loops[loop]
     found = []
     for number, block in enumerate(row.exits):
         takes = [tail for kind, tail, head in scenario.edges if kind == "register" and head == ("branch", block)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import email
 import os
 import re
+import shutil
 import subprocess
 import sys
-import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -80,8 +80,7 @@ def test_the_changelog_has_this_version() -> None:
 
 
 def test_the_sdist_builds_the_same_wheel(distributions: tuple[Path, Path], tmp_path: Path) -> None:
-    with tarfile.open(distributions[1]) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(distributions[1], tmp_path)
     (source,) = tmp_path.iterdir()
     done = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", source],

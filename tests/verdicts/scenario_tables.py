@@ -12,7 +12,18 @@ from tracekit.contexts.nodes import NODE, ContextKind
 from tracekit.dependence import profile as layout
 from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.formats.image import DTYPES, CallFlag, EdgeKind, LoopFlag, NodeKind, OpKind, PhiKind
+from tracekit.formats.image import (
+    DTYPES,
+    CallFlag,
+    CauseFlag,
+    CauseKind,
+    CauseOf,
+    EdgeKind,
+    LoopFlag,
+    NodeKind,
+    OpKind,
+    PhiKind,
+)
 from tracekit.objects.kinds import ObjectKind
 from tracekit.verdicts.verdicts import Judgement, Reason
 
@@ -101,7 +112,9 @@ def program(scenario: Scenario) -> Any:
                     "function": loop.function,
                     "header": loop.header,
                     "parent": loop.parent,
-                    "flags": LoopFlag.EXITS_EARLY * loop.exits_early | LoopFlag.EXITS_ON_DATA * loop.exits_on_data,
+                    "flags": LoopFlag.EXITS_EARLY * loop.exits_early
+                    | LoopFlag.EXITS_ON_DATA * loop.exits_on_data
+                    | LoopFlag.CAUSES * (loop.exit_causes is not None),
                     "first_phi": first_of(phi_owner, number)["first"],
                     "phis": len(loop.phis),
                     "first_exit": first_of(exit_owner, number)["first"],
@@ -119,6 +132,7 @@ def program(scenario: Scenario) -> Any:
             ],
         ),
         loop_exits=table("loop_exits", [{"source": block, "target": None} for loop in s.loops for block in loop.exits]),
+        causes=table("causes", causes(s)),
         edges=table(
             "edges",
             [
@@ -151,6 +165,25 @@ def program(scenario: Scenario) -> Any:
             ],
         ),
     )
+
+
+def causes(s: Scenario) -> list[dict[str, Any]]:
+    """What exits and recurrences depend on, in an order of no meaning."""
+    of_exits = [each for loop in s.loops for each in loop.exit_causes or [[] for _ in loop.exits]]
+    of_phis = [(phi, found) for loop in s.loops for phi, found in loop.phi_causes.items()]
+    owned = [(CauseOf.PHI, phi, found) for phi, found in of_phis]
+    owned += [(CauseOf.EXIT, number, found) for number, found in reversed(list(enumerate(of_exits)))]
+    return [
+        {
+            "of_kind": of_kind,
+            "of": of,
+            "kind": CauseKind[kind.upper()],
+            "index": index,
+            "flags": CauseFlag.FIXED * fixed,
+        }
+        for of_kind, of, found in owned
+        for kind, index, fixed in found
+    ]
 
 
 def runs(name: str, owners: list[int], owner: int) -> dict[str, int]:
@@ -267,4 +300,4 @@ def as_answer(judgement: Judgement) -> Answer:
         (Reason(reason).value, source, None if destination == NONE else destination)
         for reason, source, destination in judgement.blocked_by
     }
-    return Answer(judgement.verdict.value, transformations, blocked, judgement.carried)
+    return Answer(judgement.verdict.value, transformations, blocked, judgement.carried, set(judgement.rests_on))

@@ -43,6 +43,8 @@ def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
         inside = [block for block in range(len(s.blocks)) if s.inside(block, number)]
         loop.exits = draw(st.lists(st.sampled_from(inside), max_size=2, unique=True))
     _add_static_dependences(draw, s)
+    for number, loop in enumerate(s.loops):
+        _add_causes(draw, s, number, loop)
     _add_contexts(draw, s, contexts)
     _add_dependences(draw, s)
     return s
@@ -58,6 +60,23 @@ def _add_static_dependences(draw: st.DrawFn, s: Scenario) -> None:
     stores = [op for op, row in enumerate(s.ops) if row.kind in ("store", "atomic")]
     update = st.tuples(st.sampled_from(loads), st.sampled_from(stores), st.sampled_from(["+", "+", "max"]))
     s.updates = draw(st.lists(update, max_size=3))
+
+
+def _add_causes(draw: st.DrawFn, s: Scenario, number: int, loop: Loop) -> None:
+    """What the loop's exits and recurrences depend on: mostly fixed loads and calls of its own text, and its phis."""
+    inside = [op for op, row in enumerate(s.ops) if s.inside(row.block, number)]
+    reads = [(s.ops[op].kind, op) for op in inside if s.ops[op].kind in ("load", "call")]
+    fixed = st.sampled_from([True, True, True, False])
+    read = [st.tuples(st.just(kind), st.just(op), fixed) for kind, op in reads]
+    phi = [st.tuples(st.just("phi"), st.just(phi), st.just(False)) for phi in s.phi_numbers(number)]
+    rare = draw(st.sampled_from(["phi", "phi", "other"]))
+    other = [st.just(("other", None, False))] if rare == "other" else []
+    causes = st.lists(st.one_of(*read, *phi, *other), max_size=3, unique=True) if read or phi or other else st.just([])
+    for row, (kind, _, _) in zip(s.phi_numbers(number), loop.phis):
+        if kind == "recurrence" and read and draw(st.booleans()):
+            loop.phi_causes[row] = draw(st.lists(st.one_of(*read), min_size=1, max_size=2, unique=True))
+    if draw(st.booleans()):
+        loop.exit_causes = [draw(causes | st.just([("ends", None, False)])) for _ in loop.exits]
 
 
 def _add_contexts(draw: st.DrawFn, s: Scenario, contexts: bool) -> None:

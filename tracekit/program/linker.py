@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.image import DTYPES, Base, EdgeKind, NodeKind, OpKind
+from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, NodeKind, OpKind
 
 Rows = NDArray[Any]
 """A table: a structured array with one of the dtypes of ``formats.image.DTYPES``."""
@@ -154,6 +154,8 @@ def _rebase(unit: UnitLike, name: str, rows: Rows, starts: Mapping[str, NDArray[
         shift("base", "ops", ~call & (rows["base_kind"] == Base.STACK))
     if name == "edges":
         _rebase_edges(unit, rows, shift)
+    if name == "causes":
+        _rebase_causes(unit, rows, shift)
 
 
 def _rebase_edges(unit: UnitLike, rows: Rows, shift: Any) -> None:
@@ -164,6 +166,16 @@ def _rebase_edges(unit: UnitLike, rows: Rows, shift: Any) -> None:
             _refuse(unit, "edges", end + "_kind")
     if not bool(np.isin(rows["kind"], [int(kind) for kind in EdgeKind]).all()):
         _refuse(unit, "edges", "kind")
+
+
+def _rebase_causes(unit: UnitLike, rows: Rows, shift: Any) -> None:
+    shift("of", "loop_exits", rows["of_kind"] == CauseOf.EXIT)
+    shift("of", "phis", rows["of_kind"] == CauseOf.PHI)
+    shift("index", "ops", np.isin(rows["kind"], (CauseKind.LOAD, CauseKind.CALL)))
+    shift("index", "phis", rows["kind"] == CauseKind.PHI)
+    for field, kinds in (("of_kind", CauseOf), ("kind", CauseKind)):
+        if not bool(np.isin(rows[field], [int(kind) for kind in kinds]).all()):
+            _refuse(unit, "causes", field)
 
 
 def _refuse(unit: UnitLike, table: str, field: str) -> None:

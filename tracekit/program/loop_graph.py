@@ -155,16 +155,23 @@ class LoopGraphs:
         chosen: Indices = phis[self.program.phis["kind"][phis] == kind]
         return chosen
 
+    def exit_range(self, loop: int) -> tuple[int, int]:
+        """The first row of ``loop_exits`` of the loop, and the one behind its last."""
+        row = self.program.loops[loop]
+        return int(row["first_exit"]), int(row["first_exit"]) + int(row["exits"])
+
     def exit_rows(self, loop: int) -> Rows:
         """The rows of ``loop_exits`` of the loop."""
-        row = self.program.loops[loop]
-        return self.program.loop_exits[int(row["first_exit"]) :][: int(row["exits"])]
+        return self.program.loop_exits[slice(*self.exit_range(loop))]
 
     def blocking_exits(self, loop: int) -> Indices:
-        """Rows of ``loop_exits`` that keep iterations from being started ahead, all of them if in doubt."""
+        """Rows of ``loop_exits`` that keep iterations from being started ahead, all of them if in doubt.
+
+        For images that do not say what exits depend on (``Causes.known``).
+        """
         row = self.program.loops[loop]
         flags = int(row["flags"])
-        rows = np.arange(row["first_exit"], int(row["first_exit"]) + int(row["exits"]))
+        rows = np.arange(*self.exit_range(loop))
         blocking = np.zeros(rows.size, np.bool_)
         sources = self.program.loop_exits["source"][rows].astype(np.int64)
         if flags & LoopFlag.EXITS_EARLY:

@@ -44,6 +44,7 @@ class Tables:
     variables: Rows
     declarations: Rows
     options: Rows
+    causes: Rows
     locations: Rows
     sources: Rows
     units: Rows

@@ -8,7 +8,7 @@ from itertools import groupby
 from textwrap import wrap
 
 from tracekit.counted import counted
-from tracekit.render.dependence import VERDICT_COLOUR, context_text, object_text
+from tracekit.render.dependence import VERDICT_COLOUR, context_text, object_text, rests_on_text
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import WIDTH, Json, Style, more
 
@@ -113,6 +113,8 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
         if len(contexts) > CONTEXTS_SHOWN:
             lines.append(f"  in {len(contexts) - CONTEXTS_SHOWN:,} more contexts")
     lines += [f"- {_step(step)}" for step in case["recipe"]]
+    if case.get("rests_on"):  # not in profiles of before
+        lines += wrapped(f"No iteration changes what decides their number: {rests_on_text(case)}.", "  ")
     lines += _blocked(case["blocked_by"], loop["function"])
     if case["independent_in_a_row"]:
         lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")

@@ -86,7 +86,19 @@ def _details(row: Json) -> list[str]:
         details += [f"blocked: {text}" for text in blockers[:REASONS_SHOWN]]
         if len(blockers) > REASONS_SHOWN:
             details.append(f"blocked: ... and {len(blockers) - REASONS_SHOWN:,} more of this kind")
+    if row.get("rests_on"):  # not in profiles of before
+        details.append(f"rests on: no iteration changes {rests_on_text(row)}")
     return details
+
+
+def rests_on_text(row: Json) -> str:
+    """What decides how many iterations there are, and is read in each of them."""
+    places: dict[str, str] = {}
+    for each in row["rests_on"]:
+        what = "what the call returns" if each["kind"] == "call" else each["name"] or "the bound"
+        places.setdefault(place_text(each), what)
+    shown = [f"{what} ({place})" for place, what in list(places.items())[:REASONS_SHOWN]]
+    return ", ".join(shown) + (f" and {len(places) - REASONS_SHOWN:,} more" if len(places) > REASONS_SHOWN else "")
 
 
 def transformation_text(step: Json) -> str:

@@ -189,6 +189,7 @@ class Advice:
             },
             "recipe": self._transformations(group),
             "blocked_by": blockers,
+            "rests_on": self.names.rests_on(group),
             "speculation": _speculation(blockers, iterations),
             "independent_in_a_row": _independent_in_a_row(blockers),
             "stages": found,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tracekit.contexts.names import Json
 from tracekit.dependence.names import ProfileNames
+from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
 from tracekit.verdicts.transformations import Transformation
-from tracekit.verdicts.verdicts import Blocker, Reason
+from tracekit.verdicts.verdicts import Blocker, Judgement, Reason
 
 
 class VerdictNames(ProfileNames):
@@ -20,6 +23,12 @@ class VerdictNames(ProfileNames):
             "object": self.phi(transformation.phi) if through_register else self.object(transformation.object),
             "operator": self.program.text(transformation.operator) if transformation.kind == "reduction" else None,
         }
+
+    def rests_on(self, judgements: Iterable[Judgement]) -> list[Json]:
+        """The loads and calls that iterations do not change, and that would keep the verdict from holding if they did."""
+        ops = sorted({op for judgement in judgements for op in judgement.rests_on})
+        rows = [{**self.instruction(op), "name": self.program.text(int(self.program.ops["name"][op]))} for op in ops]
+        return sorted(rows, key=instruction_key)
 
     def blocker(self, blocker: Blocker) -> Json:
         """One obstacle: an instruction, a variable or an exit as source; a destination for dependences only."""

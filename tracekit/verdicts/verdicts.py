@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from tracekit.containers.grouping import grouped
 from tracekit.contexts.nodes import ContextKind
-from tracekit.dependence.profile import DependenceProfile
+from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.formats.events import NONE
 from tracekit.formats.image import PhiKind
+from tracekit.program.causes import Causes
 from tracekit.program.components import components
 from tracekit.program.loop_graph import Indices, LoopGraph, LoopGraphs, Rows
 from tracekit.verdicts.transformations import LevelView, Privates, Transformation, Updates
@@ -73,6 +74,7 @@ class Judgement:
     transformations: tuple[Transformation, ...]  # sorted; empty unless DOALL_WITH
     blocked_by: tuple[Blocker, ...]  # sorted; empty unless PIPELINE or SEQUENTIAL
     carried: tuple[int, int, int]  # numbers of carried RAW, WAR and WAW dependences
+    rests_on: tuple[int, ...] = ()  # sorted: loads and calls that have to return the same in all iterations, and did
 
 
 def judge(program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> list[Judgement]:
@@ -90,6 +92,7 @@ class Judge:
         self.program = program
         self.profile = profile
         self.graphs = graphs or LoopGraphs(program)
+        self.causes = Causes(program)
         self.updates = Updates(program)
         self.privates = Privates(profile)
         self._order = np.argsort(profile.levels["node"], kind="stable")
@@ -115,12 +118,11 @@ class Judge:
         if row["most_iterations"] < 2:
             return Judgement(node, Verdict.NOT_EXERCISED, (), (), carried)
         transformations, left = self._transform(int(row["loop"]), view)
-        blockers = self._static_blockers(int(row["loop"]), int(row["external"]))
+        blockers, rests_on = self._static_blockers(view, int(row["external"]))
         blockers += self._dependence_blockers(view.dependences[left])
         if not blockers:
-            return Judgement(
-                node, Verdict.DOALL_WITH if transformations else Verdict.DOALL, transformations, (), carried
-            )
+            verdict = Verdict.DOALL_WITH if transformations else Verdict.DOALL
+            return Judgement(node, verdict, transformations, (), carried, rests_on)
         pipeline = self._is_pipeline(view)
         verdict = Verdict.PIPELINE if pipeline else Verdict.SEQUENTIAL
         return Judgement(node, verdict, (), tuple(sorted(blockers, key=_blocker_key)), carried)
@@ -144,15 +146,33 @@ class Judge:
         transformations |= {Transformation("private", NONE, int(each), 0) for each in private}
         return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
 
-    def _static_blockers(self, loop: int, external: int) -> list[Blocker]:
-        """What blocks the loop apart from memory dependences."""
-        blockers = [
-            Blocker(Reason.RECURRENCE, int(phi), NONE) for phi in self.graphs.header_phis(loop, PhiKind.RECURRENCE)
-        ]
-        blockers += [Blocker(Reason.EXIT, int(row), NONE) for row in self.graphs.blocking_exits(loop)]
+    def _static_blockers(self, view: LevelView, external: int) -> tuple[list[Blocker], tuple[int, ...]]:
+        """What blocks the loop apart from memory dependences, and the loads and calls that do not because of the run."""
+        loop = int(self.profile.nodes["loop"][view.node])
+        recurrences: list[int] = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
+        needed = {(Reason.RECURRENCE, phi): self.causes.advances(phi) for phi in recurrences}
+        if self.causes.known(loop):
+            exits = range(*self.graphs.exit_range(loop))
+            needed |= {(Reason.EXIT, row): self.causes.leaving(row) for row in exits}
+        else:
+            needed |= {(Reason.EXIT, row): None for row in self.graphs.blocking_exits(loop).tolist()}
+        changing = self._changing(view)
+        calls = self.graphs[loop].calls if (changing == ANY_CALL).any() else np.zeros(0, np.int64)
+        blockers, rests_on = [], set()
+        for (reason, row), ops in needed.items():
+            if ops is None or np.isin(ops, changing).any() or np.isin(ops, calls).any():
+                blockers.append(Blocker(reason, row, NONE))
+            else:
+                rests_on |= set(ops.tolist())
         if external != NONE:
             blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
-        return blockers
+        return blockers, tuple(sorted(rests_on))
+
+    def _changing(self, view: LevelView) -> Indices:
+        """The loop's own loads, and its calls (or ANY_CALL), that read what the same invocation had stored."""
+        rows = self.profile.dependences[view.dependences]
+        flows = rows[rows["kind"] == DependenceKind.RAW]
+        return np.unique(self.graph_node(flows["destination"], flows["destination_node"], view.node))
 
     def _dependence_blockers(self, rows: Indices) -> list[Blocker]:
         dependences = self.profile.dependences[rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracekit.render.dependence import blocker_text, carried_text, context_text, transformation_text
+from tracekit.render.dependence import blocker_text, carried_text, context_text, rests_on_text, transformation_text
 from tracekit.render.html.data import LoopRow, Shown
 from tracekit.render.html.elements import LONGEST, in_script, number_cell, table, text
 from tracekit.render.html.source import has_line, line_id
@@ -77,6 +77,8 @@ def _loop_row(number: int, loop: LoopRow, shown: Shown) -> str:
 def _why(row: Json) -> str:
     """The transformations, or what blocks the loop; more than one item folds."""
     items = [transformation_text(step) for step in row["recipe"]]
+    if row.get("rests_on"):  # not in profiles of before
+        items.append(f"no iteration changes {rests_on_text(row)}")
     blockers = list(dict.fromkeys(blocker_text(blocker) for blocker in row["blocked_by"]))
     items += blockers[:BLOCKERS]
     if len(blockers) > BLOCKERS:

@@ -1,0 +1,186 @@
+// Causes.cpp: see Causes.h.
+#include "Causes.h"
+
+#include "Leaves.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+/// Loads whose addresses come from loads, that many times, are followed no further.
+static constexpr unsigned DeepestLoad = 16;
+
+bool isOrdinaryExit(const BasicBlock *Target) {
+  return !Target->isLandingPad() && !isa<UnreachableInst>(Target->getTerminator());
+}
+
+Value *decidedBy(Instruction *Terminator) {
+  if (auto *Branch = dyn_cast<BranchInst>(Terminator))
+    return Branch->isConditional() ? Branch->getCondition() : nullptr;
+  if (auto *Switch = dyn_cast<SwitchInst>(Terminator))
+    return Switch->getCondition();
+  if (auto *Computed = dyn_cast<IndirectBrInst>(Terminator))
+    return Computed->getAddress();
+  return nullptr;
+}
+
+void Causes::ofExit(Row Exit, BasicBlock *From, const BasicBlock *To) {
+  OfKind = TK_CAUSE_OF_EXIT, Of = Exit, FirstOfThese = U.Causes.size(), Following.clear();
+  if (!isOrdinaryExit(To))
+    add(TK_CAUSE_ENDS, TK_NONE, false);
+  else if (Value *Decision = decidedBy(From->getTerminator()))
+    follow(Decision, 0);
+  else
+    addOther(); // a call that returns there and unwinds into the loop, say
+}
+
+/// Whether `V` is `Phi` with `Steps` added.
+static bool isAdvanced(Value *V, const PHINode &Phi, SmallVectorImpl<Value *> &Steps, unsigned Depth = 0) {
+  if (V == &Phi)
+    return true;
+  auto *I = dyn_cast<Instruction>(V);
+  if (!I || Depth == 8)
+    return false;
+  auto From = [&](unsigned Base, unsigned Step) {
+    if (!isAdvanced(I->getOperand(Base), Phi, Steps, Depth + 1))
+      return false;
+    Steps.push_back(I->getOperand(Step));
+    return true;
+  };
+  switch (I->getOpcode()) {
+  case Instruction::Add:
+    return From(0, 1) || From(1, 0);
+  case Instruction::Sub:
+    return From(0, 1);
+  case Instruction::GetElementPtr:
+    if (!isAdvanced(I->getOperand(0), Phi, Steps, Depth + 1))
+      return false;
+    Steps.append(I->op_begin() + 1, I->op_end());
+    return true;
+  default:
+    return isa<CastInst>(I) && isAdvanced(I->getOperand(0), Phi, Steps, Depth + 1);
+  }
+}
+
+/// The load that gives a header phi its value for the next iteration: one that the optimiser has moved there from the
+/// next iteration's beginning. Null if there is none.
+static LoadInst *loadedAhead(const PHINode &Phi, const Loop &L) {
+  const BasicBlock *Latch = L.getLoopLatch();
+  Value *Next = Latch ? Phi.getIncomingValueForBlock(Latch) : nullptr;
+  while (auto *Cast = dyn_cast_or_null<CastInst>(Next))
+    Next = Cast->getOperand(0);
+  return dyn_cast_or_null<LoadInst>(Next);
+}
+
+void Causes::ofRecurrence(Row PhiRow, PHINode &Phi) {
+  OfKind = TK_CAUSE_OF_PHI, Of = PhiRow, FirstOfThese = U.Causes.size(), Following.clear();
+  const BasicBlock *Latch = L.getLoopLatch();
+  SmallVector<Value *, 4> Steps;
+  if (LoadInst *Load = loadedAhead(Phi, L))
+    Steps = {Load};
+  else if (!Latch || !isAdvanced(Phi.getIncomingValueForBlock(Latch), Phi, Steps))
+    return;
+  if (!all_of(Steps, [&](Value *Step) { return follow(Step, 0); }))
+    U.Causes.resize(FirstOfThese);
+}
+
+/// Appends what `Root` depends on; whether it is the same in all iterations as long as all loads read the same.
+bool Causes::follow(Value *Root, unsigned Depth) {
+  bool Fixed = true;
+  SmallPtrSet<Instruction *, 16> Seen;
+  SmallVector<Value *, 16> Open = {Root};
+  while (!Open.empty()) {
+    auto *I = dyn_cast_or_null<Instruction>(Open.pop_back_val());
+    if (I && L.contains(I) && Seen.insert(I).second)
+      Fixed &= followInto(*I, Open, Depth);
+  }
+  return Fixed;
+}
+
+bool Causes::followInto(Instruction &I, SmallVectorImpl<Value *> &Open, unsigned Depth) {
+  if (auto *Phi = dyn_cast<PHINode>(&I))
+    return followPhi(*Phi, Open, Depth);
+  if (auto *Load = dyn_cast<LoadInst>(&I))
+    return followLoad(*Load, Depth);
+  auto *Call = dyn_cast<CallBase>(&I);
+  if (Call && !callsLeaf(I) && (mayReenter(I) || !Call->doesNotAccessMemory()))
+    return followCall(*Call, Depth);
+  if (!Call && I.mayReadFromMemory())
+    return addOther();
+  Open.append(I.op_begin(), I.op_end());
+  return true;
+}
+
+bool Causes::followPhi(PHINode &Phi, SmallVectorImpl<Value *> &Open, unsigned Depth) {
+  if (!LI.isLoopHeader(Phi.getParent())) {
+    Open.append(Phi.op_begin(), Phi.op_end());
+    return chosenBetween(Phi, Open) || addOther();
+  }
+  if (LoadInst *Load = Phi.getParent() == L.getHeader() ? loadedAhead(Phi, L) : nullptr)
+    return Following.insert(&Phi).second ? follow(Load, Depth + 1) : addOther();
+  auto Known = Rows.PhiOf.find(&Phi);
+  if (Phi.getParent() != L.getHeader() || Known == Rows.PhiOf.end())
+    return addOther(); // what an inner loop ends with
+  add(TK_CAUSE_PHI, Known->second, false);
+  return false;
+}
+
+/// Appends to `Open` the decisions between the blocks that a phi merges; false if there is a loop between them.
+bool Causes::chosenBetween(const PHINode &Merge, SmallVectorImpl<Value *> &Open) const {
+  const DomTreeNode *Node = DT.getNode(Merge.getParent());
+  BasicBlock *First = Node && Node->getIDom() ? Node->getIDom()->getBlock() : nullptr;
+  if (!First || !L.contains(First))
+    return false;
+  auto Decide = [&](BasicBlock *BB) {
+    Open.push_back(decidedBy(BB->getTerminator()));
+    return isa<BranchInst, SwitchInst, IndirectBrInst>(BB->getTerminator());
+  };
+  SmallPtrSet<BasicBlock *, 8> Seen = {First};
+  SmallVector<BasicBlock *, 8> Between(Merge.block_begin(), Merge.block_end());
+  while (!Between.empty()) {
+    BasicBlock *BB = Between.pop_back_val();
+    if (!Seen.insert(BB).second)
+      continue;
+    if (LI.isLoopHeader(BB) || !Decide(BB))
+      return false;
+    Between.append(pred_begin(BB), pred_end(BB));
+  }
+  return Decide(First);
+}
+
+bool Causes::followLoad(LoadInst &Load, unsigned Depth) {
+  auto Known = Rows.OpsOf.find(&Load);
+  if (!Load.isSimple() || Known == Rows.OpsOf.end() || Depth == DeepestLoad)
+    return addOther();
+  bool Fixed = follow(Load.getPointerOperand(), Depth + 1);
+  for (unsigned K = 0; K < Known->second.second; ++K)
+    add(TK_CAUSE_LOAD, Known->second.first + K, Fixed);
+  return Fixed;
+}
+
+bool Causes::followCall(CallBase &Call, unsigned Depth) {
+  auto Known = Rows.OpsOf.find(&Call);
+  if (Known == Rows.OpsOf.end() || Depth == DeepestLoad)
+    return addOther();
+  bool Fixed = all_of(Call.operands(), [&](Value *Given) { return follow(Given, Depth + 1); });
+  for (unsigned K = 0; K < Known->second.second; ++K)
+    add(TK_CAUSE_CALL, Known->second.first + K, Fixed);
+  return Fixed;
+}
+
+bool Causes::addOther() {
+  add(TK_CAUSE_OTHER, TK_NONE, false);
+  return false;
+}
+
+/// Each cause once.
+void Causes::add(uint32_t Kind, Row Index, bool Fixed) {
+  for (size_t K = FirstOfThese; K < U.Causes.size(); ++K)
+    if (U.Causes[K].kind == Kind && U.Causes[K].index == Index)
+      return;
+  U.Causes.push_back({OfKind, Of, Kind, Index, Fixed ? uint32_t(TK_CAUSE_FLAG_FIXED) : 0});
+}
+
+} // namespace tracekit

@@ -1,0 +1,52 @@
+// Causes.h: what decides whether a loop goes on, and how far its variables advance, down to loads and calls.
+#pragma once
+
+#include "Describe.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/Dominators.h"
+
+namespace tracekit {
+
+/// Appends rows of causes for one loop's exits and for its phis that advance by a value loaded in each iteration.
+class Causes {
+public:
+  Causes(const llvm::Loop &L, const llvm::LoopInfo &LI, const llvm::DominatorTree &DT, const FunctionRows &Rows,
+         Unit &U)
+      : L(L), LI(LI), DT(DT), Rows(Rows), U(U) {}
+
+  /// What the decision at the end of `From`, which may leave the loop for `To`, depends on.
+  void ofExit(Row Exit, llvm::BasicBlock *From, const llvm::BasicBlock *To);
+
+  /// What `Phi` is advanced by, if it is advanced by something that no iteration changes but through memory.
+  void ofRecurrence(Row PhiRow, llvm::PHINode &Phi);
+
+private:
+  bool follow(llvm::Value *Root, unsigned Depth);
+  bool followInto(llvm::Instruction &I, llvm::SmallVectorImpl<llvm::Value *> &Open, unsigned Depth);
+  bool followPhi(llvm::PHINode &Phi, llvm::SmallVectorImpl<llvm::Value *> &Open, unsigned Depth);
+  bool followLoad(llvm::LoadInst &Load, unsigned Depth);
+  bool followCall(llvm::CallBase &Call, unsigned Depth);
+  bool chosenBetween(const llvm::PHINode &Merge, llvm::SmallVectorImpl<llvm::Value *> &Open) const;
+  bool addOther();
+  void add(uint32_t Kind, Row Index, bool Fixed);
+
+  const llvm::Loop &L;
+  const llvm::LoopInfo &LI;
+  const llvm::DominatorTree &DT;
+  const FunctionRows &Rows;
+  Unit &U;
+  uint32_t OfKind = 0;
+  Row Of = TK_NONE;
+  size_t FirstOfThese = 0;
+  llvm::SmallPtrSet<const llvm::PHINode *, 4> Following; // phis of values that are loaded ahead
+};
+
+/// An edge that leaves by unwinding, or into code that ends the program (a failed assertion), is no ordinary exit: a
+/// run that takes it has other verdicts to worry about.
+bool isOrdinaryExit(const llvm::BasicBlock *Target);
+
+/// The value that decides where a block goes on; null if nothing does.
+llvm::Value *decidedBy(llvm::Instruction *Terminator);
+
+} // namespace tracekit

@@ -1,0 +1,67 @@
+"""What the exits of loops depend on, and what their recurrences advance by (formats/SPEC.md, table ``causes``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracekit.containers.grouping import Indices
+from tracekit.formats.image import CauseFlag, CauseKind, CauseOf, LoopFlag, PhiKind
+
+if TYPE_CHECKING:
+    from tracekit.program.program import Program
+
+
+class Causes:
+    """The causes of a program's exits and recurrences, and which of them a run has to answer for."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._rows = {
+            kind: np.flatnonzero(program.causes["of_kind"] == kind)[
+                np.argsort(program.causes["of"][program.causes["of_kind"] == kind], kind="stable")
+            ]
+            for kind in CauseOf
+        }
+
+    def known(self, loop: int) -> bool:
+        """Does the image say what the exits of `loop` depend on? Older images do not."""
+        return bool(self.program.loops["flags"][loop] & LoopFlag.CAUSES)
+
+    def advances(self, phi: int) -> Indices | None:
+        """The loads and calls that have to return the same in all iterations for a RECURRENCE to be a closed form.
+
+        None if it is no closed form whatever they return.
+        """
+        rows = self._of(CauseOf.PHI, phi)
+        return self._needed(rows) if rows.size else None
+
+    def leaving(self, exit_row: int) -> Indices | None:
+        """The loads and calls that have to return the same in all iterations for their number to be known ahead.
+
+        That is as far as this exit decides it. None if it is not known ahead whatever they return.
+        """
+        return self._needed(self._of(CauseOf.EXIT, exit_row))
+
+    def _of(self, kind: CauseOf, of: int) -> Indices:
+        rows = self._rows[kind]
+        owners = self.program.causes["of"][rows]
+        return rows[np.searchsorted(owners, of) : np.searchsorted(owners, of, side="right")]
+
+    def _needed(self, rows: Indices) -> Indices | None:
+        """The operations among causes that must not change; None if another cause does."""
+        causes = self.program.causes[rows]
+        kinds, index = causes["kind"], causes["index"].astype(np.int64)
+        read = np.isin(kinds, (CauseKind.LOAD, CauseKind.CALL))
+        if (kinds == CauseKind.OTHER).any() or not (causes["flags"][read] & CauseFlag.FIXED).all():
+            return None
+        needed = [index[read]]
+        for phi in index[kinds == CauseKind.PHI].tolist():
+            if self.program.phis["kind"][phi] == PhiKind.INDUCTION:
+                continue
+            step = self.advances(phi) if self.program.phis["kind"][phi] == PhiKind.RECURRENCE else None
+            if step is None:
+                return None
+            needed.append(step)
+        return np.unique(np.concatenate(needed))
