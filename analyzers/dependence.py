@@ -311,7 +311,7 @@ class Dependence(Module):
             return found([state.history for state in states])
         if len(states) == 1:
             return states[0]
-        return states[0]._replace(pairs=maps.merge([state.pairs for state in states]))
+        return states[0]._replace(pairs=maps.reduce([state.pairs for state in states]))
 
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""
