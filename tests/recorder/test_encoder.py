@@ -1,4 +1,4 @@
-"""The C encoder against formats/chunk_codec.py: the same columns, to the byte, however the records are dealt to calls."""
+"""The C encoder against formats/chunk_codec.py: the same columns, to the byte, however records are dealt to calls."""
 
 from __future__ import annotations
 
