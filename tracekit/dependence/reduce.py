@@ -27,7 +27,7 @@ Rows = NDArray[Any]
 
 @dataclass(frozen=True)
 class Findings:
-    """Rows as the kernels describe them (kernels/dependence_table.py), each with its `key`; row 0 of each table is none."""
+    """Rows of kernels/dependence_table.py, each with its `key`; row 0 of each table is none."""
 
     accesses: Rows
     dependences: Rows
