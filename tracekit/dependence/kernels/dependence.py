@@ -138,56 +138,55 @@ def store_access(state: Any, detail: Any, levels: Any, context: Any, given: Acce
 
 @inlined
 def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
-    instruction, address, size, stream, time = given
-    instruction = min(instruction, state.known.size - 1)
-    if not _passed_by(state, levels, instruction, address, stream, time, storing, part):
-        access = _access_in(state, levels, instruction, context)
-        if detail.profile:
-            state.relations.accesses.rows[access].count += address == part.start
-        if storing:
-            _store(state, detail, levels, instruction, access, address, size, stream, time, part)
-        else:
-            _load(state, detail, levels, instruction, access, address, size, stream, time, part)
-
-
-@inlined
-def _passed_by(
-    state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any, part: Any
-) -> Any:
-    """Whether a part of an access is another worker's; then all is done that has to be."""
+    instruction = min(given.instruction, state.known.size - 1)
+    is_long = state.runs.updating[np.uint64(instruction)] != 0
     if not part.mine:
-        is_long = state.runs.updating[np.uint64(instruction)] != 0
         if is_long or state.runs.control[runs.INSTRUCTION] != 0:
-            _pass_by(state, levels, instruction, address, stream, time, storing, part)
-    return not part.mine
+            _pass_by(state, levels, instruction, given.address, given.stream, given.time, storing, part)
+        return
+    access = _access_in(state, levels, instruction, context)
+    if detail.profile:
+        state.relations.accesses.rows[access].count += given.address == part.start
+    now = _begin(state, levels, instruction, given.address, given.stream, given.time, storing, part, is_long)
+    identity = _object_at(state, detail, part.start)
+    if storing:
+        _store(state, detail, levels, access, given.address, given.size, now, identity)
+    else:
+        _load(state, detail, levels, access, given.address, given.size, now, identity, is_long)
 
 
 @kernel
 def _pass_by(
     state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any, part: Any
 ) -> None:
-    runs.begin(state, levels, instruction, stream, time, storing)
-    enter_part(state.shared, part, storing, state.runs.updating[np.uint64(instruction)] != 0, time, address)
+    """Note a part of an access that is another worker's."""
+    is_long = state.runs.updating[np.uint64(instruction)] != 0
+    _begin(state, levels, instruction, address, stream, time, storing, part, is_long)
+
+
+@inlined
+def _begin(
+    state: Any,
+    levels: Any,
+    instruction: Any,
+    address: Any,
+    stream: Any,
+    time: Any,
+    storing: Any,
+    part: Any,
+    is_long: Any,
+) -> Any:
+    """The execution that an access belongs to, and its part there."""
+    now = runs.begin(state, levels, instruction, stream, time, storing)
+    enter_part(state.shared, part, storing, is_long, time, address)
+    return now
 
 
 @inlined
 def _load(
-    state: Any,
-    detail: Any,
-    levels: Any,
-    instruction: Any,
-    access: Any,
-    address: Any,
-    size: Any,
-    stream: Any,
-    time: Any,
-    part: Any,
+    state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any, waits: Any
 ) -> None:
     """A load depends on the stores of its bytes."""
-    now = runs.begin(state, levels, instruction, stream, time, 0)
-    waits = state.runs.updating[np.uint64(instruction)] != 0
-    enter_part(state.shared, part, 0, waits, time, address)
-    identity = _object_at(state, detail, part.start)
     for row in changing(state.memory, address, size):
         if detail.war:
             expect_readers(state.readers, state.memory, row)
@@ -211,25 +210,10 @@ def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
 
 
 @inlined
-def _store(
-    state: Any,
-    detail: Any,
-    levels: Any,
-    instruction: Any,
-    access: Any,
-    address: Any,
-    size: Any,
-    stream: Any,
-    time: Any,
-    part: Any,
-) -> None:
+def _store(state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any) -> None:
     """A store depends on the stores of its bytes, and on the loads since."""
-    now = runs.begin(state, levels, instruction, stream, time, 1)
-    is_long = state.runs.updating[np.uint64(instruction)] != 0
-    enter_part(state.shared, part, 1, is_long, time, address)
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
-    identity = _object_at(state, detail, part.start)
     is_divided = False
     for row in changing(state.memory, address, size):
         if detail.war:

@@ -1,7 +1,8 @@
 """What is known of a dependence: how often, in which objects, and how far apart its ends were in each open loop.
 
 Rows are found by keys (containers/hash_table.py): an access (instruction, context), a dependence (kind, source,
-destination), the dependence at a level, a distance there. A row is a cache line, so that finding it is all the waiting there is.
+destination), the dependence at a level, a distance there. A row is a cache line, so that finding it is all the waiting
+there is.
 """
 
 from __future__ import annotations
