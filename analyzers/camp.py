@@ -12,8 +12,8 @@ from typing import Any
 from tracekit.dependence.kernels.dependence import (
     ENDING,
     Access,
+    Detail,
     State,
-    Wanted,
     change_object,
     forget,
     interrupt,
@@ -25,7 +25,7 @@ from tracekit.module import CONTEXT_EVENTS, Display
 from tracekit.objects.kernels.live import GLOBAL, HEAP, STACK
 from tracekit.verdicts.module import DependenceModule
 
-WANTED = Wanted(raw=1, war=1, waw=1, loops=1, histogram=0, profile=1)
+DETAIL = Detail(raw=1, war=1, waw=1, loops=1, histogram=0, profile=1)
 
 
 def load(
@@ -43,7 +43,7 @@ def load(
 ) -> None:
     """It may depend on stores."""
     access = Access(instruction, address, size, stream, time)
-    load_access(state, WANTED, levels, context, access, Part(start, whole, mine))
+    load_access(state, DETAIL, levels, context, access, Part(start, whole, mine))
 
 
 def store(
@@ -61,7 +61,7 @@ def store(
 ) -> None:
     """It may depend on stores and loads."""
     access = Access(instruction, address, size, stream, time)
-    store_access(state, WANTED, levels, context, access, Part(start, whole, mine))
+    store_access(state, DETAIL, levels, context, access, Part(start, whole, mine))
 
 
 def heap_alloc(state: State, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:

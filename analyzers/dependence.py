@@ -19,8 +19,8 @@ from tracekit.dependence.hottest import with_loop
 from tracekit.dependence.kernels.carried import Carried
 from tracekit.dependence.kernels.dependence import (
     Access,
+    Detail,
     State,
-    Wanted,
     interrupt,
     load_access,
     store_access,
@@ -28,7 +28,7 @@ from tracekit.dependence.kernels.dependence import (
 from tracekit.dependence.kernels.dependence import forget as forget_history
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.dependence.pairs_merge import join_dependences
-from tracekit.dependence.reduce import found
+from tracekit.dependence.reduce import reduce_states
 from tracekit.dependence.state import empty_state
 from tracekit.module import (
     CONTEXT_EVENTS,
@@ -111,18 +111,18 @@ def forget(state: Any, address: int, size: int) -> None:
 
 
 class Variants(NamedTuple):
-    """The state of all rungs above flow dependences."""
+    """The state of every variant but flow dependences alone."""
 
     history: State
-    wanted: Wanted
+    detail: Detail
     idle: Any  # levels of a stream without any
 
 
 @inlined
-def _wanted(state: Any) -> Any:
+def _detail(state: Any) -> Any:
     """What is to be found out; a number that the compiler knows costs nothing."""
-    wanted = state.wanted
-    return Wanted(wanted.raw, wanted.war, wanted.waw, wanted.loops, wanted.histogram, 0)
+    detail = state.detail
+    return Detail(detail.raw, detail.war, detail.waw, detail.loops, detail.histogram, 0)
 
 
 def load_any(
@@ -138,7 +138,7 @@ def load_any(
 ) -> None:
     """Without loops and contexts."""
     access = Access(instruction, address, size, stream, time)
-    load_access(state.history, _wanted(state), state.idle, None, access, Part(start, whole, mine))
+    load_access(state.history, _detail(state), state.idle, None, access, Part(start, whole, mine))
 
 
 def store_any(
@@ -154,7 +154,7 @@ def store_any(
 ) -> None:
     """Without loops and contexts."""
     access = Access(instruction, address, size, stream, time)
-    store_access(state.history, _wanted(state), state.idle, None, access, Part(start, whole, mine))
+    store_access(state.history, _detail(state), state.idle, None, access, Part(start, whole, mine))
 
 
 def load_in_loops(
@@ -171,7 +171,7 @@ def load_in_loops(
 ) -> None:
     """With loops, without contexts."""
     access = Access(instruction, address, size, stream, time)
-    load_access(state.history, _wanted(state), levels, None, access, Part(start, whole, mine))
+    load_access(state.history, _detail(state), levels, None, access, Part(start, whole, mine))
 
 
 def store_in_loops(
@@ -188,7 +188,7 @@ def store_in_loops(
 ) -> None:
     """With loops, without contexts."""
     access = Access(instruction, address, size, stream, time)
-    store_access(state.history, _wanted(state), levels, None, access, Part(start, whole, mine))
+    store_access(state.history, _detail(state), levels, None, access, Part(start, whole, mine))
 
 
 def load_in_context(
@@ -206,7 +206,7 @@ def load_in_context(
 ) -> None:
     """With contexts."""
     access = Access(instruction, address, size, stream, time)
-    load_access(state.history, _wanted(state), levels, context, access, Part(start, whole, mine))
+    load_access(state.history, _detail(state), levels, context, access, Part(start, whole, mine))
 
 
 def store_in_context(
@@ -224,7 +224,7 @@ def store_in_context(
 ) -> None:
     """With contexts."""
     access = Access(instruction, address, size, stream, time)
-    store_access(state.history, _wanted(state), levels, context, access, Part(start, whole, mine))
+    store_access(state.history, _detail(state), levels, context, access, Part(start, whole, mine))
 
 
 def forget_any(state: Variants, address: int, size: int, stream: int) -> None:
@@ -295,7 +295,7 @@ class Dependence(Module):
             known = np.zeros(instructions * KNOWN, np.uint32)
             return Flow(shadow.empty("u4", per_stream=True), known, maps.count_map())
         kinds = self.options.kinds.split(",")
-        wanted = Wanted(
+        detail = Detail(
             raw=int("raw" in kinds),
             war=int("war" in kinds),
             waw=int("waw" in kinds),
@@ -303,15 +303,15 @@ class Dependence(Module):
             histogram=int(self.options.distance),
             profile=0,
         )
-        return Variants(empty_state(self.program), wanted, empty_stream(0, 1))
+        return Variants(empty_state(self.program), detail, empty_stream(0, 1))
 
     def reduce(self, states: Sequence[Any]) -> Any:
         """What all workers found."""
         if not (self.flow or self.place):
-            return found([state.history for state in states])
+            return reduce_states([state.history for state in states])
         if len(states) == 1:
             return states[0]
-        return states[0]._replace(pairs=maps.merge([state.pairs for state in states]))
+        return states[0]._replace(pairs=maps.reduce([state.pairs for state in states]))
 
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""

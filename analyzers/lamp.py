@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracekit.analyzers.camp import OTHERS, WANTED
+from tracekit.analyzers.camp import DETAIL, OTHERS
 from tracekit.dependence.kernels.dependence import Access, State, load_access, store_access
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.module import Display
@@ -29,7 +29,7 @@ def load(
 ) -> None:
     """It may depend on stores."""
     access = Access(instruction, address, size, stream, time)
-    load_access(state, WANTED, levels, None, access, Part(start, whole, mine))
+    load_access(state, DETAIL, levels, None, access, Part(start, whole, mine))
 
 
 def store(
@@ -46,7 +46,7 @@ def store(
 ) -> None:
     """It may depend on stores and loads."""
     access = Access(instruction, address, size, stream, time)
-    store_access(state, WANTED, levels, None, access, Part(start, whole, mine))
+    store_access(state, DETAIL, levels, None, access, Part(start, whole, mine))
 
 
 class Lamp(DependenceModule):

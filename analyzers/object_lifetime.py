@@ -217,17 +217,17 @@ class ObjectLifetime(ObjectModule):
         lives = ended(profile)
         rows = []
         for site, objects, size, immortal in profile["lifetimes"].tolist():
-            found = lives[site]
+            held = lives[site]
             if immortal:
-                found[RUN] = found.get(RUN, 0) + immortal
-            listed = [{"scope": scopes.show(scope), "objects": found[scope]} for scope in sorted(found)]
+                held[RUN] = held.get(RUN, 0) + immortal
+            listed = [{"scope": scopes.show(scope), "objects": held[scope]} for scope in sorted(held)]
             rows.append(
                 {
                     "object": sites.show(site),
                     "objects": objects,
                     "bytes": size,
                     "never_freed": immortal,
-                    "scope": scopes.show(scopes.join(found)),
+                    "scope": scopes.show(scopes.join(held)),
                     "lives": listed,
                 }
             )

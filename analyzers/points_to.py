@@ -229,8 +229,8 @@ class PointsTo(ObjectModule):
 
     def callbacks(self) -> dict[str, Any]:
         """With ``--accesses`` loads and stores are looked at."""
-        wanted = dict.fromkeys(ACCESS_EVENTS, touch) if self.options.accesses else {}
-        return super().callbacks() | wanted
+        touching = dict.fromkeys(ACCESS_EVENTS, touch) if self.options.accesses else {}
+        return super().callbacks() | touching
 
     @staticmethod
     def heap_alloc(

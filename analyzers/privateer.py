@@ -112,12 +112,12 @@ def touched(state: Any, instruction: Any, address: Any, stream: Any, is_store: A
     key = (region << 32) | site
     if state.known[np.uint64(2 * instruction + is_store)] != key:
         state.known[np.uint64(2 * instruction + is_store)] = key
-        found, operator = state.sets.rows[row_of(state.sets, key)], state.operators[np.uint64(instruction)]
-        if operator == 0 or (found.operator != 0 and found.operator != operator):
+        row, operator = state.sets.rows[row_of(state.sets, key)], state.operators[np.uint64(instruction)]
+        if operator == 0 or (row.operator != 0 and row.operator != operator):
             operator = MIXED
-        found.operator = operator
-        found.reads |= 1 - is_store
-        found.writes |= is_store
+        row.operator = operator
+        row.reads |= 1 - is_store
+        row.writes |= is_store
 
 
 class Privateer(ObjectModule):
@@ -256,15 +256,15 @@ class Privateer(ObjectModule):
         """Loops by source location, then what the two modules show."""
         contexts = ContextNames(self.program, profile.nodes)
         sites, short = SiteNames(self.program, profile, contexts), self._short_lived(profile, contexts)
-        found: defaultdict[int, list[Any]] = defaultdict(list)
+        rows_of: defaultdict[int, list[Any]] = defaultdict(list)
         for loop, *row in profile["sets"].tolist():
-            found[loop].append(row)
+            rows_of[loop].append(row)
         loops = {tuple(self.program.loop(loop).items()): (loop, count) for loop, count in profile["loops"].tolist()}
         rows = []
         for place, (loop, accesses) in sorted(loops.items()):
-            listed = sorted(found[loop], key=lambda row: (row[0] != NONE, row[0]))  # what is of no object comes first
+            listed = sorted(rows_of[loop], key=lambda row: (row[0] != NONE, row[0]))  # what is of no object comes first
             named = [(sites.show(site) if site != NONE else {"kind": "unknown"}, *rest) for site, *rest in listed]
-            plain = [each for each in named if each[3] <= 0]
+            plain = [row for row in named if row[3] <= 0]
             rows.append(
                 {
                     "loop": dict(place),
@@ -286,13 +286,13 @@ class Privateer(ObjectModule):
         scopes = ScopeNames(self.program, contexts)
         lifetimes = profile["lifetimes"]
         forever = set(lifetimes["site"][lifetimes["never_freed"] > 0].tolist())
-        found: defaultdict[Any, set[int]] = defaultdict(set)
+        short_lived: defaultdict[Any, set[int]] = defaultdict(set)
         for site, held in object_lifetime.ended(profile).items():
             for node, iteration in scopes.chain(scopes.join(held)) if site not in forever else ():
                 if iteration:
                     loop = self.program.loop(int(profile.nodes["loop"][node]))
-                    found[tuple(loop.items())].add(site)
-        return found
+                    short_lived[tuple(loop.items())].add(site)
+        return short_lived
 
 
 def set_tables(program: Program, state: State) -> dict[str, Any]:

@@ -142,16 +142,16 @@ class ValuePattern(Module):
         """The patterns that hold in all runs in which the instruction ran."""
         most = profiles[0]["options"]["small_set"]
         without = {name for profile in profiles for name in profile["evidence"]["without_pattern"]}
-        found: dict[str, dict[str, Any]] = {}
+        patterns: dict[str, dict[str, Any]] = {}
         for row in (row for profile in profiles for row in profile["result"]["instructions"]):
             name = row["instruction"]["id"]
-            known = found.get(name)
+            known = patterns.get(name)
             pattern, value = both_patterns(known, row, most) if known else (row["pattern"], row["value"])
             count = row["count"] + (known["count"] if known else 0)
-            found[name] = {**row, "count": count, "pattern": pattern, "value": value}
-        without |= {name for name, row in found.items() if not row["pattern"]}
+            patterns[name] = {**row, "count": count, "pattern": pattern, "value": value}
+        without |= {name for name, row in patterns.items() if not row["pattern"]}
         rows = sorted(
-            (row for name, row in found.items() if name not in without),
+            (row for name, row in patterns.items() if name not in without),
             key=lambda row: instruction_key(row["instruction"]),
         )
         return {"result": {"instructions": rows}, "evidence": {"without_pattern": sorted(without)}}

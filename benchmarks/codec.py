@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tracekit.formats.chunk import Chunk
+from tracekit.formats.chunk_codec import Decoder, encode
 from tracekit.formats.events import FIRST_PATH, NONE
-from tracekit.formats.stream import Decoder, encode
 
 RUNS = 5
 PATHS = 64

@@ -2,7 +2,7 @@
 
     python -m benchmarks.dependence [--variant NAME]... [--trace FILE [--events N]] [STREAM ...]
 
-Variants: the rungs of the module dependence (flow, counts, kinds, distance, context), camp and lamp. On synthetic event
+Variants: those of the module dependence (flow, counts, kinds, distance, context), camp and lamp. On synthetic event
 streams, or on the first N million events of a trace.
 """
 

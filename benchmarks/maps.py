@@ -181,7 +181,7 @@ def compare(works: dict[str, Timed], number: int, sizes: list[int], repeat: int)
 
 
 def compare_workers(number: int, sizes: list[int], repeat: int) -> None:
-    """Print the time of one worker over that of two, merge and rows included, by the clock and in processor time.
+    """Print the time of one worker over that of two, reduce and rows included, by the clock and in processor time.
 
     Processor time of the worker that needs the most, and of what follows: what the clock would say of idle cores.
     """
@@ -214,7 +214,7 @@ def timed_workers(keys: Keys, workers: int) -> tuple[float, float]:
     with ThreadPoolExecutor(workers) as pool:
         longest = max(pool.map(work, range(workers)))
     start = time.thread_time()
-    maps.rows(maps.merge(tables) if workers > 1 else tables[0])
+    maps.rows(maps.reduce(tables) if workers > 1 else tables[0])
     return time.perf_counter() - begin, longest + time.thread_time() - start
 
 

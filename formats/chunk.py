@@ -1,6 +1,6 @@
 """CHNK payloads: the header and the five columns of a piece of a stream (SPEC.md, "CHNK").
 
-Records are decoded from the columns in stream.py.
+Records are decoded from the columns in chunk_codec.py.
 """
 
 from __future__ import annotations

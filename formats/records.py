@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats.chunk_codec import Decoder
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
-from tracekit.formats.stream import Decoder
 
 Records = tuple[NDArray[np.uint32], NDArray[np.uint64]]
 """Record ids (u4), and the words (u8) of all of them one after another."""

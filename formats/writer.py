@@ -59,7 +59,7 @@ class TraceWriter:
         self.frame(b"IMAG", payload, stream=number)
 
     def chunk(self, stream: int, records: int, payload: Buffer) -> None:
-        """Add a chunk of a stream (``formats.stream`` or the recorder's encoder makes the payload)."""
+        """Add a chunk of a stream (``formats.chunk_codec`` or the recorder's encoder makes the payload)."""
         self.frame(b"CHNK", payload, stream, records)
 
     def sources(self, files: Mapping[str, bytes]) -> None:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats.chunk_codec import Decoder, encode
 from tracekit.formats.container import Frame
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.imageframe import Image
 from tracekit.formats.reader import TraceReader
-from tracekit.formats.stream import Decoder, encode
 from tracekit.formats.writer import TraceWriter
 from tracekit.recorder.collector import totals
 from tracekit.recorder.encoder import UNUSED

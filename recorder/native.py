@@ -51,7 +51,6 @@ _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_pool_exited": (None, (c_void_p, c_int)),
     "tk_pool_discard": (None, (c_void_p,)),
     "tk_pool_status": (None, (c_void_p, POINTER(PoolStatus))),
-    "tk_pool_damaged": (c_int, (c_void_p,)),
     "tk_pool_exit_status": (c_int, (c_void_p,)),
     "tk_pool_image_offset": (c_uint64, (c_void_p, c_uint32)),
     "tk_pool_area_offset": (c_uint64, (c_void_p,)),

@@ -107,10 +107,6 @@ class Pool:
         """Say that nobody reads any more: the program goes on in scratch memory."""
         library().tk_pool_discard(self.view)
 
-    def is_damaged(self) -> bool:
-        """Whether this process has found something in the pool that cannot be so."""
-        return bool(library().tk_pool_damaged(self.view))
-
     def status(self) -> PoolStatus:
         """The counters in the pool's header; ``waited`` in nanoseconds."""
         status = PoolStatus()

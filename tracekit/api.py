@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tracekit.modules.runner import Runner
     from tracekit.program.program import Program
     from tracekit.replay.engine import Replay
-    from tracekit.replay.selection import Wanted
+    from tracekit.replay.selection import EventSelection
     from tracekit.replay.window import Restriction
 
 
@@ -40,11 +40,13 @@ def load_profile(path: str | Path, module: str | None = None) -> Profile:
     """
     from tracekit.profiles import files
 
-    found = [each for each in files.load(path) if module is None or each.module == module]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise TracekitError(f"{path} holds profiles of {', '.join(each.module for each in found)}: name one of them.")
+    profiles = [profile for profile in files.load(path) if module is None or profile.module == module]
+    if len(profiles) == 1:
+        return profiles[0]
+    if profiles:
+        raise TracekitError(
+            f"{path} holds profiles of {', '.join(profile.module for profile in profiles)}: name one of them."
+        )
     raise TracekitError(f"{path} holds no profile of {module}.")
 
 
@@ -63,8 +65,8 @@ def analyze(
     ``{"function": "main", "loop": "app.c:12", "thread": 0, "from": 1000, "to": "25%"}``.
     Raises TracekitError for a bad file, module, option or value.
     """
-    found = _loaded(module)
-    profiles = analyze_all(path, {module: make_options(found.Options, options)}, jobs, window=window)
+    loaded = _loaded(module)
+    profiles = analyze_all(path, {module: make_options(loaded.Options, options)}, jobs, window=window)
     if len(profiles) > 1:
         raise TracekitError(f"{registry.shown_name(module)} stands for several modules: use tracekit.api.analyze_all.")
     return profiles[0]
@@ -95,13 +97,13 @@ def analyze_all(
         restricted = Restriction(window, trace, program)
         options = _expanded(trace, program, options, window, restricted.loop, threads)
         replay, runners = prepare(trace, program, options, threads, restricted)
-        wanted = {event for each in runners.values() for event in each.columns}
-        run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
+        events = {event for runner in runners.values() for event in runner.columns}
+        run(restricted.batches(replay.batches(), events), list(runners.values()), threads)
         if explain is not None:
-            _explain(trace, program, runners, restricted.events, replay.wanted, explain)
+            _explain(trace, program, runners, restricted.events, replay.selection, explain)
         return [
-            _profile(name, chosen, trace, program, each, restricted)
-            for (name, each), chosen in zip(runners.items(), options.values())
+            _profile(name, chosen, trace, program, runner, restricted)
+            for (name, runner), chosen in zip(runners.items(), options.values())
         ]
 
 
@@ -124,9 +126,9 @@ def _expanded(
     def count(module: type[Module]) -> dict[str, Any]:
         restricted = Restriction(window, trace, program)
         replay, runners = prepare(trace, program, {module: NoOptions()}, threads, restricted)
-        wanted = {event for each in runners.values() for event in each.columns}
+        events = {event for runner in runners.values() for event in runner.columns}
         with progress.step("counting first"):
-            run(restricted.batches(replay.batches(), wanted), list(runners.values()), threads)
+            run(restricted.batches(replay.batches(), events), list(runners.values()), threads)
         return runners[module.__name__].result()[0]
 
     expanded: dict[Any, Any] = {}
@@ -169,8 +171,8 @@ def prepare(
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made
     runners = divided(lambda: {name: runner(module, name, threads) for name, module in modules.items()})
-    events = {event for each in runners.values() for event in each.columns}
-    columns = {column for each in runners.values() for wanted in each.columns.values() for column in wanted}
+    events = {event for runner in runners.values() for event in runner.columns}
+    columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}
     replay = Replay(
         trace,
         program,
@@ -186,7 +188,7 @@ def _explain(
     program: Program,
     runners: Mapping[str, Runner],
     for_window: frozenset[str],
-    replayed: Wanted,
+    replayed: EventSelection,
     say: Callable[[str], None],
 ) -> None:
     """Which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
@@ -197,13 +199,13 @@ def _explain(
     say(f"replay: {origin(derive)}")
     counts = count_events(trace, program, replayed)
     total = sum(counts.values())
-    for name, each in runners.items():
-        say(f"{name}: {counted(each.workers, 'worker')}, {each.explained}")
-        for event, wanted in each.columns.items():
-            say(f"  {event:16}  {', '.join(_field_names(event, wanted)) or '(that it happened)'}")
+    for name, runner in runners.items():
+        say(f"{name}: {counted(runner.workers, 'worker')}, {runner.explained}")
+        for event, columns in runner.columns.items():
+            say(f"  {event:16}  {', '.join(_field_names(event, columns)) or '(that it happened)'}")
     if for_window:
         say(f"the window: {', '.join(sorted(for_window))}")
-    events = for_window.union(*(each.columns for each in runners.values()))
+    events = for_window.union(*(runner.columns for runner in runners.values()))
     made = sum(counts.get(event, 0) for event in events)
     say(f"events generated: {made:,} of {total:,}; removed: {100 * (total - made) / max(total, 1):.1f} %")
 
@@ -234,7 +236,7 @@ def _profile(
     }
     build = tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()
-    return Profile(report, facts, trace.complete, restricted.found, build, images, runner.merge_state)
+    return Profile(report, facts, trace.complete, restricted.accesses_inside, build, images, runner.merge_state)
 
 
 def _folders(program: Program) -> dict[str, dict[str, str]]:

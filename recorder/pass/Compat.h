@@ -21,6 +21,8 @@
 #include "llvm/Passes/PassPlugin.h"
 #endif
 
+#include <type_traits>
+
 namespace tracekit {
 
 /// Calls `callback(ModulePassManager &, OptimizationLevel)` where the optimisation pipeline begins, after inlining.

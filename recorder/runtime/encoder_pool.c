@@ -100,12 +100,6 @@ TK_EXPORT void tk_pool_status(struct tk_view *view, struct tk_pool_status *statu
                                       READ(exchange->waited),  READ(exchange->waits),   READ(exchange->unrecorded)};
 }
 
-/* Whether something was found in the pool that the recorder did not put there. */
-TK_EXPORT int tk_pool_damaged(const struct tk_view *view)
-{
-    return (int)READ(view->damaged);
-}
-
 /* The exit status as the program said it, -1 if it did not. */
 TK_EXPORT int tk_pool_exit_status(const struct tk_view *view)
 {

@@ -1,4 +1,4 @@
-/* The encoder of records for any processor: raw records in, columns out. formats/stream.py is its reference,
+/* The encoder of records for any processor: raw records in, columns out. formats/chunk_codec.py is its reference,
  * to the byte. What it writes, encoder_vector.c writes too. */
 #include "encoder_record.h"
 

@@ -143,13 +143,13 @@ def test_is_a_dict_for_any_number_of_workers_and_any_buffer(kind: Kind, data: st
         turned = data.draw(st.integers(0, workers - 1))
         insert(kind, tables[turned:] + tables[:turned], naive, part)
         if data.draw(st.booleans()):
-            same(kind, maps.merge(tables), naive)
-    merged = maps.merge(tables)
-    same(kind, merged, naive)
+            same(kind, maps.reduce(tables), naive)
+    reduced = maps.reduce(tables)
+    same(kind, reduced, naive)
     if workers == 1:
         same(kind, tables[0], naive)
-    insert(kind, [merged], naive, [((7,) * kind.key_words, 1)])
-    same(kind, merged, naive)
+    insert(kind, [reduced], naive, [((7,) * kind.key_words, 1)])
+    same(kind, reduced, naive)
 
 
 @pytest.mark.parametrize("rows", [255, 256, 257, 512, 768, 1000])
@@ -158,9 +158,9 @@ def test_neither_loses_nor_doubles_where_buffers_and_workers_do_not_divide(rows:
     tables = [maps.count_map() for _ in range(workers)]
     maps.insert_columns(tables, np.arange(rows) % 10)
     for _ in range(3):
-        assert maps.rows(maps.merge(tables))["value"].sum() == rows
+        assert maps.rows(maps.reduce(tables))["value"].sum() == rows
     maps.insert_columns(tables, np.zeros(rows, np.int64))
-    counts = maps.rows(maps.merge(tables))
+    counts = maps.rows(maps.reduce(tables))
     assert counts["value"].sum() == 2 * rows
     assert counts["value"][0] == rows + len(range(0, rows, 10))
 
@@ -170,7 +170,7 @@ def test_a_million_keys_come_back_from_two_workers() -> None:
     tables = [maps.sum_map(), maps.sum_map()]
     maps.insert_columns(tables, keys, keys.astype(np.int64) * 3)
     maps.insert_columns(tables[::-1], keys[::-1], -1)
-    rows = maps.rows(maps.merge(tables))
+    rows = maps.rows(maps.reduce(tables))
     assert np.array_equal(rows["key"], np.sort(keys))
     assert np.array_equal(rows["value"], rows["key"].astype(np.int64) * 3 - 1)
     assert maps.nbytes(tables[0]) < 200e6
@@ -181,7 +181,7 @@ def test_floats_that_cancel_are_summed_exactly() -> None:
     tables = [maps.sum_map(dtype=np.float64) for _ in range(2)]
     for values in (big, [-value for value in big] + [1e-310]):
         maps.insert_columns(tables, np.zeros(len(values), np.int64), values)
-    assert maps.rows(maps.merge(tables))["value"].tolist() == [1e-310]
+    assert maps.rows(maps.reduce(tables))["value"].tolist() == [1e-310]
     many = np.full(100_000, 0.1)
     table = maps.sum_map(dtype=np.float64)
     maps.insert_columns([table], np.zeros(len(many), np.int64), many)
@@ -283,9 +283,9 @@ def test_says_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="int64 or uint64, not float32"):
         maps.min_map(dtype=np.float32)
     with pytest.raises(ValueError, match="only maps of one kind"):
-        maps.merge([maps.min_map(), maps.max_map()])
+        maps.reduce([maps.min_map(), maps.max_map()])
     with pytest.raises(ValueError, match="only maps of one kind"):
-        maps.merge([maps.set_map(limit=1), maps.set_map(limit=2)])
+        maps.reduce([maps.set_map(limit=1), maps.set_map(limit=2)])
 
 
 def resident_bytes() -> int:
@@ -347,3 +347,12 @@ def test_a_generated_kernel_that_inserts_is_cached_between_processes(tmp_path: P
         for _ in range(2)
     ]
     assert said == [["1000", "1000", "0"], ["1000", "1000", "1"]]
+
+
+def test_the_old_name_of_reduce_still_works_and_says_the_new_one() -> None:
+    tables = [maps.count_map() for _ in range(2)]
+    maps.insert_columns(tables, np.arange(10))
+    with pytest.warns(FutureWarning, match=r"^maps\.merge is called reduce now: rename it\.$") as shown:
+        merge = maps.merge
+    assert shown[0].filename == __file__
+    assert np.array_equal(maps.rows(merge(tables)), maps.rows(maps.reduce(tables)))

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from tests.formats.traces import arities, payload_of
 from tests.naive.walker import RandomProgram, Walk
+from tracekit.formats.chunk_codec import encode
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import DTYPES
 from tracekit.formats.imageframe import Image
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
 from tracekit.formats.sources import build_sources, parse_sources
-from tracekit.formats.stream import encode
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 from tracekit.program.program import Program

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tests.naive.program_builder import Layout
+from tracekit.formats.chunk_codec import encode
 from tracekit.formats.imageframe import build_image
-from tracekit.formats.stream import encode
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 from tracekit.program.program import Program

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.recorder.instrumented import toolchain
+from tracekit.formats.chunk_codec import Decoder
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.reader import TraceReader
-from tracekit.formats.stream import Decoder
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACEKIT = [sys.executable, "-m", "tracekit"]

@@ -1,4 +1,4 @@
-"""The C encoder against formats/stream.py: the same columns, to the byte, however the records are dealt to calls."""
+"""The C encoder against formats/chunk_codec.py: the same columns, to the byte, however records are dealt to calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracekit.formats.chunk import Chunk
+from tracekit.formats.chunk_codec import encode
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
-from tracekit.formats.stream import encode
 from tracekit.recorder.encoder import UNUSED, Encoder
 from tracekit.recorder.native import crc32, library
 

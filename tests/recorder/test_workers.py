@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.recorder.recording import ENVIRONMENT, build, record
 from tracekit.formats.chunk import Chunk
+from tracekit.formats.chunk_codec import Decoder
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.reader import TraceReader
-from tracekit.formats.stream import Decoder
 from tracekit.program.program import Program
 from tracekit.recorder.compression import CompressedChunk, InOrder
 from tracekit.recorder.encoder import Encoder, Payload

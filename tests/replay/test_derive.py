@@ -267,7 +267,7 @@ def test_counting_needs_no_kernel_of_its_own() -> None:
         replay = Replay(Records({0: [entered]}), program, events=events, columns=columns)
         assert len(list(replay.batches())) == (events is None)
         kernels = list(derive.dispatcher.signatures)
-        assert count_events(Records({0: [entered]}), program, replay.wanted) == {"function_entry": 1}
+        assert count_events(Records({0: [entered]}), program, replay.selection) == {"function_entry": 1}
         assert derive.dispatcher.signatures == kernels
 
 

@@ -54,18 +54,18 @@ class AnalyzeCommand(click.Command):
 
 def _named_modules(arguments: Sequence[str]) -> list[str]:
     """The modules that a command line names, found before it is parsed."""
-    found: list[str] = []
+    names: list[str] = []
     words = iter(arguments)
     for word in words:
         if word == "--":
             break
         if word in ("-m", "--module"):
-            found.append(next(words, ""))
+            names.append(next(words, ""))
         elif word.startswith("--module="):
-            found.append(word.partition("=")[2])
+            names.append(word.partition("=")[2])
         elif word.startswith("-m") and not word.startswith("--"):
-            found.append(word[2:])
-    return list(dict.fromkeys(found))
+            names.append(word[2:])
+    return list(dict.fromkeys(names))
 
 
 def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:

@@ -77,10 +77,10 @@ def command(
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if file is None:
         if as_json:
-            click.echo(json.dumps([_file_json(notes, each) for each in notes.hottest()], ensure_ascii=False, indent=1))
+            click.echo(json.dumps([_file_json(notes, name) for name in notes.hottest()], ensure_ascii=False, indent=1))
             return
-        found = [each for each in notes.hottest()[: limit or None] if sources.lines(each) is not None]
-        click.echo(files_text(notes, found, gathered.folders, limit, style), nl=False)
+        readable = [name for name in notes.hottest()[: limit or None] if sources.lines(name) is not None]
+        click.echo(files_text(notes, readable, gathered.folders, limit, style), nl=False)
         return
     name = chosen_file(file, notes.files, compilation)
     if as_json:

@@ -67,5 +67,8 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
         click.echo(json.dumps(printed, ensure_ascii=False, indent=1))
     else:
         style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-        click.echo("\n".join(diff_text(each, (before, after), factor, limit, style) for each in differences), nl=False)
+        click.echo(
+            "\n".join(diff_text(difference, (before, after), factor, limit, style) for difference in differences),
+            nl=False,
+        )
     return int(exit_code and any(map(differ, differences)))

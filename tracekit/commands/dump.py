@@ -70,12 +70,12 @@ def _written(output: str | None) -> Iterator[TextIO]:
 def rows(trace: Trace, function: str | None = None) -> Iterator[Row]:
     """The events of a trace as dicts with the fields that each event has; of one function, if `function` is given."""
     namer = Namer(trace.program)
-    wanted = None if function is None else namer.functions_named(function)
+    functions = None if function is None else namer.functions_named(function)
     valued = trace.program.has_values
     for batch in trace.batches(columns=("subject", "address", "size", "value") if valued else None):
         columns = (batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())
         for code, subject, address, size, value in zip(*columns, batch.values() if valued else repeat(0)):
-            if wanted is None or namer.function_of(code, subject) in wanted:
+            if functions is None or namer.function_of(code, subject) in functions:
                 yield namer.row(batch.stream, code, subject, address, size, value)
 
 
@@ -91,10 +91,10 @@ class Namer:
         from tracekit.program.lookup import names_of
 
         program = self.program
-        found = {row for row in range(len(program.functions)) if name in names_of(program, row)}
-        if not found:
+        functions = {row for row in range(len(program.functions)) if name in names_of(program, row)}
+        if not functions:
             raise TracekitError(f"The trace's program has no function {name!r}.")
-        return found
+        return functions
 
     def function_of(self, code: int, subject: int) -> int:
         """The function that an event belongs to, or NONE."""

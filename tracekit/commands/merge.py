@@ -48,8 +48,8 @@ def command(output: str | None, form: str, as_json: bool, limit: int, profiles: 
         twice = next(name for name in names if profiles.count(name) > 1)
         raise click.UsageError(f"{twice} is named twice.")
     with shown():
-        found = {name: load(name) for name in names}
-        merged = merge_files(found) if len(found) > 1 else found[names[0]]
+        loaded = {name: load(name) for name in names}
+        merged = merge_files(loaded) if len(loaded) > 1 else loaded[names[0]]
         if output is not None:
             save(output, merged)
             return

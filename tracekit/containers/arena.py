@@ -68,21 +68,21 @@ def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE, beside:
 
 def check(*arenas: Limited) -> None:
     """Raise TracekitError if a kernel wanted more rows than one of `arenas` has."""
-    for each in arenas:
-        if each.control[EXHAUSTED]:
+    for table in arenas:
+        if table.control[EXHAUSTED]:
             raise TracekitError(
-                f"Ran out of memory: {each.rows.nbytes >> 20:,} MiB for the analysis are used up.{budget.advice()}"
+                f"Ran out of memory: {table.rows.nbytes >> 20:,} MiB for the analysis are used up.{budget.advice()}"
             )
 
 
-def taken(each: Arena) -> npt.NDArray[Any]:
+def taken(table: Arena) -> npt.NDArray[Any]:
     """The rows that an arena with the usual spare rows has handed out, in order."""
-    return each.rows[SPARE : each.control[USED]]
+    return table.rows[SPARE : table.control[USED]]
 
 
-def used_bytes(each: Arena) -> int:
+def used_bytes(table: Arena) -> int:
     """Bytes of the rows handed out."""
-    return int(each.control[USED]) * each.rows.itemsize
+    return int(table.control[USED]) * table.rows.itemsize
 
 
 def touched(array: npt.NDArray[Any]) -> int:

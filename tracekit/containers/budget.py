@@ -82,16 +82,16 @@ def _limits() -> Iterator[Limit]:
 
 def advice() -> str:
     """Behind a sentence that says that memory ran out: what to do about a limit, if there is one."""
-    found = limit()
-    return f" {found.advice} or take fewer jobs (`-j 1`); only what is touched takes memory." if found else ""
+    bound = limit()
+    return f" {bound.advice} or take fewer jobs (`-j 1`); only what is touched takes memory." if bound else ""
 
 
 def share(parts: int) -> int | None:
     """Bytes that a table of so many parts may have; None where there is no limit."""
     division = _division.get()
     if division is None:
-        found = limit()
-        return found and found.left * parts // ALONE
+        bound = limit()
+        return bound and bound.left * parts // ALONE
     division.parts += parts
     return division.size * parts
 
@@ -113,8 +113,8 @@ def divided(make: Callable[[], T]) -> T:
     token = _division.set(division)
     try:
         make()
-        found = limit()
-        division.size = found.left // max(division.parts, 1) if found else 0
+        bound = limit()
+        division.size = bound.left // max(division.parts, 1) if bound else 0
         return make()
     finally:
         _division.reset(token)

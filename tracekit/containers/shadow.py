@@ -54,8 +54,8 @@ def empty(dtype: npt.DTypeLike, per_stream: bool = False, pages: int = 0, direct
     """
     row = np.dtype(dtype)
     streams = DIRECT_STREAMS if per_stream else 1
-    wanted = pages or budget.memory() // min(4096, WORDS * row.itemsize)
-    most = max(1 << (wanted + SCRATCH).bit_length(), 4)
+    needed = pages or budget.memory() // min(4096, WORDS * row.itemsize)
+    most = max(1 << (needed + SCRATCH).bit_length(), 4)
     limited = budget.share(row.itemsize)
     if limited is not None:
         streams = min(streams, limited // 8 // (4 * direct))

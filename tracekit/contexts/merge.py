@@ -23,7 +23,7 @@ def unite_nodes(tables: Sequence[Rows], add: Callable[[Any, Any], None] | None =
     It is in pre-order. `add` adds the numbers of a second node, which is the same, to those of the first.
     """
     known: dict[tuple[int, ...], int] = {}
-    found: list[Any] = []
+    united: list[Any] = []
     children: dict[int, list[int]] = {}
     places = []
     for table in tables:
@@ -31,19 +31,19 @@ def unite_nodes(tables: Sequence[Rows], add: Callable[[Any, Any], None] | None =
         own = zip(*(table[field].astype(np.int32).tolist() for field in IDENTITY))  # NONE is -1, and comes first
         for number, (row, key) in enumerate(zip(table, own)):  # parents stand before their children
             parent = -1 if row["parent"] == NONE else int(place[row["parent"]])
-            at = known.setdefault((parent, *key), len(found))
+            at = known.setdefault((parent, *key), len(united))
             place[number] = at
-            if at == len(found):
-                found.append(row.copy())
-                found[at]["parent"] = NONE if parent < 0 else parent
+            if at == len(united):
+                united.append(row.copy())
+                united[at]["parent"] = NONE if parent < 0 else parent
                 children.setdefault(parent, []).append(at)
             elif add is not None:
-                add(found[at], row)
+                add(united[at], row)
         places.append(place)
     order = _pre_order(children, [key[1:] for key in known])
-    new = np.zeros(len(found) + 1, np.int64)
+    new = np.zeros(len(united) + 1, np.int64)
     new[order] = np.arange(len(order))
-    nodes = np.array([found[at] for at in order], tables[0].dtype)
+    nodes = np.array([united[at] for at in order], tables[0].dtype)
     inner = nodes["parent"] != NONE
     nodes["parent"][inner] = new[nodes["parent"][inner]]
     return nodes, [new[place] for place in places]

@@ -51,15 +51,15 @@ class ScopeNames:
         Of the loops inside a recursion, which the context tree has side by side, none is around another.
         """
         node, iteration = scope
-        found: list[Scope] = []
+        inner_first: list[Scope] = []
         while node >= 0:
             if iteration:
-                found.append((node, True))
-            found.append((node, False))
+                inner_first.append((node, True))
+            inner_first.append((node, False))
             parent = int(self.contexts.nodes["parent"][node])
             node = -1 if parent == NONE else parent
             iteration = node >= 0 and self.is_loop(node)
-        return [RUN, *reversed(found)]
+        return [RUN, *reversed(inner_first)]
 
     def join(self, scopes: Iterable[Scope]) -> Scope:
         """The innermost scope that holds all of them."""

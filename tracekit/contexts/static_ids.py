@@ -124,18 +124,18 @@ class _Sizes:
 
 def _loops_by_function(program: Program) -> dict[int, list[int]]:
     """The loops of each function, inner ones first."""
-    found: dict[int, list[int]] = {}
+    loops_of: dict[int, list[int]] = {}
     for loop in np.argsort(-program.loops["depth"].astype(np.int64), kind="stable").tolist():
-        found.setdefault(int(program.loops["function"][loop]), []).append(loop)
-    return found
+        loops_of.setdefault(int(program.loops["function"][loop]), []).append(loop)
+    return loops_of
 
 
 def _children(program: Program) -> dict[tuple[int, int], list[tuple[int, int, int, int]]]:
     """(0, function) or (1, loop) -> its items (block, instruction, is call, row) in program order."""
-    found: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+    children: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
 
     def container(loop: int, function: int) -> list[tuple[int, int, int, int]]:
-        return found.setdefault((0, function) if loop == NONE else (1, loop), [])
+        return children.setdefault((0, function) if loop == NONE else (1, loop), [])
 
     loops, blocks, calls = program.loops, program.blocks, program.calls
     for row, (parent, function, header) in enumerate(
@@ -145,6 +145,6 @@ def _children(program: Program) -> dict[tuple[int, int], list[tuple[int, int, in
     around, owner = blocks["loop"][calls["block"]].tolist(), blocks["function"][calls["block"]].tolist()
     for row, (block, op) in enumerate(zip(calls["block"].tolist(), calls["op"].tolist())):
         container(around[row], owner[row]).append((block, op, 1, row))
-    for items in found.values():
+    for items in children.values():
         items.sort()
-    return found
+    return children

@@ -13,7 +13,7 @@ from tracekit.contexts.names import ContextNames, Json
 from tracekit.contexts.nodes import NODE
 from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS
 from tracekit.dependence.names import ProfileNames
-from tracekit.dependence.reduce import Found
+from tracekit.dependence.reduce import Findings
 from tracekit.dependence.result import profile_and_levels
 from tracekit.dependence.rows import DependenceReport, instruction_key
 from tracekit.formats.events import NONE
@@ -56,10 +56,10 @@ def flow_rows(program: Program, keys: NDArray[np.uint64]) -> list[Json]:
     return sorted(rows, key=lambda row: (instruction_key(row["source"]), instruction_key(row["destination"])))
 
 
-def rows(module: Module, found: Found) -> list[Json]:
+def rows(module: Module, findings: Findings) -> list[Json]:
     """The rows of all dependences, with the columns that the module's options ask for."""
     options = module.options
-    report = VariantReport(module, found)
+    report = VariantReport(module, findings)
     place = one_place(module.program, place_of(options.carried_by)) if options.carried_by else None
     kinds = frozenset(options.kinds.upper().split(","))
     unwanted = [
@@ -88,9 +88,11 @@ def place_of(text: str) -> tuple[str, int]:
 class VariantReport(DependenceReport):
     """The rows of a profile made of DependenceTable, with histograms of distances."""
 
-    def __init__(self, module: Module, found: Found) -> None:
-        self.distances = found.distances[1:]
-        profile, self.level_of = profile_and_levels(found, getattr(module, "contexts", None), len(module.program.ops))
+    def __init__(self, module: Module, findings: Findings) -> None:
+        self.distances = findings.distances[1:]
+        profile, self.level_of = profile_and_levels(
+            findings, getattr(module, "contexts", None), len(module.program.ops)
+        )
         super().__init__(ProfileNames(module.program, profile), profile, module.options.context)
 
     def _histograms(self, at: Indices, count: int) -> list[bytes]:

@@ -25,11 +25,11 @@ def join_dependences(tables: Iterable[Sequence[Json]]) -> list[Json]:
 
 
 def _join_levels(first: Sequence[Json], second: Sequence[Json]) -> list[Json]:
-    found: dict[str, Json] = {}
+    by_loop: dict[str, Json] = {}
     for level in (*first, *second):
-        known = found.setdefault(json.dumps(level["loop"]), level)
+        known = by_loop.setdefault(json.dumps(level["loop"]), level)
         if known is not level:
-            found[json.dumps(level["loop"])] = {
+            by_loop[json.dumps(level["loop"])] = {
                 "loop": level["loop"],
                 "intra": known["intra"] or level["intra"],
                 "inter": known["inter"] or level["inter"],
@@ -37,7 +37,7 @@ def _join_levels(first: Sequence[Json], second: Sequence[Json]) -> list[Json]:
                 "max_distance": greatest(known["max_distance"], level["max_distance"]),
                 "histogram": _join_histograms(known["histogram"], level["histogram"]),
             }
-    return list(found.values())
+    return list(by_loop.values())
 
 
 def _join_histograms(first: Any, second: Any) -> Any:
@@ -45,7 +45,7 @@ def _join_histograms(first: Any, second: Any) -> Any:
         return first or second
     counted = Counter(dict(first))
     counted.update(dict(second))
-    return [list(each) for each in sorted(counted.items())]
+    return [list(pair) for pair in sorted(counted.items())]
 
 
 def _depth(loop: Json, path: Sequence[str]) -> tuple[Any, ...]:

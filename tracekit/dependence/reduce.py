@@ -26,8 +26,8 @@ Rows = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Found:
-    """Rows as the kernels describe them (dependence_table.py), each with its `key`; row 0 of each table is none."""
+class Findings:
+    """Rows of kernels/dependence_table.py, each with its `key`; row 0 of each table is none."""
 
     accesses: Rows
     dependences: Rows
@@ -39,7 +39,7 @@ class Found:
     shadow_bytes: int
 
 
-def found(states: Sequence[State]) -> Found:
+def reduce_states(states: Sequence[State]) -> Findings:
     """What the states of all workers come to."""
     for state in states:
         count_all(state.relations, int(state.relations.levels.control[USED]))
@@ -61,15 +61,15 @@ def found(states: Sequence[State]) -> Found:
         np.add.at(distances["times"], distance, part.distances["times"])
         _add_levels(levels, level, part.levels)
     first, again = _first_and_again(
-        [_findings(state.shared.dependences, *each) for state, *each in zip(states, dependence_of, identity_of)]
+        [_noted(state.shared.dependences, *each) for state, *each in zip(states, dependence_of, identity_of)]
     )
     np.subtract.at(dependences["count"], again["row"], 1)
-    _, carried_again = _first_and_again([_findings(state.shared.levels, each) for state, each in zip(states, level_of)])
+    _, carried_again = _first_and_again([_noted(state.shared.levels, each) for state, each in zip(states, level_of)])
     np.subtract.at(levels["carried"], carried_again["row"], 1)
     objects = [_renamed(part.objects, 32, each) for part, each in zip(parts, dependence_of)]
     for rows, identity in zip(objects, identity_of):
         rows["key"] = rows["key"] & ~_mask(32) | identity[rows["key"] & _mask(32)].astype(np.uint64)
-    return Found(
+    return Findings(
         accesses=accesses,
         dependences=dependences,
         levels=levels,
@@ -81,12 +81,12 @@ def found(states: Sequence[State]) -> Found:
     )
 
 
-def _of(state: State) -> Found:
+def _of(state: State) -> Findings:
     """The rows of one worker."""
     relations = state.relations
     words = int(state.memory.control[PAGES]) * WORDS
     loads = int(state.readers.control[USED])
-    return Found(
+    return Findings(
         used_rows(relations.accesses),
         used_rows(relations.dependences),
         used_rows(relations.levels),
@@ -145,7 +145,7 @@ def _add_levels(levels: Rows, at: Indices, rows: Rows) -> None:
 # -- what counts once ------------------------------------------------------------------------------
 
 
-def _findings(notes: Arena, row_of: Indices, identity_of: Indices | None = None) -> Rows:
+def _noted(notes: Arena, row_of: Indices, identity_of: Indices | None = None) -> Rows:
     """What a worker noted, with the rows, and the identities if it is about them, of the united tables."""
     rows = notes.rows[1 : notes.control[USED]].copy()
     rows["row"] = row_of[rows["row"]]

@@ -11,7 +11,7 @@ from tracekit.contexts.nodes import NODE
 from tracekit.contexts.table import ContextTable
 from tracekit.dependence.kernels.dependence_table import END_BITS
 from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, OBJECT, DependenceProfile
-from tracekit.dependence.reduce import Found
+from tracekit.dependence.reduce import Findings
 from tracekit.formats.events import NONE
 
 Rows = NDArray[Any]
@@ -20,16 +20,16 @@ Ints = NDArray[np.int64]
 LOW = np.uint64(0xFFFF_FFFF)
 
 
-def profile(found: Found, contexts: ContextTable | None, instructions: int) -> DependenceProfile:
+def profile(findings: Findings, contexts: ContextTable | None, instructions: int) -> DependenceProfile:
     """The profile; `instructions` is the row that stands for the instruction NONE. Without contexts there is one."""
-    return profile_and_levels(found, contexts, instructions)[0]
+    return profile_and_levels(findings, contexts, instructions)[0]
 
 
 def profile_and_levels(
-    found: Found, contexts: ContextTable | None, instructions: int
+    findings: Findings, contexts: ContextTable | None, instructions: int
 ) -> tuple[DependenceProfile, Ints]:
-    """The same, and for each row of ``found.levels`` its row among the profile's levels (-1 for row 0)."""
-    instruction, context = _keys(found.accesses)
+    """The same, and for each row of ``findings.levels`` its row among the profile's levels (-1 for row 0)."""
+    instruction, context = _keys(findings.accesses)
     if contexts is None:
         nodes, new_node = np.zeros(1, NODE), np.zeros(1, np.int64)
         nodes["parent"] = nodes["function"] = nodes["loop"] = nodes["call"] = nodes["external"] = NONE
@@ -38,16 +38,16 @@ def profile_and_levels(
         used[context[1:]] = True
         nodes, new_node = contexts.where(used)
     ends = (np.where(instruction == instructions, NONE, instruction).astype(np.uint32), new_node[context])
-    dependences, new_dependence, objects = _dependences(found, ends)
-    levels, place = _levels(found, new_dependence, new_node)
+    dependences, new_dependence, objects = _dependences(findings, ends)
+    levels, place = _levels(findings, new_dependence, new_node)
     made = DependenceProfile(
         nodes=nodes,
         dependences=dependences,
         levels=levels,
-        exposed=_exposed(found, ends, new_node),
-        accesses=_accesses(found.accesses, ends),
+        exposed=_exposed(findings, ends, new_node),
+        accesses=_accesses(findings.accesses, ends),
         objects=objects,
-        shadow_bytes=found.shadow_bytes,
+        shadow_bytes=findings.shadow_bytes,
     )
     return made, np.concatenate([[-1], place])
 
@@ -69,31 +69,31 @@ def _keys(rows: Rows) -> tuple[Ints, Ints]:
     return (rows["key"] >> np.uint64(32)).astype(np.int64), (rows["key"] & LOW).astype(np.int64)
 
 
-def _dependences(found: Found, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
+def _dependences(findings: Findings, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
     """The rows of ``dependences``, the new row of each old one, and ``objects``."""
     instruction, node = ends
-    old = found.dependences[1:]
+    old = findings.dependences[1:]
     rows = np.zeros(len(old), DEPENDENCE)
     rows["kind"], rows["count"] = old["key"] >> np.uint64(2 * END_BITS), old["count"]
     for name, shift in (("source", END_BITS), ("destination", 0)):
         end = (old["key"] >> np.uint64(shift) & np.uint64((1 << END_BITS) - 1)).astype(np.int64)
         rows[name], rows[name + "_node"] = instruction[end], node[end]
-    objects = _list_objects(found, rows)
+    objects = _list_objects(findings, rows)
     order = _ordered(rows, "kind", "source", "source_node", "destination", "destination_node")
     return rows[order], _places(order), objects
 
 
-def _list_objects(found: Found, dependences: Rows) -> Rows:
+def _list_objects(findings: Findings, dependences: Rows) -> Rows:
     """The rows of ``objects``, those that some dependence happened in; `dependences` lists its own in order of time."""
-    dependence, identity = _keys(found.objects[1:])
+    dependence, identity = _keys(findings.objects[1:])
     used = np.unique(identity)
     objects = np.zeros(len(used), OBJECT)
-    objects["kind"], objects["site"] = _keys(found.identities[used])
+    objects["kind"], objects["site"] = _keys(findings.identities[used])
     objects["site"][used == 0] = NONE
     order = _ordered(objects, "kind", "site")
-    row_of = np.zeros(len(found.identities), np.int64)
+    row_of = np.zeros(len(findings.identities), np.int64)
     row_of[used[order]] = np.arange(len(order))
-    by_time = np.lexsort([found.objects["execution"][1:], dependence])
+    by_time = np.lexsort([findings.objects["execution"][1:], dependence])
     dependence, identity = dependence[by_time] - 1, identity[by_time]
     count = np.bincount(dependence, minlength=len(dependences))
     place = np.arange(len(dependence)) - (np.cumsum(count) - count)[dependence]
@@ -105,8 +105,8 @@ def _list_objects(found: Found, dependences: Rows) -> Rows:
     return objects[order]
 
 
-def _levels(found: Found, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
-    old = found.levels[1:]
+def _levels(findings: Findings, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
+    old = findings.levels[1:]
     dependence, node = _keys(old)
     rows = np.zeros(len(old), LEVEL)
     rows["dependence"], rows["node"] = new_dependence[dependence - 1], new_node[node]
@@ -117,8 +117,8 @@ def _levels(found: Found, new_dependence: Ints, new_node: Ints) -> tuple[Rows, I
     return rows[order], _places(order)
 
 
-def _exposed(found: Found, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:
-    access, level = _keys(found.exposed[1:])
+def _exposed(findings: Findings, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:
+    access, level = _keys(findings.exposed[1:])
     rows = np.zeros(len(access), EXPOSED)
     rows["instruction"], rows["node"] = ends[0][access], ends[1][access]
     rows["level"] = new_node[level]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,6 @@ from tracekit.dependence.profile import LEVEL, DependenceKind, DependenceProfile
 from tracekit.dependence.projection import unite_levels
 from tracekit.formats.events import NONE
 from tracekit.program.sources import is_meant
-
-if TYPE_CHECKING:
-    pass
-
 
 LoopKey = tuple[str, str, int, int, int]
 RowKey = tuple[LoopKey, tuple[Any, ...]]
@@ -251,8 +247,8 @@ def mixed(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def without_repetitions(rows: list[Json]) -> list[Json]:
     """The rows without repetitions, in one fixed order."""
-    found = {_frozen(row): row for row in rows}
-    return [found[key] for key in sorted(found)]
+    by_content = {_frozen(row): row for row in rows}
+    return [by_content[key] for key in sorted(by_content)]
 
 
 def _frozen(value: Any) -> Any:

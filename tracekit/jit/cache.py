@@ -54,15 +54,15 @@ def folder_for(file: Path) -> Path:
 
 def digest(file: Path) -> str:
     """A hash (hex) over `file` and every file of tracekit that it imports."""
-    found: dict[Path, bytes] = {}
+    sources: dict[Path, bytes] = {}
     waiting = [file]
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found[path], imported = _source(path)
+        if path not in sources:
+            sources[path], imported = _source(path)
             waiting += imported
     combined = hashlib.blake2b(digest_size=8)
-    for text in sorted(found.values()):
+    for text in sorted(sources.values()):
         combined.update(hashlib.blake2b(text).digest())
     return combined.hexdigest()
 

@@ -271,22 +271,22 @@ def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
     """
     _check_names(module)
     if isinstance(module, BatchModule):
-        wanted = {name: tuple(fields) for name, fields in module.events.items()}
+        fields_of = {name: tuple(fields) for name, fields in module.events.items()}
     else:
         assert isinstance(module, Module)
         _check_callbacks(module)
-        wanted = {
+        fields_of = {
             name: tuple(
                 parameter for parameter in list(inspect.signature(function).parameters)[1:] if parameter not in SERVICES
             )
             for name, function in module.callbacks().items()
         }
-    for name, fields in wanted.items():
+    for name, fields in fields_of.items():
         if name not in _DELIVERED:
             doc = BY_NAME[name].doc if name in BY_NAME else f"there is no such event{_meant(name)}"
             raise WrongModuleError(f"{type(module).__name__}.{name} is never called: {doc}.")
         _check_fields(type(module).__name__, BY_NAME[name], fields)
-    return wanted
+    return fields_of
 
 
 _DELIVERED = {event.name: event for event in DELIVERED}

@@ -106,15 +106,15 @@ def _shown(path: str, line: int) -> str:
 
 def _place_of_name(callbacks: Callbacks, text: str) -> str:
     """Where a name that is not defined, or means nothing to Numba, is used."""
-    found = re.search(r"(?<=name ')\w+(?=' is not defined|':)", text)
+    match = re.search(r"(?<=name ')\w+(?=' is not defined|':)", text)
     for function in callbacks.values():
-        if found and found[0] in function.__code__.co_names:
+        if match and match[0] in function.__code__.co_names:
             try:
                 lines, first = inspect.getsourcelines(function)
             except OSError:
                 return ""
             for number, line in enumerate(lines):
-                if re.search(rf"\b{found[0]}\b", line):
+                if re.search(rf"\b{match[0]}\b", line):
                     return _shown(function.__code__.co_filename, first + number)
     return ""
 

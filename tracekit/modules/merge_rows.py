@@ -20,20 +20,20 @@ def join_rows(
     `join`: column -> what two values of it come to (`add`, `least`, ...), an associative and commutative function.
     Rows are sorted by `order`, or by their keys as text.
     """
-    found: dict[str, dict[str, Any]] = {}
+    by_key: dict[str, dict[str, Any]] = {}
     for table in tables:
         for row in table:
             name = as_key(row, key)
-            known = found.get(name)
+            known = by_key.get(name)
             if known is None:
-                found[name] = dict(row)
+                by_key[name] = dict(row)
                 continue
             for column, function in join.items():
                 if column in known:
                     known[column] = function(known[column], row[column])
     if order is not None:
-        return sorted(found.values(), key=order)
-    return [found[name] for name in sorted(found)]
+        return sorted(by_key.values(), key=order)
+    return [by_key[name] for name in sorted(by_key)]
 
 
 def as_key(row: Row, columns: Sequence[str]) -> str:

@@ -27,15 +27,15 @@ _OURS = "tracekit.analyzers."
 @cache
 def _found() -> dict[str, Path | EntryPoint]:
     """Name -> where its module is; nothing is imported."""
-    found: dict[str, Path | EntryPoint] = {}
+    modules: dict[str, Path | EntryPoint] = {}
     for entry in entry_points(group=ENTRY_POINTS):
-        found[entry.name] = entry
+        modules[entry.name] = entry
     specification = importlib.util.find_spec("tracekit.analyzers")
     assert specification is not None
     for folder in specification.submodule_search_locations or ():
         for path in Path(folder).glob("[a-z]*.py"):
-            found[path.stem] = path  # a package cannot replace a module of ours
-    return found
+            modules[path.stem] = path  # a package cannot replace a module of ours
+    return modules
 
 
 def names() -> list[str]:
@@ -75,13 +75,13 @@ def display(name: str, files: bool = False) -> Display:
 
 def displays() -> dict[str, Display]:
     """Module -> how its profiles are shown, by rank, then by name; one whose declaration makes no sense is left out."""
-    found = {}
+    by_name = {}
     for name in names():
         try:
-            found[name] = display(name)
+            by_name[name] = display(name)
         except TracekitError:
             continue  # whoever runs that module is told
-    return dict(sorted(found.items(), key=lambda entry: entry[1].rank))
+    return dict(sorted(by_name.items(), key=lambda entry: entry[1].rank))
 
 
 def _parsed(path: Path | None) -> ast.Module | None:

@@ -83,7 +83,7 @@ class Runner(Protocol):
         """The module."""
 
     merge_state: dict[str, Any] | None
-    """What joining profiles needs beside the result; set by :meth:`result`."""
+    """What merging profiles needs beside the result; set by :meth:`result`."""
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """The profile and the facts beside it."""

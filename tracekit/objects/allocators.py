@@ -86,10 +86,10 @@ class Allocators:
         recursions = self.nodes["kind"] == ContextKind.RECURSION
         caller = self.program.op_function[self.program.calls["op"]]
         callees = self.program.callees
-        found = new = np.unique(self.nodes["function"][recursions])
+        functions = new = np.unique(self.nodes["function"][recursions])
         while new.size:
             calls = np.flatnonzero(np.isin(caller, new))
             entered = np.unique(callees.functions[runs(callees.first[calls], callees.count[calls])])
-            new = np.setdiff1d(entered, found)
-            found = np.union1d(found, new)
-        return found
+            new = np.setdiff1d(entered, functions)
+            functions = np.union1d(functions, new)
+        return functions

@@ -54,7 +54,7 @@ class ObjectModule(Module):
         """What follows from the objects of all runs."""
         assert program is not None
         module = cls(program, make_options(cls.Options, profiles[0]["options"]))
-        found = [from_merge_state(each["evidence"], program, cls.tables) for each in profiles]
-        module.profile = module.listed(unite(found))
+        merged = [from_merge_state(profile["evidence"], program, cls.tables) for profile in profiles]
+        module.profile = module.listed(unite(merged))
         # not the module's own result and evidence: a subclass may look at a state there, and there is none
         return {"result": module.shown(module.profile), "evidence": as_merge_state(module.profile)}

@@ -227,10 +227,10 @@ def as_merge_state(profile: ObjectProfile) -> dict[str, Any]:
 
 def from_merge_state(evidence: Any, program: Program, tables: Sequence[str]) -> ObjectProfile:
     """The profile that :func:`as_merge_state` gave, with these tables. Raises TracekitError if it is damaged."""
-    found = read_tables(evidence, {"nodes": TREE, "sites": SITE, **{name: LAYOUTS[name].dtype for name in tables}})
-    references = {(name, column): target for name in found for column, target in REFERENCES[name].items()}
+    rows_of = read_tables(evidence, {"nodes": TREE, "sites": SITE, **{name: LAYOUTS[name].dtype for name in tables}})
+    references = {(name, column): target for name in rows_of for column, target in REFERENCES[name].items()}
     check_references(
-        found,
+        rows_of,
         references,
         {
             "loops": len(program.loops),
@@ -241,7 +241,7 @@ def from_merge_state(evidence: Any, program: Program, tables: Sequence[str]) -> 
             "classes of pointers": len(CLASSES),
         },
     )
-    nodes, sites = found.pop("nodes"), found.pop("sites")
+    nodes, sites = rows_of.pop("nodes"), rows_of.pop("sites")
     is_global = sites["kind"] == ObjectKind.GLOBAL
     if bool(np.any(sites["site"][is_global] >= len(program.globals))):
         raise missing("globals")
@@ -250,4 +250,4 @@ def from_merge_state(evidence: Any, program: Program, tables: Sequence[str]) -> 
     made_by = sites["site"][~is_global]
     if bool(np.any((made_by >= len(program.ops)) & (made_by != NONE))):
         raise missing("ops")
-    return ObjectProfile(nodes, sites, found)
+    return ObjectProfile(nodes, sites, rows_of)

@@ -86,13 +86,13 @@ class Annotations:
             note.bytes += row["bytes"]
 
     def _add_loops(self, rows: Sequence[Json]) -> None:
-        found: dict[tuple[Any, ...], LoopNote] = {}
+        notes: dict[tuple[Any, ...], LoopNote] = {}
         for row in rows:
             loop = row["loop"]
             key = tuple(loop[part] for part in ("function", "file", "line", "column", "depth"))
-            note = found.get(key)
+            note = notes.get(key)
             if note is None:
-                note = found[key] = LoopNote(loop["function"], loop["column"], loop["depth"], row["verdict"])
+                note = notes[key] = LoopNote(loop["function"], loop["column"], loop["depth"], row["verdict"])
                 self.note(loop["file"], loop["line"]).loops.append(note)
             note.verdict = max(note.verdict, row["verdict"], key=VERDICTS.index)
             note.contexts += 1

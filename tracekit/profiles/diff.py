@@ -113,11 +113,11 @@ def _compare_tables(
 
 def _by_key(rows: Iterable[Json], identity: Sequence[str], place: Place) -> dict[str, Json]:
     """Rows by what they are about. Those that a place does not tell apart are one: numbers add, the worst verdict."""
-    found: dict[str, Json] = {}
+    by_key: dict[str, Json] = {}
     for row in rows:
         key = json.dumps([place(row.get(column)) for column in identity])
-        found[key] = _together(found[key], row) if key in found else row
-    return found
+        by_key[key] = _together(by_key[key], row) if key in by_key else row
+    return by_key
 
 
 def _together(first: Json, second: Json) -> Json:

@@ -7,7 +7,7 @@ A file is JSON: one profile as an object, several as a list. Beside what ``analy
 * ``complete``: false if the trace was cut off,
 * ``facts``: numbers that only the text shows,
 * ``images``: the image tables as the trace has them (frames of SPEC.md, "IMAG", in base64), for modules that need them,
-* ``evidence``: what the module needs to join profiles (``tracekit.module.Analysis.merge``); last, as it is long.
+* ``evidence``: what the module needs to merge profiles (``tracekit.module.Analysis.merge``); last, as it is long.
 
 What ``analyze --json`` prints names source files as the compiler was given them. ``folders`` has the folder from which
 relative names start (``compilation``), and the one that all of them but the system's are in (``sources``); it is left
@@ -114,7 +114,7 @@ def load(path: str | Path) -> list[Profile]:
     objects = content if isinstance(content, list) else [content]
     if not objects:
         raise TracekitError(f"{path} is no profile: it is an empty list.")
-    return [_profile(path, each) for each in objects]
+    return [_profile(path, content) for content in objects]
 
 
 def _what(beginning: bytes) -> str:

@@ -28,12 +28,12 @@ def merge_files(files: Mapping[str, Sequence[Profile]]) -> list[Profile]:
     for profile in files[first]:
         chosen = {first: profile}
         for name in others:
-            found = [each for each in files[name] if each.module == profile.module]
-            if not found:
+            same_module = [candidate for candidate in files[name] if candidate.module == profile.module]
+            if not same_module:
                 raise TracekitError(f"{name} holds no profile of {profile.module}, as {first} does.")
-            chosen[name] = found[0]
+            chosen[name] = same_module[0]
         for name in others:
-            surplus = {each.module for each in files[name]} - {each.module for each in files[first]}
+            surplus = {candidate.module for candidate in files[name]} - {candidate.module for candidate in files[first]}
             if surplus:
                 raise TracekitError(f"{first} holds no profile of {min(surplus)}, as {name} does.")
         merged.append(merge(chosen))
@@ -80,7 +80,7 @@ def merge(named: Mapping[str, Profile]) -> Profile:
 def shared_folders(profiles: Sequence[Profile]) -> dict[str, str]:
     """The folders of all these profiles: of one build in two places the names of files are equal, not their start."""
     first, *others = (profile.report.get("folders", {}) for profile in profiles)
-    return {key: value for key, value in first.items() if all(each.get(key) == value for each in others)}
+    return {key: value for key, value in first.items() if all(folders.get(key) == value for folders in others)}
 
 
 def _traces(profile: Profile) -> list[str]:
@@ -91,8 +91,8 @@ def _traces(profile: Profile) -> list[str]:
 def _check_pair(name: str, profile: Profile, other_name: str, other: Profile) -> None:
     if profile.module != other.module:
         raise TracekitError(f"{name} is a profile of {profile.module}, {other_name} one of {other.module}.")
-    for each, where in ((profile, name), (other, other_name)):
-        if not each.build:
+    for one, where in ((profile, name), (other, other_name)):
+        if not one.build:
             raise TracekitError(
                 f"{where} does not say what build it is of: it was printed; write it with `tracekit analyze -o FILE`."
             )
@@ -100,7 +100,7 @@ def _check_pair(name: str, profile: Profile, other_name: str, other: Profile) ->
     if twice:
         raise TracekitError(f"{name} and {other_name} are both of the trace {min(twice)}, which would count twice.")
     if profile.build != other.build:
-        units, others = ({unit for image in each.build for unit in image} for each in (profile, other))
+        units, others = ({unit for image in one.build for unit in image} for one in (profile, other))
         raise TracekitError(
             f"{name} and {other_name} are profiles of different builds: of {len(units)} and "
             f"{len(others)} units they share {len(units & others)}; `tracekit diff` compares them."

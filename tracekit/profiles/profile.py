@@ -27,9 +27,9 @@ class Profile:
     build: tuple[tuple[str, ...], ...] = ()
     """The hashes of the units of each image of the program: equal for runs of one build."""
     images: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-    """The program's image tables, if joining profiles needs them (formats.keptimages)."""
+    """The program's image tables, if merging profiles needs them (formats.keptimages)."""
     evidence: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
-    """What joining profiles needs beside the result (module.Analysis.merge)."""
+    """What merging profiles needs beside the result (tracekit.module.Analysis.merge)."""
 
     def __repr__(self) -> str:
         tables = [

@@ -75,8 +75,8 @@ class Resolver:
 
     def named(self, unit: int, name: str) -> int | None:
         """The function that `name` binds to in `unit`, or None if it is not in the trace."""
-        found = self.local.get((unit, name))
-        return self.external.get(name) if found is None else found
+        local = self.local.get((unit, name))
+        return self.external.get(name) if local is None else local
 
 
 def resolve(tables: Mapping[str, Rows], call_unit: NDArray[np.uint32], resolver: Resolver) -> Callees:
@@ -100,7 +100,7 @@ def resolve(tables: Mapping[str, Rows], call_unit: NDArray[np.uint32], resolver:
             run = (direct,)
         elif flags & _MAY_CALL_BACK:
             names = targets["name"][first_target : first_target + target_count].tolist()
-            found = {resolver.named(unit, resolver.text(name)) for name in names}
-            run = tuple(sorted(row for row in found if row is not None)) if names else resolver.address_taken
+            functions = {resolver.named(unit, resolver.text(name)) for name in names}
+            run = tuple(sorted(row for row in functions if row is not None)) if names else resolver.address_taken
         first[row], count[row] = pool.add(run)
     return Callees(first, count, np.array(pool.rows, np.uint32))

@@ -45,7 +45,7 @@ def _tarjan(first: Indices, heads: Indices, labels: Indices) -> int:
     following = first[:nodes].copy()  # the next edge of a node to look at
     walk = np.empty(nodes, np.int64)  # the path of the depth-first search
     pending = np.empty(nodes, np.int64)  # nodes found whose component is still open
-    found = 0
+    discovered = 0
     open_nodes = 0
     count = 0
     for root in range(nodes):
@@ -53,8 +53,8 @@ def _tarjan(first: Indices, heads: Indices, labels: Indices) -> int:
             continue
         depth = 0
         walk[0] = root
-        index[root] = low[root] = found
-        found += 1
+        index[root] = low[root] = discovered
+        discovered += 1
         pending[open_nodes] = root
         open_nodes += 1
         while depth >= 0:
@@ -65,8 +65,8 @@ def _tarjan(first: Indices, heads: Indices, labels: Indices) -> int:
                 if index[head] < 0:
                     depth += 1
                     walk[depth] = head
-                    index[head] = low[head] = found
-                    found += 1
+                    index[head] = low[head] = discovered
+                    discovered += 1
                     pending[open_nodes] = head
                     open_nodes += 1
                 elif labels[head] < 0:

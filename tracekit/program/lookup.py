@@ -49,8 +49,8 @@ def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
     if ending:
         names.setdefault(f"{file}:{line}", ending)  # a whole path stands for itself
     near = [f"{file}:{other}" for other in sorted(lines, key=lambda other: abs(other - line))]
-    wanted = f"{file}:{line}"
-    return _chosen(names, wanted, len(program.loops), f"The trace's program has no loop at {wanted}", near)
+    place_text = f"{file}:{line}"
+    return _chosen(names, place_text, len(program.loops), f"The trace's program has no loop at {place_text}", near)
 
 
 def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:
@@ -78,7 +78,7 @@ def _chosen(
 
 def _near(name: str, known: list[str]) -> list[str]:
     """At most five names like `name`: those that hold it, or look like it, or else some that there are."""
-    holding = sorted((each for each in known if name.lower() in each.lower()), key=len)
+    holding = sorted((candidate for candidate in known if name.lower() in candidate.lower()), key=len)
     similar = difflib.get_close_matches(name, known, 5, 0.5)
     return list(dict.fromkeys([*holding, *similar, *([] if holding or similar else sorted(known))]))[:5]
 

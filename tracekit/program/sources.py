@@ -55,7 +55,7 @@ def whole_path(name: str, compilation: str) -> str:
 def is_meant(wanted: str, name: str, compilation: str = "") -> bool:
     """Whether someone who writes `wanted`, a path or its last components, may mean the file with this name."""
     tail = "/" + plain_path(wanted)
-    return any(f"/{each}".endswith(tail) for each in (name, plain_path(name), whole_path(name, compilation)))
+    return any(f"/{spelling}".endswith(tail) for spelling in (name, plain_path(name), whole_path(name, compilation)))
 
 
 class Sources:
@@ -95,9 +95,9 @@ class Sources:
         whole = whole_path(name, self._compilation)
         for folder in self._folders:
             for path in _candidates(folder, name, whole):
-                found = _content(path, folder)
-                if found is not None:
-                    return found
+                content = _content(path, folder)
+                if content is not None:
+                    return content
         if is_system(name):
             return _content(Path(name), None)
         return _compiled(Path(whole), self._digests.get(whole, ""))
@@ -158,9 +158,9 @@ def chosen_file(wanted: str, names: Collection[str], compilation: str = "") -> s
     """
     if wanted in names:
         return wanted
-    found = sorted(name for name in names if name and is_meant(wanted, name, compilation))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise TracekitError(f"{wanted} may be {', '.join(found)}: name it with more of its path.")
+    matching = sorted(name for name in names if name and is_meant(wanted, name, compilation))
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise TracekitError(f"{wanted} may be {', '.join(matching)}: name it with more of its path.")
     raise TracekitError(f"Nothing was recorded in {wanted}; `tracekit annotate` without a file lists the files.")

@@ -104,15 +104,15 @@ class Symbols:
         """Of loops in system headers: where in the user's code they were inlined; copies at one place are one."""
         rows, locations = self.program.loops["location"], self.program.locations
         known = np.flatnonzero(rows != NONE)
-        found: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[str, Any]]] = {}
+        places_of: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[str, Any]]] = {}
         for loop in known[locations["inlined_at"][rows[known]] != NONE].tolist():
             shown = self._loop(loop)
             chain = self._inlined_at(int(rows[loop]), shown["function"])
             user = next((place for place in chain if not is_system(place["file"])), None)
             if user is not None and is_system(shown["file"]):
                 key = (user["file"], user["line"], user["column"], user["function"])
-                found.setdefault(tuple(shown.values()), {})[key] = user
-        return {loop: [places[key] for key in sorted(places)] for loop, places in found.items()}
+                places_of.setdefault(tuple(shown.values()), {})[key] = user
+        return {loop: [places[key] for key in sorted(places)] for loop, places in places_of.items()}
 
     def _scope(self, location: int) -> str:
         return self.program.text(int(self.program.locations["function"][location]))

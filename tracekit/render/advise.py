@@ -197,11 +197,11 @@ def _reduction(rows: Sequence[Json]) -> str:
     """What keeps all of these from being one reduction: instructions without which no dependence would be left."""
     updates = [row for row in rows if row["remedy"] and row["remedy"]["kind"] == "reduce"]
     operators = {row["remedy"]["operator"] for row in updates}
-    alien = {each["id"]: each for row in updates for each in row["remedy"]["but"]}
+    alien = {instruction["id"]: instruction for row in updates for instruction in row["remedy"]["but"]}
     left = [
         row for row in rows if row not in updates and not alien.keys() & {row["source"]["id"], row["destination"]["id"]}
     ]
-    places = list(dict.fromkeys(place_text(each) for each in alien.values()))
+    places = list(dict.fromkeys(place_text(instruction) for instruction in alien.values()))
     if len(operators) != 1 or left or len(places) > PAIRS_SHOWN:
         return ""
     return f"a reduction ({operators.pop()})" + (f", but for {', '.join(places)}" if places else "")
@@ -249,10 +249,10 @@ def _remedy(row: Json) -> str:
 
 
 def _speculation(case: Json) -> str:
-    found = case["speculation"]
+    conflicts = case["speculation"]
     return (
-        f"Speculate: all that blocks it is rare, {counted(found['executions'], 'conflict')} in "
-        f"{counted(case['iterations'], 'iteration')} ({_frequency(found['per_iteration'])})."
+        f"Speculate: all that blocks it is rare, {counted(conflicts['executions'], 'conflict')} in "
+        f"{counted(case['iterations'], 'iteration')} ({_frequency(conflicts['per_iteration'])})."
     )
 
 

@@ -20,7 +20,9 @@ CARRIED_WIDTH = 34
 NO_ACCESSES = "The profile has no loads and stores of lines: analyze with -m accesses, too."
 
 
-def files_text(notes: Annotations, found: Sequence[str], folders: Mapping[str, str], limit: int, style: Style) -> str:
+def files_text(
+    notes: Annotations, readable: Sequence[str], folders: Mapping[str, str], limit: int, style: Style
+) -> str:
     """The files with their shares, hottest first; `found` are those whose source is there."""
     total = sum(sum(notes.totals(file)) for file in notes.files)
     files = notes.hottest()
@@ -32,7 +34,7 @@ def files_text(notes: Annotations, found: Sequence[str], folders: Mapping[str, s
         name = names.short(file) if file else "(no debug information)"
         share = f"{100 * (loads + stores) / total:.1f}%" if total else "-"
         counts = (f"{loads:,}", f"{stores:,}") if notes.has_accesses else ("-", "-")
-        rows.append((name, *counts, share, f"{len(loops):,}", "found" if file in found else "-"))
+        rows.append((name, *counts, share, f"{len(loops):,}", "found" if file in readable else "-"))
     lines = [f"files below {names.folder}"] if names.folder else []
     lines += table(("FILE", "LOADS", "STORES", "SHARE", "LOOPS", "SOURCE"), rows, frozenset((1, 2, 3, 4)), style)
     if len(files) > len(rows):

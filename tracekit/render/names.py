@@ -37,8 +37,8 @@ def _brief_steps(value: Any) -> Any:
 @cache
 def _brief_step(step: str) -> str:
     """A step of a context as profiles have it: `loop main:12`, `main:12:3`, `recursion main:12:3`, or a name alone."""
-    found = _STEP.fullmatch(step)
-    return f"{found[1]}{brief(found[2])}{found[3]}" if found else step
+    parts = _STEP.fullmatch(step)
+    return f"{parts[1]}{brief(parts[2])}{parts[3]}" if parts else step
 
 
 def brief(name: str) -> str:

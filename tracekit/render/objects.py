@@ -150,7 +150,7 @@ def _together(pointers: Sequence[Json]) -> list[Json]:
         site = row["instruction"]
         key: Any = number
         if site and site["line"]:
-            names = None if row["objects"] is None else sorted({object_name(each) for each in row["objects"]})
+            names = None if row["objects"] is None else sorted({object_name(site) for site in row["objects"]})
             key = repr([site["file"], site["line"], site["column"], [bool(row[name]) for name in CLASSES], names])
         groups[key].append(row)
     return [
@@ -187,7 +187,7 @@ def _caller(shown: Json) -> str:
 
 
 def _accesses(row: Json) -> int:
-    counts = (int(each.get("accesses", 0)) + int(each.get("dangling", 0)) for each in row["objects"] or ())
+    counts = (int(site.get("accesses", 0)) + int(site.get("dangling", 0)) for site in row["objects"] or ())
     return int(row["unknown"]) + sum(counts)
 
 

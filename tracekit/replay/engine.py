@@ -24,7 +24,7 @@ from tracekit.replay import lowering as derive_tables
 from tracekit.replay.kernels import heap, layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import Columns
-from tracekit.replay.selection import VALUE, Batch, Wanted, by_name, filled
+from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, filled
 from tracekit.replay.template_cache import TemplateCache
 
 BATCH = 32_768
@@ -156,11 +156,11 @@ class Replay:
         source = RecordSource(trace, program.arity, kept > 1) if isinstance(trace, TraceReader) else trace
         self.records = sum(frame.items for frame in trace.chunk_frames()) if isinstance(trace, TraceReader) else None
         """Records of the trace; None if its source does not say."""
-        self.wanted = Wanted.of(events, columns)
-        if VALUE in self.wanted.columns:
+        self.selection = EventSelection.of(events, columns)
+        if VALUE in self.selection.columns:
             program.require_values()
-        self.tables = derive_tables.build(program, self.wanted.keep)
-        self.template_cache = TemplateCache(program, self.wanted.keep, values=VALUE in self.wanted.columns)
+        self.tables = derive_tables.build(program, self.selection.keep)
+        self.template_cache = TemplateCache(program, self.selection.keep, values=VALUE in self.selection.columns)
         self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
         self.process = layouts.Process(
             addresses=np.zeros(4096, np.uint64),
@@ -168,7 +168,7 @@ class Replay:
             used=np.zeros(1, np.int64),
             created=np.zeros(max((stream.number for stream in self.streams), default=0) + 1, np.uint8),
         )
-        self.columns = self.wanted.room(batch)
+        self.columns = self.selection.room(batch)
         self.kept = kept
         self._handed_out: deque[Columns] = deque()
         self.delivered = 0
@@ -213,7 +213,7 @@ class Replay:
                 stream.cursor[layouts.FILLED] = 0
                 yield self._batch(stream.number, events)
             elif status == layouts.FULL:
-                self.columns = self.wanted.room(max(2 * len(self.columns.kind), int(stream.cursor[layouts.NEED])))
+                self.columns = self.selection.room(max(2 * len(self.columns.kind), int(stream.cursor[layouts.NEED])))
             elif status == layouts.LOOK:
                 self.tables = self.template_cache.add(self.tables, stream.ids)
                 stream.state.scalars[layouts.PATIENCE] = RECORDS_BEFORE_LOOK
@@ -230,7 +230,7 @@ class Replay:
         if self.kept > 1:
             self._handed_out.append(self.columns)
             is_full = len(self._handed_out) == self.kept
-            self.columns = self._handed_out.popleft() if is_full else self.wanted.room(len(self.columns.kind))
+            self.columns = self._handed_out.popleft() if is_full else self.selection.room(len(self.columns.kind))
         return batch
 
     def _grow_heap(self) -> None:
@@ -258,7 +258,7 @@ def batches(trace: Source | TraceReader, program: Program, batch: int = BATCH) -
     return Replay(trace, program, batch).batches()
 
 
-def count_events(trace: Source | TraceReader, program: Program, like: Wanted | None = None) -> dict[str, int]:
+def count_events(trace: Source | TraceReader, program: Program, like: EventSelection | None = None) -> dict[str, int]:
     """How many events of each name a full replay of the trace delivers, and a specialised one of those it delivers.
 
     A pass of its own over the trace: what a specialised replay leaves out it does not count either. (PROMPT, Table 8)

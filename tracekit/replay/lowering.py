@@ -291,7 +291,7 @@ def _tests(program: Program) -> U4:
 
 def _landing_words(program: Program, words: NDArray[np.int64]) -> U4:
     """For each block, which of its words is the frame address of a landing."""
-    found = np.full(len(program.blocks), NONE, np.uint32)
+    landing_word = np.full(len(program.blocks), NONE, np.uint32)
     landings = np.flatnonzero(program.ops["kind"] == OpKind.LANDING)
     block_of = np.full(len(program.ops), NONE, np.uint32)
     block_of[validation.runs(program.blocks["first_op"], program.blocks["ops"])] = np.repeat(
@@ -299,8 +299,8 @@ def _landing_words(program: Program, words: NDArray[np.int64]) -> U4:
     )
     landings = landings[block_of[landings] != NONE][::-1]  # of several the first counts
     home = block_of[landings]
-    found[home] = words[landings] - words[program.blocks["first_op"][home]]
-    return found
+    landing_word[home] = words[landings] - words[program.blocks["first_op"][home]]
+    return landing_word
 
 
 def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows, keep: U1) -> Rows:

@@ -29,14 +29,14 @@ GROUPS = {"functions": FUNCTION_EVENTS, "loops": LOOP_EVENTS, "objects": STACK_E
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EventSelection:
     """The events and the columns that are delivered; ``keep`` (256) u1 is 1 for the code of a wanted event."""
 
     keep: NDArray[np.uint8]
     columns: frozenset[str]
 
     @classmethod
-    def of(cls, events: Collection[str] | None = None, columns: Collection[str] | None = None) -> Wanted:
+    def of(cls, events: Collection[str] | None = None, columns: Collection[str] | None = None) -> EventSelection:
         """Events and columns by name (formats/events.py), None for all, of the columns but ``value``.
 
         Raises ValueError for an unknown name.

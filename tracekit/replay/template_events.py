@@ -189,14 +189,14 @@ def _bases(parts: Parts) -> I8:
     rows = len(steps) + 1
 
     def key(at: I8, slot: Rows) -> I8:
-        found: I8 = (parts.path[at] * most + slot.astype(np.int64)) * rows + at
-        return found
+        sort_key: I8 = (parts.path[at] * most + slot.astype(np.int64)) * rows + at
+        return sort_key
 
     keys = key(defines, steps["defines"][defines])
     order = np.argsort(keys)
     looked_up = key(uses, steps["base"][uses])
     before = np.searchsorted(keys[order], looked_up) - 1
-    found = before >= 0
-    found[found] = keys[order][before[found]] // rows == looked_up[found] // rows
-    base_at[uses[found]] = (slots + parts.word)[defines[order][before[found]]]
+    defined = before >= 0
+    defined[defined] = keys[order][before[defined]] // rows == looked_up[defined] // rows
+    base_at[uses[defined]] = (slots + parts.word)[defines[order][before[defined]]]
     return base_at

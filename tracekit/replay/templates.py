@@ -33,7 +33,7 @@ MOST = 0xFFFF
 
 
 class Templates(NamedTuple):
-    """Templates (layouts.py): ``rows`` beside the requested record ids, with room NEVER where a path has none."""
+    """Tables of kernels/layouts.py: ``rows`` beside the requested record ids, with room NEVER where a path has none."""
 
     rows: Rows
     template_events: Rows

@@ -83,16 +83,16 @@ class Trace:
 
         restricted = Restriction(window, self.reader, self.program)
         try:
-            wanted = CODE.keys() if events is None else events
+            names = CODE.keys() if events is None else events
             replay = Replay(
                 self.reader,
                 self.program,
-                events=set(wanted) | restricted.events,
+                events=set(names) | restricted.events,
                 columns=columns if columns is None else {*columns, *restricted.columns},
             )
         except ValueError as error:
             raise TracekitError(f"{str(error).capitalize()}.") from None
-        return restricted.batches(replay.batches(), wanted)
+        return restricted.batches(replay.batches(), names)
 
     def close(self) -> None:
         """Close the file."""

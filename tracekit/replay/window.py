@@ -166,9 +166,9 @@ class WindowFilter:
         return frozenset() if self.functions is None and self.loops is None else frozenset(("subject",))
 
     @property
-    def found(self) -> int:
+    def accesses_inside(self) -> int:
         """Loads and stores inside the window so far."""
-        return int(self._place[kernels.FOUND])
+        return int(self._place[kernels.INSIDE_SO_FAR])
 
     def batches(self, batches: Iterable[Batch], events: Collection[str]) -> Iterator[WindowBatch]:
         """What passes of `batches`, of the `events` asked for; columns of the batches are overwritten."""
@@ -244,6 +244,6 @@ class Restriction:
         return None if self.window is None else self.window.loop
 
     @property
-    def found(self) -> int | None:
+    def accesses_inside(self) -> int | None:
         """Loads and stores inside the window so far; None without one."""
-        return None if self.window is None else self._filter.found
+        return None if self.window is None else self._filter.accesses_inside

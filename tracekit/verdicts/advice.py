@@ -174,7 +174,7 @@ class Advice:
         accesses = self._accesses(group)
         verdict = group[0].verdict
         blockers = self._blockers(group, iterations)
-        found, unplaced = self._stages(group) if verdict is Verdict.PIPELINE else ([], 0.0)
+        shown_stages, unplaced = self._stages(group) if verdict is Verdict.PIPELINE else ([], 0.0)
         return {
             "verdict": verdict.value,
             "contexts": self._contexts(group),
@@ -192,7 +192,7 @@ class Advice:
             "rests_on": self.names.rests_on(group),
             "speculation": _speculation(blockers, iterations),
             "independent_in_a_row": _independent_in_a_row(blockers),
-            "stages": found,
+            "stages": shown_stages,
             "unplaced_share": unplaced,
         }
 
@@ -201,12 +201,12 @@ class Advice:
 
     def _blockers(self, group: Sequence[Judgement], iterations: int) -> list[Json]:
         """All that stands in the way, each with its evidence and with what would remove it."""
-        found: dict[Blocker, list[int]] = {}
+        nodes_of: dict[Blocker, list[int]] = {}
         for judgement in group:
             for blocker in judgement.blocked_by:
-                found.setdefault(blocker, []).append(judgement.node)
+                nodes_of.setdefault(blocker, []).append(judgement.node)
         rows = []
-        for blocker, nodes in found.items():
+        for blocker, nodes in nodes_of.items():
             row = self.names.blocker(blocker)
             if blocker.reason is Reason.DEPENDENCE:
                 row.update(self._evidence(blocker, nodes, iterations))
@@ -283,13 +283,13 @@ class Advice:
     def _spoilers(self, ends: Sequence[int], nodes: Sequence[int]) -> list[int]:
         """Instructions that look at a would-be reduction's intermediate values."""
         members = np.flatnonzero(np.isin(self.judge.updates.triple, self.judge.updates.triple[ends]))
-        found: set[int] = set()
+        readers: set[int] = set()
         for node in nodes:
             valid = self.profile.dependences[self.judge.view(node).dependences]
             for near, far in (("source", "destination"), ("destination", "source")):
-                found |= set(valid[far][np.isin(valid[near], members)].tolist())
+                readers |= set(valid[far][np.isin(valid[near], members)].tolist())
         operators = self.judge.updates.operator
-        alien = [op for op in found if operators[min(op, operators.size - 1)] != operators[ends[0]]]
+        alien = [op for op in readers if operators[min(op, operators.size - 1)] != operators[ends[0]]]
         return sorted(alien, key=lambda op: instruction_key(self.names.instruction(op)))
 
     def _flows(self, things: Sequence[int], nodes: Sequence[int]) -> bool:
@@ -303,10 +303,10 @@ class Advice:
     def _stages(self, group: Sequence[Judgement]) -> tuple[list[Json], float]:
         """The stages in the context with the most accesses, and the share of those that belong to no certain one."""
         node = max((each.node for each in group), key=lambda row: (int(self.profile.nodes["accesses"][row]), -row))
-        found = stages(self.judge, node)
-        known = sum(stage.accesses for stage in found)
+        pipeline = stages(self.judge, node)
+        known = sum(stage.accesses for stage in pipeline)
         total = max(known, int(self.profile.nodes["accesses"][node]), 1)
-        return [self._stage(stage, total) for stage in found], round(100 * (total - known) / total, 2)
+        return [self._stage(stage, total) for stage in pipeline], round(100 * (total - known) / total, 2)
 
     def _stage(self, stage: Stage, total: int) -> Json:
         calls = [op for op in stage.operations if self.program.ops["kind"][op] == OpKind.CALL]

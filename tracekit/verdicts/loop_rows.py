@@ -52,7 +52,7 @@ class LoopReport(DependenceReport):
 
     def _loop_row(self, judgements: list[Judgement]) -> Json:
         nodes = self.profile.nodes[[judgement.node for judgement in judgements]]
-        verdict = max((judgement.verdict for judgement in judgements), key=lambda each: each.rank)
+        verdict = max((judgement.verdict for judgement in judgements), key=lambda verdict: verdict.rank)
         raw, war, waw = (sum(judgement.carried[kind] for judgement in judgements) for kind in range(3))
         transformations = [
             self.names.transformation(step) for judgement in judgements for step in judgement.transformations

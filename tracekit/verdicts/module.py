@@ -68,10 +68,10 @@ class DependenceModule(Module):
 
     def reduce(self, states: Sequence[State]) -> None:
         """The profile, of which all else is made, from what the workers found."""
-        from tracekit.dependence.reduce import found
+        from tracekit.dependence.reduce import reduce_states
         from tracekit.dependence.result import profile
 
-        self.profile = profile(found(states), self.contexts, len(self.program.ops))
+        self.profile = profile(reduce_states(states), self.contexts, len(self.program.ops))
 
     @cached_property
     def report(self) -> LoopReport:
@@ -120,5 +120,5 @@ class DependenceModule(Module):
         assert program is not None
         module = cls(program, make_options(cls.Options, profiles[0]["options"]))
         module.windowed = "window" in profiles[0]
-        module.profile = unite([from_merge_state(each["evidence"], program) for each in profiles])
+        module.profile = unite([from_merge_state(profile["evidence"], program) for profile in profiles])
         return {"result": module.result(None), "facts": module.facts(None), "evidence": module.merge_state(None)}

@@ -96,10 +96,10 @@ def _one_offset_each(program: Program, offsets: Rows) -> Indices:
     """Operators by the first offset of the same string: each unit has strings of its own."""
     first: dict[str, int] = {}
     different, at = np.unique(offsets, return_inverse=True)
-    found: Indices = np.array(
+    same: Indices = np.array(
         [first.setdefault(program.text(offset), offset) for offset in different.tolist()], np.int64
     )[at]
-    return found
+    return same
 
 
 class Privates:

@@ -141,9 +141,9 @@ class Judge:
         for row in np.flatnonzero(reduced):
             operator = self.updates.operator_of(sources[row])
             objects = self.privates.objects(int(view.dependences[row]))
-            transformations |= {Transformation("reduction", NONE, each, operator) for each in objects}
+            transformations |= {Transformation("reduction", NONE, thing, operator) for thing in objects}
         removed, private = self.privates.find(view, reduced)
-        transformations |= {Transformation("private", NONE, int(each), 0) for each in private}
+        transformations |= {Transformation("private", NONE, int(thing), 0) for thing in private}
         return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
 
     def _static_blockers(self, view: LevelView, external: int) -> tuple[list[Blocker], tuple[int, ...]]:
@@ -215,16 +215,16 @@ class Judge:
         result = instructions.astype(np.int64)
         at = contexts.astype(np.int64)
         below = np.ones(at.size, np.bool_)  # still on the way up to the level
-        found = np.zeros(at.size, np.bool_)
+        arrived = np.zeros(at.size, np.bool_)
         while below.any():
-            found |= below & (at == level)
+            arrived |= below & (at == level)
             below &= at != level
             through = below & self._is_call[at]
             result[through] = self._call[at[through]]
             parents = self._parent[at]
             below &= parents != NONE
             at = np.where(below, parents, at)
-        result[~found] = instructions[~found]
+        result[~arrived] = instructions[~arrived]
         inside = self.graphs.op_inside(result, np.full(result.size, self.profile.nodes["loop"][level], np.int64))
         return np.where(inside, result, ANY_CALL)
 

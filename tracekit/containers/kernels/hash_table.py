@@ -4,7 +4,7 @@
     table.rows[row].count += 1      # zeros at first, but for the field `key`
 
 The cells are those from number ``control[CELLS]`` (a power of two) up to twice that: when half are taken the next
-region is filled, in address space that was reserved before. hash_table.py makes a table.
+region is filled, in address space that was reserved before. ../hash_table.py makes a table.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class HashTable(NamedTuple):
 @inlined
 def row_of(table: Any, key: Any) -> Any:
     """The row of `key` (integer, taken modulo 2**64)."""
-    wanted = np.uint64(key)
-    cell = cell_of(table.rows, table.cells, table.control[CELLS], wanted)
+    word = np.uint64(key)
+    cell = cell_of(table.rows, table.cells, table.control[CELLS], word)
     row = np.uint64(table.cells[cell])
     if row == 0:
-        row = np.uint64(make_row(table.rows, table.cells, table.control, wanted, cell))
+        row = np.uint64(make_row(table.rows, table.cells, table.control, word, cell))
     return row
 
 

@@ -72,11 +72,11 @@ def _next(context: Any, builder: Any, signature: Any, arguments: Any, result: An
     builder.cbranch(builder.icmp_signed(">", left, context.get_constant(INT, 0)), word, done)
     builder.position_at_end(word)
     new_row, new_last, taken = _call_step(context, builder, rows, (iterator.memory, address, left))
-    found = (new_row, new_last, builder.add(address, taken), builder.sub(left, taken))
-    found_in = builder.block
+    stepped = (new_row, new_last, builder.add(address, taken), builder.sub(left, taken))
+    stepped_in = builder.block
     builder.branch(give)
     builder.position_at_end(give)
-    present = [_either(builder, old, asked, new, found_in) for old, new in zip((row, last, address, left), found)]
+    present = [_either(builder, old, asked, new, stepped_in) for old, new in zip((row, last, address, left), stepped)]
     following = [builder.add(present[0], context.get_constant(INT, 1)), *present[1:]]
     builder.store(context.make_tuple(builder, NUMBERS, following), iterator.numbers)
     builder.branch(done)

@@ -23,10 +23,10 @@ itself, so there is no capacity to think of::
 
 A key is an integer, a tuple of integers, or a row of an integer array; each word is taken modulo 2**64. Insertions wait
 in a small buffer until it is drained into the table, whose cache misses then overlap. One thread at a time uses a map:
-every worker has its own, and `merge` makes one of them. Reading drains the buffer first, changes nothing else, and may
+every worker has its own, and `reduce` makes one of them. Reading drains the buffer first, changes nothing else, and may
 come between insertions::
 
-    whole = maps.merge([state.executions for state in states])
+    whole = maps.reduce([state.executions for state in states])
     for key, value in maps.rows(whole): ...
 
 What is read depends on nothing but the insertions, in whatever order they came and to whichever worker: rows ascend by
@@ -37,6 +37,7 @@ value or that it varies; a set beyond its limit has no members, and its size is 
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         SetTable,
         SumTable,
     )
-    from tracekit.containers.maps.results import insert_columns, members, merge, rows
+    from tracekit.containers.maps.results import insert_columns, members, reduce, rows
     from tracekit.containers.maps.tables import (
         constant_map,
         count_map,
@@ -82,10 +83,10 @@ __all__ = [
     "maximum",
     "member",
     "members",
-    "merge",
     "min_map",
     "minimum",
     "nbytes",
+    "reduce",
     "rows",
     "set_map",
     "sum_map",
@@ -93,15 +94,23 @@ __all__ = [
 
 _WHERE = {
     **dict.fromkeys(("add", "constant", "count", "insert", "maximum", "member", "minimum"), "inserting"),
-    **dict.fromkeys(("insert_columns", "members", "merge", "rows"), "results"),
+    **dict.fromkeys(("insert_columns", "members", "reduce", "rows"), "results"),
     **dict.fromkeys(
         ("constant_map", "count_map", "empty_like", "max_map", "min_map", "nbytes", "set_map", "sum_map"), "tables"
     ),
 }
 
 
+RENAMED = {"merge": "reduce"}
+"""Names of version 0.1 and now; one with an old name is told so, and goes on."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: it needs Numba, and a module that is only looked at does not."""
+    """Import what is requested when it is requested: it needs Numba, and a module that is only looked at does not."""
+    if name in RENAMED:
+        # Not a DeprecationWarning, which Python shows for the file that it runs alone: modules are imported.
+        warnings.warn(f"maps.{name} is called {RENAMED[name]} now: rename it.", FutureWarning, stacklevel=2)
+        name = RENAMED[name]
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module(f"{__name__}.inserting")  # known before Numba comes to a callback that inserts

@@ -1,6 +1,6 @@
 """What each kind of map does with a value: `fold`, on which the table's kernels specialise.
 
-All of them may be applied in any order and grouping, so that workers, buffers and merges do not show in the result.
+All of them may be applied in any order and grouping, so that workers, buffers and reductions do not show in the result.
 """
 
 from __future__ import annotations

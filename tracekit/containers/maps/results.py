@@ -1,4 +1,4 @@
-"""Reads maps from Python: merged, as sorted arrays, at any time and any number of times."""
+"""Reads maps from Python: reduced to one, as sorted arrays, at any time and any number of times."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tracekit.containers.maps.table import USED, drain
 from tracekit.containers.maps.tables import empty_like
 
 
-def merge(tables: Sequence[Any]) -> Any:
+def reduce(tables: Sequence[Any]) -> Any:
     """A new map of what the maps of all workers hold; they stay as they are. Raises ValueError if kinds differ."""
-    merged = empty_like(tables[0])
+    reduced = empty_like(tables[0])
     for table in tables:
-        if _shape(table) != _shape(merged):
-            raise ValueError("only maps of one kind, key and limit can be merged")
-        (absorb_set if isinstance(table, SetTable) else absorb)(merged, table)
-    return merged
+        if _shape(table) != _shape(reduced):
+            raise ValueError("only maps of one kind, key and limit can be reduced")
+        (absorb_set if isinstance(table, SetTable) else absorb)(reduced, table)
+    return reduced
 
 
 def _shape(table: Any) -> tuple[Any, ...]:
@@ -78,7 +78,7 @@ def members(table: SetTable) -> NDArray[Any]:
 def insert_columns(tables: Sequence[Any], keys: ArrayLike, values: ArrayLike = 1) -> None:
     """Insert whole columns, with one thread for each of the `tables`, which get equal shares of the rows.
 
-    `keys`: (n,), or (n, words); `values`: (n,) or one for all. Which table a row goes to shows in no merged result.
+    `keys`: (n,), or (n, words); `values`: (n,) or one for all. Which table a row goes to shows in no reduced result.
     """
     words = np.asarray(keys)
     words = np.ascontiguousarray(words.astype(np.uint64, copy=False))

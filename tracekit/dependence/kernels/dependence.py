@@ -1,4 +1,4 @@
-"""Memory dependences of loads and stores: with the loops that carry them and in every context, as far as is wanted.
+"""Memory dependences of loads and stores: with the loops that carry them and in every context, as far as is detail.
 
 For each row of shadow memory the history gives the earlier ends of its dependences (load_history.py), the open levels
 say how far both ends lie in the same iterations (levels.py, CAMP's Algorithm 1), and what was found is entered into
@@ -46,7 +46,7 @@ ENDING = 0
 """In place of the kind of an object that begins: what was there ends."""
 
 
-class Wanted(NamedTuple):
+class Detail(NamedTuple):
     """What is to be found out; a constant of a module costs nothing."""
 
     raw: int
@@ -72,24 +72,24 @@ class State(NamedTuple):
 
 @inlined
 def _depends(
-    state: Any, wanted: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any, identity: Any
+    state: Any, detail: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any, identity: Any
 ) -> Any:
     """A byte of an access, in the object `identity`, depends on an earlier one; returns what ``shared_levels`` does."""
     row, is_new = relate(state.relations, kind, source, access, now)
     if is_new:
         if state.shared.control[MAY_BE_SHARED]:
             note(state.shared.dependences, state.shared.control, np.int64(row), now, identity)
-        elif wanted.profile:
+        elif detail.profile:
             note_object(state.relations, row, identity, now)
     shared = np.int64(0)
-    if wanted.loops:
+    if detail.loops:
         depth = np.int64(0)
         if levels.control[LEAF_LEVEL] >= 0:
             depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
         shared = np.int64(shared_levels(levels, stamp, depth))
         if place(state.relations, levels, row, stamp, shared, depth, now):
             distance = np.int64(NOTHING)
-            if wanted.histogram:
+            if detail.histogram:
                 distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
             if state.shared.control[MAY_BE_SHARED]:
                 note(
@@ -103,10 +103,10 @@ def _depends(
 
 
 @inlined
-def _object_at(state: Any, wanted: Any, address: Any) -> Any:
-    """The identity of the object that an access begins in, if objects are wanted."""
+def _object_at(state: Any, detail: Any, address: Any) -> Any:
+    """The identity of the object that an access begins in, if objects are detail."""
     identity = np.int64(NOTHING)
-    if wanted.profile:
+    if detail.profile:
         identity = np.int64(identity_at(state.objects, address))
     return identity
 
@@ -125,117 +125,101 @@ class Access(NamedTuple):
 
 
 @inlined
-def load_access(state: Any, wanted: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
+def load_access(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
     """Enter a load: it may depend on stores. `context`: that of the access, None if contexts are not told apart."""
-    _enter(state, wanted, levels, context, given, part, 0)
+    _enter(state, detail, levels, context, given, part, 0)
 
 
 @inlined
-def store_access(state: Any, wanted: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
+def store_access(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
     """Enter a store: it may depend on stores and loads."""
-    _enter(state, wanted, levels, context, given, part, 1)
+    _enter(state, detail, levels, context, given, part, 1)
 
 
 @inlined
-def _enter(state: Any, wanted: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
-    instruction, address, size, stream, time = given
-    instruction = min(instruction, state.known.size - 1)
-    if not _passed_by(state, levels, instruction, address, stream, time, storing, part):
-        access = _access_in(state, levels, instruction, context)
-        if wanted.profile:
-            state.relations.accesses.rows[access].count += address == part.start
-        if storing:
-            _store(state, wanted, levels, instruction, access, address, size, stream, time, part)
-        else:
-            _load(state, wanted, levels, instruction, access, address, size, stream, time, part)
-
-
-@inlined
-def _passed_by(
-    state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any, part: Any
-) -> Any:
-    """Whether a part of an access is another worker's; then all is done that has to be."""
+def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
+    instruction = min(given.instruction, state.known.size - 1)
+    is_long = state.runs.updating[np.uint64(instruction)] != 0
     if not part.mine:
-        is_long = state.runs.updating[np.uint64(instruction)] != 0
         if is_long or state.runs.control[runs.INSTRUCTION] != 0:
-            _pass_by(state, levels, instruction, address, stream, time, storing, part)
-    return not part.mine
+            _pass_by(state, levels, instruction, given.address, given.stream, given.time, storing, part)
+        return
+    access = _access_in(state, levels, instruction, context)
+    if detail.profile:
+        state.relations.accesses.rows[access].count += given.address == part.start
+    now = _begin(state, levels, instruction, given.address, given.stream, given.time, storing, part, is_long)
+    identity = _object_at(state, detail, part.start)
+    if storing:
+        _store(state, detail, levels, access, given.address, given.size, now, identity)
+    else:
+        _load(state, detail, levels, access, given.address, given.size, now, identity, is_long)
 
 
 @kernel
 def _pass_by(
     state: Any, levels: Any, instruction: Any, address: Any, stream: Any, time: Any, storing: Any, part: Any
 ) -> None:
-    runs.begin(state, levels, instruction, stream, time, storing)
-    enter_part(state.shared, part, storing, state.runs.updating[np.uint64(instruction)] != 0, time, address)
+    """Note a part of an access that is another worker's."""
+    is_long = state.runs.updating[np.uint64(instruction)] != 0
+    _begin(state, levels, instruction, address, stream, time, storing, part, is_long)
+
+
+@inlined
+def _begin(
+    state: Any,
+    levels: Any,
+    instruction: Any,
+    address: Any,
+    stream: Any,
+    time: Any,
+    storing: Any,
+    part: Any,
+    is_long: Any,
+) -> Any:
+    """The execution that an access belongs to, and its part there."""
+    now = runs.begin(state, levels, instruction, stream, time, storing)
+    enter_part(state.shared, part, storing, is_long, time, address)
+    return now
 
 
 @inlined
 def _load(
-    state: Any,
-    wanted: Any,
-    levels: Any,
-    instruction: Any,
-    access: Any,
-    address: Any,
-    size: Any,
-    stream: Any,
-    time: Any,
-    part: Any,
+    state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any, waits: Any
 ) -> None:
     """A load depends on the stores of its bytes."""
-    now = runs.begin(state, levels, instruction, stream, time, 0)
-    waits = state.runs.updating[np.uint64(instruction)] != 0
-    enter_part(state.shared, part, 0, waits, time, address)
-    identity = _object_at(state, wanted, part.start)
     for row in changing(state.memory, address, size):
-        if wanted.war:
+        if detail.war:
             expect_readers(state.readers, state.memory, row)
-        _loaded(state, wanted, levels, access, row, now, identity)
-        if wanted.war and not waits:
+        _loaded(state, detail, levels, access, row, now, identity)
+        if detail.war and not waits:
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
-    if wanted.war:
+    if detail.war:
         if waits:
             runs.wait(state.runs, access, levels.control[CLOCK], address, size)
         collect(state.readers, state.memory)
 
 
 @inlined
-def _loaded(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
+def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     known = state.memory.rows[row]
     shared = np.int64(0)
-    if wanted.raw and known.store != 0:
-        shared = _depends(state, wanted, levels, RAW, np.int64(known.store), access, known.stamp, now, identity)
-    if wanted.profile:
+    if detail.raw and known.store != 0:
+        shared = _depends(state, detail, levels, RAW, np.int64(known.store), access, known.stamp, now, identity)
+    if detail.profile:
         expose(state.relations, levels, access, shared >> 1)
 
 
 @inlined
-def _store(
-    state: Any,
-    wanted: Any,
-    levels: Any,
-    instruction: Any,
-    access: Any,
-    address: Any,
-    size: Any,
-    stream: Any,
-    time: Any,
-    part: Any,
-) -> None:
+def _store(state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any) -> None:
     """A store depends on the stores of its bytes, and on the loads since."""
-    now = runs.begin(state, levels, instruction, stream, time, 1)
-    is_long = state.runs.updating[np.uint64(instruction)] != 0
-    enter_part(state.shared, part, 1, is_long, time, address)
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
-    identity = _object_at(state, wanted, part.start)
     is_divided = False
     for row in changing(state.memory, address, size):
-        if wanted.war:
+        if detail.war:
             expect_readers(state.readers, state.memory, row)
-        if wanted.waw or wanted.war:
-            _stored(state, wanted, levels, access, row, now, identity)
+        if detail.waw or detail.war:
+            _stored(state, detail, levels, access, row, now, identity)
         _become(state, levels, row, access)
         is_divided |= row >= np.uint64(2 * state.memory.granules.size)
     if is_divided:  # words that are covered become whole
@@ -251,14 +235,14 @@ def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
 
 
 @inlined
-def _stored(state: Any, wanted: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
+def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     """First the last store, then the loads since, the latest first."""
     known, loads = state.memory.rows[row], state.readers.rows
-    kind, source, stamp = WAW, np.int64(known.store) * wanted.waw, known.stamp
+    kind, source, stamp = WAW, np.int64(known.store) * detail.waw, known.stamp
     first, entry = np.int64(0), np.int64(-1)  # of the chunk; -1 before the loads
     while True:
         if source != 0:
-            _depends(state, wanted, levels, kind, source, access, stamp, now, identity)
+            _depends(state, detail, levels, kind, source, access, stamp, now, identity)
         if entry == -1:
             if known.reader == 0:
                 break

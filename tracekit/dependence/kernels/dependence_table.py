@@ -1,7 +1,8 @@
 """What is known of a dependence: how often, in which objects, and how far apart its ends were in each open loop.
 
-Rows are found by keys (hash_table.py): an access (instruction, context), a dependence (kind, source, destination), the
-dependence at a level, a distance there. A row is a cache line, so that finding it is all the waiting there is.
+Rows are found by keys (containers/hash_table.py): an access (instruction, context), a dependence (kind, source,
+destination), the dependence at a level, a distance there. A row is a cache line, so that finding it is all the waiting
+there is.
 """
 
 from __future__ import annotations
@@ -209,8 +210,8 @@ def _count(tallies: Any, distances: HashTable, row: Any) -> None:
     """Enter what a level counted of one distance into the histogram."""
     level = tallies[row]
     if level.times > 0:
-        found = row_of(distances, (np.int64(row) << DISTANCE_BITS) | level.distance)
-        distances.rows[found].times += level.times
+        histogram_row = row_of(distances, (np.int64(row) << DISTANCE_BITS) | level.distance)
+        distances.rows[histogram_row].times += level.times
         level.times = 0
 
 

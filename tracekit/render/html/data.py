@@ -136,22 +136,22 @@ def _add_edges(loops: Sequence[LoopRow], dependences: Sequence[Json]) -> None:
     by_loop: dict[str, list[LoopRow]] = {}
     for loop in loops:
         by_loop.setdefault(json.dumps(loop.row["loop"]), []).append(loop)
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    edges: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in dependences:
         for level in row["levels"]:
             for loop in by_loop.get(json.dumps(level["loop"]), ()):
                 if _inside(loop.row["context"], row["source_context"]) and _inside(
                     loop.row["context"], row["destination_context"]
                 ):
-                    _add_edge(found, loop, row, level)
+                    _add_edge(edges, loop, row, level)
 
 
-def _add_edge(found: dict[tuple[Any, ...], dict[str, Any]], loop: LoopRow, row: Json, level: Json) -> None:
+def _add_edge(edges: dict[tuple[Any, ...], dict[str, Any]], loop: LoopRow, row: Json, level: Json) -> None:
     """Neither contexts below the loop nor instructions of one place are told apart."""
     key = (id(loop), row["kind"], _place(row["source"]), _place(row["destination"]))
-    edge = found.get(key)
+    edge = edges.get(key)
     if edge is None:
-        edge = found[key] = {
+        edge = edges[key] = {
             "kind": row["kind"],
             "source": row["source"],
             "destination": row["destination"],

@@ -211,21 +211,21 @@ def push(tables: Tables, stream: Stream, function: Int) -> Any:
 
 @inlined
 def move_to(
-    tables: Tables, stream: Stream, frame: Any, wanted: Int, header: Int, landing: Int, out: Columns, n: Int
+    tables: Tables, stream: Stream, frame: Any, target: Int, header: Int, landing: Int, out: Columns, n: Int
 ) -> Int:
-    """Loop events on the way from the frame's last block to one whose innermost loop is `wanted`.
+    """Loop events on the way from the frame's last block to one whose innermost loop is `target`.
 
     header, landing: whether that block is a loop's header, whether control may land in it.
     """
     depth = np.int64(0)
-    if wanted != NO:
-        depth = np.int64(tables.loops[wanted].depth)
+    if target != NO:
+        depth = np.int64(tables.loops[target].depth)
     base = np.int64(frame.loop_base)
     count = np.int64(frame.loops)
     tested = NO
     if frame.block != NO:
         tested = tables.blocks[frame.block].test_of
-    around = wanted  # the loop of depth `count` that contains the block
+    around = target  # the loop of depth `count` that contains the block
     for _ in range(depth - count):
         around = tables.loops[around].parent
     while count > 0 and (count > depth or stream.open_loops[base + count - 1] != around):
@@ -237,11 +237,11 @@ def move_to(
     if count == depth:
         if header:
             stream.iterations[base + depth - 1] += np.uint64(1)
-            n = emit_if(out.loops, out, n, LOOP_ITERATION, wanted, 0, 0)
+            n = emit_if(out.loops, out, n, LOOP_ITERATION, target, 0, 0)
     else:
         if not header and not landing:
             violate(stream, BESIDE_HEADER)
-        inner = wanted
+        inner = target
         for level in range(depth - 1, count - 1, -1):
             stream.open_loops[base + level] = inner
             stream.iterations[base + level] = 0
@@ -249,5 +249,5 @@ def move_to(
         for level in range(count, depth):
             n = emit_if(out.loops, out, n, LOOP_INVOCATION, stream.open_loops[base + level], 0, 0)
     frame.loops = depth
-    frame.loop = wanted
+    frame.loop = target
     return n

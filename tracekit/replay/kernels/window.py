@@ -23,7 +23,7 @@ LOOPS = 1  # the window's loops
 ACCESSES = 0  # loads and stores so far
 FIRST = 1  # the number of the first that the window has
 LAST = 2  # one past the number of the last
-FOUND = 3  # how many it had
+INSIDE_SO_FAR = 3  # how many it had
 
 LOAD = CODE["load"]
 STORE = CODE["store"]
@@ -56,7 +56,7 @@ def select(
     and `rows` may be None.
     """
     passed = np.int64(0)
-    accesses, found, first, last = place[ACCESSES], place[FOUND], place[FIRST], place[LAST]
+    accesses, counted, first, last = place[ACCESSES], place[INSIDE_SO_FAR], place[FIRST], place[LAST]
     for event in range(kind.size):
         code = kind[event]
         if functions is not None and code == FUNCTION_ENTRY:
@@ -75,7 +75,7 @@ def select(
             open[LOOPS] -= min(_member(loops, subject[event]), open[LOOPS])
         access = np.int64(code == LOAD) | np.int64(code == STORE)
         accesses += access
-        found += access & within
+        counted += access & within
         kind[passed] = code
         _move(subject, passed, event)
         _move(address, passed, event)
@@ -85,7 +85,7 @@ def select(
         if rows is not None:
             rows[passed] = event
         passed += np.int64(keep[code] == ALWAYS) | (np.int64(keep[code] == INSIDE) & within)
-    place[ACCESSES], place[FOUND] = accesses, found
+    place[ACCESSES], place[INSIDE_SO_FAR] = accesses, counted
     return int(passed)
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracekit.formats.chunk import MAX_RECORDS, Chunk, Columns
+from tracekit.formats.chunk_codec import Decoder, encode
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.stream import Decoder, encode
 
 IDS = 300
 WORDS = st.one_of(
