@@ -32,19 +32,46 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files of the tutorial."""
     made = tmp_path_factory.mktemp("docs")
     for _, name, text in BLOCK.findall(TUTORIAL):
-        if name:
+        if name and ":" not in name:
             (made / name).write_text(text)
     return made
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    """Do with a block what a reader does: `name` is a file to write, or FILE:PLACE, a part of one that is there.
+
+    Places: `import`, the line that imports tracekit.module; `method`, one more of the class, which is the last thing
+    before MODULE; `DISPLAY`, which is the end of the file.
+    """
+    file, _, place = name.partition(":")
+    path = folder / file
+    if not place:
+        path.write_text(text)
+        return
+    before = path.read_text()
+    pattern, new = {
+        "import": (r"^from tracekit\.module import .*\n", text),
+        "method": (r"(?=\n\nMODULE = )", "\n" + text),
+        "DISPLAY": (r"(^DISPLAY = [\s\S]*)?\Z", text),
+    }[place]
+    after, times = re.subn(pattern, lambda _: new, before, count=1, flags=re.MULTILINE)
+    assert times == 1, f"{name} has no place in:\n{before}"
+    path.write_text(after)
 
 
 def run_console(folder: Path, session: str) -> str:
     """The session again, with what its commands print now."""
     tool = folder / "bin" / "tracekit"
     tool.parent.mkdir(exist_ok=True)
-    tool.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tracekit "$@"\n')
+    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m tracekit "$@"\n')
     tool.chmod(0o755)
+    # What a reader installs goes into a folder of the test's own, and nothing is fetched for it.
+    pip = tool.with_name("pip")
+    offline = "--disable-pip-version-check --no-index --no-deps --no-build-isolation --target site"
+    pip.write_text(f'#!/bin/sh\nexec {sys.executable} -m pip "$@" {offline}\n')
+    pip.chmod(0o755)
     path = f"{tool.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": f"{ROOT}:{folder / 'site'}"}
     shown = ""
     for command in re.findall(r"^\$ (.*)$", session, re.MULTILINE):
         done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
@@ -58,11 +85,16 @@ def sessions(page: str) -> list[str]:
 
 
 def test_the_tutorial(folder: Path) -> None:
-    """All blocks in one go: each goes on where the one before it ended."""
-    found = sessions(TUTORIAL)
-    assert len(found) == 4
-    for session in found:
-        assert steady(run_console(folder, session)) == steady(session)
+    """All blocks in one go: each goes on where the one before it ended. None is left out."""
+    blocks = BLOCK.findall(TUTORIAL)
+    assert len(blocks) == TUTORIAL.count("\n```") / 2
+    for kind, name, text in blocks:
+        if kind == "console":
+            assert steady(run_console(folder, text)) == steady(text)
+        else:
+            assert name, f"a block that the test does not run:\n{text}"
+            put(folder, name, text)
+    assert len(sessions(TUTORIAL)) == 6
 
 
 def test_the_python_interface(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def strides_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
         [
             f"Strides of {traces_text(report)}" + (f", files below {folder}" if folder else ""),
             *table(("STEP", "TIMES", "INSTRUCTION"), cells, frozenset({0, 1}), style),
-            *more(len(rows), len(shown), "instructions"),
+            *more(len(rows), len(shown), "instruction"),
             "",
         ]
     )
