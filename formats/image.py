@@ -169,6 +169,7 @@ class VariableFlag(IntFlag):
     REACHED = 32  # the loop gives its address to a call, or may reach it through a pointer
     VARYING = 64  # an array or structure, of which the loop uses different parts at one place
     GLOBAL = 128  # of static storage
+    STRUCTURE = 256  # a structure, class or union
 
 
 class EdgeKind(IntEnum):

@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Dominators.h"
 
 using namespace llvm;
@@ -100,6 +101,18 @@ const DIVariable *declarationOf(Object Variable) {
   return variableAt(Variable);
 }
 
+bool isStructure(const DIVariable *Declared) {
+  const DIType *T = Declared ? Declared->getType() : nullptr;
+  while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
+    if (Derived->getTag() == dwarf::DW_TAG_pointer_type)
+      return false;
+    T = Derived->getBaseType();
+  }
+  auto *Composite = dyn_cast_or_null<DICompositeType>(T);
+  return Composite && Composite->getTag() != dwarf::DW_TAG_array_type &&
+         Composite->getTag() != dwarf::DW_TAG_enumeration_type;
+}
+
 /// One loop of one function.
 class LoopInSource {
 public:
@@ -143,7 +156,7 @@ private:
     auto *G = dyn_cast<GlobalVariable>(Variable);
     bool Called = G && Callees.Touched.contains(G);
     bool CalledWrites = G && Callees.Written.contains(G);
-    bool Reached = In.MayBeReached && any_of(Blocks, [&](BasicBlock *BB) { return T.StoresElsewhere.contains(BB); });
+    bool Reached = In.MayBeReached && any_of(Blocks, [&](BasicBlock *BB) { return T.mayReach(Variable, BB); });
     if (!E.Writes && !CalledWrites && !Reached)
       return std::nullopt;
     uint32_t Flags = G ? TK_VARIABLE_GLOBAL : 0;
@@ -155,6 +168,7 @@ private:
     Set(TK_VARIABLE_REACHED, E.TakesAddress || Reached);
     Set(TK_VARIABLE_VARYING, E.Varies);
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
+    Set(TK_VARIABLE_STRUCTURE, isStructure(declarationOf(Variable)));
     return Flags;
   }
 

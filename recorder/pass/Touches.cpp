@@ -72,14 +72,16 @@ Touches::Touches(Function &F) : DL(F.getParent()->getDataLayout()) {
 
 void Touches::look(Instruction &I) {
   if (auto *Load = dyn_cast<LoadInst>(&I)) {
-    access(I, Load->getPointerOperand(), DL.getTypeStoreSize(Load->getType()), true, false);
+    access(I, Load->getPointerOperand(), DL.getTypeStoreSize(Load->getType()), true, false, Load->getType());
   } else if (auto *Store = dyn_cast<StoreInst>(&I)) {
-    access(I, Store->getPointerOperand(), DL.getTypeStoreSize(Store->getValueOperand()->getType()), false, true);
+    Type *Stored = Store->getValueOperand()->getType();
+    access(I, Store->getPointerOperand(), DL.getTypeStoreSize(Stored), false, true, Stored);
     escape(Store->getValueOperand());
   } else if (auto *Update = dyn_cast<AtomicRMWInst>(&I)) {
-    access(I, Update->getPointerOperand(), DL.getTypeStoreSize(Update->getType()), true, true);
+    access(I, Update->getPointerOperand(), DL.getTypeStoreSize(Update->getType()), true, true, Update->getType());
   } else if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I)) {
-    access(I, Exchange->getPointerOperand(), DL.getTypeStoreSize(Exchange->getNewValOperand()->getType()), true, true);
+    Type *Stored = Exchange->getNewValOperand()->getType();
+    access(I, Exchange->getPointerOperand(), DL.getTypeStoreSize(Stored), true, true, Stored);
   } else if (auto *Call = dyn_cast<CallBase>(&I)) {
     lookAtCall(*Call);
   } else if (!isa<GetElementPtrInst, BitCastInst, CmpInst>(I)) {
@@ -92,16 +94,17 @@ void Touches::lookAtCall(CallBase &Call) {
   if (auto *Moved = dyn_cast<MemIntrinsic>(&Call)) {
     auto *Length = dyn_cast<ConstantInt>(Moved->getLength());
     uint64_t Size = Length ? Length->getZExtValue() : 0;
-    access(Call, Moved->getDest(), Size, false, true);
+    access(Call, Moved->getDest(), Size, false, true, nullptr);
     if (auto *Copied = dyn_cast<MemTransferInst>(Moved))
-      access(Call, Copied->getSource(), Size, true, false);
+      access(Call, Copied->getSource(), Size, true, false, nullptr);
     return;
   }
   if (isa<IntrinsicInst>(Call) && (Call.doesNotAccessMemory() || cast<IntrinsicInst>(Call).isLifetimeStartOrEnd()))
     return;
   Function *Callee = Call.getCalledFunction();
   CallsSomething.insert(Call.getParent());
-  StoresElsewhere.insert(Call.getParent());
+  if (!Callee || !Callee->isDeclaration())
+    CallsInside.insert(Call.getParent());
   if (Callee)
     Calls[Call.getParent()].push_back(Callee);
   for (unsigned K = 0; K < Call.arg_size(); ++K) {
@@ -124,11 +127,12 @@ void Touches::lookAtCall(CallBase &Call) {
   }
 }
 
-void Touches::access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads, bool Writes) {
+/// `As` is the type that the access has, null if any type will do.
+void Touches::access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads, bool Writes, Type *As) {
   Place P = placeOf(Pointer, DL);
   if (!P.Of) {
     if (Writes)
-      StoresElsewhere.insert(I.getParent());
+      StoresElsewhere[I.getParent()].insert(As && As->isIntegerTy(8) ? nullptr : As);
     return;
   }
   ObjectTouches &Variable = Of[P.Of];
@@ -148,6 +152,18 @@ void Touches::escape(Value *V) {
     Variable.Size = sizeOf(P.Of, DL);
     Variable.MayBeReached = true;
   }
+}
+
+/// A store of one type does not change a variable of another, but for characters: as C and C++ have it.
+bool Touches::mayReach(Object Variable, const BasicBlock *BB) const {
+  if (CallsInside.contains(BB))
+    return true;
+  auto Known = StoresElsewhere.find(BB);
+  if (Known == StoresElsewhere.end())
+    return false;
+  auto *A = dyn_cast<AllocaInst>(Variable);
+  Type *Declared = A ? A->getAllocatedType() : cast<GlobalVariable>(Variable)->getValueType();
+  return !Declared->isSingleValueType() || Known->second.contains(nullptr) || Known->second.contains(Declared);
 }
 
 namespace {

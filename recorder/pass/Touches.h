@@ -34,14 +34,17 @@ public:
   explicit Touches(llvm::Function &F);
 
   llvm::MapVector<Object, ObjectTouches> Of;
-  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> StoresElsewhere; // stores through pointers, or calls
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallPtrSet<llvm::Type *, 2>> StoresElsewhere; // through pointers
   llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<llvm::Function *, 2>> Calls;
-  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> CallsSomething;
+  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> CallsSomething, CallsInside; // anything; what this module may define
+
+  /// Whether a block may store into a variable through a pointer, or call a function that does.
+  bool mayReach(Object Variable, const llvm::BasicBlock *BB) const;
 
 private:
   void look(llvm::Instruction &I);
   void lookAtCall(llvm::CallBase &Call);
-  void access(llvm::Instruction &I, llvm::Value *Pointer, uint64_t Size, bool Reads, bool Writes);
+  void access(llvm::Instruction &I, llvm::Value *Pointer, uint64_t Size, bool Reads, bool Writes, llvm::Type *As);
   void escape(llvm::Value *Pointer);
 
   const llvm::DataLayout &DL;

@@ -334,6 +334,7 @@ enum {
     TK_VARIABLE_REACHED = 32,
     TK_VARIABLE_VARYING = 64,
     TK_VARIABLE_GLOBAL = 128,
+    TK_VARIABLE_STRUCTURE = 256,
 };
 
 /* Flags of a loop. */

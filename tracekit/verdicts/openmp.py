@@ -135,6 +135,9 @@ class Directives:
         """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
         for row in self.program.variables[self.program.variables["loop"] == loop]:
             name = self.program.text(int(row["name"]))
+            is_structure = bool(int(row["flags"]) & VariableFlag.STRUCTURE)
+            if is_structure and any(name in names for key, names in clauses.names.items() if "reduction" in key):
+                raise NoDirective(f"{name} is a structure; accumulate in a variable of its own")
             if any(name in names for names in clauses.names.values()):
                 continue  # the run has shown how iterations use it
             clause = self._clause(loop, name, int(row["flags"]))

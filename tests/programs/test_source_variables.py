@@ -1,0 +1,157 @@
+"""What the image says of the source's variables is the same at every level of optimisation, and what directives say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tracekit
+from tests.programs.running import compile_program, record
+from tracekit.api import analyze
+from tracekit.formats.image import LoopFlag, VariableFlag
+
+SOURCE = """#include <stdio.h>
+#define NOINLINE __attribute__((noinline)) static
+double a[500], out[500];
+static double one, two;
+static int notes;
+static struct pair { double x, y; } both;
+NOINLINE void note(int i) { notes += i; }
+static void get(int i, double *into) { *into = a[i] * 2; }
+NOINLINE void statics(int n) {
+  int i;
+  for (i = 0; i < n; i++) { // for one two out: private(one, two)
+    one = a[i] * 2;
+    two = one + 1;
+    out[i] = two * one;
+  }
+}
+NOINLINE double locals(int n) {
+  int i, j;
+  double t = 0, u;
+  for (i = 0; i < n; i++) { // for t u j out: lastprivate(t) private(j, u)
+    t = a[i];
+    u = t * t;
+    for (j = 0; j < 3; j++) u += j;
+    out[i] = u;
+  }
+  return t;
+}
+NOINLINE int append(int n) {
+  int i, len = 0;
+  for (i = 0; i < n; i++) { // for len! out: may read len before
+    out[len++] = a[i];
+  }
+  return len;
+}
+NOINLINE void comma(int n) {
+  int i, len;
+  for (i = 1, len = 0; i < n; i++) { // other out: OpenMP wants a for statement
+    out[i] = a[i];
+  }
+}
+NOINLINE void grows(int n) {
+  for (int i = 0; i < n; i++) { // other out n!: OpenMP wants a for statement
+    out[i] = a[i];
+    if (i == 3) n = 400;
+  }
+}
+NOINLINE void two_counters(int n) {
+  int k = 0;
+  for (int i = 0; i < n; i++, k += 3) { // other out k!: OpenMP wants a for statement
+    out[i] = a[k % 500];
+  }
+}
+NOINLINE void called(int n) {
+  for (int i = 0; i < n; i++) { // for out notes!
+    out[i] = a[i];
+    note(i);
+  }
+}
+NOINLINE void through_a_pointer(int n) {
+  double x, *p = &x;
+  for (int i = 0; i < n; i++) { // for x! out: kept x out of memory
+    *p = a[i];
+    out[i] = x * 2;
+  }
+}
+NOINLINE int sometimes(int n) {
+  int last = -1;
+  for (int i = 0; i < n; i++) { // for last out
+    if (a[i] > 5000) last = i;
+    out[i] = a[i];
+  }
+  return last;
+}
+NOINLINE double structure(int n) {
+  for (int i = 0; i < n; i++) { // for both out
+    both.x = a[i];
+    both.y = 1;
+    out[i] = both.x + both.y;
+  }
+  return both.x;
+}
+NOINLINE void down(int n) {
+  int k;
+  for (k = n - 1; k >= 0; k -= 2) { // for out: parallel for
+    out[k] = a[k];
+  }
+}
+int main(void) {
+  int n = 450;
+  statics(n);
+  comma(n);
+  grows(n - 100);
+  two_counters(n);
+  called(n);
+  through_a_pointer(n);
+  down(n);
+  double got;
+  get(3, &got);
+  printf("%f %d %d %f %f\\n", locals(n), append(n), sometimes(n), structure(n), got);
+  return notes & 1;
+}
+"""
+EXPECTED = {
+    number: (found.group(1), set(found.group(2).split()), found.group(3) or "")
+    for number, line in enumerate(SOURCE.splitlines(), 1)
+    if (found := re.search(r"// (for|other) ([^:]*)(?:: (.*))?$", line))
+}
+"""Line -> is it a `for` that OpenMP accepts; the variables assigned, with a ! where an iteration may read it first."""
+
+
+@pytest.fixture(scope="module", params=["-O0", "-O1", "-O2", "-O3"])
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("source")
+    (folder / "app.c").write_text(SOURCE)
+    app = compile_program([folder / "app.c"], folder / "app", ["-g", request.param], instrumented=True)
+    return record(app).trace
+
+
+def test_the_image_knows_the_variables_of_the_source(trace: Path) -> None:
+    program = tracekit.open(trace).program
+    seen: dict[int, tuple[str, set[str]]] = {}
+    for number, loop in enumerate(program.loops):
+        line = int(program.place(int(loop["location"]))["line"])
+        assert int(loop["flags"]) & LoopFlag.SOURCE
+        rows = program.variables[program.variables["loop"] == number]
+        variables = {
+            program.text(int(row["name"])) + "!" * bool(int(row["flags"]) & VariableFlag.READ_FIRST)
+            for row in rows
+            if not int(row["flags"]) & VariableFlag.INDUCTION
+        }
+        seen[line] = ("for" if int(loop["flags"]) & LoopFlag.FOR_STATEMENT else "other", variables)
+    assert {line: seen[line] for line in EXPECTED if line in seen} == {
+        line: (kind, names) for line, (kind, names, _) in EXPECTED.items() if line in seen
+    }
+    assert len(seen.keys() & EXPECTED.keys()) >= 9  # the optimiser may have replaced one or two
+
+
+def test_directives_speak_of_the_source(trace: Path) -> None:
+    loops = analyze(trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    for row in loops:
+        expected = EXPECTED.get(row["loop"]["line"], ("", set(), ""))[2]
+        if row["openmp"] and expected:
+            assert expected in (row["openmp"]["pragma"] or row["openmp"]["missing"]), row["loop"]
