@@ -1,7 +1,7 @@
 """Where compiled kernels are kept: a folder for each file with kernels, named after all that its code depends on.
 
-Numba finds a kernel's compiled code by the path and the age of the kernel's own file, and does not see that a kernel or
-a constant it uses, from another file, has changed. So the folder's name holds a hash over the file and every file of
+Numba finds a kernel's compiled code by the path and the state of the kernel's own file, and does not see that a kernel
+or a constant it uses, from another file, has changed. So the folder's name holds a hash over the file and every file of
 tracekit that it imports, directly or not, and over the versions of what compiles them. A change then recompiles what it
 can have changed, and nothing else.
 
