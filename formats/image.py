@@ -120,9 +120,10 @@ class LoopFlag(IntFlag):
     EXITS_ON_DATA = 2  # an exit depends on loaded data or on a call
     EXITS_EARLY = 4  # break, return, goto: an exit besides the loop's own test
     TESTS_AT_HEADER = 8  # the header may leave the loop and is not a latch (while form)
-    FOR_STATEMENT = 16  # C's or C++'s for, and what counts its iterations is assigned nowhere in its body
+    FOR_STATEMENT = 16  # C's or C++'s for, counted in its head alone; with SOURCE: one that OpenMP accepts
     LEAVES_VALUES = 32  # a value that no variable of the source names is used after the loop, other than a reduction's
     CAUSES = 64  # `causes` says what its exits depend on
+    SOURCE = 128  # FOR_STATEMENT and the loop's `variables` are those of the source, seen before any optimisation
 
 
 class PhiKind(IntEnum):
@@ -158,10 +159,16 @@ class CauseFlag(IntFlag):
 
 
 class VariableFlag(IntFlag):
-    """Flags of a local variable that a loop assigns."""
+    """Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE."""
 
     USED_AFTER = 1  # what the loop leaves in it may be used after the loop
-    INDUCTION = 2  # an induction of the loop, which a phi carries; all others begin each iteration unassigned
+    INDUCTION = 2  # an induction of the loop, which a phi carries; with SOURCE: the counter of a FOR_STATEMENT
+    READ_FIRST = 4  # an iteration may read it before it has assigned it
+    SOMETIMES = 8  # an iteration may leave it, or a part of it, unassigned
+    CALLEE = 16  # a function that is called in the loop uses it, too
+    REACHED = 32  # the loop gives its address to a call, or may reach it through a pointer
+    VARYING = 64  # an array or structure, of which the loop uses different parts at one place
+    GLOBAL = 128  # of static storage
 
 
 class EdgeKind(IntEnum):
@@ -293,7 +300,7 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     ],
     # functions that this unit only declares and takes the address of, by linkage name
     "address_taken": [("name", "u4")],
-    # local variables declared outside a loop that it assigns in registers, but for those of reductions and recurrences
+    # variables declared outside a loop that it assigns
     "variables": [("loop", "u4"), ("name", "u4"), ("flags", "u4"), ("location", "u4")],
     # functions that this unit calls and does not define, by linkage name, if source_name (as of functions) is another
     "declarations": [("name", "u4"), ("source_name", "u4")],
@@ -301,7 +308,7 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "folder": [("byte", "u1")],
     # what the pass was asked to record beyond accesses: "pointers=1", "values=all"
     "options": [("option", "u4")],
-    # what exits of loops depend on, and what recurrences advance by. of: row of loop_exits or phis. index: of ops or phis
+    # what exits of loops depend on, and what recurrences advance by. of: row of loop_exits or phis; index: of ops, phis
     "causes": [("of_kind", "u4"), ("of", "u4"), ("kind", "u4"), ("index", "u4"), ("flags", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""

@@ -90,6 +90,26 @@ inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Val
   return Found;
 }
 
+/// The local variable that lies at the address `V`, by its declaration or by the assignments that are tracked instead.
+inline const llvm::DILocalVariable *variableAt(llvm::Value *V) {
+  const llvm::DILocalVariable *Found = nullptr;
+#if LLVM_VERSION_MAJOR >= 19
+  if (auto *Wrapped = llvm::ValueAsMetadata::getIfExists(V))
+    for (llvm::DbgVariableRecord *Record : Wrapped->getAllDbgVariableRecordUsers())
+      if (Record->isDbgAssign() ? Record->getAddress() == V : Record->isDbgDeclare())
+        Found = Record->getVariable();
+#endif
+  if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
+    if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
+      for (llvm::User *U : AsValue->users()) {
+        if (auto *Assigned = llvm::dyn_cast<llvm::DbgAssignIntrinsic>(U))
+          Found = Assigned->getAddress() == V ? Assigned->getVariable() : Found;
+        else if (auto *Declared = llvm::dyn_cast<llvm::DbgDeclareInst>(U))
+          Found = Declared->getVariable();
+      }
+  return Found;
+}
+
 /// Calls `callback(const DILocalVariable *, const DILocation *, Value *)` for each local variable that is assigned at
 /// `I`; the value is null if it is not one value.
 template <typename Callback> void forEachAssignment(llvm::Instruction &I, Callback callback) {

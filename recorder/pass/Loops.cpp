@@ -99,7 +99,7 @@ static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows
 }
 
 void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInfo &LI, const DominatorTree &DT,
-                   ScalarEvolution &SE, Unit &U, SourceMap &Sources) {
+                   ScalarEvolution &SE, const SourceLoops *InSource, Unit &U, SourceMap &Sources) {
   tk_row_functions &Self = U.Functions[Rows.Function];
   Self.first_loop = U.Loops.size();
   for (Loop *L : LI.getLoopsInPreorder()) {
@@ -111,7 +111,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInf
     R.depth = L->getLoopDepth();
     R.location = Sources.location(Start);
     R.end_line = Start ? endLine(*L, Start.get()) : 0;
-    R.flags = TK_LOOP_CAUSES | loopFlags(*L, SE) | describeVariables(*L, U.Loops.size(), SE, U, Sources);
+    R.flags = TK_LOOP_CAUSES | loopFlags(*L, SE) | describeVariables(*L, U.Loops.size(), SE, InSource, U, Sources);
     R.first_phi = U.Phis.size();
     Causes Why(*L, LI, DT, Rows, U);
     describePhis(*L, S, Rows, SE, U, Sources, Why);

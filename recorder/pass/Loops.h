@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Describe.h"
+#include "SourceLoops.h"
 
 #include "llvm/Analysis/ScalarEvolution.h"
 
@@ -10,14 +11,16 @@ namespace tracekit {
 /// Appends the rows of the function's loops, outer ones first, with what their exits depend on, and fills `Rows.LoopOf`
 /// and `Rows.PhiOf`. Loops are natural loops; irreducible cycles are none.
 void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const llvm::LoopInfo &LI,
-                   const llvm::DominatorTree &DT, llvm::ScalarEvolution &SE, Unit &U, SourceMap &Sources);
+                   const llvm::DominatorTree &DT, llvm::ScalarEvolution &SE, const SourceLoops *InSource, Unit &U,
+                   SourceMap &Sources);
 
 /// The source variable that a header phi carries; null if there is none, or more than one may be meant.
 const llvm::DILocalVariable *carriedVariable(llvm::PHINode &Phi);
 
 /// Appends the local variables from outside `L`, row `LoopRow`, that it assigns; returns the loop's flags
-/// TK_LOOP_FOR_STATEMENT and TK_LOOP_LEAVES_VALUES.
-uint32_t describeVariables(const llvm::Loop &L, Row LoopRow, llvm::ScalarEvolution &SE, Unit &U, SourceMap &Sources);
+/// TK_LOOP_FOR_STATEMENT, TK_LOOP_LEAVES_VALUES and TK_LOOP_SOURCE. `InSource` is null if nobody looked at the source.
+uint32_t describeVariables(const llvm::Loop &L, Row LoopRow, llvm::ScalarEvolution &SE, const SourceLoops *InSource,
+                           Unit &U, SourceMap &Sources);
 
 /// What a loop header's phi carries: TK_PHI_*, and the operator of a reduction ("" otherwise).
 std::pair<uint32_t, llvm::StringRef> classifyPhi(llvm::PHINode &Phi, const llvm::Loop &L, llvm::ScalarEvolution &SE);

@@ -16,6 +16,7 @@
 #include "Emit.h"
 #include "Loops.h"
 #include "Names.h"
+#include "SourceLoops.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/PostDominators.h"
@@ -67,28 +68,35 @@ Options readOptions() {
 
 class TracekitPass : public PassInfoMixin<TracekitPass> {
 public:
-  explicit TracekitPass(Options O) : O(O) {}
+  TracekitPass(Options O, std::shared_ptr<const SourceLoops> InSource) : O(O), InSource(std::move(InSource)) {}
   static bool isRequired() { return true; }
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM);
 
 private:
   Options O;
+  std::shared_ptr<const SourceLoops> InSource;
 };
 
-/// Before the first pass that inlines.
-class NamesPass : public PassInfoMixin<NamesPass> {
+/// Before the first pass that changes anything: keeps names, and looks at the loops of the source.
+class SourcePass : public PassInfoMixin<SourcePass> {
 public:
+  explicit SourcePass(std::shared_ptr<SourceLoops> InSource) : InSource(std::move(InSource)) {}
   static bool isRequired() { return true; }
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     keepLinkageNames(M);
+    InSource->look(M);
     return PreservedAnalyses::all();
   }
+
+private:
+  std::shared_ptr<SourceLoops> InSource;
 };
 
 /// One function after the other: prepared, described, instrumented.
 class Instrumenter {
 public:
-  Instrumenter(Module &M, Options O) : M(M), O(O), Sources(U), Calls(U), Out(M, U, Sources), R(M) {}
+  Instrumenter(Module &M, Options O, const SourceLoops *InSource)
+      : M(M), O(O), InSource(InSource), Sources(U), Calls(U), Out(M, U, Sources), R(M) {}
 
   void describeUnit() {
     StringRef Producer = "LLVM " LLVM_VERSION_STRING;
@@ -127,7 +135,7 @@ public:
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
     FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI);
     if (!LI.empty()) {
-      describeLoops(S, Rows, LI, DT, SE, U, Sources);
+      describeLoops(S, Rows, LI, DT, SE, InSource, U, Sources);
       describeUpdates(S, Rows, LI, SE, U);
       describeDependences(S, Rows, LI, PostDominatorTree(F), U);
     } else {
@@ -155,6 +163,7 @@ private:
 
   Module &M;
   Options O;
+  const SourceLoops *InSource;
   Unit U;
   SourceMap Sources;
   CallSites Calls;
@@ -177,7 +186,7 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
     else if (F.isDeclaration() && !F.isIntrinsic()) // at -O0 nobody has looked at the library's functions
       inferNonMandatoryLibFuncAttrs(F, Library(F));
   }
-  Instrumenter I(M, O);
+  Instrumenter I(M, O, InSource && InSource->knows(M) ? InSource.get() : nullptr);
   I.describeUnit();
   for (Function *F : Chosen)
     I.instrument(*F, Library(*F));
@@ -186,7 +195,7 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
   return PreservedAnalyses::none();
 }
 
-void addPass(ModulePassManager &MPM, OptimizationLevel Level, Options O) {
+void addPass(ModulePassManager &MPM, OptimizationLevel Level, Options O, std::shared_ptr<const SourceLoops> InSource) {
   if (Level == OptimizationLevel::O0) { // coroutines are split after this point then, and before it otherwise
     ModulePassManager Coroutines;
     Coroutines.addPass(CoroEarlyPass());
@@ -196,13 +205,15 @@ void addPass(ModulePassManager &MPM, OptimizationLevel Level, Options O) {
     Coroutines.addPass(CoroCleanupPass());
     MPM.addPass(CoroConditionalWrapper(std::move(Coroutines)));
   }
-  MPM.addPass(TracekitPass(O));
+  MPM.addPass(TracekitPass(O, std::move(InSource)));
 }
 
 void registerCallbacks(PassBuilder &PB) {
   Options O = readOptions();
-  auto Add = [O](ModulePassManager &MPM, OptimizationLevel Level) { addPass(MPM, Level, O); };
-  PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(NamesPass()); });
+  auto InSource = std::make_shared<SourceLoops>();
+  auto Add = [O, InSource](ModulePassManager &MPM, OptimizationLevel Level) { addPass(MPM, Level, O, InSource); };
+  PB.registerPipelineStartEPCallback(
+      [InSource](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(SourcePass(InSource)); });
   if (O.AtMachine)
     atOptimizerLast(PB, Add);
   else
@@ -211,7 +222,7 @@ void registerCallbacks(PassBuilder &PB) {
       [O](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
         if (Name != "tracekit")
           return false;
-        MPM.addPass(TracekitPass(O));
+        MPM.addPass(TracekitPass(O, nullptr));
         return true;
       });
 }

@@ -152,15 +152,31 @@ private:
 
 } // namespace
 
-uint32_t describeVariables(const Loop &L, Row LoopRow, ScalarEvolution &SE, Unit &U, SourceMap &Sources) {
+/// The variables as the source has them; the flags of the loop's head.
+static uint32_t describeSource(const SourceLoop &InSource, Row LoopRow, Unit &U, SourceMap &Sources) {
+  for (const SourceVariable &V : InSource.Variables) {
+    auto *Local = dyn_cast<DILocalVariable>(V.Declared);
+    Row Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
+                                          Local ? Local->getScope()->getSubprogram() : nullptr);
+    U.Variables.push_back({LoopRow, U.string(V.Declared->getName()), V.Flags, Declaration});
+  }
+  return InSource.IsCanonical ? TK_LOOP_FOR_STATEMENT : 0;
+}
+
+uint32_t describeVariables(const Loop &L, Row LoopRow, ScalarEvolution &SE, const SourceLoops *InSource, Unit &U,
+                           SourceMap &Sources) {
   DebugLoc Start = L.getStartLoc();
   if (!Start)
     return 0;
   LoopVariables Found(L, Start.get(), SE);
+  uint32_t LeavesValues = Found.leavesValues() ? TK_LOOP_LEAVES_VALUES : 0;
+  if (InSource) {
+    const SourceLoop *Known = InSource->find(Start.get());
+    return LeavesValues | TK_LOOP_SOURCE | (Known ? describeSource(*Known, LoopRow, U, Sources) : 0);
+  }
   Found.collect();
   Found.write(LoopRow, U, Sources);
-  return (Found.isForStatement() && !Found.isCountedInBody() ? TK_LOOP_FOR_STATEMENT : 0) |
-         (Found.leavesValues() ? TK_LOOP_LEAVES_VALUES : 0);
+  return LeavesValues | (Found.isForStatement() && !Found.isCountedInBody() ? TK_LOOP_FOR_STATEMENT : 0);
 }
 
 } // namespace tracekit

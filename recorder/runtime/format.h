@@ -324,10 +324,16 @@ enum {
     TK_CALL_LEAF = 256,
 };
 
-/* Flags of a local variable that a loop assigns. */
+/* Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE. */
 enum {
     TK_VARIABLE_USED_AFTER = 1,
     TK_VARIABLE_INDUCTION = 2,
+    TK_VARIABLE_READ_FIRST = 4,
+    TK_VARIABLE_SOMETIMES = 8,
+    TK_VARIABLE_CALLEE = 16,
+    TK_VARIABLE_REACHED = 32,
+    TK_VARIABLE_VARYING = 64,
+    TK_VARIABLE_GLOBAL = 128,
 };
 
 /* Flags of a loop. */
@@ -339,6 +345,7 @@ enum {
     TK_LOOP_FOR_STATEMENT = 16,
     TK_LOOP_LEAVES_VALUES = 32,
     TK_LOOP_CAUSES = 64,
+    TK_LOOP_SOURCE = 128,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

@@ -105,7 +105,8 @@ def on_terminal(folder: Path, *arguments: str, interrupt: bool = False, before: 
     """(exit status, standard output, what a terminal as standard error was sent); Ctrl-C once something appears."""
     ours, theirs = pty.openpty()
     # A job in the background of a script ignores Ctrl-C, and so would its children.
-    code = f"import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); {before}; from tracekit.cli import main; sys.exit(main(sys.argv[1:]))"
+    heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"import signal, sys; {heard}; {before}; from tracekit.cli import main; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         cwd=folder,

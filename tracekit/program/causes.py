@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.containers.grouping import Indices
 from tracekit.formats.image import CauseFlag, CauseKind, CauseOf, LoopFlag, PhiKind
+from tracekit.program.loop_graph import Indices
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program

@@ -25,7 +25,7 @@ class VerdictNames(ProfileNames):
         }
 
     def rests_on(self, judgements: Iterable[Judgement]) -> list[Json]:
-        """The loads and calls that iterations do not change, and that would keep the verdict from holding if they did."""
+        """The loads and calls that no iteration changes: the verdict would not hold if one did."""
         ops = sorted({op for judgement in judgements for op in judgement.rests_on})
         rows = [{**self.instruction(op), "name": self.program.text(int(self.program.ops["name"][op]))} for op in ops]
         return sorted(rows, key=instruction_key)

@@ -85,19 +85,32 @@ class Directives:
     def _of(self, judgement: Judgement) -> Clauses:
         loop = int(self.profile.nodes["loop"][judgement.node])
         clauses = Clauses({})
-        self._check_shape(loop)
-        self._variables(loop, clauses)
+        in_source = bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE)
+        self._check_shape(loop, in_source)
+        if not in_source:
+            self._variables(loop, clauses)
         for step in judgement.transformations:
             if step.phi != NONE:
                 clauses.add(f"reduction({self.program.text(step.operator)}", self._phi_name(step.phi))
             else:
                 self._object(loop, judgement.node, step, clauses)
+        if in_source:
+            self._source_variables(loop, clauses)
         return clauses
 
-    def _check_shape(self, loop: int) -> None:
+    def _check_shape(self, loop: int, in_source: bool) -> None:
         flags = int(self.program.loops["flags"][loop])
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
             raise NoDirective("it stands in no file of C or C++")
+        if flags & LoopFlag.LEAVES_VALUES:
+            raise NoDirective("it leaves a value behind that no variable is known for")
+        if in_source:
+            if not flags & LoopFlag.FOR_STATEMENT:
+                raise NoDirective(
+                    "OpenMP wants a for statement whose head sets, tests and steps one local counter, "
+                    "with no other way out; write it as one"
+                )
+            return
         if not flags & LoopFlag.FOR_STATEMENT:
             raise NoDirective(
                 "it is not known to be a for statement that counts in its head alone; write it as one "
@@ -111,8 +124,6 @@ class Directives:
                 sorted(self.program.text(int(self.program.phis["name"][phi])) or "a value" for phi in inductions)
             )
             raise NoDirective(f"{counters} all advance with it; compute all but its counter from the counter")
-        if flags & LoopFlag.LEAVES_VALUES:
-            raise NoDirective("it leaves a value behind that no variable is known for")
 
     def _phi_name(self, phi: int) -> str:
         name = self.program.text(int(self.program.phis["name"][phi]))
@@ -120,8 +131,53 @@ class Directives:
             raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
         return name
 
+    def _source_variables(self, loop: int, clauses: Clauses) -> None:
+        """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
+        for row in self.program.variables[self.program.variables["loop"] == loop]:
+            name = self.program.text(int(row["name"]))
+            if any(name in names for names in clauses.names.values()):
+                continue  # the run has shown how iterations use it
+            clause = self._clause(loop, name, int(row["flags"]))
+            if clause:
+                clauses.add(clause, name)
+
+    def _clause(self, loop: int, name: str, flags: int) -> str:
+        """The clause for a variable of the source, "" for none; raises NoDirective where there is no right one."""
+        if flags & VariableFlag.INDUCTION:  # the counter is private anyway
+            return "lastprivate" if flags & VariableFlag.USED_AFTER else ""
+        if flags & (VariableFlag.VARYING | VariableFlag.REACHED):
+            if not self._is_in_memory(loop, name, bool(flags & VariableFlag.GLOBAL)):
+                raise NoDirective(
+                    f"the optimiser has kept {name} out of memory, so the run does not show how iterations use it; "
+                    "build with -O0"
+                )
+            return ""  # the run has shown that iterations do not get into each other's way there
+        if flags & VariableFlag.CALLEE:
+            raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
+        if flags & VariableFlag.READ_FIRST:
+            raise NoDirective(f"an iteration may read {name} before it assigns it")
+        if not flags & VariableFlag.USED_AFTER:
+            return "private"
+        if flags & VariableFlag.SOMETIMES:
+            raise NoDirective(f"{name} may be read after the loop, and not every iteration assigns it")
+        return "lastprivate"
+
+    def _is_in_memory(self, loop: int, name: str, is_global: bool) -> bool:
+        """Has the variable an address in the program as it was compiled?"""
+        if is_global:
+            return name in self._global_names
+        function = self.program.functions[self.program.loops["function"][loop]]
+        ops = self.program.ops[int(function["first_op"]) :][: int(function["ops"])]
+        names: list[int] = ops["name"][ops["kind"] == OpKind.STACK_ALLOC].tolist()
+        return any(self.program.text(offset) == name for offset in names)
+
+    @cached_property
+    def _global_names(self) -> frozenset[str]:
+        offsets: list[int] = np.unique(self.program.globals["source_name"]).tolist()
+        return frozenset(map(self.program.text, offsets))
+
     def _variables(self, loop: int, clauses: Clauses) -> None:
-        """Local variables from outside that the loop assigns."""
+        """Local variables from outside that the loop assigns, of an image that knows the optimised program only."""
         rows = self.program.variables[self.program.variables["loop"] == loop]
         for row in rows:
             flags = int(row["flags"])

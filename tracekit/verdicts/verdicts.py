@@ -147,7 +147,7 @@ class Judge:
         return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
 
     def _static_blockers(self, view: LevelView, external: int) -> tuple[list[Blocker], tuple[int, ...]]:
-        """What blocks the loop apart from memory dependences, and the loads and calls that do not because of the run."""
+        """What blocks the loop apart from memory dependences, and the loads and calls that did not, in this run."""
         loop = int(self.profile.nodes["loop"][view.node])
         recurrences: list[int] = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
         needed = {(Reason.RECURRENCE, phi): self.causes.advances(phi) for phi in recurrences}

@@ -4,7 +4,7 @@
     table.rows[row].count += 1      # zeros at first, but for the field `key`
 
 The cells are those from number ``control[CELLS]`` (a power of two) up to twice that: when half are taken the next
-region is filled, in address space that was reserved before. ../hash_table.py makes a table.
+region is filled, in address space that was reserved before. tracekit/containers/hash_table.py makes a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shadow memory of any metadata, byte by byte exact, word by word while it can (../shadow.py makes one).
+"""Shadow memory of any metadata, byte by byte exact, word by word while it can (containers/shadow.py makes one).
 
 Callbacks of modules use four functions. The first three are for loops; rows are numbers for ``memory.rows``:
 

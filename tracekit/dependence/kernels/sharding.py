@@ -2,7 +2,7 @@
 
 Each handles the accesses to its own pages, and all else as if it were alone. Only an *execution* (executions.py) that
 reached pages of several workers needs more: each of them may find the same dependence in it, which counts once. So each
-counts as if it were alone, and notes what it counted; ``../reduce.py`` takes back all but the first, and
+counts as if it were alone, and notes what it counted; ``dependence/reduce.py`` takes back all but the first, and
 lists its object.
 """
 

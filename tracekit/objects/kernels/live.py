@@ -1,4 +1,4 @@
-"""The objects that live at the present moment, found by any of their addresses; ../live.py makes the table.
+"""The objects that live at the present moment, found by any of their addresses; objects/live.py makes the table.
 
 Callbacks of modules use these:
 

@@ -124,7 +124,7 @@ TEMPLATE = np.dtype(
     ],
     align=True,
 )
-"""A path template (../templates.py)."""
+"""A path template (replay/templates.py)."""
 NEVER = 0xFFFF_FFFF
 GROUP = 4
 """Events and words of a template are handled in groups of so many; there is at least one group of events."""

@@ -1,4 +1,4 @@
-"""Replays records by their path templates (../templates.py), as most are: no decision but those that a record needs.
+"""Replays records by path templates (replay/templates.py), as most are: no decision but those that a record needs.
 
 Any other record, and one whose rules do not hold or whose room does not suffice, is left to derive.py.
 """

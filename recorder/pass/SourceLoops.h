@@ -1,0 +1,43 @@
+// SourceLoops.h: what each loop does to variables as the source has it, before any optimisation.
+//
+// A directive is put into the source. What the optimiser has promoted, sunk or deleted is still there.
+#pragma once
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Module.h"
+
+#include <string>
+#include <vector>
+
+namespace tracekit {
+
+/// A variable from outside a loop that its text, or a function of this unit called there, assigns.
+struct SourceVariable {
+  const llvm::DIVariable *Declared;
+  uint32_t Flags; // TK_VARIABLE_*
+};
+
+struct SourceLoop {
+  bool IsCanonical = false; // one that OpenMP accepts: one counter, one test, one step, no other way out
+  std::vector<SourceVariable> Variables;
+};
+
+/// The loops of a module as the front end has written it, by their places in the source.
+class SourceLoops {
+public:
+  /// Looks at a module at the beginning of the pipeline, and forgets the one before.
+  void look(llvm::Module &M);
+
+  /// Whether `M` is the module that was looked at.
+  bool knows(const llvm::Module &M) const { return Looked == M.getModuleIdentifier() && !Looked.empty(); }
+
+  /// The loop that begins at `Start`; null if there is none.
+  const SourceLoop *find(const llvm::DILocation *Start) const;
+
+private:
+  std::string Looked;
+  llvm::StringMap<SourceLoop> Loops;
+};
+
+} // namespace tracekit
