@@ -28,7 +28,7 @@ demo: $(VENV)/.installed
 	$(BIN)/tracekit analyze -m camp $(DEMO)/trace.zst
 
 test: $(VENV)/.asked-for-packages
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check --quiet .

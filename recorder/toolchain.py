@@ -11,7 +11,7 @@ imported where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
@@ -211,14 +211,24 @@ def _build_pass(clang: Clang, into: str) -> None:
     with open(prefix, "w") as file:
         file.writelines(f'#include "llvm/{header}"\n' for header in _PREFIX)
     _compile(clang, [*cxx, *flags, "-fpch-instantiate-templates", "-x", "c++-header", prefix, "-o", f"{prefix}.pch"])
-    names = sorted(name for name in os.listdir(PASS_SOURCES) if name.endswith(".cpp"))
-    objects = [os.path.join(into, name + ".o") for name in names]
-    sources = [os.path.join(PASS_SOURCES, name) for name in names]
+    units = list(_units(into))
+    objects = [unit + ".o" for unit in units]
     cxx_one = [*cxx, *flags, "-include-pch", f"{prefix}.pch", "-c"]
-    _compile_all(clang, [[*cxx_one, source, "-o", out] for source, out in zip(sources, objects)])
+    _compile_all(clang, [[*cxx_one, unit, "-o", out] for unit, out in zip(units, objects)])
     _compile(clang, [*cxx, "-shared", *objects, "-o", os.path.join(into, PASS)])
-    for path in (prefix, f"{prefix}.pch", *objects):
+    for path in (prefix, f"{prefix}.pch", *units, *objects):
         os.remove(path)
+
+
+def _units(into: str) -> Iterator[str]:
+    """A file for each core, which includes its share of the pass: LLVM's templates are compiled once for each file."""
+    names = sorted(name for name in os.listdir(PASS_SOURCES) if name.endswith(".cpp"))
+    count = min(os.cpu_count() or 1, len(names))
+    for number in range(count):
+        path = os.path.join(into, f"unit{number}.cpp")
+        with open(path, "w") as file:
+            file.writelines(f'#include "{os.path.join(PASS_SOURCES, name)}"\n' for name in names[number::count])
+        yield path
 
 
 def _build_runtime(clang: Clang, into: str) -> None:

@@ -1,4 +1,4 @@
-"""The end of a run says what was skipped, why, and what to type for it to run."""
+"""Long files of tests come first; the end of a run says what was skipped, why, and what to type for it to run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
 from tests.needs import REASON
+from tests.order import rank
+
+TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """See pytest's. Files that are not named stay in their order, and so do the tests of a file."""
+    items.sort(key=lambda item: rank(item.path.relative_to(TESTS).as_posix()) if TESTS in item.path.parents else 0)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -20,6 +20,7 @@ from tests.naive.points_to import NaivePointsTo
 from tests.naive.privateer import NaiveSets
 from tracekit.analyzers.object_lifetime import ObjectLifetime
 from tracekit.analyzers.points_to import PointsTo, PointsToOptions
+from tracekit.analyzers.privateer import Privateer
 from tracekit.module import Module
 from tracekit.modules.options import NoOptions
 from tracekit.objects.profile import from_merge_state
@@ -40,11 +41,18 @@ def points_to(made: Any) -> PointsTo:
 
 
 MODULES = (lifetimes, points_to, privateer)
+NAMES: dict[type[Module], str] = {
+    ObjectLifetime: "object_lifetime",
+    PointsTo: "points_to",
+    Privateer: "privateer",
+}
+"""Under these the modules' own tests compile the same kernels."""
 
 
 def kept(module: Module, events: Any, length: int = 50) -> tuple[Json, frozenset[int]]:
     """What a profile file of a run holds, read back from its text; and the calls that never let an object grow."""
-    runner = fed(module, "module", events, length)
+    name = next(name for kind, name in NAMES.items() if isinstance(module, kind))
+    runner = fed(module, name, events, length)
     result, _ = runner.result()
     profile = {"options": dataclasses.asdict(module.options), "result": result, "evidence": runner.merge_state}
     state = runner._workers[0].state

@@ -66,6 +66,7 @@ def test_json_has_the_promised_shape(trace: Path, capsys: pytest.CaptureFixture[
         "verdict",
         "recipe",
         "blocked_by",
+        "rests_on",
     ]
     assert (loop["invocations"], loop["iterations"], loop["accesses"]) == (1, 5, 10)
     assert loop["carried"] == {"raw": 1, "war": 0, "waw": 0}

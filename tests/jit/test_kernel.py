@@ -2,16 +2,104 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
-from tracekit.jit import cache
+from tracekit.jit import cache, readonly_cache
 from tracekit.jit import kernel as jit
 from tracekit.jit.callee import CalleeLibrary
+
+SHARED = """
+import sys
+from pathlib import Path
+import numpy as np
+import tracekit
+from tracekit.containers.kernels import added
+
+found = added.twice(np.arange(3), 1)
+print(Path(tracekit.__file__).parents[1].name, found, sum(added.twice.dispatcher.stats.cache_hits.values()))
+"""
+
+
+def installed(folder: Path, step: int) -> Path:
+    """A copy of this tracekit, with one kernel more that calls one of another file."""
+    package = Path(cache.__file__).parents[1]
+    shutil.copytree(package, folder / "tracekit", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = folder / "tracekit/containers/kernels"
+    (kernels / "steps.py").write_text(
+        f"from tracekit.jit.kernel import kernel\n@kernel\ndef stepped(column, row):\n    return column[row] + {step}\n"
+    )
+    (kernels / "added.py").write_text(
+        "from tracekit.containers.kernels.steps import stepped\nfrom tracekit.jit.kernel import kernel\n"
+        "@kernel\ndef twice(column, row):\n    return stepped(column, row) + stepped(column, row)\n"
+    )
+    return folder
+
+
+def test_installations_share_what_they_compile_and_a_callee_that_differs_is_not_shared(tmp_path: Path) -> None:
+    said = []
+    for folder in (installed(tmp_path / "a", 1), installed(tmp_path / "b", 1), installed(tmp_path / "c", 5)):
+        environment = {**os.environ, "PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        environment.pop("NUMBA_CACHE_DIR", None)
+        words = [sys.executable, "-c", SHARED]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        said.append(done.stdout.split() or done.stderr)
+    assert said == [["a", "4", "0"], ["b", "4", "1"], ["c", "12", "0"]]
+
+
+def test_a_kernel_of_another_package_is_its_own_wherever_its_twin_is(tmp_path: Path) -> None:
+    names = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "twin.py").write_text("from helper import LIMIT\n")
+        names.append(cache.folder_for.__wrapped__(tmp_path / name / "twin.py").name)
+    assert names[0] != names[1]
+
+
+@pytest.mark.parametrize("package", ["numba", "llvmlite", "numpy"])
+def test_another_version_of_the_compiler_has_another_folder(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = cache.folder_for.__wrapped__(Path(__file__))
+    monkeypatch.setattr(f"{package}.__version__", "0.0")
+    assert cache.folder_for.__wrapped__(Path(__file__)) != folder
+
+
+def test_two_signatures_saved_at_once_are_each_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is saved while the first has been promised a file and has not written it."""
+    compiled = jit.Kernel(_twice.function, {**_twice._options, "cache": False}).dispatcher
+    assert (compiled(2), compiled(2.5)) == (4, 5.0)
+    monkeypatch.setattr(readonly_cache, "folder_for", lambda file: tmp_path / "kernels")
+    (tmp_path / "kernels").mkdir()
+    both = threading.Barrier(2)
+    saved = IndexDataCacheFile._save_data
+
+    def save_slowly(self: Any, name: str, data: Any) -> None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)  # both come here only if they are not kept apart
+        saved(self, name, data)
+
+    monkeypatch.setattr(IndexDataCacheFile, "_save_data", save_slowly)
+    threads = [
+        threading.Thread(target=readonly_cache.KernelCache(_twice.function).save_overload, args=(given, made))
+        for given, made in compiled.overloads.items()
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    again = jit.Kernel(_twice.function, _twice._options)
+    assert (again(3), again(1.5)) == (6, 3.0)
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 2
 
 
 @pytest.fixture
@@ -96,8 +184,7 @@ def test_a_cache_that_can_only_be_read_serves_what_it_holds(tmp_path: Path, monk
     def again() -> Any:
         return jit.Kernel(_twice.function, _twice._options)  # as a new process would make it
 
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "folder_for", lambda file: tmp_path / "kernels")
+    monkeypatch.setattr(readonly_cache, "folder_for", lambda file: tmp_path / "kernels")
     assert again()(2) == 4
     kept = sorted(tmp_path.rglob("*"))
     assert [path.suffix for path in kept if path.is_file()] == [".nbc", ".nbi"]

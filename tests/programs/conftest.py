@@ -15,14 +15,17 @@ Build = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """``build(name, level, instrumented=True)``: a program or library of fixtures/, built with -O`level`."""
+    """``build(name, level, instrumented=True, how="")``: a program or library of fixtures/, built with -O`level`.
+
+    `how` is said to --record.
+    """
     folder = tmp_path_factory.mktemp("programs")
 
     @cache
-    def built(name: str, level: int, instrumented: bool = True) -> Path:
+    def built(name: str, level: int, instrumented: bool = True, how: str = "") -> Path:
         source = FIXTURES / name
-        output = folder / f"{source.stem}-O{level}-{'recorded' if instrumented else 'native'}"
-        flags = [f"-O{level}", *build_flags(source)]
+        output = folder / f"{source.stem}-O{level}-{how or ('recorded' if instrumented else 'native')}"
+        flags = [f"-O{level}", *([f"--record={how}"] if how else []), *build_flags(source)]
         return compile_program([source], output, flags, instrumented=instrumented)
 
     return built

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.programs.running import FIXTURES, build_flags, compile_program, record, replayed, tracekit
+from tests.programs.conftest import Build
+from tests.programs.running import record, replayed, tracekit
 from tests.programs.test_programs import CASES, Case
 from tracekit.formats.events import BY_CODE
 
@@ -34,16 +35,10 @@ SEQUENTIAL = [
 """Two runs of these have the same events."""
 
 
-def _built(case: Case, level: int, how: str, folder: Path) -> Path:
-    source = FIXTURES / case.source
-    flags = [f"-O{level}", f"--record={how}", *build_flags(source)]
-    return compile_program([source], folder / f"{source.stem}-{how}", flags, instrumented=True)
-
-
 @pytest.mark.parametrize("level", [1, 2, 3])
 @pytest.mark.parametrize("case", [case for case in CASES if case.source != "dlopen.c"], ids=str)
-def test_both_in_one_run(case: Case, level: int, tmp_path: Path) -> None:
-    recording = record(_built(case, level, "both", tmp_path), case.arguments, case.stdin)
+def test_both_in_one_run(case: Case, level: int, build: Build) -> None:
+    recording = record(build(case.source, level, how="both"), case.arguments, case.stdin)
     compared = re.search(r"([\d,]+) addresses and ([\d,]+) blocks", tracekit("check", recording.trace))
     assert compared, "nothing was compared"
     assert int(compared[2].replace(",", "")) > 0
@@ -51,10 +46,10 @@ def test_both_in_one_run(case: Case, level: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", [2, 3])
 @pytest.mark.parametrize("case", SEQUENTIAL, ids=str)
-def test_two_recorders_two_runs(case: Case, level: int, tmp_path: Path) -> None:
+def test_two_recorders_two_runs(case: Case, level: int, build: Build) -> None:
     shapes = []
     for how in ("paths", "blocks"):
-        recording = record(_built(case, level, how, tmp_path), case.arguments, case.stdin)
+        recording = record(build(case.source, level, how=how), case.arguments, case.stdin)
         tracekit("check", recording.trace)
         shapes.append(shape(recording.trace))
     assert shapes[0] == shapes[1]
@@ -62,10 +57,10 @@ def test_two_recorders_two_runs(case: Case, level: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["paths", "blocks"])
 @pytest.mark.parametrize("level", [0, 2])
-def test_nothing_is_lost_before_a_builtin_longjmp(how: str, level: int, tmp_path: Path) -> None:
+def test_nothing_is_lost_before_a_builtin_longjmp(how: str, level: int, build: Build) -> None:
     """It is an intrinsic that does not return: a record finished only after it would never be."""
     case = next(case for case in CASES if case.source == "builtin_longjmp.c")
-    recording = record(_built(case, level, how, tmp_path))
+    recording = record(build(case.source, level, how=how))
     found = replayed(recording.trace)
     entered = sum(
         BY_CODE[kind].name == "function_entry" and found.program.function_name(subject) == "leap"

@@ -1,8 +1,12 @@
 """Where compiled kernels are kept: a folder for each file with kernels, named after all that its code depends on.
 
-Numba finds a kernel's compiled code by the age of the kernel's own file, and does not see that a kernel or a constant
-it uses, from another file, has changed. So the folder's name holds a hash over the file and every file of tracekit that
-it imports, directly or not. A change then recompiles what it can have changed, and nothing else.
+Numba finds a kernel's compiled code by the path and the state of the kernel's own file, and does not see that a kernel
+or a constant it uses, from another file, has changed. So the folder's name holds a hash over the file and every file of
+tracekit that it imports, directly or not, and over the versions of what compiles them. A change then recompiles what it
+can have changed, and nothing else.
+
+A file of tracekit counts by its place within the package: a checkout, virtual environments and a tracekit that was
+installed again share what they compile. Any other file counts by its path, for what it imports is not known.
 """
 
 from __future__ import annotations
@@ -38,7 +42,8 @@ def home() -> Path:
 def folder_for(file: Path) -> Path:
     """The folder for the kernels of a source file, made if it can be; those long unused are removed."""
     checked = "-checked" if CHECKS_BOUNDS and home() in file.parents else ""  # kernels with callbacks are in there
-    folder = home() / f"{file.stem}-{digest(file)}{checked}"
+    all_folders = Path(os.environ.get("NUMBA_CACHE_DIR") or home())
+    folder = all_folders / f"{file.stem}-{_with_versions(digest(file))}{checked}"
     try:
         if not folder.exists():
             oldest = time.time() - KEPT_DAYS * 86_400
@@ -52,8 +57,24 @@ def folder_for(file: Path) -> Path:
     return folder
 
 
+def _with_versions(digest: str) -> str:
+    """A hash (hex) over `digest` and what takes part in compiling: Numba writes down its own version alone."""
+    import llvmlite
+    import numba
+    import numpy
+
+    parts = (digest, numba.__version__, llvmlite.__version__, numpy.__version__)
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def name_of(file: Path) -> str:
+    """What tells a file from others: its place within tracekit, wherever that is installed, or its path."""
+    root = _package("tracekit").parent
+    return str(file.relative_to(root) if file.is_relative_to(root / "tracekit") else file)
+
+
 def digest(file: Path) -> str:
-    """A hash (hex) over `file` and every file of tracekit that it imports."""
+    """A hash (hex) over `file` and every file of tracekit that it imports: their names and contents."""
     sources: dict[Path, bytes] = {}
     waiting = [file]
     while waiting:
@@ -62,8 +83,8 @@ def digest(file: Path) -> str:
             sources[path], imported = _source(path)
             waiting += imported
     combined = hashlib.blake2b(digest_size=8)
-    for text in sorted(sources.values()):
-        combined.update(hashlib.blake2b(text).digest())
+    for name, text in sorted((name_of(path), text) for path, text in sources.items()):
+        combined.update(name.encode() + b"\0" + hashlib.blake2b(text).digest())
     return combined.hexdigest()
 
 

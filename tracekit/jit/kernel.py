@@ -14,20 +14,14 @@ function takes one decorator of these, always the same.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from tracekit.jit.cache import CHECKS_BOUNDS, folder_for
+from tracekit.jit.cache import CHECKS_BOUNDS
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_making = threading.RLock()
-"""Held while a dispatcher is made: where it keeps its code is a global setting of Numba."""
 
 # What is not given here a callee takes over from the first caller that it is compiled for: forceinline, too.
 _COUNTING: dict[str, Any] = {
@@ -56,20 +50,16 @@ class Kernel(Generic[P, R]):
         from tracekit.jit.callee import KernelCompiler
         from tracekit.jit.readonly_cache import KernelCache
 
-        numba, config = _numba()
-        made = numba.njit(**{**self._options, "cache": False}, pipeline_class=KernelCompiler)(self.function)
+        made = _numba().njit(**{**self._options, "cache": False}, pipeline_class=KernelCompiler)(self.function)
         if self._options["cache"]:
-            with _making:
-                if "NUMBA_CACHE_DIR" not in os.environ:
-                    config["CACHE_DIR"] = str(folder_for(Path(self.function.__code__.co_filename)))
-                try:
-                    made._cache = KernelCache(self.function)  # type: ignore[no-untyped-call]  # as enable_caching does
-                except RuntimeError as error:
-                    if "cannot cache" not in str(error):
-                        raise
-                    # A function without a file: it is compiled for this process alone.
-                else:
-                    made.compile = self._compiled_once(made.compile, made._cache.cache_path)
+            try:
+                made._cache = KernelCache(self.function)  # type: ignore[no-untyped-call]  # as enable_caching does
+            except RuntimeError as error:
+                if "cannot cache" not in str(error):
+                    raise
+                # A function without a file: it is compiled for this process alone.
+            else:
+                made.compile = self._compiled_once(made.compile, made._cache.cache_path)
         return made
 
     def _compiled_once(self, compiled: Callable[[Any], Any], folder: str) -> Callable[[Any], Any]:
@@ -88,7 +78,7 @@ class Kernel(Generic[P, R]):
         from tracekit.jit.callee import CalleeCompiler
 
         options = {**self._options, "cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        return _numba()[0].njit(**options, pipeline_class=CalleeCompiler)(self.function)
+        return _numba().njit(**options, pipeline_class=CalleeCompiler)(self.function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it, compiled for the types of the arguments."""
@@ -137,16 +127,15 @@ def uncached(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @cache
-def _numba() -> tuple[Any, dict[str, Any]]:
-    """Numba, told what the objects of this module are, and its settings."""
+def _numba() -> Any:
+    """Numba, told what the objects of this module are."""
     import numba
-    from numba.core import config
 
     from tracekit.jit.compiling import announce
 
     _teach_numba()
     announce()
-    return numba, vars(config)
+    return numba
 
 
 def _teach_numba() -> None:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, CONTEXT_EVENTS, OBJECT_EVENTS
 from tracekit.jit.cache import digest as digest_of
-from tracekit.jit.cache import home
+from tracekit.jit.cache import home, name_of
 from tracekit.jit.kernel import Kernel, uncached
 from tracekit.modules.contract import Module
 
@@ -365,4 +365,4 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
     for file in sorted(files):
         # The file as it is now, and whatever of tracekit it imports: maps, shadow memories. Its name, for compiled code
         # remembers in which file something was raised.
-        yield file.encode() + Path(file).read_bytes() + digest_of(Path(file)).encode()
+        yield name_of(Path(file)).encode() + Path(file).read_bytes() + digest_of(Path(file)).encode()

@@ -19,9 +19,8 @@ Callbacks = Mapping[str, Callable[..., None]]
 ALLOCATES = ("NRT required", "Only accept returning of array")
 """What Numba says of code that needs memory where there is no memory management."""
 
-_OURS = tuple(
-    folder for folder in Path(__file__).parents[1].iterdir() if folder.is_dir() and folder.name != "analyzers"
-)
+_PACKAGE = Path(__file__).parents[1]
+_OURS = tuple(folder for folder in _PACKAGE.iterdir() if folder.is_dir() and folder.name != "analyzers")
 """The folders of tracekit that hold no module: an error that passed through them is laid at the door of its caller."""
 
 _PLACE = re.compile(r" at (\S[^\n]*?\.py|<[^>\n]+>) \((\d+)\)")
@@ -93,13 +92,24 @@ def _place(text: str) -> str:
     return ""
 
 
-def _is_authors(path: str) -> bool:
+def _here(path: str) -> str:
+    """The same file of this tracekit, for one of another tracekit: this one may run what that one compiled."""
     file = Path(path)
+    for at, part in enumerate(file.parts):
+        ours = _PACKAGE.joinpath(*file.parts[at + 1 :])
+        if part == _PACKAGE.name and ours.is_file() and (not file.exists() or file.read_bytes() == ours.read_bytes()):
+            return str(ours)
+    return path
+
+
+def _is_authors(path: str) -> bool:
+    file = Path(_here(path))
     ours = any(folder.resolve() in file.resolve().parents for folder in (*_OURS, home()))
     return not ours and "numba" not in file.parts
 
 
 def _shown(path: str, line: int) -> str:
+    path = _here(path)
     source = linecache.getline(path, line).strip()
     return f" ({path}, line {line}{': ' if source else ''}{source})"
 
