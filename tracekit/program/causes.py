@@ -44,6 +44,12 @@ class Causes:
         """
         return self._needed(self._of(CauseOf.EXIT, exit_row))
 
+    def behind(self, exit_row: int) -> tuple[list[int], list[int]]:
+        """The loads and calls, and the phis of the loop's header, that the decision at an exit depends on."""
+        causes = self.program.causes[self._of(CauseOf.EXIT, exit_row)]
+        read = np.isin(causes["kind"], (CauseKind.LOAD, CauseKind.CALL))
+        return causes["index"][read].tolist(), causes["index"][causes["kind"] == CauseKind.PHI].tolist()
+
     def _of(self, kind: CauseOf, of: int) -> Indices:
         rows = self._rows[kind]
         owners = self.program.causes["of"][rows]

@@ -8,7 +8,7 @@ from itertools import groupby
 from textwrap import wrap
 
 from tracekit.counted import counted
-from tracekit.render.dependence import VERDICT_COLOUR, context_text, object_text, rests_on_text
+from tracekit.render.dependence import VERDICT_COLOUR, context_text, depends_on_text, object_text, rests_on_text
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import WIDTH, Json, Style, more
 
@@ -233,7 +233,11 @@ def _obstacle(row: Json) -> list[str]:
         where = f" ({place_text(source)})" if source["line"] else ""
         return [f"- {source['name'] or 'a value'} of the iteration before is needed{where}"]
     if row["reason"] == "exit":
-        return [f"- it may be left at {place_text(source)}, by what it finds: later iterations cannot begin before"]
+        causes = depends_on_text(source) or "what it finds"
+        return wrapped(
+            f"- whether it is left at {place_text(source)} depends on {causes}: later iterations cannot begin before",
+            "    ",
+        )
     hint = EXTERNAL_HINTS.get(row["callee"], "")
     text = f"- {row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
     return [text, f"    {hint}"] if hint else [text]

@@ -93,10 +93,23 @@ def _details(row: Json) -> list[str]:
 
 def rests_on_text(row: Json) -> str:
     """What decides how many iterations there are, and is read in each of them."""
+    return _read_text(row["rests_on"], "the bound")
+
+
+def depends_on_text(source: Json) -> str:
+    """What the decision at an exit depends on; empty if older profiles, or images, do not say."""
+    return _read_text(source.get("depends_on", ()), "what is loaded")
+
+
+def _read_text(rows: Sequence[Json], nameless: str) -> str:
+    """Loads, calls and variables by name and place, each place once."""
     places: dict[str, str] = {}
-    for each in row["rests_on"]:
-        what = "what the call returns" if each["kind"] == "call" else each["name"] or "the bound"
-        places.setdefault(place_text(each), what)
+    for row in rows:
+        if row["kind"] == "register":
+            what = f"{row['name'] or 'a value'} of the iteration before"
+        else:
+            what = "what the call returns" if row["kind"] == "call" else row["name"] or nameless
+        places.setdefault(place_text(row), what)
     shown = [f"{what} ({place})" for place, what in list(places.items())[:REASONS_SHOWN]]
     return ", ".join(shown) + (f" and {len(places) - REASONS_SHOWN:,} more" if len(places) > REASONS_SHOWN else "")
 
@@ -153,7 +166,8 @@ def blocker_text(blocker: Json) -> str:
         where = f" ({place_text(source)})" if source["line"] else ""
         return f"needs {source['name'] or 'a value'} of the iteration before{where}"
     if blocker["reason"] == "exit":
-        return f"may be left early at {place_text(source)}"
+        causes = depends_on_text(source)
+        return f"may be left early at {place_text(source)}" + (f", which depends on {causes}" if causes else "")
     return f"call with effects that the trace does not show: {place_text(source)} {source['function']}"
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from tracekit.contexts.names import Json
 from tracekit.dependence.names import ProfileNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
+from tracekit.formats.image import PhiKind
+from tracekit.program.causes import Causes
 from tracekit.verdicts.transformations import Transformation
 from tracekit.verdicts.verdicts import Blocker, Judgement, Reason
 
@@ -27,8 +30,21 @@ class VerdictNames(ProfileNames):
     def rests_on(self, judgements: Iterable[Judgement]) -> list[Json]:
         """The loads and calls that no iteration changes: the verdict would not hold if one did."""
         ops = sorted({op for judgement in judgements for op in judgement.rests_on})
-        rows = [{**self.instruction(op), "name": self.program.text(int(self.program.ops["name"][op]))} for op in ops]
-        return sorted(rows, key=instruction_key)
+        return sorted(map(self._read, ops), key=instruction_key)
+
+    def _read(self, op: int) -> Json:
+        """A load or call, and the name of the variable that it reads, if it has one."""
+        return {**self.instruction(op), "name": self.program.text(int(self.program.ops["name"][op]))}
+
+    def _depends_on(self, exit_row: int) -> list[Json]:
+        """The loads, calls and variables that decide whether a loop is left at an exit; inductions are left out."""
+        ops, phis = self._causes.behind(exit_row)
+        reads = sorted(map(self._read, ops), key=instruction_key)
+        return [*reads, *(self.phi(phi) for phi in phis if self.program.phis["kind"][phi] != PhiKind.INDUCTION)]
+
+    @cached_property
+    def _causes(self) -> Causes:
+        return Causes(self.program)
 
     def blocker(self, blocker: Blocker) -> Json:
         """One obstacle: an instruction, a variable or an exit as source; a destination for dependences only."""
@@ -42,7 +58,7 @@ class VerdictNames(ProfileNames):
                 location = int(block["location"])
                 if location == NONE and block["loop"] != NONE:
                     location = int(self.program.loops["location"][block["loop"]])
-            source = {"kind": "exit", **self.program.place(location)}
+            source = {"kind": "exit", **self.program.place(location), "depends_on": self._depends_on(blocker.source)}
         else:
             source = self.instruction(blocker.source)
         destination = self.instruction(blocker.destination) if blocker.destination != NONE else None
