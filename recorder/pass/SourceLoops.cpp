@@ -137,8 +137,9 @@ public:
     for (const auto &[Variable, In] : T.Of)
       if (In.MayBeReached || any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }))
         Candidates.insert(Variable);
-    for (const GlobalVariable *G : Callees.Written)
-      Candidates.insert(const_cast<GlobalVariable *>(G));
+    for (GlobalVariable &G : L.getHeader()->getModule()->globals()) // in an order that is the same in each build
+      if (Callees.Written.contains(&G))
+        Candidates.insert(&G);
     for (Object Variable : Candidates)
       if (std::optional<uint32_t> Flags = flagsOf(Variable))
         if (const DIVariable *Declared = declarationOf(Variable); Declared && !isDeclaredInside(Declared))

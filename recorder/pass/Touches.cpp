@@ -229,7 +229,7 @@ RegionEffect effectOf(const ObjectTouches &Variable, ArrayRef<BasicBlock *> Bloc
   for (BasicBlock *BB : Blocks) {
     BitVector Now = Known.before(BB);
     for (const Touch &T : Known.touches(BB)) {
-      E.Reads |= T.Reads, E.Writes |= T.Writes, E.TakesAddress |= T.TakesAddress;
+      E.Writes |= T.Writes, E.TakesAddress |= T.TakesAddress;
       E.Varies |= T.Varies && !T.TakesAddress;
       E.ReadsFirst |= T.Reads && !Known.covers(Now, T);
       Known.write(Now, T);

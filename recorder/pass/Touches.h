@@ -52,7 +52,7 @@ private:
 
 /// What one pass over a region, a loop's iteration or a whole function, does to a variable.
 struct RegionEffect {
-  bool Reads = false, Writes = false, Varies = false, TakesAddress = false;
+  bool Writes = false, Varies = false, TakesAddress = false;
   bool ReadsFirst = false;   // may read a byte that this pass has not written
   bool WritesAlways = false; // each pass that reaches its end has written all of it
 };

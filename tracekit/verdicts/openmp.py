@@ -86,8 +86,11 @@ class Directives:
         loop = int(self.profile.nodes["loop"][judgement.node])
         clauses = Clauses({})
         in_source = bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE)
-        self._check_shape(loop, in_source)
-        if not in_source:
+        self._check_place(loop)
+        if in_source:
+            self._check_source_head(loop)
+        else:
+            self._check_shape(loop)
             self._variables(loop, clauses)
         for step in judgement.transformations:
             if step.phi != NONE:
@@ -98,19 +101,22 @@ class Directives:
             self._source_variables(loop, clauses)
         return clauses
 
-    def _check_shape(self, loop: int, in_source: bool) -> None:
-        flags = int(self.program.loops["flags"][loop])
+    def _check_place(self, loop: int) -> None:
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
             raise NoDirective("it stands in no file of C or C++")
-        if flags & LoopFlag.LEAVES_VALUES:
+        if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
             raise NoDirective("it leaves a value behind that no variable is known for")
-        if in_source:
-            if not flags & LoopFlag.FOR_STATEMENT:
-                raise NoDirective(
-                    "OpenMP wants a for statement whose head sets, tests and steps one local counter, "
-                    "with no other way out; write it as one"
-                )
-            return
+
+    def _check_source_head(self, loop: int) -> None:
+        if not int(self.program.loops["flags"][loop]) & LoopFlag.FOR_STATEMENT:
+            raise NoDirective(
+                "OpenMP wants a for statement whose head sets, tests and steps one local counter, "
+                "with no other way out; write it as one"
+            )
+
+    def _check_shape(self, loop: int) -> None:
+        """What stands for the head in an image that knows the optimised program only."""
+        flags = int(self.program.loops["flags"][loop])
         if not flags & LoopFlag.FOR_STATEMENT:
             raise NoDirective(
                 "it is not known to be a for statement that counts in its head alone; write it as one "
