@@ -83,7 +83,7 @@ RECORDS = 400_000
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a trace and modules that take 3.6 s, a minute, and no time over it."""
+    """A folder with a trace and modules that take 7 s, a minute, and no time over it."""
     b = ProgramBuilder()
     f = b.function("main")
     entry = b.block(f, BlockFlag.ENTRY)
@@ -96,7 +96,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("progress")
     records: list[tuple[int, list[int]]] = [(work, [4096 + 8 * number]) for number in range(RECORDS)]
     write_trace(made / "trace.zst", b.layout(), {0: [(enter, []), *records, (end, [])]})
-    for name, pause in (("slow", 0.15), ("slower", 5), ("quick", 0)):
+    for name, pause in (("slow", 0.3), ("slower", 5), ("quick", 0)):
         (made / f"{name}.py").write_text(SLOW.format(pause=pause))
     return made
 

@@ -95,7 +95,8 @@ class _Line:
             else:
                 self.drawn.remove_task(self.task)
             self.step = step
-            self.task = self.drawn.add_task(": ".join(each.what for each in steps), total=step.total)
+            what = ": ".join(each.what for each in steps)
+            self.task = self.drawn.add_task(what, total=step.total, completed=step.position())
         assert self.task is not None
         done = self.drawn.tasks[0].completed
         self.drawn.update(self.task, completed=max(done, step.position()))
