@@ -23,7 +23,7 @@ from tracekit.dependence.kernels.dependence import (
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.module import CONTEXT_EVENTS, Display
 from tracekit.objects.kernels.live import GLOBAL, HEAP, STACK
-from tracekit.verdicts.module import DependenceModule
+from tracekit.verdicts.module import ContextOptions, DependenceModule
 
 DETAIL = Detail(raw=1, war=1, waw=1, loops=1, histogram=0, profile=1)
 
@@ -108,6 +108,7 @@ class Camp(DependenceModule):
     """One row for each pair of instructions in their contexts and kind; loops are judged in each context."""
 
     context = True
+    Options = ContextOptions
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """For loads and stores, and what their history depends on."""

@@ -13,8 +13,8 @@ from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, changing, clear, reading, turn_to, writing
-from tracekit.contexts.kernels.contexts import FRAMES, LEVELS
 from tracekit.contexts.kernels.levels import distance_to, is_between, shared_levels
+from tracekit.contexts.kernels.streams import FRAMES, LEVELS
 from tracekit.contexts.kernels.scopes import TICK, Scopes, close_call, close_loop, holder, next_iteration, open_scope
 from tracekit.contexts.names import ContextNames
 from tracekit.contexts.nodes import NODE

@@ -14,6 +14,7 @@ import pytest
 from tests.naive.program_builder import ProgramBuilder
 from tracekit.api import analyze
 from tracekit.containers import arena, budget, shadow
+from tracekit.contexts.kernels.contexts import STATIC
 from tracekit.contexts.state import empty_contexts, empty_stream
 from tracekit.dependence.state import empty_state
 from tracekit.formats.image import BlockFlag, OpKind
@@ -100,7 +101,7 @@ def test_without_a_limit_the_memory_bounds_a_table(monkeypatch: pytest.MonkeyPat
 def test_tables_that_depend_on_each_other_fit_each_other(left: int, limited: Callable[[int], None]) -> None:
     limited(left)
     program = some_program()
-    states = budget.divided(lambda: [(empty_state(program), empty_contexts(program, True)) for _ in range(2)])
+    states = budget.divided(lambda: [(empty_state(program), empty_contexts(program, STATIC)) for _ in range(2)])
     for state, contexts in states:
         assert len(state.readers.seen) == len(state.relations.accesses.rows)
         assert len(state.relations.tallies) == len(state.relations.levels.rows)

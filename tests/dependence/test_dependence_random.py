@@ -11,7 +11,8 @@ from tests.naive.dependence import NaiveDependence
 from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import feed
-from tests.naive.dependence_rows import from_naive, from_profile
+from tests.naive.dependence_rows import from_naive, from_profile, kinds_of
+from tests.naive.folding import NaiveFolding
 
 
 def compare(seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int) -> None:
@@ -46,3 +47,39 @@ def test_engine_agrees_with_the_naive_reference(
     seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int
 ) -> None:
     compare(seed, context, streams, limit, collect, workers)
+
+
+def compare_folding(seed: int, streams: int, limit: int, collect: bool, workers: int, most: int) -> None:
+    """The same with recursion folded where it happens."""
+    random = Random(seed)
+    made = RandomProgram(random)
+    numbers = random.sample(range(4), streams)
+    events = interleaved(random, [Machine(made, random, number, limit).run() for number in numbers])
+    cuts = [place for place in range(len(events)) if random.random() < 0.1]
+    engine = DependenceEngine(made.program, True, workers, "dynamic", most)
+    engine.collects = collect
+    feed(engine, events, cuts)
+    naive = NaiveFolding(made.program, most)
+    naive.feed(events)
+    profile = engine.result()
+    got, want = from_profile(profile, folding=True), from_naive(naive)
+    assert got["accesses"] == want["accesses"]
+    assert got["nodes"] == want["nodes"]
+    assert kinds_of(profile) == {path: naive.kind(path) for path in want["nodes"]}
+    assert got["dependences"] == want["dependences"]
+    assert got["exposed"] == want["exposed"]
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 3),
+    st.sampled_from([30, 100, 300]),
+    st.booleans(),
+    st.integers(1, 3),
+    st.sampled_from([1, 4, 9, 20, 1 << 16]),
+)
+def test_folding_agrees_with_the_naive_reference(
+    seed: int, streams: int, limit: int, collect: bool, workers: int, most: int
+) -> None:
+    compare_folding(seed, streams, limit, collect, workers, most)

@@ -23,7 +23,7 @@ from tests.naive.dependence import NaiveDependence
 from tests.naive.random_program import RandomProgram
 from tests.naive.trace_file import write_trace
 from tests.naive.walker import Walk
-from tracekit.contexts.kernels.contexts import LEVELS
+from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import Module, inlined, option

@@ -8,7 +8,7 @@ CAMP's Algorithm 1, while both stand in the same invocation. Nodes are paths, wr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from tracekit.formats.events import BY_CODE, NONE
 from tracekit.formats.image import OpKind
 
 Path = tuple[tuple[Any, ...], ...]
+Levels = tuple[tuple[Path, int, int], ...]
+"""Node, number of the invocation, iteration; the outermost first."""
 Event = tuple[int, int, int, int, int]
 """stream, kind, subject, address, size"""
 
@@ -42,7 +44,7 @@ class Access:
     instruction: int
     node: Path
     execution: int
-    levels: tuple[tuple[Path, int, int], ...]
+    levels: Levels
 
 
 @dataclass
@@ -105,7 +107,7 @@ class NaiveDependence:
 
     def feed(self, events: Iterable[Event]) -> None:
         for number, kind, subject, address, size in events:
-            stream = self.streams.setdefault(number, StreamState())
+            stream = self.streams.setdefault(number, self.stream())
             name = BY_CODE[kind].name
             if name in ("load", "store"):
                 self._begin_execution(stream, name, subject)
@@ -128,6 +130,10 @@ class NaiveDependence:
                     node.external = subject if node.external == NONE else node.external
             elif name in ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init"):
                 self._object(name, subject, address, size)
+
+    def stream(self) -> StreamState:
+        """A stream before its first event."""
+        return StreamState()
 
     def finish(self) -> None:
         """Count what loops that are still open have done."""
@@ -252,17 +258,23 @@ class NaiveDependence:
             place = self.objects.get(address, (0, NONE))
             if place not in found.objects:
                 found.objects.append(place)
-        for (node, invocation, iteration), (other, its_invocation, its_iteration) in zip(source.levels, now.levels):
-            if (node, invocation) != (other, its_invocation):
-                break
+        for node, is_carried, distance in self.shared(source.levels, now.levels):
             flags, distances = found.levels.setdefault(node, ([False, False, 0], []))
-            if iteration == its_iteration:
+            if not is_carried:
                 flags[0] = True
             else:
                 flags[1] = True
                 flags[2] += (key, node) not in stream.found
                 stream.found.add((key, node))
-                distances.append(abs(its_iteration - iteration))
+                distances.append(distance)
+
+    def shared(self, source: Levels, now: Levels) -> Iterator[tuple[Path, bool, int]]:
+        """The nodes of the levels in one iteration of which both ends lie; of what carries it last, the distance."""
+        for (node, invocation, iteration), (other, its_invocation, its_iteration) in zip(source, now):
+            if (node, invocation) != (other, its_invocation):
+                break
+            yield node, iteration != its_iteration, abs(its_iteration - iteration)
+            if iteration != its_iteration:
                 break
 
     def _expose(self, store: Access | None, now: Access) -> None:
@@ -270,8 +282,12 @@ class NaiveDependence:
         inside = True
         for place, level in enumerate(now.levels):
             inside = inside and place < len(before) and before[place] == level
-            if not inside:
+            if not inside and self.is_told(level[0]):
                 self.exposed.add((now.instruction, now.node, level[0]))
+
+    def is_told(self, node: Path) -> bool:
+        """Whether it is told of a level what happens inside an iteration of it."""
+        return True
 
     # -- ids -----------------------------------------------------------------------------------
 

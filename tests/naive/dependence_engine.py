@@ -9,6 +9,7 @@ import numpy as np
 
 from tracekit.analyzers.camp import Camp
 from tracekit.analyzers.lamp import Lamp
+from tracekit.contexts.state import MOST_NODES
 from tracekit.dependence.kernels.load_history import COLLECT_AT
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.modules.runner import CallbackRunner
@@ -17,14 +18,19 @@ from tracekit.verdicts.module import DependenceModule
 
 
 class DependenceEngine:
-    """``context=True`` is CAMP, ``context=False`` LAMP."""
+    """``context=True`` is CAMP, ``context=False`` LAMP; `rule`: of recursion; `most`: nodes, by the rule "dynamic"."""
 
-    def __init__(self, program: Program, context: bool, workers: int = 1) -> None:
+    def __init__(
+        self, program: Program, context: bool, workers: int = 1, rule: str = "static", most: int = MOST_NODES
+    ) -> None:
         module: type[DependenceModule] = Camp if context else Lamp
-        self.module = module(program, module.Options())
+        self.module = module(program, module.Options(contexts=rule) if context else module.Options())
         self.collects = False
         """Whether the loads that nobody needs are collected again and again, not only when they are many."""
         self.runner = CallbackRunner(self.module, "camp" if context else "lamp", workers)
+        for worker in self.runner._workers:
+            assert worker.contexts is not None
+            worker.contexts.nodes[1] = most
 
     @property
     def states(self) -> list[Any]:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from tests.naive.dependence import NaiveDependence, Path
-from tracekit.contexts.nodes import ContextKind
+from tests.naive.folding import NaiveFolding
+from tracekit.contexts.nodes import CALLS, ContextKind
 from tracekit.dependence.profile import LISTED_OBJECTS, DependenceProfile
 from tracekit.formats.events import NONE
 
 
-def paths_of(profile: DependenceProfile) -> list[Path]:
-    """The path of every node, as the naive reference writes it."""
+def paths_of(profile: DependenceProfile, folding: bool = False) -> list[Path]:
+    """The path of every node, as the naive reference writes it; of tests/naive/folding.py with `folding`."""
     paths: list[Path] = []
     for row in profile.nodes:
         around = paths[row["parent"]] if row["parent"] != NONE else ()
         kind = ContextKind(row["kind"])
         if kind is ContextKind.ROOT:
             own: Path = (("root", int(row["function"])),) if row["function"] != NONE else ()
-        elif kind in (ContextKind.CALL, ContextKind.RECURSION):
-            own = (("call" if kind is ContextKind.CALL else "recursion", _row(row["call"]), int(row["function"])),)
+        elif kind in CALLS:
+            static = kind is ContextKind.RECURSION and not folding
+            own = (("recursion" if static else "call", _row(row["call"]), int(row["function"])),)
         else:
             own = (("loop", int(row["loop"])),)
         paths.append(around + own)
@@ -30,9 +32,14 @@ def _row(value: Any) -> int:
     return int(value)
 
 
-def from_profile(profile: DependenceProfile) -> dict[str, Any]:
+def kinds_of(profile: DependenceProfile) -> dict[Path, ContextKind]:
+    """What became of each node (folding)."""
+    return {path: ContextKind(row["kind"]) for path, row in zip(paths_of(profile, True), profile.nodes)}
+
+
+def from_profile(profile: DependenceProfile, folding: bool = False) -> dict[str, Any]:
     """All that a profile says, without row numbers."""
-    paths = paths_of(profile)
+    paths = paths_of(profile, folding)
     objects = [(int(row["kind"]), int(row["site"])) for row in profile.objects]
     keys = [
         (
@@ -99,6 +106,10 @@ def from_naive(naive: NaiveDependence) -> dict[str, Any]:
         )
         for path, node in naive.nodes.items()
     }
+    if isinstance(naive, NaiveFolding):
+        for path in nodes:
+            if naive.kind(path) is ContextKind.CALL:
+                nodes[path] = (0, 0, 0, 0, 0, NONE, nodes[path][-1])
     for path in list(nodes) + [path for _, path in naive.accesses]:
         for length in range(0 if () in nodes or not naive.context else 1, len(path)):
             nodes.setdefault(path[:length], (0, 0, 0, 0, 0, NONE, naive.camp_id(path[:length])))

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from tracekit.containers import arena
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.contexts.kernels import contexts as ctx
-from tracekit.contexts.kernels.contexts import Contexts, Stream
+from tracekit.contexts.kernels import streams
+from tracekit.contexts.kernels.contexts import Contexts
+from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.static_ids import static_tree
 from tracekit.formats.errors import TracekitError
 from tracekit.program.program import Program
@@ -20,14 +22,27 @@ SPILL_BYTES = 256 << 20
 """Starts of iterations beyond this live in an unnamed file, so that the system may write them out."""
 
 MOST_CONTEXTS = 1 << 28
+MOST_NODES = 1 << 16
+"""So many contexts are told apart before calls inside recursions count where CAMP's rule has its leaf."""
 
 
-def empty_contexts(program: Program, aware: bool) -> Contexts:
-    """The context tree before the first event; without `aware` calls are not told apart: all loops have one root."""
+def empty_contexts(program: Program, rule: int, most: int = MOST_NODES) -> Contexts:
+    """The context tree before the first event, by one of the rules of ``kernels/contexts.py``.
+
+    DYNAMIC: from `most` nodes on a call inside a recursion makes no new one.
+    """
     tree = hash_table(ctx.NODE_FIELDS, MOST_CONTEXTS)
     for field in ("parent", "function", "loop", "call", "external", "camp_id"):
         tree.rows[field][0] = -1
-    return Contexts(tree, hash_table([], MOST_CONTEXTS), np.array([aware], np.int64), *static_tree(program))
+    static = static_tree(program)
+    return Contexts(
+        tree,
+        hash_table([], MOST_CONTEXTS),
+        rule=np.array([rule], np.int64),
+        nodes=np.array([0, most], np.int64),
+        recursing=static.recursive.copy(),
+        **static._asdict(),
+    )
 
 
 def nodes_of(contexts: Contexts) -> NDArray[Any]:
@@ -40,18 +55,18 @@ def empty_stream(number: int, contexts: int) -> Stream:
 
     Raises TracekitError if there are too many streams.
     """
-    if number >> (63 - ctx.STREAM_BITS):
+    if number >> (63 - streams.STREAM_BITS):
         raise TracekitError("The trace has more streams than one profile can tell apart (524,288).")
-    control = np.zeros(ctx.CONTROL, np.int64)
-    control[ctx.CLOCK] = number << ctx.STREAM_BITS
-    control[ctx.LEAF_LEVEL] = -1
+    control = np.zeros(streams.CONTROL, np.int64)
+    control[streams.CLOCK] = number << streams.STREAM_BITS
+    control[streams.LEAF_LEVEL] = -1
     return Stream(
         control=control,
-        frames=np.zeros(1, ctx.FRAME),
-        levels=np.zeros(1, ctx.LEVEL),
-        recent=np.zeros(ctx.RECENT, np.int64),
-        runs=np.zeros(1, ctx.RUN),
-        dated=np.zeros(ctx.DATED, ctx.DATE),
+        frames=np.zeros(1, streams.FRAME),
+        levels=np.zeros(1, streams.LEVEL),
+        recent=np.zeros(streams.RECENT, np.int64),
+        runs=np.zeros(1, streams.RUN),
+        dated=np.zeros(streams.DATED, streams.DATE),
         open=arena.reserve("i4", contexts),
     )
 
@@ -59,13 +74,13 @@ def empty_stream(number: int, contexts: int) -> Stream:
 def with_room(stream: Stream, events: int) -> Stream:
     """The same stream with room for `events` more events, each of which may open a frame, a level and a run."""
     control = stream.control
-    if control[ctx.FRAMES] + events > len(stream.frames):
-        stream = stream._replace(frames=_lengthened(stream.frames, control[ctx.FRAMES] + events))
-    if control[ctx.LEVELS] + events > len(stream.levels):
-        stream = stream._replace(levels=_lengthened(stream.levels, control[ctx.LEVELS] + events))
-        stream = stream._replace(recent=_lengthened(stream.recent, ctx.RECENT * len(stream.levels)))
-    if control[ctx.RUNS] + events > len(stream.runs):
-        stream = stream._replace(runs=_lengthened(stream.runs, control[ctx.RUNS] + events))
+    if control[streams.FRAMES] + events > len(stream.frames):
+        stream = stream._replace(frames=_lengthened(stream.frames, control[streams.FRAMES] + events))
+    if control[streams.LEVELS] + events > len(stream.levels):
+        stream = stream._replace(levels=_lengthened(stream.levels, control[streams.LEVELS] + events))
+        stream = stream._replace(recent=_lengthened(stream.recent, streams.RECENT * len(stream.levels)))
+    if control[streams.RUNS] + events > len(stream.runs):
+        stream = stream._replace(runs=_lengthened(stream.runs, control[streams.RUNS] + events))
     return stream
 
 

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.contexts.kernels import contexts as ctx
-from tracekit.contexts.kernels.contexts import Contexts, Stream
+from tracekit.contexts.kernels import streams as stacks
+from tracekit.contexts.kernels.contexts import Contexts
+from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.names import ContextNames, Json
-from tracekit.contexts.nodes import NODE
+from tracekit.contexts.nodes import NODE, ContextKind
 from tracekit.contexts.state import nodes_of
 from tracekit.formats.events import NONE
 from tracekit.jit.kernel import allocating_kernel
@@ -55,9 +57,9 @@ def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.
     old = nodes_of(contexts).copy()
     for stream in streams:
         _close_open_levels(old, stream)
-    old["least_iterations"] = np.maximum(old["least_iterations"], 0)
-    shown = old["kind"] != ctx.PAIR
-    shown[0] = not contexts.aware[0] or used[0] or bool(np.any(old["parent"][1:][shown[1:]] == 0))
+    _settle(old)
+    shown = old["kind"] < ctx.PAIR
+    shown[0] = contexts.rule[0] == ctx.NO_CALLS or used[0] or bool(np.any(old["parent"][1:][shown[1:]] == 0))
     kept = np.flatnonzero(shown)
     row_of = np.full(len(old) + 1, -1, np.int64)  # the last element answers for parent -1
     row_of[kept] = np.arange(len(kept))
@@ -75,16 +77,40 @@ def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.
     return nodes, new_node
 
 
+def _settle(nodes: Rows) -> None:
+    """Say what became of each node, now that all recursion is known; a call without any is no level."""
+    kind, folded = nodes["kind"], nodes["folded"]
+    call, loop = kind == ctx.CALL, kind == ctx.LOOP
+    nodes["kind"][loop & (folded != 0)] = ContextKind.RECURSIVE_LOOP
+    nodes["kind"][call & (folded == ctx.FOLDED)] = ContextKind.RECURSIVE_CALL
+    nodes["kind"][call & (folded == ctx.LEFT_OUT)] = ContextKind.RECURSION
+    for field, nothing in NO_LEVEL.items():
+        nodes[field][call & (folded == 0)] = nothing
+    nodes["least_iterations"] = np.maximum(nodes["least_iterations"], 0)
+
+
+NO_LEVEL = {
+    "invocations": 0,
+    "iterations": 0,
+    "most_iterations": 0,
+    "least_iterations": 0,
+    "accesses": 0,
+    "external": -1,
+}
+
+
 def _close_open_levels(nodes: Rows, stream: Stream) -> None:
     """Count what the open levels of a stream have done so far."""
-    for level in stream.levels[: stream.control[ctx.LEVELS]]:
+    for level in stream.levels[: stream.control[stacks.LEVELS]]:
+        if level["depth"] > 1:  # the outermost activation counts
+            continue
         node = nodes[level["node"]]
         node["iterations"] += level["iteration"]
         node["most_iterations"] = max(node["most_iterations"], level["iteration"])
         if node["least_iterations"] < 0 or level["iteration"] < node["least_iterations"]:
             node["least_iterations"] = level["iteration"]
         if level["outermost"]:
-            node["accesses"] += stream.control[ctx.ACCESSES] - level["accesses"]
+            node["accesses"] += stream.control[stacks.ACCESSES] - level["accesses"]
 
 
 @allocating_kernel

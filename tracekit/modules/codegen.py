@@ -103,8 +103,6 @@ import numpy as np
 
 from tracekit.jit.kernel import kernel, uncached
 from tracekit.contexts.kernels.contexts import (
-    ACCESSES,
-    CONTEXT,
     enter_function,
     enter_loop,
     iterate,
@@ -112,6 +110,7 @@ from tracekit.contexts.kernels.contexts import (
     leave_loop,
     note_external,
 )
+from tracekit.contexts.kernels.streams import ACCESSES, CONTEXT
 from tracekit.dependence.kernels.sharding import owner_of
 
 {options}

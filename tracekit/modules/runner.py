@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from tracekit.containers.arena import Limited, check
 from tracekit.containers.kernels.arena import LIMITED
-from tracekit.contexts.kernels.contexts import Contexts, Stream
+from tracekit.contexts.kernels.contexts import DYNAMIC, NO_CALLS, STATIC, Contexts
+from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.rules import is_static
 from tracekit.contexts.state import empty_contexts, empty_stream, with_room
 from tracekit.contexts.table import ContextTable
 from tracekit.formats.errors import TracekitError
@@ -171,7 +173,10 @@ class CallbackRunner:
     def _contexts(self) -> Contexts | None:
         if not self.plan.keeps_contexts:
             return None
-        return empty_contexts(self.module.program, "context" in self.plan.services)
+        rule = NO_CALLS
+        if "context" in self.plan.services:
+            rule = STATIC if is_static(self.module.options) else DYNAMIC
+        return empty_contexts(self.module.program, rule)
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracekit.contexts.rules import contexts_option
 from tracekit.dependence.merge import as_merge_state, from_merge_state, unite
 from tracekit.modules.contract import Module, option
 from tracekit.modules.options import make_options
@@ -47,6 +48,13 @@ class DependenceOptions:
         """`carried_by` as file and line."""
         file, _, line = self.carried_by.rpartition(":")
         return (file, int(line)) if file else None
+
+
+@dataclass(frozen=True)
+class ContextOptions(DependenceOptions):
+    """With contexts also how they are told apart."""
+
+    contexts: str = contexts_option()
 
 
 class DependenceModule(Module):

@@ -1,11 +1,16 @@
 """Interned contexts, and the stacks of frames and open levels of a stream.
 
-A *context* is what an access is recorded with: a node of the context tree or, inside a recursion, the
-pair of its leaf and the present depth. Both are rows of one table; ``printed`` leads from a pair to its
-leaf. Rows are found by (parent, site), where a site says what was entered: a loop, a depth, or a pair of
-call and function.
+A *context* is what an access is recorded with: a node of the context tree. Rows are found by (parent, site), where a
+site says what was entered: a loop, a depth, or a pair of call and function. Recursion has one of two rules
+(``Contexts.rule``):
 
-A *level* is an open loop, or the open recursion leaf. Each keeps two readings of the stream's clock: when
+* STATIC, CAMP's: a call that may be one of a recursion, by the static call graph, is a leaf. Inside it the context is
+  the pair of the leaf and the present depth; ``printed`` leads from a pair to its leaf.
+* DYNAMIC, that of the calling context tree (Ammons, Ball, Larus, PLDI 97): a call of a function that has a node on the
+  path goes back to that node (a FOLD, found like any other row). A function that may do so is a level while it is open:
+  an *activation*. activations.py says what a dependence across them is.
+
+A *level* is an open loop, the open recursion leaf, or an activation. Each keeps two readings of the stream's clock: when
 its present invocation and its present iteration began. The clock ticks at both, so an earlier access
 belongs to the present iteration if its stamp is not smaller. The stream's number stands in the upper
 bits of its clock: stamps of two streams never compare as if they were of one.
@@ -19,13 +24,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.hash_table import HashTable, find_or_make
+from tracekit.contexts.kernels.activations import close_activation, open_activation
+from tracekit.contexts.kernels.streams import (
+    ACCESSES,
+    CLOCK,
+    CONTEXT,
+    DEPTH,
+    FRAMES,
+    LEAF_LEVEL,
+    LEVELS,
+    NO_CALL,
+    NO_LEVEL,
+    RECENT,
+    RUNS,
+)
 from tracekit.jit.kernel import inlined, kernel
 
 Int = Any
 """An integer in a kernel."""
-
-STREAM_BITS = 44
-"""A stream's clock starts at its number shifted by this."""
 
 NODE_FIELDS = [
     ("parent", "<i4"),  # -1 at a root
@@ -36,6 +52,8 @@ NODE_FIELDS = [
     ("depth", "<i4"),  # of a pair; else 0
     ("printed", "<i4"),  # the node that a profile shows: of a pair its leaf, else the row itself
     ("external", "<i4"),  # first external call made inside, or -1
+    ("folded", "<i4"),  # FOLDED, OVERFLOWN, or 0
+    ("reserved", "<i4"),
     ("camp_id", "<i8"),
     ("invocations", "<i8"),
     ("iterations", "<i8"),
@@ -50,64 +68,30 @@ CALL = 1
 LOOP = 2
 RECURSION = 3
 RECURSION_LOOP = 4
-PAIR = 5  # never shown
+PAIR = 7  # from here on never shown
+FOLD = 8  # the call goes back to the node `printed`
+OVERFLOW = 9  # there are too many nodes: what the call enters counts at the node `printed`, and all inside
 
-FRAME = np.dtype(
-    [
-        ("context", "<i4"),
-        ("depth", "<i4"),
-        ("levels", "<i4"),  # those of the caller
-        ("leaf", "<i4"),  # 1 if this activation opened the recursion leaf
-        ("call", "<i8"),  # the instruction that called it, NO_CALL at a root
-    ]
-)
-LEVEL = np.dtype(
-    [
-        ("invocation", "<i8"),  # clock at the start of the present invocation
-        ("iteration_start", "<i8"),  # clock at the start of the present iteration; of a leaf: the invocation's
-        ("iteration", "<i8"),  # number of the present iteration, from 1; of a leaf: activations so far
-        ("accesses", "<i8"),  # of the stream before it opened
-        ("first_run", "<i8"),  # of its iterations, in `runs`
-        ("node", "<i4"),
-        ("context", "<i4"),  # the context around it
-        ("outermost", "<i4"),  # 1 unless its node is open already
-        ("external", "<i4"),  # 1 if its node knows of an external call
-    ]
-)
-RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
-"""Iterations first, first + 1, ... began at clock start, start + stride, ..., up to the next run."""
+# What else is known of a node (`folded`).
+FOLDED = 1  # of a call: a FOLD leads there; of a loop: one leads out of it
+LEFT_OUT = 2  # of a call: an OVERFLOW leads there
 
-RECENT = 8
-"""Iterations of a level whose beginnings are found without its runs."""
-
-DATE = np.dtype([("stamp", "<i8"), ("invocation", "<i8"), ("iteration", "<i8")])
-DATED = 1 << 10
+# Rules of recursion.
+NO_CALLS = 0  # calls are not told apart: all loops are below one root
+STATIC = 1
+DYNAMIC = 2
 
 SITE_LOOP = 1 << 30
 SITE_DEPTH = 1 << 31
-NO_CALL = 0xFFFF_FFFF
-
-# Elements of Stream.control.
-CLOCK = 0
-CONTEXT = 1  # the present context
-LEAF_LEVEL = 2  # number of the leaf's level, or -1
-DEPTH = 3  # the depth in it
-LEVELS = 4
-"""Element of the service ``levels``' control: how many loops and recursions are open in the stream."""
-FRAMES = 5
-"""Element of the service ``levels``' control: how many calls are open in the stream."""
-RUNS = 6  # how many runs
-ACCESSES = 7  # loads and stores so far
-CONTROL = 8
-"""How many there are."""
-
 
 class Contexts(NamedTuple):
     """All contexts of a profile. Row 0 of the tree is the root without a function."""
 
     tree: HashTable  # NODE_FIELDS, by parent << 32 | site
     sites: HashTable  # by call + 1 << 32 | function; a site's number is its row
-    aware: NDArray[np.int64]  # one element: 1 for contexts, 0 for the root alone and loops below it
+    rule: NDArray[np.int64]  # one element: NO_CALLS, STATIC or DYNAMIC
+    nodes: NDArray[np.int64]  # how many nodes there are, and at how many calls inside a recursion make no more (DYNAMIC)
+    recursing: NDArray[np.int64]  # function -> 1 if it may call itself, for all that is known by now
     component: NDArray[np.int64]  # the rest: tracekit.contexts.static_ids.StaticTree
     recursive: NDArray[np.int64]
     loop_function: NDArray[np.int64]
@@ -118,18 +102,6 @@ class Contexts(NamedTuple):
     targets: NDArray[np.int64]
     target: NDArray[np.int64]
     target_offset: NDArray[np.int64]
-
-
-class Stream(NamedTuple):
-    """Where one stream stands. An event takes at most one row of each; the driver makes room for a whole batch."""
-
-    control: NDArray[np.int64]
-    frames: NDArray[Any]  # FRAME
-    levels: NDArray[Any]  # LEVEL
-    recent: NDArray[np.int64]  # [level * RECENT + iteration % RECENT]: clocks at which its last iterations began
-    runs: NDArray[Any]  # RUN
-    dated: NDArray[Any]  # DATE: the iteration that was under way at a stamp, for stamps that were asked for lately
-    open: NDArray[np.int32]  # node -> how many levels are open at it
 
 
 @inlined
@@ -147,21 +119,27 @@ def _describe(
     contexts: Contexts, row: Int, parent: Int, site: Int, kind: Int, function: Int, loop: Int, call: Int
 ) -> None:
     nodes: Any = contexts.tree.rows
-    if kind == CALL and (contexts.recursive[function] != 0 or _encloses(nodes, parent, function)):
+    printed = np.int64(row)
+    if kind == CALL and contexts.rule[0] == DYNAMIC:
+        kind, printed = _fold(contexts, row, parent, function)
+    elif kind == CALL and (contexts.recursive[function] != 0 or _encloses(nodes, parent, function)):
         kind = RECURSION
+    contexts.nodes[0] += np.int64(kind < PAIR)
     node = nodes[row]
     node.parent = parent
     node.kind = kind
     node.function = function
     node.loop = loop
     node.call = call
-    node.printed = row
+    node.printed = printed
     node.external = -1
     node.camp_id = -1
     node.least_iterations = -1
     if kind == ROOT:
         node.parent = -1
         node.camp_id = 0
+    elif contexts.rule[0] == DYNAMIC and nodes[parent].kind == CALL and contexts.recursive[nodes[parent].function] != 0:
+        node.camp_id = -1  # CAMP's tree has a leaf there
     elif kind == LOOP:
         node.camp_id = _sum(nodes[parent].camp_id, contexts.loop_offset[loop])
     elif kind == CALL or kind == RECURSION:
@@ -169,6 +147,39 @@ def _describe(
     elif kind == PAIR:
         node.depth = site & (SITE_DEPTH - 1)
         node.printed = parent
+
+
+@kernel
+def _fold(contexts: Contexts, row: Int, parent: Int, function: Int) -> tuple[int, int]:
+    """The kind of a new row for a call of `function` from the context `parent`, and the node that the call leads to."""
+    nodes: Any = contexts.tree.rows
+    known, leaf = np.int64(-1), np.int64(-1)  # the node of the function, and that of the outermost that may recurse
+    above = np.int64(parent)
+    while above >= 0:
+        if nodes[above].kind == CALL:
+            if nodes[above].function == function:
+                known = above
+            if contexts.recursing[nodes[above].function] != 0:
+                leaf = above
+        above = nodes[above].parent
+    if known >= 0:
+        contexts.recursing[function] = 1
+        _mark_folded(nodes, parent, known, FOLDED)
+        return FOLD, known
+    if leaf >= 0 and contexts.nodes[0] >= contexts.nodes[1]:
+        _mark_folded(nodes, parent, leaf, LEFT_OUT)
+        return OVERFLOW, leaf
+    return CALL, row
+
+
+@kernel
+def _mark_folded(nodes: Any, inner: Int, outer: Int, how: Int) -> None:
+    """A call from the node `inner` goes back to `outer`, and leaves the loops between the two."""
+    nodes[outer].folded = max(nodes[outer].folded, how)
+    while inner != outer:
+        if nodes[inner].kind == LOOP:
+            nodes[inner].folded = FOLDED
+        inner = np.int64(nodes[inner].parent)
 
 
 @kernel
@@ -211,9 +222,15 @@ def _pair(contexts: Any, leaf: Any, depth: Any) -> Any:
 @inlined
 def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> None:
     """function_entry."""
+    if contexts.rule[0] == DYNAMIC:
+        _enter_dynamic(contexts, stream, function, call)
+    elif contexts.rule[0] == STATIC:
+        _enter_static(contexts, stream, function, call)
+
+
+@inlined
+def _enter_static(contexts: Any, stream: Any, function: Any, call: Any) -> None:
     control, nodes = stream.control, contexts.tree.rows
-    if contexts.aware[0] == 0:
-        return
     context, depth, leaf = np.int64(control[CONTEXT]), np.int64(control[DEPTH]), 0
     if control[LEAF_LEVEL] >= 0:
         node = np.int64(stream.levels[control[LEAF_LEVEL]].node)
@@ -240,6 +257,26 @@ def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> None
 
 
 @inlined
+def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None:
+    control, nodes = stream.control, contexts.tree.rows
+    frame = stream.frames[control[FRAMES]]
+    frame.context = control[CONTEXT]
+    frame.levels = control[LEVELS]
+    frame.leaf = 0
+    frame.call = call
+    if control[LEAF_LEVEL] < 0:
+        row = _enter_call(contexts, control, np.int64(control[CONTEXT]), function, call)
+        context = np.int64(nodes[row].printed)
+        if nodes[row].kind == OVERFLOW:
+            control[LEAF_LEVEL] = NO_LEVEL
+            frame.leaf = 2
+        elif contexts.recursing[function] != 0 and nodes[row].kind != ROOT:
+            nodes[context].invocations += open_activation(stream, context)
+        control[CONTEXT] = context
+    control[FRAMES] += 1
+
+
+@inlined
 def _enter_call(contexts: Any, control: Any, context: Any, function: Any, call: Any) -> Any:
     """The node of a function entered outside any recursion."""
     if call == NO_CALL or control[FRAMES] == 0:
@@ -253,7 +290,7 @@ def _enter_call(contexts: Any, control: Any, context: Any, function: Any, call: 
 def leave_function(contexts: Any, stream: Any) -> None:
     """function_exit."""
     control = stream.control
-    if contexts.aware[0] == 0 or control[FRAMES] == 0:
+    if contexts.rule[0] == NO_CALLS or control[FRAMES] == 0:
         return
     control[FRAMES] -= 1
     frame = stream.frames[control[FRAMES]]
@@ -261,6 +298,8 @@ def leave_function(contexts: Any, stream: Any) -> None:
         if frame.leaf != 0 and control[LEVELS] == frame.levels + 1:
             control[LEAF_LEVEL] = -1
         close_level(contexts, stream, 0)
+    if frame.leaf == 2:
+        control[LEAF_LEVEL] = -1
     control[CONTEXT] = frame.context
     control[DEPTH] = frame.depth
 
@@ -272,12 +311,14 @@ def enter_loop(contexts: Any, stream: Any, loop: Any) -> None:
     around = np.int64(control[CONTEXT])
     leaf = control[LEAF_LEVEL] >= 0
     kind = LOOP
-    if leaf:
+    if leaf and contexts.rule[0] == STATIC:
         around = np.int64(stream.levels[control[LEAF_LEVEL]].node)
         kind = RECURSION_LOOP
     node = intern(contexts, around, SITE_LOOP | loop, kind, contexts.loop_function[loop], loop, -1)
     open_level(contexts, stream, node)
-    if contexts.aware[0] != 0 and not leaf:
+    if leaf:
+        contexts.tree.rows[node].folded = FOLDED
+    elif contexts.rule[0] != NO_CALLS:
         control[CONTEXT] = node
 
 
@@ -298,6 +339,9 @@ def open_level(contexts: Any, stream: Any, node: Any) -> None:
     level.outermost = stream.open[node] == 0
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + 1)] = control[CLOCK]
     level.external = 0
+    level.depth = 0
+    level.entered = 0
+    level.bare = control[LEVELS] - 1
     stream.open[node] += 1
     contexts.tree.rows[node].invocations += 1
     _begin_run(stream, control, 1)
@@ -318,8 +362,10 @@ def iterate(stream: Any) -> None:
     control = stream.control
     if control[LEVELS] == 0:
         return
-    control[CLOCK] += 1
     level = stream.levels[control[LEVELS] - 1]
+    if level.depth != 0:
+        return
+    control[CLOCK] += 1
     level.iteration += 1
     level.iteration_start = control[CLOCK]
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + (level.iteration & (RECENT - 1)))] = control[CLOCK]
@@ -337,6 +383,14 @@ def close_level(contexts: Any, stream: Any, partial: Any) -> None:
     control = stream.control
     control[LEVELS] -= 1
     level = stream.levels[control[LEVELS]]
+    if level.depth != 0:
+        close_activation(stream)
+    else:
+        stream.open[level.node] -= 1
+        control[RUNS] = level.first_run
+    control[CONTEXT] = level.context
+    if level.depth > 1:
+        return
     node = contexts.tree.rows[level.node]
     iterations = level.iteration - partial
     node.iterations += iterations
@@ -345,16 +399,14 @@ def close_level(contexts: Any, stream: Any, partial: Any) -> None:
         node.least_iterations = iterations
     if level.outermost != 0:
         node.accesses += control[ACCESSES] - level.accesses
-    stream.open[level.node] -= 1
-    control[RUNS] = level.first_run
-    control[CONTEXT] = level.context
 
 
 @inlined
 def leave_loop(contexts: Any, stream: Any, partial: Any) -> None:
     """loop_exit."""
     control = stream.control
-    if control[LEVELS] > 0 and control[LEVELS] - 1 != control[LEAF_LEVEL]:
+    innermost = control[LEVELS] - 1
+    if innermost >= 0 and innermost != control[LEAF_LEVEL] and stream.levels[innermost].depth == 0:
         close_level(contexts, stream, partial)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.contexts.kernels.contexts import DATED, DEPTH, LEAF_LEVEL, LEVELS, RECENT, RUNS
+from tracekit.contexts.kernels.streams import DATED, DEPTH, LEAF_LEVEL, LEVELS, RECENT, RUNS
 from tracekit.jit.kernel import inlined, kernel
 
 

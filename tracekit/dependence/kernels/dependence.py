@@ -13,8 +13,8 @@ import numpy as np
 
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, changing, clear, writing
-from tracekit.contexts.kernels.contexts import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
 from tracekit.contexts.kernels.levels import shared_levels
+from tracekit.contexts.kernels.streams import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs
 from tracekit.dependence.kernels.dependence_table import (
     RAW,

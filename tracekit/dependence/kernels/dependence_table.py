@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
-from tracekit.contexts.kernels.contexts import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
+from tracekit.contexts.kernels.activations import activations_since, recursion_of
 from tracekit.contexts.kernels.levels import distance_to, is_between
+from tracekit.contexts.kernels.streams import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
 from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
 from tracekit.jit.kernel import inlined, kernel
 
@@ -143,13 +144,16 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
         begun = levels.levels[np.uint64(intra - 1)].invocation
         if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
             _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
-    if shared & 1:
-        level = levels.levels[np.uint64(intra)]
+    carrier = _carrier(levels, shared)
+    if carrier >= 0:
+        level = levels.levels[np.uint64(carrier)]
         if dependence.node != level.node + 1:
             dependence.node = level.node + 1
             dependence.carried = _level_row(relations.levels, row, level.node)
         carried = relations.levels.rows[dependence.carried]
-        if intra == levels.control[LEAF_LEVEL]:
+        if level.depth != 0:
+            _note_distance(carried, activations_since(levels, carrier))
+        elif intra == levels.control[LEAF_LEVEL]:
             _note_distance(carried, abs(levels.control[DEPTH] - depth))
         elif not is_between(levels, intra, stamp, carried.least, carried.greatest):
             _note_distance(carried, distance_to(levels, intra, stamp))
@@ -158,6 +162,12 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
             carried.execution = execution
             carried.carried += 1
     return is_new
+
+
+@inlined
+def _carrier(levels: Any, shared: Any) -> Any:
+    """The number of the level that carries a dependence, or -1: a loop, a recursion leaf, or an activation."""
+    return np.int64(shared >> 1) if shared & 1 else np.int64(recursion_of(levels, shared))
 
 
 @inlined
@@ -174,12 +184,14 @@ def _note_distance(carried: Any, distance: Any) -> None:
 @inlined
 def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> Any:
     """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
-    intra = shared >> 1
+    carrier = _carrier(levels, shared)
     carried = relations.dependences.rows[row].carried
     level = relations.tallies[carried]
     distance = abs(levels.control[DEPTH] - depth)
-    if intra != levels.control[LEAF_LEVEL]:
-        distance = distance_to(levels, intra, stamp)
+    if levels.levels[np.uint64(carrier)].depth != 0:
+        distance = activations_since(levels, carrier)
+    elif carrier != levels.control[LEAF_LEVEL]:
+        distance = distance_to(levels, carrier, stamp)
     if level.distance != distance:
         _count(relations.tallies, relations.distances, carried)
         level.distance = distance
@@ -201,7 +213,8 @@ def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any)
     for level in range(intra - 1, -1, -1):
         if levels[level].invocation <= mark:
             break
-        table.rows[_level_row(table, row, levels[level].node)].intra = 1
+        if levels[level].depth == 0:  # else an activation, of which it is not said
+            table.rows[_level_row(table, row, levels[level].node)].intra = 1
     dependences[row].mark = innermost
 
 
@@ -255,7 +268,7 @@ def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first
     if (known_to ^ innermost) >> STREAM_BITS != 0 or outermost > known_to:
         known_from, known_to = outermost, outermost - 1
     for level in range(first, count):
-        if not known_from <= levels[level].invocation <= known_to:
+        if levels[level].depth == 0 and not known_from <= levels[level].invocation <= known_to:
             row_of(exposed, (np.int64(known.printed) << 32) | levels[level].node)
     known.exposed_from = min(known_from, outermost)
     known.exposed_to = max(known_to, innermost)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
 from tracekit.containers.kernels.prefetch import prefetch
 from tracekit.containers.kernels.shadow import PAGES, SCRATCH, WORDS
-from tracekit.contexts.kernels.contexts import LEVELS
+from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.jit.kernel import inlined, kernel
 
 HISTORY = np.dtype(
@@ -229,11 +229,27 @@ def _copied(readers: LoadHistory, chunk: Any, size: Any, parts: Any) -> int:
 
 
 @inlined
+def _open_at(levels: Any, count: Any, stamp: Any) -> Any:
+    """How many of the outermost `count` levels were open at a stamp: most often nearly all, but recursions are deep."""
+    level = np.int64(count)
+    step = np.int64(1)
+    while level > 0 and levels[np.uint64(level - 1)].invocation > stamp:
+        level = max(level - step, np.int64(0))
+        step *= 2
+    behind = min(np.int64(count), level + (step >> 1))
+    while level < behind:  # level - 1 was open, behind was not
+        middle = (level + behind + 1) >> 1
+        if levels[np.uint64(middle - 1)].invocation <= stamp:
+            level = middle
+        else:
+            behind = middle - 1
+    return level
+
+
+@inlined
 def _interval_start(levels: Any, count: Any, stamp: Any) -> Any:
     """The clock at which the interval that holds `stamp` began."""
-    level = np.int64(count) - 1
-    while level >= 0 and levels[np.uint64(level)].invocation > stamp:
-        level -= 1
+    level = _open_at(levels, count, stamp) - 1
     if level < 0:
         return np.int64(0)
     innermost = levels[np.uint64(level)]
@@ -250,8 +266,7 @@ def _compact(readers: LoadHistory, first: Any, length: Any, levels: Any, count: 
     for entry in range(first + length - 1, first - 1, -1):
         stamp, access = rows[entry].stamp, rows[entry].access
         if start < 0 or stamp < start:
-            while open_now > 0 and levels[open_now - 1].invocation > stamp:
-                open_now -= 1
+            open_now = np.int64(_open_at(levels, open_now, stamp))
             start = np.int64(_interval_start(levels, open_now, stamp))
             seen[0].tag += 2  # row 0 lends its field as the counter
             tag = seen[0].tag

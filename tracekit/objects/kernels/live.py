@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, clear, reading, writing
-from tracekit.contexts.kernels.contexts import FRAMES, LEAF_LEVEL, NO_CALL
+from tracekit.contexts.kernels.streams import FRAMES, LEAF_LEVEL, NO_CALL
 from tracekit.jit.kernel import inlined, kernel
 
 # Kinds of objects: tracekit.objects.kinds.ObjectKind.

@@ -1,0 +1,78 @@
+"""Where one stream stands: its stacks of frames and open levels, and its clock (contexts.py says what these are)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+STREAM_BITS = 44
+"""A stream's clock starts at its number shifted by this."""
+
+NO_CALL = 0xFFFF_FFFF
+
+FRAME = np.dtype(
+    [
+        ("context", "<i4"),
+        ("depth", "<i4"),
+        ("levels", "<i4"),  # those of the caller
+        ("leaf", "<i4"),  # 1 if this activation opened the recursion leaf, 2 if its call is an OVERFLOW
+        ("call", "<i8"),  # the instruction that called it, NO_CALL at a root
+    ]
+)
+LEVEL = np.dtype(
+    [
+        ("invocation", "<i8"),  # clock at the start of the present invocation
+        ("iteration_start", "<i8"),  # clock at the start of the present iteration; of a leaf: the invocation's
+        ("iteration", "<i8"),  # number of the present iteration, from 1; of a leaf: activations so far
+        ("accesses", "<i8"),  # of the stream before it opened
+        ("first_run", "<i8"),  # of its iterations, in `runs`
+        ("node", "<i4"),
+        ("context", "<i4"),  # the context around it
+        ("outermost", "<i4"),  # 1 unless its node is open already
+        ("external", "<i4"),  # 1 if its node knows of an external call
+        # See activations.py; levels are named by their number, plus 1.
+        ("depth", "<i4"),  # of an activation: how many are open at its node, itself included; else 0
+        ("before", "<i4"),  # of an activation: the one at its node that it is inside; 0: none
+        ("first", "<i4"),  # of an activation: the outermost at its node
+        ("entered", "<i4"),  # the first activation above that is inside one at or below this level; 0: none
+        ("bare", "<i4"),  # the next level below that has no `entered`
+        ("reserved", "<i4"),
+    ]
+)
+RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
+"""Iterations first, first + 1, ... began at clock start, start + stride, ..., up to the next run."""
+
+RECENT = 8
+"""Iterations of a level whose beginnings are found without its runs."""
+
+DATE = np.dtype([("stamp", "<i8"), ("invocation", "<i8"), ("iteration", "<i8")])
+DATED = 1 << 10
+
+# Elements of Stream.control.
+CLOCK = 0
+CONTEXT = 1  # the present context
+LEAF_LEVEL = 2  # number of the leaf's level, or -1; inside an OVERFLOW NO_LEVEL
+DEPTH = 3  # the depth in it
+LEVELS = 4
+"""Element of the service ``levels``' control: how many loops and recursions are open in the stream."""
+FRAMES = 5
+"""Element of the service ``levels``' control: how many calls are open in the stream."""
+RUNS = 6  # how many runs
+ACCESSES = 7  # loads and stores so far
+CONTROL = 8
+"""How many there are."""
+NO_LEVEL = 1 << 40
+
+
+class Stream(NamedTuple):
+    """Where one stream stands. An event takes at most one row of each; the driver makes room for a whole batch."""
+
+    control: NDArray[np.int64]
+    frames: NDArray[Any]  # FRAME
+    levels: NDArray[Any]  # LEVEL
+    recent: NDArray[np.int64]  # [level * RECENT + iteration % RECENT]: clocks at which its last iterations began
+    runs: NDArray[Any]  # RUN
+    dated: NDArray[Any]  # DATE: the iteration that was under way at a stamp, for stamps that were asked for lately
+    open: NDArray[np.int32]  # node -> how many levels are open at it; of activations the innermost, plus 1
