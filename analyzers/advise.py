@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracekit.analyzers.camp import Camp
-from tracekit.module import Display, option
+from tracekit.module import Display, contexts_option, option
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
@@ -23,6 +23,7 @@ class AdviseOptions:
     top: int = option(10, "So many loops, those with the most accesses; 0 shows all.", "N")
     min_share: float = option(1.0, "Only loops that make at least so much of all accesses.", "PERCENT")
     rare: float = option(1.0, "Suggest speculation on dependences in at most so many of 100 iterations.", "PERCENT")
+    contexts: str = contexts_option()
 
     def __post_init__(self) -> None:
         if self.top < 0:

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from tracekit.contexts.nodes import RECURSIONS, ContextKind
+from tracekit.contexts.rules import is_static
 from tracekit.dependence.kernels.dependence import (
     ENDING,
     Access,
@@ -126,9 +130,18 @@ class Camp(DependenceModule):
             "dependences": self.report.dependence_count,
             "contexts": contexts,
             "contexts_without_id": without_id,
+            **({} if is_static(self.options) else self._recursions()),
             "parallel_loops_lamp": lamp.parallel_loops(),
             "parallel_loops_camp": self.report.parallel_loops(),
             "false_positive_share": self.report.false_positive_share(lamp),
+        }
+
+    def _recursions(self) -> dict[str, Any]:
+        """How many contexts a recursion came back to, and inside how many of them there were too many to tell apart."""
+        kinds = self.profile.nodes["kind"]
+        return {
+            "recursive_contexts": int(np.isin(kinds, RECURSIONS).sum()),
+            "limited_contexts": int((kinds == ContextKind.RECURSION).sum()),
         }
 
 

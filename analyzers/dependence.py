@@ -38,6 +38,7 @@ from tracekit.module import (
     Module,
     Shadow,
     clear,
+    contexts_option,
     inlined,
     maps,
     option,
@@ -56,6 +57,7 @@ class Options:
     kinds: str = option("raw", "Kinds of dependences, any of raw, war, waw.", "KINDS")
     distance: bool = option(False, "In which loops it is carried, and over how many iterations.")
     context: bool = option(False, "Tell calling and loop contexts apart at both ends.")
+    contexts: str = contexts_option()
     carried_by: str = option(
         "",
         "Only what this loop carries; `hottest`: that of --loop, or the one with the most "

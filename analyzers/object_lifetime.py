@@ -7,6 +7,7 @@ made anew in each, so they do not stand in the way of running iterations in para
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from tracekit.module import (
     Scopes,
     close_call,
     close_loop,
+    contexts_option,
     hash_table,
     holder,
     inlined,
@@ -56,6 +58,13 @@ from tracekit.objects.profile import LAYOUTS, ObjectProfile
 
 if TYPE_CHECKING:
     from tracekit.contexts.table import ContextTable
+
+
+@dataclass(frozen=True)
+class LifetimeOptions:
+    """How contexts are told apart."""
+
+    contexts: str = contexts_option()
 
 
 class State(NamedTuple):
@@ -138,6 +147,7 @@ def unloaded(state: State, image: Any, stream: Any) -> None:
 class ObjectLifetime(ObjectModule):
     """One row for each allocation site in each context, and for each global."""
 
+    Options = LifetimeOptions
     tables = ("lifetimes", "lives")
 
     def state(self) -> State:

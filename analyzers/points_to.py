@@ -23,6 +23,7 @@ from tracekit.module import (
     HashTable,
     Shadow,
     changing,
+    contexts_option,
     grouped,
     hash_table,
     inlined,
@@ -97,6 +98,7 @@ class PointsToOptions:
 
     most: int = option(0, "List the objects of an instruction only if they are at most N; 0: always.", "N")
     accesses: bool = option(False, "Also the objects that each load and store touched.")
+    contexts: str = contexts_option()
 
     def __post_init__(self) -> None:
         if self.most < 0:

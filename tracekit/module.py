@@ -14,8 +14,8 @@ from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, changing, clear, reading, turn_to, writing
 from tracekit.contexts.kernels.levels import distance_to, is_between, shared_levels
-from tracekit.contexts.kernels.streams import FRAMES, LEVELS
 from tracekit.contexts.kernels.scopes import TICK, Scopes, close_call, close_loop, holder, next_iteration, open_scope
+from tracekit.contexts.kernels.streams import FRAMES, LEVELS
 from tracekit.contexts.names import ContextNames
 from tracekit.contexts.nodes import NODE
 from tracekit.contexts.scopes import RUN, Scope, ScopeNames, named_scopes, open_scopes
@@ -41,6 +41,7 @@ from tracekit.modules.contract import (
 from tracekit.modules.display import Display
 from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_count
 from tracekit.modules.merge_rows import add, greatest, join_rows, least
+from tracekit.modules.options import contexts_option
 from tracekit.program.program import Program
 from tracekit.program.values import shown_value
 
@@ -82,6 +83,7 @@ __all__ = [
     "clear",
     "close_call",
     "close_loop",
+    "contexts_option",
     "declared",
     "distance_to",
     "greatest",

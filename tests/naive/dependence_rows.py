@@ -23,7 +23,7 @@ def paths_of(profile: DependenceProfile, folding: bool = False) -> list[Path]:
             static = kind is ContextKind.RECURSION and not folding
             own = (("recursion" if static else "call", _row(row["call"]), int(row["function"])),)
         else:
-            own = (("loop", int(row["loop"])),)
+            own = (("left out" if folding and kind is ContextKind.RECURSION_LOOP else "loop", int(row["loop"])),)
         paths.append(around + own)
     return paths
 

@@ -1,6 +1,7 @@
 """The slow, obvious reference of the contexts that fold recursion where it happens (``--contexts dynamic``).
 
-A path has the entries ("root", function), ("call", instruction, function) and ("loop", loop). A call of a function that
+A path has the entries ("root", function), ("call", instruction, function), ("loop", loop), and ("left out", loop) for a
+loop inside a call that was one too many. A call of a function that
 has a call entry on the path goes back to that entry. Every activation of a function that may call itself is a level.
 """
 
@@ -69,13 +70,16 @@ class NaiveFolding(NaiveDependence):
 
     def _fold(self, path: Path, back: Path) -> None:
         self.folded.add(back)
-        self.folded |= {path[:length] for length in range(len(back) + 1, len(path) + 1) if path[length - 1][0] == "loop"}
+        self.folded |= {
+            path[:length] for length in range(len(back) + 1, len(path) + 1) if path[length - 1][0] == "loop"
+        }
 
     def _open_activation(self, stream: StreamState, around: Path) -> None:
         self.invocations += 1
         open_here = [level for level in stream.levels if level.node == stream.context]
         if open_here:
             open_here[0].activations += 1
+            self.folded.add(stream.context)
         else:
             self.nodes[stream.context].invocations += 1
         stream.levels.append(Level(stream.context, self.invocations, 1, stream.accesses, around))
@@ -107,8 +111,7 @@ class NaiveFolding(NaiveDependence):
     def _loop(self, stream: StreamState, loop: int) -> None:
         assert isinstance(stream, FoldingState)
         if stream.left_out and stream.left_out[-1]:
-            self.folded.add((*stream.context, ("loop", loop)))
-            self._open(stream, (*stream.context, ("loop", loop)), stream.context)
+            self._open(stream, (*stream.context, ("left out", loop)), stream.context)
         else:
             super()._loop(stream, loop)
 
@@ -144,6 +147,8 @@ class NaiveFolding(NaiveDependence):
         """What became of a node."""
         if node[-1:] == () or node[-1][0] == "root":
             return ContextKind.ROOT
+        if node[-1][0] == "left out":
+            return ContextKind.RECURSION_LOOP
         if node[-1][0] == "loop":
             return ContextKind.RECURSIVE_LOOP if node in self.folded else ContextKind.LOOP
         if node in self.leaves:

@@ -48,7 +48,7 @@ class Loop:
 
 @dataclass
 class Context:
-    kind: str  # "root", "call", "loop", "recursion", "recursion loop"
+    kind: str  # "root", "call", "loop", "recursion", "recursion loop", "recursive call", "recursive loop"
     parent: int | None = None
     loop: int | None = None
     call: int | None = None
@@ -324,11 +324,13 @@ def place_of(scenario: Scenario, op: int, context: int, level: int, ops: list[in
     at: int | None = context
     while at is not None and at != level:
         row = scenario.contexts[at]
-        if row.kind in ("call", "recursion"):
+        if row.kind in ("call", "recursion", "recursive call"):
             place = row.call
         at = row.parent
     if at is None:
         place = op
+    elif scenario.contexts[level].kind == "recursive loop" and place != op:
+        return None
     return place if place in ops else None
 
 

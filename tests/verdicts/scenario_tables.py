@@ -42,6 +42,8 @@ CONTEXT_KINDS = {
     "loop": ContextKind.LOOP,
     "recursion": ContextKind.RECURSION,
     "recursion loop": ContextKind.RECURSION_LOOP,
+    "recursive call": ContextKind.RECURSIVE_CALL,
+    "recursive loop": ContextKind.RECURSIVE_LOOP,
 }
 OPERATORS = ["", "+", "*", "max", "+", "*", "max"]
 """The operators of scenarios, of two units; a string's offset is its position here."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tracekit.contexts.nodes import ContextKind
+from tracekit.contexts.nodes import LOOPS
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
 
@@ -52,7 +52,7 @@ def check_references(
             raise missing(named)
     nodes = tables["nodes"]
     inner = nodes["parent"] != NONE
-    loops = np.isin(nodes["kind"], (ContextKind.LOOP, ContextKind.RECURSION_LOOP))
+    loops = np.isin(nodes["kind"], LOOPS)
     if bool(np.any(nodes["parent"][inner] >= np.flatnonzero(inner))) or bool(np.any(nodes["loop"][loops] == NONE)):
         raise TracekitError("A profile is damaged: its contexts are no tree.")
 

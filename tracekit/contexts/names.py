@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tracekit.contexts.nodes import ContextKind
+from tracekit.contexts.nodes import RECURSIONS, ContextKind
 from tracekit.formats.events import NONE
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ContextNames:
     def level(self, node: int) -> Json:
         """A level: a loop, or the recursion that is entered at a call site."""
         row = self.nodes[node]
-        if row["kind"] == ContextKind.RECURSION:
+        if row["kind"] in RECURSIONS:
             return {"recursion": self.call_name(int(row["call"]))}
         return self.loop(int(row["loop"]))
 
@@ -68,7 +68,7 @@ class ContextNames:
         return "" if root == NONE else self.program.function_name(root), tuple(reversed(steps))
 
     def _step(self, row: Any) -> str:
-        if row["kind"] == ContextKind.CALL:
+        if row["kind"] in (ContextKind.CALL, ContextKind.RECURSIVE_CALL):
             return self.call_name(int(row["call"]))
         if row["kind"] == ContextKind.RECURSION:
             return f"recursion {self.call_name(int(row['call']))}"

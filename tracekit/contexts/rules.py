@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tracekit.modules.options import option
-
 DYNAMIC = "dynamic"
 STATIC = "static"
-
-
-def contexts_option() -> Any:
-    """The field of an Options dataclass."""
-    return option(
-        DYNAMIC,
-        "How contexts are told apart: `dynamic`, a call goes back to the context of its function if that is open; "
-        "`static`, CAMP's rule: every call that may be recursive, by the static call graph, is one context.",
-        choices=(DYNAMIC, STATIC),
-    )
 
 
 def is_static(options: Any) -> bool:
@@ -26,6 +15,18 @@ def is_static(options: Any) -> bool:
     return bool(getattr(options, "contexts", DYNAMIC) == STATIC)
 
 
+def explicit(options: Mapping[str, Any], declared: type[Any]) -> dict[str, Any]:
+    """Options of a profile, of a module that declares them; before there were two rules it was CAMP's."""
+    if any(field.name == "contexts" for field in dataclasses.fields(declared)):
+        return {**options, "contexts": options.get("contexts", STATIC)}
+    return dict(options)
+
+
 def rule_of(options: Mapping[str, Any]) -> str:
-    """The rule of a profile whose report has these options; before there were two it was CAMP's."""
-    return str(options.get("contexts", STATIC))
+    """The rule of a profile with these (explicit) options; empty if it has no contexts."""
+    return str(options["contexts"]) if "contexts" in options and options.get("context", True) else ""
+
+
+def without_rule(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The other options."""
+    return {name: value for name, value in options.items() if name != "contexts"}

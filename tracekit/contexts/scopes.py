@@ -9,7 +9,7 @@ import numpy as np
 
 from tracekit.containers import arena
 from tracekit.contexts.kernels.scopes import CONTROL, NEVER, SCOPE, Scopes
-from tracekit.contexts.nodes import ContextKind
+from tracekit.contexts.nodes import LOOPS
 from tracekit.formats.events import NONE
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class ScopeNames:
     def chain(self, scope: Scope) -> list[Scope]:
         """The scopes around a scope and itself, from the run inwards.
 
-        Of the loops inside a recursion, which the context tree has side by side, none is around another.
+        Of the loops inside a recursion leaf, which the context tree has side by side, none is around another. What a
+        node is below was open around it, always; where recursion was folded, not all that was open is told.
         """
         node, iteration = scope
         inner_first: list[Scope] = []
@@ -73,7 +74,7 @@ class ScopeNames:
 
     def is_loop(self, node: int) -> bool:
         """Whether a node is a loop."""
-        return int(self.contexts.nodes["kind"][node]) in (ContextKind.LOOP, ContextKind.RECURSION_LOOP)
+        return int(self.contexts.nodes["kind"][node]) in LOOPS
 
     def show(self, scope: Scope) -> dict[str, Any]:
         """``{"kind": "iteration" | "invocation" | "call" | "run", ...}`` with the loop or function, and the context."""

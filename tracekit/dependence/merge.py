@@ -91,10 +91,13 @@ def from_merge_state(evidence: Any, program: Program) -> DependenceProfile:
 
 
 def _add_node(node: Any, row: Any) -> None:
+    if node["invocations"] and row["invocations"]:  # else one of the two was no level in its run
+        node["least_iterations"] = min(node["least_iterations"], row["least_iterations"])
+    else:
+        node["least_iterations"] = max(node["least_iterations"], row["least_iterations"])
     for field in ("invocations", "iterations", "accesses"):
         node[field] += row[field]
     node["most_iterations"] = max(node["most_iterations"], row["most_iterations"])
-    node["least_iterations"] = min(node["least_iterations"], row["least_iterations"])
     node["external"] = min(node["external"], row["external"])
 
 

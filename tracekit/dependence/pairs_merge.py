@@ -50,8 +50,10 @@ def _join_histograms(first: Any, second: Any) -> Any:
 
 def _depth(loop: Json, path: Sequence[str]) -> tuple[Any, ...]:
     """Outermost first: by the place in the context, by the depth in the function, by name."""
-    step = f"recursion {loop['recursion']}" if "recursion" in loop else f"loop {loop['function']}:{loop['line']}"
-    place = path.index(step) if step in path else len(path)
+    steps = (f"loop {loop.get('function')}:{loop.get('line')}",)
+    if "recursion" in loop:
+        steps = (f"recursion {loop['recursion']}", loop["recursion"])
+    place = min((path.index(step) for step in steps if step in path), default=len(path))
     return (place, loop.get("depth", 0), mixed(tuple(loop.values())))
 
 

@@ -12,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tracekit.containers.grouping import Indices, grouped
-from tracekit.contexts.nodes import NODE, ContextKind
+from tracekit.contexts.nodes import LOOPS, NODE, ContextKind
 from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, DependenceProfile
 from tracekit.formats.events import NONE
 
 Rows = npt.NDArray[Any]
-
-LOOPS = (ContextKind.LOOP, ContextKind.RECURSION_LOOP)
 
 
 def without_contexts(profile: DependenceProfile) -> DependenceProfile:

@@ -6,12 +6,23 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tracekit.contexts.rules import DYNAMIC, STATIC
 from tracekit.formats.errors import TracekitError
 
 
 def option(default: Any, help: str, metavar: str | None = None, choices: Sequence[str] = ()) -> Any:
     """A field of an Options dataclass, with what the command line says of it."""
     return dataclasses.field(default=default, metadata={"help": help, "metavar": metavar, "choices": tuple(choices)})
+
+
+def contexts_option() -> Any:
+    """The field of an Options dataclass."""
+    return option(
+        DYNAMIC,
+        "How contexts are told apart: `dynamic`, a call goes back to the context of its function if that is open; "
+        "`static`, CAMP's rule: every call that may be recursive, by the static call graph, is one context.",
+        choices=(DYNAMIC, STATIC),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

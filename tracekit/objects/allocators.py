@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+KNOWN_CALLS = (ContextKind.CALL, ContextKind.RECURSIVE_CALL)
 LISTED_CALLS = 4
 """How many calls an object lists."""
 
@@ -44,7 +45,7 @@ class Allocators:
         function = int(self.program.op_function[site])
         if function == NONE or not (self.program.functions["loops"][function] == 0 or self._is_library(site)):
             return {}
-        entered = np.flatnonzero((self.nodes["kind"] == ContextKind.CALL) & (self.nodes["function"] == function))
+        entered = np.flatnonzero(np.isin(self.nodes["kind"], KNOWN_CALLS) & (self.nodes["function"] == function))
         places: dict[tuple[Any, ...], Json] = {}
         for call in {self._users_call(node) for node in entered.tolist()}:
             place = self._users_place(call)
@@ -73,7 +74,7 @@ class Allocators:
         """The innermost call around a node that the user wrote, or the outermost."""
         call = NONE
         while node != NONE:
-            if self.nodes["kind"][node] == ContextKind.CALL:
+            if self.nodes["kind"][node] in KNOWN_CALLS:
                 call = int(self.nodes["call"][node])
                 if not self._is_library(call):
                     break
@@ -92,4 +93,5 @@ class Allocators:
             entered = np.unique(callees.functions[runs(callees.first[calls], callees.count[calls])])
             new = np.setdiff1d(entered, functions)
             functions = np.union1d(functions, new)
-        return functions
+        folded = self.nodes["function"][self.nodes["kind"] == ContextKind.RECURSIVE_CALL]
+        return np.union1d(functions, folded)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracekit import progress
+from tracekit.contexts.rules import explicit, rule_of, without_rule
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.modules.contract import CannotMergeError
@@ -52,7 +53,8 @@ def merge(named: Mapping[str, Profile]) -> Profile:
     first = profiles[0]
     images = min(profile.images for profile in profiles)  # they differ in addresses alone
     program = _program(first.module, images)
-    objects = [dict(profile.report, facts=profile.facts, evidence=profile.evidence) for profile in profiles]
+    chosen = {"options": _options(first)} if "options" in first.report else {}
+    objects = [dict(profile.report, **chosen, facts=profile.facts, evidence=profile.evidence) for profile in profiles]
     try:
         with progress.step(f"merging {first.module}"):
             joined = registry.load(first.module, files=False).merge(objects, program)
@@ -65,7 +67,7 @@ def merge(named: Mapping[str, Profile]) -> Profile:
     }
     if folders := shared_folders(profiles):
         report["folders"] = folders
-    report |= {key: first.report[key] for key in ("options", "window") if key in first.report}
+    report |= {key: chosen.get(key, first.report[key]) for key in ("options", "window") if key in first.report}
     report["result"] = joined["result"]
     return Profile(
         report,
@@ -105,12 +107,23 @@ def _check_pair(name: str, profile: Profile, other_name: str, other: Profile) ->
             f"{name} and {other_name} are profiles of different builds: of {len(units)} and "
             f"{len(others)} units they share {len(units & others)}; `tracekit diff` compares them."
         )
-    for key in ("options", "window"):
-        mine, theirs = profile.report.get(key), other.report.get(key)
+    options = [_options(one) for one in (profile, other)]
+    rules = [rule_of(one) for one in options]
+    if rules[0] != rules[1]:
+        raise TracekitError(
+            f"{name} tells contexts apart by --contexts {rules[0]}, {other_name} by --contexts {rules[1]}; "
+            "merging needs the same."
+        )
+    windows = [one.report.get("window") for one in (profile, other)]
+    for mine, theirs in ([without_rule(one) for one in options], windows):
         if mine != theirs:
             raise TracekitError(
                 f"{name} and {other_name} were made with other {_differences(mine, theirs)}; merging needs the same."
             )
+
+
+def _options(profile: Profile) -> dict[str, Any]:
+    return explicit(profile.report.get("options", {}), registry.load(profile.module, files=False).Options)
 
 
 def _differences(mine: Mapping[str, Any] | None, theirs: Mapping[str, Any] | None) -> str:

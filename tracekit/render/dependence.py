@@ -270,14 +270,27 @@ def _step(step: str) -> tuple[str, str, str]:
 # -- summary ---------------------------------------------------------------------------------------
 
 
+def _about_contexts(summary: Json) -> str:
+    """How many of them CAMP's static tree has, and how many a recursion came back to."""
+    without = summary["contexts_without_id"]
+    if "recursive_contexts" not in summary:
+        return f" ({without:,} without a CAMP id)" if without else ""
+    facts = [f"{summary['contexts'] - without:,} with a CAMP id"] if without else []
+    if summary["recursive_contexts"]:
+        facts.append(f"{summary['recursive_contexts']:,} entered again by recursion")
+    return f" ({'; '.join(facts)})" if facts else ""
+
+
 def _summary(report: Json, style: Style) -> list[str]:
     summary: dict[str, Any] = report["result"]["summary"]
     lines = [style("SUMMARY", "bold"), counted(summary["dependences"], "dependence")]
     if "contexts" in summary:
-        without = summary["contexts_without_id"]
-        lines[-1] += f" in {counted(summary['contexts'], 'context')}" + (
-            f" ({without:,} without a CAMP id)" if without else ""
-        )
+        lines[-1] += f" in {counted(summary['contexts'], 'context')}{_about_contexts(summary)}"
+        if summary.get("limited_contexts"):
+            lines.append(
+                f"There were too many contexts: inside {counted(summary['limited_contexts'], 'recursion')} "
+                "not all are told apart"
+            )
         lines.append(
             f"{counted(summary['parallel_loops_camp'], 'parallel loop')} (doall, doall-with or pipeline); "
             f"without contexts (lamp) {summary['parallel_loops_lamp']:,}"

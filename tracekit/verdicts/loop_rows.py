@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tracekit.contexts.names import Json
+from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.dependence.rows import (
     DependenceReport,
@@ -61,6 +62,7 @@ class LoopReport(DependenceReport):
         return {
             "loop": self.names.loop(int(nodes["loop"][0])),
             "context": self._loop_context(judgements) if self.contexts else None,
+            **({"recursive": True} if (nodes["kind"] == ContextKind.RECURSIVE_LOOP).any() else {}),
             "invocations": int(nodes["invocations"].sum()),
             "iterations": int(nodes["iterations"].sum()),
             "accesses": int(nodes["accesses"].sum()),

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tracekit.contexts.rules import contexts_option
 from tracekit.dependence.merge import as_merge_state, from_merge_state, unite
 from tracekit.modules.contract import Module, option
-from tracekit.modules.options import make_options
+from tracekit.modules.options import contexts_option, make_options
 
 if TYPE_CHECKING:
     from tracekit.dependence.kernels.dependence import State

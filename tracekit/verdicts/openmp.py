@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tracekit.containers.grouping import Indices
+from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
 from tracekit.formats.image import LoopFlag, OpKind, PhiKind, TypeClass, VariableFlag
@@ -205,6 +206,8 @@ class Directives:
             what = "a sum in" if step.kind == "reduction" else "a private copy of"
             memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
             raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
+        if self.profile.nodes["kind"][node] == ContextKind.RECURSIVE_LOOP:
+            raise NoDirective("the loop comes back to itself by recursion: it is not known which of its calls use what")
         name = shown["name"]
         if not name:
             raise NoDirective("the name of an object is not known (compile with -g)")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tracekit.contexts.nodes import ContextKind
+from tracekit.contexts.nodes import PARTLY_BELOW, ContextKind
 from tracekit.formats.image import PhiKind
 from tracekit.verdicts.verdicts import ANY_CALL, Judge, WholeGraph, whole_graph, working_components
 
@@ -89,8 +89,8 @@ def _weights(judge: Judge, node: int, graph: LoopGraph, whole: WholeGraph) -> In
         below[row] = below[nodes["parent"][row]] if nodes["parent"][row] < row else False
         if not below[row] and nodes["parent"][row] < node:
             break
-    recursive = nodes["kind"][node] == ContextKind.RECURSION_LOOP
-    if recursive:
+    recursive = nodes["kind"][node] in PARTLY_BELOW
+    if nodes["kind"][node] == ContextKind.RECURSION_LOOP:
         below[nodes["parent"][node]] = True
     inside = accesses[below[accesses["node"]]]
     places = judge.graph_node(inside["instruction"], inside["node"], node)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracekit.containers.grouping import grouped
-from tracekit.contexts.nodes import ContextKind
+from tracekit.contexts.nodes import CALLS, LOOPS, ContextKind
 from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.formats.events import NONE
 from tracekit.formats.image import PhiKind
@@ -79,8 +79,7 @@ class Judgement:
 
 def judge(program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> list[Judgement]:
     """The judgement of every loop node of `profile`, in the order of nodes; `graphs`: the program's, if at hand."""
-    kinds = profile.nodes["kind"]
-    loops = np.flatnonzero((kinds == ContextKind.LOOP) | (kinds == ContextKind.RECURSION_LOOP))
+    loops = np.flatnonzero(np.isin(profile.nodes["kind"], LOOPS))
     bench = Judge(program, profile, graphs)
     return [bench.judge(int(node)) for node in loops]
 
@@ -100,7 +99,7 @@ class Judge:
         self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
         nodes = profile.nodes
         self._parent, self._call = nodes["parent"].astype(np.int64), nodes["call"].astype(np.int64)
-        self._is_call = np.isin(nodes["kind"], (ContextKind.CALL, ContextKind.RECURSION))
+        self._is_call = np.isin(nodes["kind"], CALLS)
 
     def view(self, node: int) -> LevelView:
         """The dependences valid at `node`."""
@@ -226,6 +225,9 @@ class Judge:
             at = np.where(below, parents, at)
         result[~arrived] = instructions[~arrived]
         inside = self.graphs.op_inside(result, np.full(result.size, self.profile.nodes["loop"][level], np.int64))
+        if self.profile.nodes["kind"][level] == ContextKind.RECURSIVE_LOOP:
+            # What is below the loop may have been called by it when recursion had come back to it, inside another call.
+            inside &= result == instructions
         return np.where(inside, result, ANY_CALL)
 
 

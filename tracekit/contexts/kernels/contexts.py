@@ -52,7 +52,7 @@ NODE_FIELDS = [
     ("depth", "<i4"),  # of a pair; else 0
     ("printed", "<i4"),  # the node that a profile shows: of a pair its leaf, else the row itself
     ("external", "<i4"),  # first external call made inside, or -1
-    ("folded", "<i4"),  # FOLDED, OVERFLOWN, or 0
+    ("folded", "<i4"),  # FOLDED, LEFT_OUT, or 0
     ("reserved", "<i4"),
     ("camp_id", "<i8"),
     ("invocations", "<i8"),
@@ -73,7 +73,7 @@ FOLD = 8  # the call goes back to the node `printed`
 OVERFLOW = 9  # there are too many nodes: what the call enters counts at the node `printed`, and all inside
 
 # What else is known of a node (`folded`).
-FOLDED = 1  # of a call: a FOLD leads there; of a loop: one leads out of it
+FOLDED = 1  # of a call: a FOLD leads there, or it is entered again after one; of a loop: one leads out of it
 LEFT_OUT = 2  # of a call: an OVERFLOW leads there
 
 # Rules of recursion.
@@ -83,6 +83,8 @@ DYNAMIC = 2
 
 SITE_LOOP = 1 << 30
 SITE_DEPTH = 1 << 31
+SITE_LEFT_OUT = 1 << 31  # a loop inside an OVERFLOW; DYNAMIC has no depths
+
 
 class Contexts(NamedTuple):
     """All contexts of a profile. Row 0 of the tree is the root without a function."""
@@ -90,7 +92,9 @@ class Contexts(NamedTuple):
     tree: HashTable  # NODE_FIELDS, by parent << 32 | site
     sites: HashTable  # by call + 1 << 32 | function; a site's number is its row
     rule: NDArray[np.int64]  # one element: NO_CALLS, STATIC or DYNAMIC
-    nodes: NDArray[np.int64]  # how many nodes there are, and at how many calls inside a recursion make no more (DYNAMIC)
+    nodes: NDArray[
+        np.int64
+    ]  # how many nodes there are, and at how many calls inside a recursion make no more (DYNAMIC)
     recursing: NDArray[np.int64]  # function -> 1 if it may call itself, for all that is known by now
     component: NDArray[np.int64]  # the rest: tracekit.contexts.static_ids.StaticTree
     recursive: NDArray[np.int64]
@@ -271,7 +275,9 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
             control[LEAF_LEVEL] = NO_LEVEL
             frame.leaf = 2
         elif contexts.recursing[function] != 0 and nodes[row].kind != ROOT:
-            nodes[context].invocations += open_activation(stream, context)
+            is_outermost = open_activation(stream, context)
+            nodes[context].invocations += is_outermost
+            nodes[context].folded = max(nodes[context].folded, FOLDED - is_outermost)
         control[CONTEXT] = context
     control[FRAMES] += 1
 
@@ -308,17 +314,17 @@ def leave_function(contexts: Any, stream: Any) -> None:
 def enter_loop(contexts: Any, stream: Any, loop: Any) -> None:
     """loop_invocation."""
     control = stream.control
-    around = np.int64(control[CONTEXT])
-    leaf = control[LEAF_LEVEL] >= 0
-    kind = LOOP
-    if leaf and contexts.rule[0] == STATIC:
-        around = np.int64(stream.levels[control[LEAF_LEVEL]].node)
+    around, site, kind = np.int64(control[CONTEXT]), SITE_LOOP | loop, LOOP
+    is_inside_leaf = control[LEAF_LEVEL] >= 0
+    if is_inside_leaf:
         kind = RECURSION_LOOP
-    node = intern(contexts, around, SITE_LOOP | loop, kind, contexts.loop_function[loop], loop, -1)
+        if contexts.rule[0] == STATIC:
+            around = np.int64(stream.levels[control[LEAF_LEVEL]].node)
+        else:
+            site = SITE_LEFT_OUT | loop
+    node = intern(contexts, around, site, kind, contexts.loop_function[loop], loop, -1)
     open_level(contexts, stream, node)
-    if leaf:
-        contexts.tree.rows[node].folded = FOLDED
-    elif contexts.rule[0] != NO_CALLS:
+    if contexts.rule[0] != NO_CALLS and not is_inside_leaf:
         control[CONTEXT] = node
 
 

@@ -140,9 +140,7 @@ def _add_edges(loops: Sequence[LoopRow], dependences: Sequence[Json]) -> None:
     for row in dependences:
         for level in row["levels"]:
             for loop in by_loop.get(json.dumps(level["loop"]), ()):
-                if _inside(loop.row["context"], row["source_context"]) and _inside(
-                    loop.row["context"], row["destination_context"]
-                ):
+                if all(_inside(loop.row, row[end]) for end in ("source_context", "destination_context")):
                     _add_edge(edges, loop, row, level)
 
 
@@ -173,16 +171,20 @@ def _place(row: Json) -> tuple[Any, ...]:
     return tuple(row[field] for field in ("kind", "file", "line", "column", "function"))
 
 
-def _inside(loop: Json | None, access: Json | None) -> bool:
-    """Whether an access's context lies in a loop's; a loop inside a recursion is no part of the access's path."""
+def _inside(row: Json, access: Json | None) -> bool:
+    """Whether an access's context may lie in that of a loop's row.
+
+    A loop inside a recursion leaf is no part of the access's path; and in one that recursion came back to accesses are
+    made whose path is another.
+    """
+    loop = row["context"]
     if loop is None or access is None:
         return True
     outer, path = loop["path"], access["path"]
     around = len(outer) - 1
-    return bool(
-        loop["root"] == access["root"]
-        and path[:around] == outer[:around]
-        and (len(path) <= around or path[around] == outer[around])
+    return bool(loop["root"] == access["root"]) and bool(
+        row.get("recursive")
+        or (path[:around] == outer[:around] and (len(path) <= around or path[around] == outer[around]))
     )
 
 
