@@ -50,9 +50,9 @@ def _join_histograms(first: Any, second: Any) -> Any:
 
 def _depth(loop: Json, path: Sequence[str]) -> tuple[Any, ...]:
     """Outermost first: by the place in the context, by the depth in the function, by name."""
-    steps = (f"loop {loop.get('function')}:{loop.get('line')}",)
+    steps = [f"loop {loop.get('function')}:{loop.get('line')}"]
     if "recursion" in loop:
-        steps = (f"recursion {loop['recursion']}", loop["recursion"])
+        steps = [f"recursion {loop['recursion']}", loop["recursion"]]
     place = min((path.index(step) for step in steps if step in path), default=len(path))
     return (place, loop.get("depth", 0), mixed(tuple(loop.values())))
 

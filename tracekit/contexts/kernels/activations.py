@@ -9,7 +9,7 @@ So it takes the clock alone to tell, and nothing grows with the depth but the st
 level whose present iteration holds the source (levels.py). What carries it is the outermost activation above i that is
 inside another one of its node at or below i: ``entered`` of level i. It is kept for each open level: an activation is
 that of all levels from the one around it upwards that have none yet. These are found by going down from the innermost
-level along ``bare``, where each has the next below it; what is above is what comes and goes, so the way stays as it was.
+level along ``bare``, where each has the next below it; only what is above comes and goes, so the way stays as it was.
 """
 
 from __future__ import annotations

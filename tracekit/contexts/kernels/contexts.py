@@ -10,8 +10,8 @@ site says what was entered: a loop, a depth, or a pair of call and function. Rec
   path goes back to that node (a FOLD, found like any other row). A function that may do so is a level while it is open:
   an *activation*. activations.py says what a dependence across them is.
 
-A *level* is an open loop, the open recursion leaf, or an activation. Each keeps two readings of the stream's clock: when
-its present invocation and its present iteration began. The clock ticks at both, so an earlier access
+A *level* is an open loop, the open recursion leaf, or an activation. Each keeps two readings of the stream's clock:
+when its present invocation and its present iteration began. The clock ticks at both, so an earlier access
 belongs to the present iteration if its stamp is not smaller. The stream's number stands in the upper
 bits of its clock: stamps of two streams never compare as if they were of one.
 """
@@ -123,7 +123,7 @@ def _describe(
     contexts: Contexts, row: Int, parent: Int, site: Int, kind: Int, function: Int, loop: Int, call: Int
 ) -> None:
     nodes: Any = contexts.tree.rows
-    printed = np.int64(row)
+    printed = row
     if kind == CALL and contexts.rule[0] == DYNAMIC:
         kind, printed = _fold(contexts, row, parent, function)
     elif kind == CALL and (contexts.recursive[function] != 0 or _encloses(nodes, parent, function)):
@@ -154,7 +154,7 @@ def _describe(
 
 
 @kernel
-def _fold(contexts: Contexts, row: Int, parent: Int, function: Int) -> tuple[int, int]:
+def _fold(contexts: Contexts, row: Int, parent: Int, function: Int) -> tuple[Int, Int]:
     """The kind of a new row for a call of `function` from the context `parent`, and the node that the call leads to."""
     nodes: Any = contexts.tree.rows
     known, leaf = np.int64(-1), np.int64(-1)  # the node of the function, and that of the outermost that may recurse
@@ -169,11 +169,11 @@ def _fold(contexts: Contexts, row: Int, parent: Int, function: Int) -> tuple[int
     if known >= 0:
         contexts.recursing[function] = 1
         _mark_folded(nodes, parent, known, FOLDED)
-        return FOLD, known
+        return np.int64(FOLD), known
     if leaf >= 0 and contexts.nodes[0] >= contexts.nodes[1]:
         _mark_folded(nodes, parent, leaf, LEFT_OUT)
-        return OVERFLOW, leaf
-    return CALL, row
+        return np.int64(OVERFLOW), leaf
+    return np.int64(CALL), np.int64(row)
 
 
 @kernel
