@@ -88,12 +88,12 @@ def tracekit(*arguments: str | Path) -> str:
     return out.getvalue()
 
 
-def profiles(trace: Path, *modules: str) -> dict[str, Any]:
-    """Module -> its result, all from one replay."""
+def profiles(trace: Path, *modules: str, **options: Any) -> dict[str, Any]:
+    """Module -> its result, all from one replay with the same options."""
     from tracekit.api import analyze_all
     from tracekit.modules import registry
 
-    found = analyze_all(trace, {name: registry.load(name).Options() for name in modules}, jobs=1)
+    found = analyze_all(trace, {name: registry.load(name).Options(**options) for name in modules}, jobs=1)
     return {profile.report["module"]: profile.report["result"] for profile in found}
 
 

@@ -59,9 +59,10 @@ def test_figure_2a_lamp(level: int, recording: Callable[..., Recording]) -> None
     assert len(result["dependences"]) == 3
 
 
+@pytest.mark.parametrize("contexts", ["dynamic", "static"])
 @pytest.mark.parametrize("level", [0, 2])
-def test_figure_3a_camp(level: int, recording: Callable[..., Recording]) -> None:
-    result = profiles(recording("camp_fig1.c", level).trace, "camp")["camp"]
+def test_figure_3a_camp(level: int, contexts: str, recording: Callable[..., Recording]) -> None:
+    result = profiles(recording("camp_fig1.c", level).trace, "camp", contexts=contexts)["camp"]
     found = {ends: flags(levels) for ends, levels in by_ends("camp_fig1.c", result).items()}
     assert found == {
         ("RAW", "ST1", "LD1", 9, 3): {"L1": INTRA, "L2": INTER},
@@ -83,7 +84,7 @@ def test_figure_7_recursion_and_indirect_calls(
     trace = recording("camp_fig7.c", level, *arguments).trace
     tree = {(*(names[line] for line in path),): camp_id for path, camp_id in context_nodes(trace).items()}
     assert tree == {(): 0, ("CS3",): 1, ("CS4",): called}
-    result = profiles(trace, "camp")["camp"]
+    result = profiles(trace, "camp", contexts="static")["camp"]
     depths = [row for row in result["dependences"] if row["kind"] == "RAW" and row["destination"]["line"] in (13, 22)]
     assert depths
     for row in depths:  # each activation reads what its caller wrote: carried by the recursion, at distance 1

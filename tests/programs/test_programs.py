@@ -34,6 +34,7 @@ CASES = (
     Case("camp_fig1.c"),
     Case("camp_fig7.c", accesses=12),
     Case("recursion.c", accesses=150_000),
+    Case("event_loop.c", ("again",), accesses=3_000),
     Case("function_pointers.c", accesses=5_000),
     Case("virtual_calls.cpp"),
     Case("exceptions.cpp", accesses=1_000),
