@@ -179,6 +179,22 @@ def one_sentence(capsys: pytest.CaptureFixture[str]) -> str:
     return captured.err
 
 
+def test_profiles_of_before_there_were_two_rules_are_of_the_static_one(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = {}
+    for name in ("chained", "far"):
+        named[name] = tmp_path / name
+        api.analyze(files[name].with_suffix(".zst"), "camp", contexts="static").save(named[name])
+    new = merged(*named.values(), tmp=tmp_path)
+    content = json.loads(named["far"].read_text())
+    del content["options"]["contexts"]
+    named["far"].write_text(json.dumps(content))
+    assert merged(*named.values(), tmp=tmp_path) == new
+    assert main(["merge", str(files["chained"]), str(named["far"])]) == 1
+    assert "by --contexts static; merging needs the same" in one_sentence(capsys)
+
+
 def test_profiles_that_do_not_fit_are_refused(
     files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,6 +213,12 @@ def test_profiles_that_do_not_fit_are_refused(
     api.analyze(trace, "camp", window={"from": "50%"}).save(tmp_path / "part")
     assert main(["merge", str(files["chained"]), str(tmp_path / "part")]) == 1
     assert "were made with other windows" in one_sentence(capsys)
+    api.analyze(trace, "camp", contexts="static").save(tmp_path / "static")
+    assert main(["merge", str(files["chained"]), str(tmp_path / "static")]) == 1
+    assert one_sentence(capsys).endswith(
+        f"{files['chained']} tells contexts apart by --contexts dynamic, {tmp_path / 'static'} by --contexts static; "
+        "merging needs the same.\n"
+    )
     (tmp_path / "printed").write_text(api.analyze(trace, "camp").to_json())
     assert main(["merge", str(files["chained"]), str(tmp_path / "printed")]) == 1
     assert "it was printed; write it with" in one_sentence(capsys)

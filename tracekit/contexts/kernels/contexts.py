@@ -81,6 +81,9 @@ NO_CALLS = 0  # calls are not told apart: all loops are below one root
 STATIC = 1
 DYNAMIC = 2
 
+CALLED = np.dtype([("key", "<u8"), ("row", "<i8")])
+"""``key``: context << 32 | function; no call is made in context 0."""
+
 SITE_LOOP = 1 << 30
 SITE_DEPTH = 1 << 31
 SITE_LEFT_OUT = 1 << 31  # a loop inside an OVERFLOW; DYNAMIC has no depths
@@ -95,6 +98,7 @@ class Contexts(NamedTuple):
     nodes: NDArray[
         np.int64
     ]  # how many nodes there are, and at how many calls inside a recursion make no more (DYNAMIC)
+    called: NDArray[Any]  # CALLED: instruction of a call -> the context and function of the last one, and the row there
     recursing: NDArray[np.int64]  # function -> 1 if it may call itself, for all that is known by now
     component: NDArray[np.int64]  # the rest: tracekit.contexts.static_ids.StaticTree
     recursive: NDArray[np.int64]
@@ -269,7 +273,7 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
     frame.leaf = 0
     frame.call = call
     if control[LEAF_LEVEL] < 0:
-        row = _enter_call(contexts, control, np.int64(control[CONTEXT]), function, call)
+        row = _row_called(contexts, control, np.int64(control[CONTEXT]), function, call)
         context = np.int64(nodes[row].printed)
         if nodes[row].kind == OVERFLOW:
             control[LEAF_LEVEL] = NO_LEVEL
@@ -280,6 +284,19 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
             nodes[context].folded = max(nodes[context].folded, FOLDED - is_outermost)
         control[CONTEXT] = context
     control[FRAMES] += 1
+
+
+@inlined
+def _row_called(contexts: Any, control: Any, context: Any, function: Any, call: Any) -> Any:
+    """What ``_enter_call`` finds; most calls are made in the context of the one before."""
+    if call >= contexts.called.size or control[FRAMES] == 0:
+        return np.int64(_enter_call(contexts, control, context, function, call))
+    known = contexts.called[np.uint64(call)]
+    key = (np.uint64(context) << np.uint64(32)) | np.uint64(function)
+    if known.key != key:
+        known.row = _enter_call(contexts, control, context, function, call)
+        known.key = key
+    return np.int64(known.row)
 
 
 @inlined
