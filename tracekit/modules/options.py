@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracekit.contexts.rules import DYNAMIC, STATIC
+from tracekit.contexts.rules import DEFAULT, DYNAMIC, STATIC
 from tracekit.formats.errors import TracekitError
 
 
@@ -18,7 +18,7 @@ def option(default: Any, help: str, metavar: str | None = None, choices: Sequenc
 def contexts_option() -> Any:
     """The field of an Options dataclass."""
     return option(
-        DYNAMIC,
+        DEFAULT,
         "How contexts are told apart: `dynamic`, a call goes back to the context of its function if that is open; "
         "`static`, CAMP's rule: every call that may be recursive, by the static call graph, is one context.",
         choices=(DYNAMIC, STATIC),
