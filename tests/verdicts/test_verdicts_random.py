@@ -12,6 +12,9 @@ from tracekit.verdicts.verdicts import judge
 
 KINDS = ("load", "store", "load", "store", "atomic", "copy", "call", "other")
 
+LOOPS = ("loop", "recursive loop")
+CALLS = ("call", "recursion", "recursive call")
+
 
 @st.composite
 def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
@@ -87,12 +90,13 @@ def _add_contexts(draw: st.DrawFn, s: Scenario, contexts: bool) -> None:
     for number, loop in enumerate(s.loops):
         parent = node_of[loop.parent] if contexts and loop.parent is not None else 0
         node_of[number] = len(s.contexts)
-        s.contexts.append(Context("loop", parent, number, None, draw(st.integers(1, 4)), draw(externals)))
+        kind = draw(st.sampled_from(LOOPS)) if contexts else "loop"
+        s.contexts.append(Context(kind, parent, number, None, draw(st.integers(1, 4)), draw(externals)))
     if contexts:
         for op, row in enumerate(s.ops):
             if row.kind == "call" and s.blocks[row.block].function == 0:
                 loop = s.blocks[row.block].loop
-                kind = draw(st.sampled_from(["call", "call", "recursion"]))
+                kind = draw(st.sampled_from(CALLS))
                 s.contexts.append(Context(kind, 0 if loop is None else node_of[loop], None, op))
 
 
@@ -116,31 +120,32 @@ def _add_dependences(draw: st.DrawFn, s: Scenario) -> None:
             if draw(st.booleans()):
                 each.levels.append((level, draw(st.booleans()), draw(st.booleans())))
         s.dependences.append(each)
-    levels = [number for number, context in enumerate(s.contexts) if context.kind == "loop"]
+    levels = [number for number, context in enumerate(s.contexts) if context.kind in LOOPS]
     exposed = st.tuples(ends, st.sampled_from(levels)).map(lambda both: (*both[0], both[1]))
     s.exposed = draw(st.sets(exposed, max_size=3))
 
 
 def _possible(s: Scenario, op: int) -> list[int]:
-    flat = not any(context.kind in ("call", "recursion") for context in s.contexts) and all(
+    flat = not any(context.kind in CALLS for context in s.contexts) and all(
         context.parent in (None, 0) for context in s.contexts
     )
     block = s.blocks[s.ops[op].block]
     if flat:
         return [0]
     if block.function == 1:
-        return [number for number, context in enumerate(s.contexts) if context.kind in ("call", "recursion")]
+        return [number for number, context in enumerate(s.contexts) if context.kind in CALLS]
     return [
         number
         for number, context in enumerate(s.contexts)
-        if (context.kind, context.loop) == (("root", None) if block.loop is None else ("loop", block.loop))
+        if (context.kind in LOOPS, context.loop) == (block.loop is not None, block.loop)
+        and (block.loop is not None or context.kind == "root")
     ]
 
 
 def _levels(s: Scenario, first: int, second: int) -> list[int]:
     """The loops around both contexts; all of them where contexts are not told apart."""
     if first == second == 0:
-        return [number for number, context in enumerate(s.contexts) if context.kind == "loop"]
+        return [number for number, context in enumerate(s.contexts) if context.kind in LOOPS]
 
     def around(at: int | None) -> set[int]:
         found = set()
@@ -149,7 +154,7 @@ def _levels(s: Scenario, first: int, second: int) -> list[int]:
             at = s.contexts[at].parent
         return found
 
-    return sorted(number for number in around(first) & around(second) if s.contexts[number].kind == "loop")
+    return sorted(number for number in around(first) & around(second) if s.contexts[number].kind in LOOPS)
 
 
 A_SUM_OF_PRIVATE_MEMORY = Scenario(
@@ -192,7 +197,7 @@ def test_what_a_reduction_removes_makes_no_object_private() -> None:
 def test_verdicts_are_those_of_the_naive_reference(scenario: Scenario) -> None:
     answers = judge(scenario_tables.program(scenario), scenario_tables.profile(scenario))
     assert [answer.node for answer in answers] == [
-        number for number, context in enumerate(scenario.contexts) if context.kind == "loop"
+        number for number, context in enumerate(scenario.contexts) if context.kind in LOOPS
     ]
     for answer in answers:
         assert scenario_tables.as_answer(answer) == naive.judge(scenario, answer.node)
