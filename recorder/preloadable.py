@@ -1,4 +1,4 @@
-"""A name for the preloaded library that LD_PRELOAD can hold: the dynamic linker splits its value at spaces and colons."""
+"""A name for the preloaded library that LD_PRELOAD can hold: the dynamic linker splits that at spaces and colons."""
 
 from __future__ import annotations
 
