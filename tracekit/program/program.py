@@ -115,6 +115,14 @@ class Program(Tables):
         row: dict[str, Any] = self._symbols.loop(int(loop))
         return row
 
+    def source_loop(self, loop: int) -> dict[str, Any]:
+        """A loop as it stands in the source: as :meth:`loop`, with the function whose text it is, its depth therein.
+
+        ``inlined_at``: where that function was inlined into the one that the loop was compiled in, innermost first.
+        """
+        row: dict[str, Any] = self._symbols.source_loop(int(loop))
+        return row
+
     def call_callees(self, call: int) -> U4:
         """The functions (rows) that a call site, a row of ``calls``, may enter."""
         first = int(self.callees.first[call])

@@ -91,6 +91,28 @@ class Symbols:
         places = self._called_at.get(tuple(shown.values()))
         return {**shown, "called_at": places} if places else shown
 
+    def source_loop(self, loop: int) -> dict[str, Any]:
+        """See Program.source_loop."""
+        location = int(self.program.loops["location"][loop])
+        shown = self.loop(loop)
+        chain = self._inlined_at(location, shown["function"])
+        if not chain:
+            return {**shown, "inlined_at": chain}
+        home = self._home(loop)
+        depth, around = 1, int(self.program.loops["parent"][loop])
+        while around != NONE:
+            depth += self._home(around) == home
+            around = int(self.program.loops["parent"][around])
+        return {**shown, "function": self._scope(location), "depth": depth, "inlined_at": chain}
+
+    def _home(self, loop: int) -> tuple[int, int]:
+        """The function in whose text a loop stands, and where that was inlined."""
+        location = int(self.program.loops["location"][loop])
+        if location == NONE:
+            return 0, NONE
+        row = self.program.locations[location]
+        return int(row["function"]), int(row["inlined_at"])
+
     def _loop(self, loop: int) -> dict[str, Any]:
         row = self.program.loops[loop]
         return {
