@@ -1,22 +1,34 @@
-"""`tracekit advise`: what to do with the hot loops of a run, or with one loop."""
+"""`tracekit advise`: what to do with the hot loops of a run, or with one loop; with --patch, as a diff."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
+if TYPE_CHECKING:
+    from tracekit.inputs import Gathered
+
 TRACE = "trace.zst"
 """What `tracekit record` writes."""
 
 
 @click.command("advise")
+@click.option("--patch", is_flag=True, help="Print a unified diff that inserts the directives, outermost loops first.")
+@click.option(
+    "--source",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="With --patch: look for source files below DIR, too; may be given several times.",
+)
 @click.option("--top", metavar="N", help="So many loops, those with the most accesses; 0 shows all.  [default: 10]")
 @click.option("--min-share", metavar="PERCENT", help="Only loops with so much of all accesses.  [default: 1.0]")
 @click.option(
@@ -26,6 +38,8 @@ TRACE = "trace.zst"
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Threads.")
 @click.argument("words", nargs=-1, metavar="[FILE:LINE] [TRACE]")
 def command(
+    patch: bool,
+    folders: tuple[str, ...],
     top: str | None,
     min_share: str | None,
     rare: str | None,
@@ -47,6 +61,9 @@ def command(
     (profile,) = gathered.profiles
     if not profile.complete:
         click.echo("tracekit: the trace is cut off; this is the advice from what it holds.", err=True)
+    if patch:
+        _print_patch(gathered, folders)
+        return
     if as_json:
         from tracekit.profiles.json import as_json as json_of
 
@@ -85,3 +102,26 @@ def _options(given: dict[str, Any]) -> Any:
         return make_options(registry.load("advise", files=False).Options, given)
     except TracekitError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _print_patch(gathered: Gathered, folders: Sequence[str]) -> None:
+    """The diff on standard output; on standard error what it leaves out, and why."""
+    from tracekit.patches.patch import make_patch
+    from tracekit.program.sources import Sources
+
+    compilation = gathered.folders.get("compilation", "")
+    sources = Sources(gathered.embedded, folders, compilation, gathered.digests)
+    made = make_patch(gathered.profiles[0].result["loops"], sources, folders, compilation)
+    for sentence in made.notes:
+        click.echo(f"tracekit: {sentence}", err=True)
+    if not made.diff:
+        raise TracekitError("There is nothing to insert." if made.notes else _no_loop(gathered))
+    sys.stdout.flush()
+    sys.stdout.buffer.write(made.diff)
+    sys.stdout.buffer.flush()
+
+
+def _no_loop(gathered: Gathered) -> str:
+    """Why there is no patch although nothing was left out."""
+    at = gathered.profiles[0].report["options"]["at"]
+    return f"The loop at {at} is not parallel as it stands." if at else "No hot loop is parallel as it stands."

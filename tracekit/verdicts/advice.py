@@ -25,6 +25,7 @@ from tracekit.verdicts.pipeline import Stage, heaviest_in_order, stages
 from tracekit.verdicts.verdicts import Blocker, Judge, Judgement, Reason, Verdict
 
 if TYPE_CHECKING:
+    from tracekit.program.loop_graph import LoopGraphs
     from tracekit.program.program import Program
 
 LISTED_CONTEXTS = 8
@@ -75,12 +76,17 @@ class Advice:
     """The advice that follows from one profile."""
 
     def __init__(
-        self, program: Program, profile: DependenceProfile, judgements: Sequence[Judgement], limits: Limits
+        self,
+        program: Program,
+        profile: DependenceProfile,
+        judgements: Sequence[Judgement],
+        limits: Limits,
+        graphs: LoopGraphs | None = None,
     ) -> None:
         self.program = program
         self.profile = profile
         self.limits = limits
-        self.judge = Judge(program, profile)
+        self.judge = Judge(program, profile, graphs)
         self.names = VerdictNames(program, profile)
         self.directives = Directives(self.judge, self.names)
         self.total = int(profile.accesses["count"].sum())
@@ -225,9 +231,9 @@ class Advice:
         for key, others in self._by_loop.items():
             if (key[0], key[2]) != place or key == loop_key(loop):
                 continue
-            if key[3] != loop["column"]:
-                raise NoDirective("another loop begins in the same line; give each a line of its own")
-            if _worst(others).rank > Verdict.DOALL_WITH.rank:
+            if key[3] < loop["column"]:
+                raise NoDirective("another loop begins before it in its line; give each a line of its own")
+            if key[3] == loop["column"] and _worst(others).rank > Verdict.DOALL_WITH.rank:
                 raise NoDirective(f"the same loop of {key[1]} is not parallel")
 
     # -- one case ----------------------------------------------------------------------------------
