@@ -53,7 +53,7 @@ class Advise(Camp):
 
         at = self.options.place and loop_around(self.program, self.options.place)
         limits = Limits(self.options.top, self.options.min_share, self.options.rare, at)
-        advice = Advice(self.program, self.profile, self.judgements(self.profile), limits)
+        advice = Advice(self.program, self.profile, self.own_judgements, limits, self.graphs)
         return {
             "runs": [self._run()],
             "loops": advice.loops(),
