@@ -64,7 +64,11 @@ def with_names(scenario: Scenario) -> Any:
     def source_loop(number: int) -> dict[str, Any]:
         return {**shown_loop(number), "inlined_at": []}
 
-    names = {"instruction": instruction, "loop": shown_loop, "source_loop": source_loop}
+    def row_place(number: int) -> dict[str, Any]:
+        return {"file": "f.c", "line": number, "column": 0}
+
+    places = {"phi_place": row_place, "exit_place": row_place}
+    names = {"instruction": instruction, "loop": shown_loop, "source_loop": source_loop, **places}
     tables = vars(scenario_tables.program(scenario))
     return SimpleNamespace(**tables, **names, function_name=lambda function: "f")
 

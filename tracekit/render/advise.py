@@ -20,6 +20,7 @@ STAGES_SHOWN = 6
 SMALL = 1.0
 """Percent of a loop's accesses: of many stages, those with less are not listed."""
 CONTEXTS_SHOWN = 3
+INLINED_SHOWN = 3
 LINES_SHOWN = 8
 COMMAND_WIDTH = 100
 
@@ -133,10 +134,15 @@ def _contexts(contexts: Sequence[Json], function: str) -> list[str]:
     homes = [context["inlined_at"][-1]["function"] if context.get("inlined_at") else function for context in contexts]
     texts = context_texts(contexts, homes[0]) if len(set(homes)) == 1 else []
     texts = texts or [context_texts([context], home)[0] for context, home in zip(contexts, homes)]
-    inlined = [
-        "".join(f", inlined at {place_text(place)}" for place in context.get("inlined_at", ())) for context in contexts
-    ]
-    return list(dict.fromkeys(text + copy for text, copy in zip(texts, inlined)))
+    return list(dict.fromkeys(text + _inlined(context) for text, context in zip(texts, contexts)))
+
+
+def _inlined(context: Json) -> str:
+    """The calls that were inlined around a copy of a loop: of the program's own, those next to it."""
+    places = [place for place in context.get("inlined_at", ()) if not place.get("system")]
+    shown = [place_text(place) for place in places[:INLINED_SHOWN]]
+    more = [f"{len(places) - INLINED_SHOWN:,} more"] if len(places) > INLINED_SHOWN else []
+    return f", inlined at {', in turn at '.join([*shown, *more])}" if shown else ""
 
 
 def _first_thing(blockers: Sequence[Json], style: Style) -> list[str]:

@@ -153,6 +153,8 @@ def object_text(thing: Json) -> str:
     """A variable, or the memory of an allocation site."""
     kind, name = thing["kind"], thing.get("name", "")
     if kind == "register":
+        if name and thing.get("nearby"):
+            return str(name)
         return f"{name or 'a value'} at {place_text(thing)}" if thing["line"] else name or "a value in a register"
     if kind == "unknown":
         return "memory of unknown origin"
@@ -194,7 +196,7 @@ def blocker_text(blocker: Json) -> str:
         where = f" ({place_text(source)})" if source["line"] else ""
         return f"needs {source['name'] or 'a value'} of the iteration before{where}"
     if blocker["reason"] == "exit":
-        return f"may be left at {place_text(source)}, which depends on {causes_text(source)}"
+        return f"may be left early at {place_text(source)}, which depends on {causes_text(source)}"
     return f"call with effects that the trace does not show: {place_text(source)} {source['function']}"
 
 

@@ -217,24 +217,29 @@ class Advice:
         loop = self._source_loop(judgements[0])
         place = {"file": loop["file"], "line": loop["line"], "rounding": self.directives.accumulates_floats(judgements)}
         try:
-            self._check_alone(loop)
-            return {**place, "pragma": self.directives.directive(judgements), "missing": None}
+            pragma = self.directives.directive(judgements)
+            self._check_alone(loop, pragma)
+            return {**place, "pragma": pragma, "missing": None}
         except NoDirective as reason:
             return {**place, "pragma": None, "missing": str(reason)}
 
-    def _check_alone(self, loop: Json) -> None:
+    def _check_alone(self, loop: Json, pragma: str) -> None:
         """A directive before a line is about one loop, and about all functions that have the line's text.
 
-        Raises NoDirective if another loop begins there, or the same one of another instance is not parallel.
+        Raises NoDirective if another loop begins there, or the same one of another instance needs another directive.
         """
-        place = (loop["file"], loop["line"])
         for key, others in self._by_loop.items():
-            if (key[0], key[2]) != place or key == loop_key(loop):
+            if (key[0], key[2]) != (loop["file"], loop["line"]) or key == loop_key(loop):
                 continue
             if key[3] < loop["column"]:
                 raise NoDirective("another loop begins before it in its line; give each a line of its own")
-            if key[3] == loop["column"] and _worst(others).rank > Verdict.DOALL_WITH.rank:
+            exercised = [each for each in others if each.verdict is not Verdict.NOT_EXERCISED]
+            if key[3] != loop["column"] or not exercised:
+                continue
+            if _worst(exercised).rank > Verdict.DOALL_WITH.rank:
                 raise NoDirective(f"the same loop of {key[1]} is not parallel")
+            if self.directives.directive(exercised) != pragma:
+                raise NoDirective(f"the same loop of {key[1]} needs other clauses")
 
     # -- one case ----------------------------------------------------------------------------------
 

@@ -67,14 +67,8 @@ class VerdictNames(ProfileNames):
         if blocker.reason is Reason.RECURRENCE:
             source = self.phi(blocker.source)
         elif blocker.reason is Reason.EXIT:
-            row = self.program.loop_exits[blocker.source]
-            location = int(row["location"])
-            if location == NONE:
-                block = self.program.blocks[row["source"]]
-                location = int(block["location"])
-                if location == NONE and block["loop"] != NONE:
-                    location = int(self.program.loops["location"][block["loop"]])
-            source = {"kind": "exit", **self.program.place(location), "depends_on": self._depends_on(blocker.source)}
+            place = self.program.exit_place(blocker.source)
+            source = {"kind": "exit", **place, "depends_on": self._depends_on(blocker.source)}
         else:
             source = self.instruction(blocker.source)
         destination = self.instruction(blocker.destination) if blocker.destination != NONE else None
