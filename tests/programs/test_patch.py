@@ -169,3 +169,36 @@ def test_a_source_that_has_changed_is_refused(tmp_path: Path) -> None:
     assert run([*TRACEKIT, "analyze", "-m", "camp", "-o", profile, trace]).status == 0
     options = ["--patch", "--top", "0", "--min-share", "0"]
     assert run([*TRACEKIT, "advise", *options, "--source", copy.parent, profile]).stdout.decode() == diff
+
+
+INSTANCES = """\
+#include <cstdio>
+#include <vector>
+template <class T> void shift(T *p, int n, T *q) {
+  for (int i = 1; i < n; i++)
+    p[i] = q[i - 1] + 1;
+}
+template <class T> T total(const std::vector<T> &v) {
+  T s = 0;
+  for (std::size_t i = 0; i < v.size(); ++i)
+    s += v[i];
+  return s;
+}
+int main() {
+  static int a[500], b[500]; static double c[500];
+  std::vector<int> v(300, 2); std::vector<double> w(300, 2);
+  shift(a, 500, b); shift(c, 500, c);
+  std::printf("%d %g %d %g\\n", a[3], c[499], total(v), total(w));
+}
+"""
+
+
+@needs("libomp")
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_a_directive_is_about_all_instances_of_a_template(tmp_path: Path, level: str) -> None:
+    (tmp_path / "instances.cpp").write_text(INSTANCES)
+    diff = check(tmp_path / "instances.cpp", tmp_path / "app", level)
+    assert [line.strip("+ ") for line in diff.splitlines() if "#pragma" in line] == [
+        "#pragma omp parallel for reduction(+:s)"
+    ]
+    assert ("const auto size_bound = v.size();" in diff) == (level == "-O0")
