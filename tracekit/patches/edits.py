@@ -7,6 +7,7 @@ OpenMP wants a bound that does not change while the loop runs. One that the prog
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -65,17 +66,21 @@ class Source:
         return [self._lines_before(start, [wanted.pragma])]
 
     def _before(self, start: int) -> str:
-        """The token before the loop."""
+        """The token before the loop. Raises Refused if the loop has a pragma already, or an attribute."""
         if self._tokens is None:
             self._tokens = tokens(self.text)
-        last = ""
-        for token in self._tokens:
-            if token.start >= start:
-                if token.start > start:
-                    raise Refused("it stands in a comment, a literal or a line of the preprocessor")
-                break
-            last = token.text
-        return last
+        at = bisect_left(self._tokens, start, key=lambda token: token.start)
+        if at == len(self._tokens) or self._tokens[at].start != start:
+            raise Refused("it stands in a comment, a literal or a line of the preprocessor")
+        if not at:
+            return ""
+        last = self._tokens[at - 1]
+        line = self.text[last.start : last.end]
+        if (last.text == "#" and "pragma" in line) or any(each.text == "_Pragma" for each in self._tokens[at - 4 : at]):
+            raise Refused("a pragma stands before it already")
+        if last.text == "]":
+            raise Refused("an attribute stands before it")
+        return last.text
 
     def _may_be_jumped_over(self) -> bool:
         """C++ refuses to jump over a declaration that sets a value."""
