@@ -27,8 +27,6 @@ REFUSED = [
     "for (i = 0; i < n; i = n - i) x;",
     "for (i = 0; i++ < n;) x;",
     "for (auto &x : v) y;",
-    "for (i = 0; i < n; i++) {\n#if A\n}\n#else\n}\n#endif\n",
-    "for (i = 0; i < n; i++) {",
     "while (i < n) i++;",
     "EACH(i) x;",
 ]
@@ -63,3 +61,8 @@ def test_where_it_ends(body: str) -> None:
     text = f"for (i = 0; i < n; i++)\n  {body}"
     end = text.index("; // }") + 1 if "; // }" in text else len(text)
     assert for_statement(f"x; {text} rest;", 3).end == 3 + end
+
+
+@pytest.mark.parametrize("body", ["{\n#if A\n}\n#else\n}\n#endif\n", "{", "(]);", "if (x) a", "do a; while (b)"])
+def test_an_end_that_cannot_be_found(body: str) -> None:
+    assert for_statement(f"for (i = 0; i < n; i++) {body}", 0).end is None

@@ -121,6 +121,8 @@ class Source:
 
     def _braced(self, start: int, loop: ForStatement, pragma: str, bound: str) -> list[Edit]:
         """Where no declaration may stand: a block around the loop."""
+        if loop.end is None:
+            raise Refused("its end is not found (lines of the preprocessor stand in it), and its bound needs a block")
         blank, _ = self._indent(start)
         declaration, edit = self._constant(loop, bound)
         return [

@@ -14,13 +14,16 @@ class Refused(Exception):  # noqa: N818 - it is an answer
     """Why a directive cannot be inserted, in words for the user."""
 
 
+class _EndlessError(Exception):
+    """Lines of the preprocessor, or brackets that do not match, stand in a statement."""
+
+
 class ForStatement(NamedTuple):
     """A loop in OpenMP's canonical form."""
 
     counter: str
     bound: tuple[int, int]  # where the counter's bound stands, as an expression: text[first:last]
-    end: int  # where the statement ends, behind its last letter
-    words: frozenset[str]  # all words of the statement
+    end: int | None  # where the statement ends, behind its last letter; None if that cannot be found surely
 
 
 def for_statement(text: str, start: int) -> ForStatement:
@@ -37,8 +40,11 @@ def for_statement(text: str, start: int) -> ForStatement:
     counter = _counter(parts[0])
     bound = _bound(parts[1], counter)
     _check_step(parts[2], counter)
-    end = _statement_end(row, close + 1)
-    return ForStatement(counter, bound, row[end].end, frozenset(token.text for token in row[: end + 1]))
+    try:
+        end = row[_statement_end(row, close + 1)].end
+    except _EndlessError:
+        end = None
+    return ForStatement(counter, bound, end)
 
 
 def _counter(init: Sequence[Token]) -> str:
@@ -105,7 +111,7 @@ def _is_name(word: str) -> bool:
 def _statement_end(row: Sequence[Token], at: int) -> int:
     """The position of the last token of the statement that begins at `at`."""
     if at >= len(row) or row[at].text == "#":
-        raise Refused("lines of the preprocessor stand in it")
+        raise _EndlessError
     word = row[at].text
     if word == "{":
         return _close(row, at)
@@ -119,12 +125,12 @@ def _statement_end(row: Sequence[Token], at: int) -> int:
     while row[at].text != ";":
         at = _close(row, at) + 1 if row[at].text in ("(", "[", "{") else at + 1
         if at >= len(row) or row[at].text in ("}", "#"):
-            raise Refused("its end cannot be found")
+            raise _EndlessError
     return at
 
 
 def _close(row: Sequence[Token], at: int) -> int:
     end = closing(row, at)
     if end is None:
-        raise Refused("lines of the preprocessor, or brackets that do not match, stand in it")
+        raise _EndlessError
     return end
