@@ -100,3 +100,24 @@ def test_the_trace_that_record_writes_is_the_default(traces: dict[str, Path], tm
 @pytest.mark.parametrize("words", [["a.c:1", "b.c:2"], ["a.zst", "b.zst"], ["--top=-1"], ["a.c:1", "b", "c"]])
 def test_misuse_is_refused(words: list[str]) -> None:
     assert run([*TRACEKIT, "advise", *words]).status == 2
+
+
+def test_an_older_image_is_what_is_blamed_if_it_does_not_say_how_a_head_counts(
+    traces: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that the number of iterations of `i < 100` were unknown."""
+    from tracekit.formats.image import LoopFlag
+    from tracekit.program.program import Program
+
+    whole = Program.from_images
+
+    def older(images: Any) -> Program:
+        program = whole(images)
+        flags = program.loops["flags"].astype("i8")
+        program.loops["flags"] = flags & ~int(LoopFlag.SOURCE | LoopFlag.COUNTABLE)
+        return program
+
+    monkeypatch.setattr(Program, "from_images", older)
+    (row,) = advice("scan.c:10", traces["-O0"])["result"]["loops"]
+    assert row["verdict"] == "doall"
+    assert row["openmp"]["missing"].startswith("the optimised program, all that this trace knows, does not show how")

@@ -124,7 +124,10 @@ class Directives:
             )
         inductions = self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)
         if not flags & LoopFlag.COUNTABLE or not inductions.size:
-            raise NoDirective("the number of its iterations is not known when it begins")
+            raise NoDirective(
+                "the optimised program, all that this trace knows, does not show how its head counts; build it again "
+                "with -g, and record again"
+            )
         if inductions.size > 1:
             counters = ", ".join(
                 sorted(self.program.text(int(self.program.phis["name"][phi])) or "a value" for phi in inductions)
