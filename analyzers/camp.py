@@ -113,6 +113,7 @@ class Camp(DependenceModule):
 
     context = True
     Options = ContextOptions
+    analysis = "camp"
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """For loads and stores, and what their history depends on."""
