@@ -197,7 +197,8 @@ class Module(Analysis, ABC):
 
     analysis: ClassVar[str] = ""
     """Modules of one pass with the same name here, and none is empty, have the same callbacks and states, and
-    :meth:`reduce` does the same whatever their options (but for ``contexts``, which is compared): one of them runs, and the others :meth:`adopt` what it found.
+    :meth:`reduce` does the same whatever their options (but for ``contexts``, which is compared): one of them runs, and
+    the others :meth:`adopt` what it found.
     """
 
     contexts: ContextTable
