@@ -18,6 +18,16 @@ from tracekit.verdicts.verdicts import Blocker, Judgement, Reason
 class VerdictNames(ProfileNames):
     """The names of a dependence profile, and of what its verdicts speak of."""
 
+    def source_loop(self, loop: int) -> Json:
+        """A loop as it stands in the source (Program.source_loop); made once, so treat it as read-only."""
+        if loop not in self._source_loops:
+            self._source_loops[loop] = self.program.source_loop(loop)
+        return self._source_loops[loop]
+
+    @cached_property
+    def _source_loops(self) -> dict[int, Json]:
+        return {}
+
     def transformation(self, transformation: Transformation) -> Json:
         """One transformation: what to do, with which object, by which operator."""
         through_register = transformation.phi != NONE
@@ -36,8 +46,14 @@ class VerdictNames(ProfileNames):
         """A load or call, and the name of the variable that it reads, if it has one."""
         return {**self.instruction(op), "name": self.program.text(int(self.program.ops["name"][op]))}
 
-    def _depends_on(self, exit_row: int) -> list[Json]:
-        """The loads, calls and variables that decide whether a loop is left at an exit; inductions are left out."""
+    def _depends_on(self, exit_row: int) -> list[Json] | None:
+        """The loads, calls and variables that decide whether a loop is left at an exit; inductions are left out.
+
+        None if the image does not say.
+        """
+        loop = int(self.program.blocks["loop"][self.program.loop_exits["source"][exit_row]])
+        if loop == NONE or not self._causes.known(loop):
+            return None
         ops, phis = self._causes.behind(exit_row)
         reads = sorted(map(self._read, ops), key=instruction_key)
         return [*reads, *(self.phi(phi) for phi in phis if self.program.phis["kind"][phi] != PhiKind.INDUCTION)]
@@ -51,14 +67,8 @@ class VerdictNames(ProfileNames):
         if blocker.reason is Reason.RECURRENCE:
             source = self.phi(blocker.source)
         elif blocker.reason is Reason.EXIT:
-            row = self.program.loop_exits[blocker.source]
-            location = int(row["location"])
-            if location == NONE:
-                block = self.program.blocks[row["source"]]
-                location = int(block["location"])
-                if location == NONE and block["loop"] != NONE:
-                    location = int(self.program.loops["location"][block["loop"]])
-            source = {"kind": "exit", **self.program.place(location), "depends_on": self._depends_on(blocker.source)}
+            place = self.program.exit_place(blocker.source)
+            source = {"kind": "exit", **place, "depends_on": self._depends_on(blocker.source)}
         else:
             source = self.instruction(blocker.source)
         destination = self.instruction(blocker.destination) if blocker.destination != NONE else None
