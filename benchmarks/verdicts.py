@@ -356,6 +356,7 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
             trial.wrong.append(f"the rewritten loop does not compile: {said}")
         finally:
             tree.write(loop.file, text)
+            tree.build(compiler, ("-O1",), "order", _only(tree, [loop.file]))
     report(
         f"{tree.program.package} {level}: {len(trials)} loops in other orders ({left} could not be rewritten)", trials
     )
