@@ -9,11 +9,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.needs import REASON
 from tests.order import rank
 
 TESTS = Path(__file__).parent
+
+# How long an example takes says nothing on a machine that does other work, too.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

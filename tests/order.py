@@ -21,6 +21,7 @@ LONGEST_FIRST = (
     "programs/test_paths.py",
     "replay/test_derive.py",
     "programs/test_advise.py",
+    "programs/test_patch.py",
     "replay/test_window.py",
     "commands/test_analyze.py",
     "replay/test_runs.py",

@@ -134,9 +134,9 @@ public:
     countWords(S);
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
     FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI);
+    describeUpdates(S, Rows, LI, SE, U); // also where the loop is in a caller
     if (!LI.empty()) {
       describeLoops(S, Rows, LI, DT, SE, InSource, U, Sources);
-      describeUpdates(S, Rows, LI, SE, U);
       describeDependences(S, Rows, LI, PostDominatorTree(F), U);
     } else {
       noLoops(Rows);

@@ -246,8 +246,9 @@ std::pair<uint32_t, StringRef> classifyPhi(PHINode &Phi, const Loop &L, ScalarEv
 }
 
 /// What the value loaded by `Load` is combined with before it is stored, if all steps apply one operator and nothing
-/// else reads what they make. `Store` gets the store at the end.
-static StringRef updateChain(LoadInst &Load, StoreInst *&Store) {
+/// else reads what they make. `Store` gets the store at the end. A comparison may be part of a minimum or maximum only
+/// in a loop: there, the image's edges show where else its outcome goes.
+static StringRef updateChain(LoadInst &Load, bool InLoop, StoreInst *&Store) {
   StringRef Operator;
   Value *V = &Load;
   for (;;) {
@@ -255,7 +256,7 @@ static StringRef updateChain(LoadInst &Load, StoreInst *&Store) {
     for (User *U : V->users())
       if (auto *I = dyn_cast<Instruction>(U); I && !isa<CmpInst>(I))
         Readers.push_back(I);
-      else if (!I || !all_of(I->users(), [](User *Of) { return isa<SelectInst>(Of); }))
+      else if (!I || !InLoop || !all_of(I->users(), [](User *Of) { return isa<SelectInst>(Of); }))
         return "";
     if (Readers.size() != 1)
       return "";
@@ -305,15 +306,16 @@ static StringRef atomicOperator(const AtomicRMWInst &I) {
 void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const LoopInfo &LI, ScalarEvolution &SE,
                      Unit &U) {
   for (const Operation &Op : S.Ops) {
-    if (!Op.Origin || !LI.getLoopFor(Op.Origin->getParent()))
+    if (!Op.Origin)
       continue;
+    bool InLoop = LI.getLoopFor(Op.Origin->getParent());
     if (auto *Atomic = dyn_cast<AtomicRMWInst>(Op.Origin)) {
       Row OpRow = Rows.OpsOf.lookup(Atomic).first;
       if (StringRef Operator = atomicOperator(*Atomic); !Operator.empty() && Atomic->use_empty())
         U.Updates.push_back({OpRow, OpRow, U.string(Operator)});
     } else if (auto *Load = dyn_cast<LoadInst>(Op.Origin)) {
       StoreInst *Store = nullptr;
-      StringRef Operator = updateChain(*Load, Store);
+      StringRef Operator = updateChain(*Load, InLoop, Store);
       if (!Operator.empty() && Rows.OpsOf.count(Store) && Load->getType() == Store->getValueOperand()->getType() &&
           LI.getLoopFor(Load->getParent()) == LI.getLoopFor(Store->getParent()) &&
           sameAddress(Load->getPointerOperand(), Store->getPointerOperand(), SE))

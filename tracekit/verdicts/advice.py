@@ -176,7 +176,11 @@ class Advice:
         """A loop of the source; of one in the system's headers, with all places in the user's code."""
         copies = [self._source_loop(each) for each in judgements]
         shown = {name: part for name, part in copies[0].items() if name not in ("inlined_at", "called_at")}
-        places = {repr(place): place for copy in copies for place in copy.get("called_at", ())}
+        places = {
+            (place["file"], place["line"], place["column"], place["function"]): place
+            for copy in copies
+            for place in copy.get("called_at", ())
+        }
         return {**shown, "called_at": [places[key] for key in sorted(places)]} if places else shown
 
     def _signature(self, judgement: Judgement) -> str:

@@ -214,6 +214,10 @@ class Directives:
         name = shown["name"]
         if not name:
             raise NoDirective("the name of an object is not known (compile with -g)")
+        if kind == ObjectKind.STACK and (
+            self._is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
+        ):
+            return  # private already, whoever uses it
         self._check_size(kind, step.object, name)
         users = self._users(node, step.object)
         for op in users.tolist():
@@ -225,8 +229,6 @@ class Directives:
                 )
             if self.program.text(int(self.program.ops["name"][op])) != name:
                 raise NoDirective(f"{name} is used through a pointer at {place['file']}:{place['line']}")
-        if kind == ObjectKind.STACK and self._is_declared_inside(loop, shown["site"]):
-            return  # private already
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
             clauses.add(f"reduction({self.program.text(step.operator)}", name)
@@ -283,6 +285,17 @@ class Directives:
         graph = self.judge.graphs[loop]
         ops: list[int] = graph.nodes[graph.works & (graph.nodes < len(self.program.ops))].tolist()
         return ops
+
+    def _is_of_a_call_inside(self, node: int, thing: int) -> bool:
+        """Is a stack object of a function that is not open around the loop? Then calls in the loop made it."""
+        nodes, function = self.profile.nodes, int(self.program.op_function[self.profile.objects["site"][thing]])
+        row = node
+        while row != NONE:
+            recursive = nodes["kind"][row] in (ContextKind.RECURSION, ContextKind.RECURSION_LOOP)
+            if recursive or int(nodes["function"][row]) == function:
+                return False
+            row = int(nodes["parent"][row])
+        return True
 
     def _is_declared_inside(self, loop: int, site: dict[str, object]) -> bool:
         """Does a stack object's declaration stand in the loop? An object without a place is one of the function's."""

@@ -71,8 +71,12 @@ static void products(int n, int vectors, int gaps) {
 static void vectors(int size) {
   hypre_Vector *y[16];
   double got[16], more[16], alpha[16];
-  for (int i = 0; i < 16; i++)
-    y[i] = vector(size, 1, i), alpha[i] = 0.1 * (i + 1);
+  hypre_Vector *all = vector(size, 16, 0); // hypre wants them one behind the other
+  for (int i = 0; i < 16; i++) {
+    y[i] = hypre_SeqVectorCreate(size), alpha[i] = 0.1 * (i + 1);
+    hypre_VectorData(y[i]) = hypre_VectorData(all) + i * size;
+    hypre_VectorVectorStride(y[i]) = size;
+  }
   hypre_Vector *x = vector(size, 1, 20), *z = vector(size, 1, 21);
   for (int unroll = 0; unroll <= 8; unroll += 4)
     for (int k = 1; k <= 16; k++) {
