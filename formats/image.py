@@ -158,6 +158,14 @@ class CauseFlag(IntFlag):
     FIXED = 1  # of LOAD, CALL: address or arguments are the same in all iterations, if all FIXED loads and calls are
 
 
+class PartKind(IntEnum):
+    """What more than one load and one store belongs to an update: these use the accumulated value, and nothing else."""
+
+    MEMBER = 1  # row of `ops`: another load or store of the variable
+    DECISION = 2  # row of `blocks`: it ends with a branch on whether the variable is replaced
+    POSITION = 3  # row of `ops`: stores something beside it where the variable is replaced, by an operator of its own
+
+
 class VariableFlag(IntFlag):
     """Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE."""
 
@@ -169,7 +177,7 @@ class VariableFlag(IntFlag):
     REACHED = 32  # the loop gives its address to a call, or may reach it through a pointer
     VARYING = 64  # an array or structure, of which the loop uses different parts at one place
     GLOBAL = 128  # of static storage
-    STRUCTURE = 256  # a structure, class or union
+    STRUCTURE = 256  # a structure, class or union, or a complex number
 
 
 class EdgeKind(IntEnum):
@@ -284,7 +292,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     ],
     # exit edges, from a block inside to one outside
     "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
-    # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max" or 0. name: of the variable, or 0
+    # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max"; "argmin", "argmax": what is taken along with such;
+    # "=": an iteration leaves it alone or sets it to a value, the same in all; or 0. name: of the variable, or 0
     "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
     "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"), ("from", "u4"), ("to", "u4")],
     # load-operator-store: rows of ops, same address
@@ -311,6 +320,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "options": [("option", "u4")],
     # what exits of loops depend on, and what recurrences advance by. of: row of loop_exits or phis; index: of ops, phis
     "causes": [("of_kind", "u4"), ("of", "u4"), ("kind", "u4"), ("index", "u4"), ("flags", "u4")],
+    # update: row of updates. operator: of a POSITION, or 0
+    "update_parts": [("update", "u4"), ("kind", "u4"), ("index", "u4"), ("operator", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

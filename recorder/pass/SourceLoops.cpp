@@ -108,6 +108,8 @@ bool isStructure(const DIVariable *Declared) {
       return false;
     T = Derived->getBaseType();
   }
+  if (auto *Basic = dyn_cast_or_null<DIBasicType>(T))
+    return Basic->getEncoding() == dwarf::DW_ATE_complex_float; // clang's reductions of them need another library
   auto *Composite = dyn_cast_or_null<DICompositeType>(T);
   return Composite && Composite->getTag() != dwarf::DW_TAG_array_type &&
          Composite->getTag() != dwarf::DW_TAG_enumeration_type;

@@ -74,6 +74,8 @@ class Scenario:
     loops: list[Loop] = field(default_factory=list)
     edges: list[tuple[str, Node, Node]] = field(default_factory=list)  # ("register" | "control", from, to)
     updates: list[tuple[int, int, str]] = field(default_factory=list)  # (load, store, operator)
+    # (update, "member" | "decision" | "position", number of an operation or block, operator of a position)
+    parts: list[tuple[int, str, int, str]] = field(default_factory=list)
     contexts: list[Context] = field(default_factory=list)
     dependences: list[Dependence] = field(default_factory=list)
     exposed: set[tuple[int, int, int]] = field(default_factory=set)  # (load, context, level)
@@ -123,8 +125,7 @@ def judge(scenario: Scenario, level: int) -> Answer:
         for phi, (kind, operator, _) in zip(scenario.phi_numbers(loop), scenario.loops[loop].phis)
         if kind == "reduction"
     }
-    triples = live_triples(scenario, [each for each, _ in valid])
-    operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
+    operator_of = live_operators(scenario, [each for each, _ in valid])
     left = []
     for each in carried:
         if each.source in operator_of:  # then so is the destination, by the same operator
@@ -158,30 +159,56 @@ def judge(scenario: Scenario, level: int) -> Answer:
     return Answer(verdict, set(), blocked, counts)
 
 
-def live_triples(scenario: Scenario, valid: list[Dependence]) -> list[tuple[int, int, str]]:
-    """The updates that form reductions, given the dependences valid at a level."""
+@dataclass
+class Group:
+    """An update: its operations with the operator of each, and the blocks whose branches belong to it."""
 
-    def uses(op: int) -> int:
-        return sum(op in (load, store) for load, store, _ in scenario.updates)
+    operators: dict[int, str]
+    decisions: set[int]
 
-    triples = [
-        (load, store, operator)
-        for load, store, operator in scenario.updates
-        if uses(load) == uses(store) == 1
-        and all(to == ("op", store) for kind, tail, to in scenario.edges if kind == "register" and tail == ("op", load))
-    ]
+
+def usable_groups(scenario: Scenario) -> list[Group]:
+    """Updates whose values go nowhere else, and whose operations are in no second one."""
+    groups, times = [], [0] * len(scenario.ops)
+    for number, (load, store, operator) in enumerate(scenario.updates):
+        group = Group({}, set())
+        members = [(op, operator) for op in ([load] if load == store else [load, store])]
+        for update, kind, index, own in scenario.parts:
+            if update == number and kind == "decision":
+                group.decisions.add(index)
+            elif update == number:
+                members.append((index, own if kind == "position" else operator))
+        for op, by in members:
+            group.operators[op] = by
+            times[op] += 1
+        groups.append(group)
+
+    def is_usable(group: Group) -> bool:
+        inside = {("op", op) for op in group.operators} | {("branch", block) for block in group.decisions}
+        leaves = any(
+            kind == "register" and tail[0] == "op" and tail[1] in group.operators and head not in inside
+            for kind, tail, head in scenario.edges
+        )
+        return not leaves and all(times[op] == 1 for op in group.operators)
+
+    return [group for group in groups if is_usable(group)]
+
+
+def live_operators(scenario: Scenario, valid: list[Dependence]) -> dict[int, str]:
+    """The operations of the updates that form reductions, given the dependences valid at a level, with operators."""
+    groups = usable_groups(scenario)
     while True:
-        operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
+        operator_of = {op: operator for group in groups for op, operator in group.operators.items()}
         spoilt = {
             end
             for each in valid
             for end in (each.source, each.destination)
             if operator_of.get(each.source) is None or operator_of.get(each.source) != operator_of.get(each.destination)
         }
-        kept = [triple for triple in triples if triple[0] not in spoilt and triple[1] not in spoilt]
-        if kept == triples:
-            return kept
-        triples = kept
+        kept = [group for group in groups if spoilt.isdisjoint(group.operators)]
+        if kept == groups:
+            return operator_of
+        groups = kept
 
 
 def is_private(scenario: Scenario, thing: int, level: int, carried: list[Dependence]) -> bool:

@@ -55,6 +55,7 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         ("calls", "block", "blocks"),
         ("updates", "load", "ops"),
         ("updates", "store", "ops"),
+        ("update_parts", "update", "updates"),
     ]:
         for row in tables[name]:
             assert row[column] == NO_ROW or row[column] < rows[target], (name, column)

@@ -22,6 +22,7 @@ from tracekit.formats.image import (
     LoopFlag,
     NodeKind,
     OpKind,
+    PartKind,
     PhiKind,
 )
 from tracekit.objects.kinds import ObjectKind
@@ -43,7 +44,7 @@ CONTEXT_KINDS = {
     "recursion": ContextKind.RECURSION,
     "recursion loop": ContextKind.RECURSION_LOOP,
 }
-OPERATORS = ["", "+", "*", "max", "+", "*", "max"]
+OPERATORS = ["", "+", "*", "max", "+", "*", "max", "argmax"]
 """The operators of scenarios, of two units; a string's offset is its position here."""
 
 
@@ -151,6 +152,18 @@ def program(scenario: Scenario) -> Any:
             [
                 {"load": load, "store": store, "operator": OPERATORS.index(operator) + 3 * (row % 2)}
                 for row, (load, store, operator) in enumerate(s.updates)
+            ],
+        ),
+        update_parts=table(
+            "update_parts",
+            [
+                {
+                    "update": update,
+                    "kind": PartKind[kind.upper()],
+                    "index": index,
+                    "operator": OPERATORS.index(operator),
+                }
+                for update, kind, index, operator in s.parts
             ],
         ),
         functions=table(

@@ -60,6 +60,12 @@ def _add_static_dependences(draw: st.DrawFn, s: Scenario) -> None:
     stores = [op for op, row in enumerate(s.ops) if row.kind in ("store", "atomic")]
     update = st.tuples(st.sampled_from(loads), st.sampled_from(stores), st.sampled_from(["+", "+", "max"]))
     s.updates = draw(st.lists(update, max_size=3))
+    if s.updates:
+        number = st.integers(0, len(s.updates) - 1)
+        member = st.tuples(number, st.just("member"), st.sampled_from(loads + stores), st.just(""))
+        position = st.tuples(number, st.just("position"), st.sampled_from(stores), st.just("argmax"))
+        decision = st.tuples(number, st.just("decision"), st.integers(0, len(s.blocks) - 1), st.just(""))
+        s.parts = draw(st.lists(st.one_of(member, position, decision), max_size=3))
 
 
 def _add_causes(draw: st.DrawFn, s: Scenario, number: int, loop: Loop) -> None:
@@ -102,6 +108,7 @@ def _add_dependences(draw: st.DrawFn, s: Scenario) -> None:
     if not accesses:
         return
     updating = {op for load, store, _ in s.updates for op in (load, store)}
+    updating |= {index for _, kind, index, _ in s.parts if kind != "decision"}
     favoured = [access for access in accesses if access[0] in updating]
     # Reductions need every dependence to stay among updates: often draw from these alone.
     if favoured and draw(st.booleans()):

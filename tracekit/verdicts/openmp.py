@@ -31,6 +31,14 @@ LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".h
 """How names of files end in which a pragma means something."""
 
 
+NO_CLAUSE = {
+    "argmin": "{name} is what belongs to a minimum: that takes a reduction that the program declares",
+    "argmax": "{name} is what belongs to a maximum: that takes a reduction that the program declares",
+    "=": "iterations set {name} to one value or leave it alone, which no clause says; write an `or` of a truth value",
+}
+"""Why a reduction's operator has no clause."""
+
+
 class NoDirective(Exception):  # noqa: N818 - it is an answer
     """Why no directive can be given, in words for the user."""
 
@@ -94,7 +102,7 @@ class Directives:
             self._variables(loop, clauses)
         for step in judgement.transformations:
             if step.phi != NONE:
-                clauses.add(f"reduction({self.program.text(step.operator)}", self._phi_name(step.phi))
+                self._reduce(self._phi_name(step.phi), step, clauses)
             else:
                 self._object(loop, judgement.node, step, clauses)
         if in_source:
@@ -131,6 +139,12 @@ class Directives:
             )
             raise NoDirective(f"{counters} all advance with it; compute all but its counter from the counter")
 
+    def _reduce(self, name: str, step: Transformation, clauses: Clauses) -> None:
+        operator = self.program.text(step.operator)
+        if operator in NO_CLAUSE:
+            raise NoDirective(NO_CLAUSE[operator].format(name=name))
+        clauses.add(f"reduction({operator}", name)
+
     def _phi_name(self, phi: int) -> str:
         name = self.program.text(int(self.program.phis["name"][phi]))
         if not name:
@@ -143,7 +157,7 @@ class Directives:
             name = self.program.text(int(row["name"]))
             is_structure = bool(int(row["flags"]) & VariableFlag.STRUCTURE)
             if is_structure and any(name in names for key, names in clauses.names.items() if "reduction" in key):
-                raise NoDirective(f"{name} is a structure; accumulate in a variable of its own")
+                raise NoDirective(f"{name} is a structure or a complex number; accumulate in a variable of its own")
             if any(name in names for names in clauses.names.values()):
                 continue  # the run has shown how iterations use it
             clause = self._clause(loop, name, int(row["flags"]))
@@ -224,7 +238,7 @@ class Directives:
             return  # private already
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
-            clauses.add(f"reduction({self.program.text(step.operator)}", name)
+            self._reduce(name, step, clauses)
             return
         if self._is_read_after(node, step.object):
             if self._is_always_stored(loop, node, step.object, users):
