@@ -150,6 +150,8 @@ class CauseKind(IntEnum):
     PHI = 3  # row of `phis`, of the loop's own header
     OTHER = 4  # something else that may change: a volatile or atomic load, what an inner loop ends with
     ENDS = 5  # of an exit, and alone: it unwinds, or the program ends behind it
+    BEFORE = 6  # of an exit from a function, or by goto: row of `ops`, runs at least as often as the decision
+    BEHIND = 7  # row of `ops`: runs at most as often as it is decided to go on. As often as BEFORE: never left there
 
 
 class CauseFlag(IntFlag):

@@ -147,7 +147,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
     R.end_line = Start ? endLine(*L, Start.get()) : 0;
     R.flags = TK_LOOP_CAUSES | loopFlags(*L, In.SE) | describeVariables(*L, U.Loops.size(), In, InSource, U, Sources);
     R.first_phi = U.Phis.size();
-    Causes Why(*L, In.LI, In.DT, Rows, U);
+    Causes Why(*L, In.LI, In.DT, Rows, InSource ? InSource->find(Start.get()) : nullptr, U);
     describePhis(*L, S, Rows, In, U, Sources, Why);
     R.phis = U.Phis.size() - R.first_phi;
     R.first_exit = U.LoopExits.size();

@@ -378,6 +378,8 @@ enum {
     TK_CAUSE_PHI = 3,
     TK_CAUSE_OTHER = 4,
     TK_CAUSE_ENDS = 5,
+    TK_CAUSE_BEFORE = 6,
+    TK_CAUSE_BEHIND = 7,
 };
 
 /* Flags of a cause. */

@@ -30,7 +30,10 @@ class Block:
 
 
 Cause = tuple[str, int | None, bool]
-"""What an exit depends on: ("load" | "call" | "phi" | "other" | "ends", number of the operation or phi, fixed)."""
+"""What an exit depends on: ("load" | "call" | "phi" | "other" | "ends", number of the operation or phi, fixed).
+
+"before" and "behind" are operations that tell how often the loop was left there.
+"""
 
 
 @dataclass
@@ -78,6 +81,7 @@ class Scenario:
     parts: list[tuple[int, str, int, str]] = field(default_factory=list)
     contexts: list[Context] = field(default_factory=list)
     dependences: list[Dependence] = field(default_factory=list)
+    counts: dict[int, int] = field(default_factory=dict)  # how often operations ran
     exposed: set[tuple[int, int, int]] = field(default_factory=set)  # (load, context, level)
     objects: list[str] = field(default_factory=list)  # "global", "heap", "stack", "unknown"
 
@@ -103,6 +107,7 @@ class Answer:
     blocked_by: set[tuple[str, int, int | None]]
     carried: tuple[int, int, int]
     rests_on: set[int] = field(default_factory=set)
+    not_taken: set[int] = field(default_factory=set)
 
 
 def judge(scenario: Scenario, level: int) -> Answer:
@@ -144,9 +149,12 @@ def judge(scenario: Scenario, level: int) -> Answer:
     }
     obstacles |= {("exit", row): causes for row, causes in exits(scenario, loop)}
     rests_on: set[int] = set()
+    not_taken: set[int] = set()
     for (reason, number), causes in obstacles.items():
         needed = unchanged(scenario, level, causes, [each for each, _ in valid])
-        if needed is None:
+        if needed is None and reason == "exit" and never_taken(scenario, causes):
+            not_taken.add(number)
+        elif needed is None:
             blocked.add((reason, number, None))
         else:
             rests_on |= needed
@@ -154,7 +162,7 @@ def judge(scenario: Scenario, level: int) -> Answer:
     if external is not None:
         blocked.add(("external", external, None))
     if not blocked:
-        return Answer("doall-with" if transformations else "doall", transformations, set(), counts, rests_on)
+        return Answer("doall-with" if transformations else "doall", transformations, set(), counts, rests_on, not_taken)
     verdict = "pipeline" if stages(scenario, level, [each for each, _ in valid]) >= 2 else "sequential"
     return Answer(verdict, set(), blocked, counts)
 
@@ -270,6 +278,15 @@ def unchanged(scenario: Scenario, level: int, causes: list[Cause] | None, valid:
                 return None
             needed |= more
     return needed
+
+
+def never_taken(scenario: Scenario, causes: list[Cause] | None) -> bool:
+    """Did what stands behind a decision to stay in the loop run as often as what stands before it?"""
+
+    def runs(wanted: str) -> set[int]:
+        return {scenario.counts.get(op, 0) for kind, op, _ in causes or () if kind == wanted and op is not None}
+
+    return bool(runs("before") & runs("behind"))
 
 
 def blocking_exits(scenario: Scenario, loop: int, first: int) -> list[int]:

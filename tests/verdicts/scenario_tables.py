@@ -281,7 +281,11 @@ def profile(scenario: Scenario) -> DependenceProfile:
             [{"instruction": load, "node": context, "level": level} for load, context, level in sorted(s.exposed)],
             layouts,
         ),
-        accesses=table("accesses", [], layouts),
+        accesses=table(
+            "accesses",
+            [{"instruction": op, "node": op % len(s.contexts), "count": count} for op, count in s.counts.items()],
+            layouts,
+        ),
         objects=table("objects", [{"kind": ObjectKind[kind.upper()], "site": None} for kind in s.objects], layouts),
         shadow_bytes=0,
     )
@@ -313,4 +317,11 @@ def as_answer(judgement: Judgement) -> Answer:
         (Reason(reason).value, source, None if destination == NONE else destination)
         for reason, source, destination in judgement.blocked_by
     }
-    return Answer(judgement.verdict.value, transformations, blocked, judgement.carried, set(judgement.rests_on))
+    return Answer(
+        judgement.verdict.value,
+        transformations,
+        blocked,
+        judgement.carried,
+        set(judgement.rests_on),
+        set(judgement.not_taken),
+    )

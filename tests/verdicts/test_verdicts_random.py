@@ -81,6 +81,11 @@ def _add_causes(draw: st.DrawFn, s: Scenario, number: int, loop: Loop) -> None:
     for row, (kind, _, _) in zip(s.phi_numbers(number), loop.phis):
         if kind == "recurrence" and read and draw(st.booleans()):
             loop.phi_causes[row] = draw(st.lists(st.one_of(*read), min_size=1, max_size=2, unique=True))
+    counted = [st.tuples(st.sampled_from(["before", "behind", "behind"]), st.just(op), st.just(False)) for op in inside]
+    s.counts |= {op: draw(st.integers(1, 2)) for op in inside}
+    causes = st.tuples(causes, st.lists(st.one_of(*counted), max_size=3) if counted else st.just([])).map(
+        lambda both: [*both[0], *both[1]]
+    )
     if draw(st.booleans()):
         loop.exit_causes = [draw(causes | st.just([("ends", None, False)])) for _ in loop.exits]
 

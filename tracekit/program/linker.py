@@ -175,7 +175,7 @@ def _rebase_edges(unit: UnitLike, rows: Rows, shift: Any) -> None:
 def _rebase_causes(unit: UnitLike, rows: Rows, shift: Any) -> None:
     shift("of", "loop_exits", rows["of_kind"] == CauseOf.EXIT)
     shift("of", "phis", rows["of_kind"] == CauseOf.PHI)
-    shift("index", "ops", np.isin(rows["kind"], (CauseKind.LOAD, CauseKind.CALL)))
+    shift("index", "ops", np.isin(rows["kind"], (CauseKind.LOAD, CauseKind.CALL, CauseKind.BEFORE, CauseKind.BEHIND)))
     shift("index", "phis", rows["kind"] == CauseKind.PHI)
     for field, kinds in (("of_kind", CauseOf), ("kind", CauseKind)):
         if not bool(np.isin(rows[field], [int(kind) for kind in kinds]).all()):
