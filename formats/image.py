@@ -47,6 +47,7 @@ class OpFlag(IntFlag):
     VALUE = 8  # the bits loaded or stored are recorded, ceil(size / 8) words, after address and size; of ATOMIC both
     LIBRARY = 16  # a library function that the pass knows (strlen, ...), not an instruction
     GROUND_TRUTH = 32  # the address is recorded in place too, as the operation's last word; a reader compares the two
+    SAME_VALUE = 64  # a store of a value from outside all loops of its function
 
 
 class Base(IntEnum):
@@ -295,7 +296,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     # exit edges, from a block inside to one outside
     "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
     # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max"; "argmin", "argmax": what is taken along with such;
-    # "=": an iteration leaves it alone or sets it to a value, the same in all; or 0. name: of the variable, or 0
+    # "=": an iteration leaves it alone or sets it to a value, the same in all; of an INDUCTION what it advances by, if
+    # that is a constant: "+3", "-1", of a pointer "+8 bytes"; or 0. name: of the variable, or 0
     "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
     "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"), ("from", "u4"), ("to", "u4")],
     # load-operator-store: rows of ops, same address

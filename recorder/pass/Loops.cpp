@@ -6,6 +6,7 @@
 #include "Leaves.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 
 using namespace llvm;
@@ -120,13 +121,23 @@ static StringRef nameOf(PHINode &Phi, const Loop &L, const FunctionShape &In, ui
   return Debug.empty() ? "" : Debug.front()->getVariable()->getName();
 }
 
+/// What an induction advances by, if that is a constant.
+static std::string stepOf(PHINode &Phi, const FunctionShape &In) {
+  auto *Evolution = dyn_cast<SCEVAddRecExpr>(In.SE.getSCEV(&Phi));
+  auto *Step = Evolution ? dyn_cast<SCEVConstant>(Evolution->getStepRecurrence(In.SE)) : nullptr;
+  if (!Step || Step->getAPInt().getBitWidth() > 64)
+    return "";
+  int64_t By = Step->getAPInt().getSExtValue();
+  return (Twine(By < 0 ? "" : "+") + Twine(By) + (Phi.getType()->isPointerTy() ? " bytes" : "")).str();
+}
+
 static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows &Rows, const FunctionShape &In,
                          Unit &U, SourceMap &Sources, Causes &Advances) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
     auto [Kind, Operator] = classifyPhi(*Phi, L, In);
+    std::string By = Kind == TK_PHI_INDUCTION ? stepOf(*Phi, In) : Operator.str();
     Row PhiRow = Rows.PhiOf[Phi] = U.Phis.size();
-    U.Phis.push_back(
-        {Kind, U.string(Operator), U.string(nameOf(*Phi, L, In, Kind)), Sources.location(Phi->getDebugLoc())});
+    U.Phis.push_back({Kind, U.string(By), U.string(nameOf(*Phi, L, In, Kind)), Sources.location(Phi->getDebugLoc())});
     if (Kind == TK_PHI_RECURRENCE)
       Advances.ofRecurrence(PhiRow, *Phi);
   }

@@ -255,6 +255,12 @@ private:
 
 } // namespace
 
+/// Whether a store in a loop stores what no loop around it computes.
+static bool isFromOutside(const StoreInst &Store, const LoopInfo &LI) {
+  auto *Computed = dyn_cast<Instruction>(Store.getValueOperand());
+  return !Computed || !LI.getLoopFor(Computed->getParent());
+}
+
 void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const FunctionShape &In, Unit &U) {
   UpdateRows Out(S, Rows, U);
   // Variables that the optimiser keeps in registers, but goes on storing where an iteration changes them.
@@ -266,6 +272,8 @@ void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const
     }
   for (const Operation &Op : S.Ops) {
     const Loop *L = Op.Origin ? In.LI.getLoopFor(Op.Origin->getParent()) : nullptr;
+    if (auto *Store = dyn_cast_or_null<StoreInst>(Op.Origin); Store && L && isFromOutside(*Store, In.LI))
+      U.Ops[Rows.OpsOf.lookup(Store).first].flags |= TK_OPFLAG_SAME_VALUE;
     if (!Op.Origin)
       continue;
     if (auto *Atomic = dyn_cast<AtomicRMWInst>(Op.Origin)) {

@@ -272,6 +272,7 @@ enum {
     TK_OPFLAG_VALUE = 8,
     TK_OPFLAG_LIBRARY = 16,
     TK_OPFLAG_GROUND_TRUTH = 32,
+    TK_OPFLAG_SAME_VALUE = 64,
 };
 
 /* Flags of a path. */

@@ -21,6 +21,7 @@ class Op:
     block: int
     pure: bool = False  # of a call
     allocates: bool = False
+    same: bool = False  # of a store: of a value from outside all loops
 
 
 @dataclass
@@ -132,14 +133,24 @@ def judge(scenario: Scenario, level: int) -> Answer:
     }
     operator_of = live_operators(scenario, [each for each, _ in valid])
     left = []
+    private: set[int] = set()
     for each in carried:
         if each.source in operator_of:  # then so is the destination, by the same operator
             for thing in each.objects or (None,):
                 transformations.add(("reduction", "memory", thing, operator_of[each.source]))
         elif each.kind != "RAW" and each.objects and all(is_private(scenario, x, level, carried) for x in each.objects):
-            transformations |= {("private", "memory", thing, "") for thing in each.objects}
+            private |= set(each.objects)
         else:
             left.append(each)
+    for thing in private:
+        on_it = [each for each in carried if each.source not in operator_of and thing in (each.objects or ())]
+        same = all(
+            each.source == each.destination
+            and scenario.ops[each.source].same
+            and scenario.inside(scenario.ops[each.source].block, loop)
+            for each in on_it
+        )
+        transformations.add(("same value" if same else "private", "memory", thing, ""))
     blocked: set[tuple[str, int, int | None]] = {("dependence", each.source, each.destination) for each in left}
     kinds = dict(zip(scenario.phi_numbers(loop), (kind for kind, _, _ in scenario.loops[loop].phis)))
     obstacles = {

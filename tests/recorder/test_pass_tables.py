@@ -203,9 +203,9 @@ def test_lines_and_nesting(loops: Tables) -> None:
 
 def test_what_phis_carry(loops: Tables) -> None:
     (only,) = loops.of("sums", "loops")
-    assert phis(loops, only) == [(PhiKind.INDUCTION, ""), (PhiKind.REDUCTION, "+")]
+    assert phis(loops, only) == [(PhiKind.INDUCTION, "+1"), (PhiKind.REDUCTION, "+")]
     for loop in loops.of("nested", "loops"):
-        assert phis(loops, loop) == [(PhiKind.INDUCTION, ""), (PhiKind.REDUCTION, "^")]
+        assert phis(loops, loop) == [(PhiKind.INDUCTION, "+1"), (PhiKind.REDUCTION, "^")]
     (chase,) = loops.of("chase", "loops")
     assert phis(loops, chase) == [(PhiKind.RECURRENCE, ""), (PhiKind.RECURRENCE, "")]
 

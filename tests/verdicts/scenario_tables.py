@@ -21,6 +21,7 @@ from tracekit.formats.image import (
     EdgeKind,
     LoopFlag,
     NodeKind,
+    OpFlag,
     OpKind,
     PartKind,
     PhiKind,
@@ -77,7 +78,11 @@ def program(scenario: Scenario) -> Any:
         ops=table(
             "ops",
             [
-                {"kind": OP_KINDS[op.kind], "base": calls.index(number) if op.kind == "call" else 0}
+                {
+                    "kind": OP_KINDS[op.kind],
+                    "base": calls.index(number) if op.kind == "call" else 0,
+                    "flags": OpFlag.SAME_VALUE * op.same,
+                }
                 for number, op in enumerate(s.ops)
             ],
         ),

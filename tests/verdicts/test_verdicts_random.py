@@ -37,8 +37,10 @@ def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
     s.blocks += [Block(0), Block(1)]
     for block in range(len(s.blocks)):
         for _ in range(draw(st.integers(0, 4))):
-            s.ops.append(Op(draw(st.sampled_from(KINDS)), block, draw(st.booleans()), draw(st.booleans())))
-    s.ops += [Op("load", len(s.blocks) - 1), Op("store", len(s.blocks) - 1)]
+            s.ops.append(
+                Op(draw(st.sampled_from(KINDS)), block, draw(st.booleans()), draw(st.booleans()), draw(st.booleans()))
+            )
+    s.ops += [Op("load", len(s.blocks) - 1), Op("store", len(s.blocks) - 1, same=draw(st.booleans()))]
     for number, loop in enumerate(s.loops):
         inside = [block for block in range(len(s.blocks)) if s.inside(block, number)]
         loop.exits = draw(st.lists(st.sampled_from(inside), max_size=2, unique=True))

@@ -149,6 +149,8 @@ def _trips(case: Json) -> str:
 def _step(step: Json) -> str:
     if step["kind"] == "reduction":
         return f"reduce {object_text(step['object'])} with {step['operator'] or '?'}"
+    if step["kind"] == "same value":
+        return f"all iterations that store {object_text(step['object'])} store the same value: the last one may win"
     return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads)"
 
 

@@ -125,6 +125,8 @@ def transformation_text(step: Json) -> str:
     """One transformation as an instruction to the reader."""
     if step["kind"] == "reduction":
         return f"with reduction ({step['operator'] or '?'}) of {object_text(step['object'])}"
+    if step["kind"] == "same value":
+        return f"with {object_text(step['object'])} stored by any iteration: all store the same value"
     return f"with a private copy of {object_text(step['object'])} for each iteration"
 
 

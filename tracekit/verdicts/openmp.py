@@ -178,12 +178,26 @@ class Directives:
         if flags & VariableFlag.CALLEE:
             raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
         if flags & VariableFlag.READ_FIRST:
+            self._check_advance(loop, name)
             raise NoDirective(f"an iteration may read {name} before it assigns it")
         if not flags & VariableFlag.USED_AFTER:
             return "private"
         if flags & VariableFlag.SOMETIMES:
             raise NoDirective(f"{name} may be read after the loop, and not every iteration assigns it")
         return "lastprivate"
+
+    def _check_advance(self, loop: int, name: str) -> None:
+        """Raises NoDirective with the closed form of a variable that advances beside the counter."""
+        phis = self.program.phis[self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)]
+        steps = {
+            self.program.text(int(row["operator"])) for row in phis if self.program.text(int(row["name"])) == name
+        } - {""}
+        if len(steps) == 1:
+            step = steps.pop()
+            raise NoDirective(
+                f"{name} advances by {step.lstrip('+')} in each iteration; compute it from the counter: "
+                f"in iteration k, from 0 on, it is its value before the loop {step[0]} {step[1:]} * k"
+            )
 
     def _is_in_memory(self, loop: int, name: str, is_global: bool) -> bool:
         """Has the variable an address in the program as it was compiled?"""
@@ -244,6 +258,11 @@ class Directives:
             if self._is_always_stored(loop, node, step.object, users):
                 clauses.add("lastprivate", name)
                 return
+            if step.kind == "same value":
+                raise NoDirective(
+                    f"{name} is read after the loop, and not every iteration stores it; accumulate it with || in a "
+                    "local variable, or store it atomically: it is the same value each time"
+                )
             raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
         clauses.add("firstprivate" if self._has_other_loads(loop, name, users) else "private", name)
 

@@ -18,7 +18,7 @@ from tracekit.containers.grouping import grouped
 from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.formats.image import PhiKind
+from tracekit.formats.image import OpFlag, PhiKind
 from tracekit.program.causes import Causes
 from tracekit.program.components import components
 from tracekit.program.loop_graph import Indices, LoopGraph, LoopGraphs, Rows
@@ -145,8 +145,20 @@ class Judge:
             objects = self.privates.objects(int(view.dependences[row]))
             transformations |= {Transformation("reduction", NONE, thing, operator) for thing in objects}
         removed, private = self.privates.find(view, reduced)
-        transformations |= {Transformation("private", NONE, int(thing), 0) for thing in private}
+        same = self._stores_the_same(loop, dependences)
+        for thing in private.tolist():
+            on_it = view.carried & ~reduced & (dependences["object_list"] == thing).any(axis=1)
+            kind = "same value" if same[on_it].all() else "private"
+            transformations.add(Transformation(kind, NONE, thing, 0))
         return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
+
+    def _stores_the_same(self, loop: int, dependences: Rows) -> npt.NDArray[np.bool_]:
+        """Per dependence: does one store in the loop's own text only repeat itself, with a value from outside?"""
+        ops = np.minimum(dependences["source"].astype(np.int64), len(self.program.ops) - 1)
+        same: npt.NDArray[np.bool_] = (dependences["source"] == dependences["destination"]) & (
+            self.program.ops["flags"][ops] & OpFlag.SAME_VALUE != 0
+        )
+        return same & self.graphs.op_inside(ops, np.full(ops.size, loop, np.int64))
 
     def _static_blockers(
         self, view: LevelView, external: int
