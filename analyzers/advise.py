@@ -23,6 +23,7 @@ class AdviseOptions:
     top: int = option(10, "So many loops, those with the most accesses; 0 shows all.", "N")
     min_share: float = option(1.0, "Only loops that make at least so much of all accesses.", "PERCENT")
     rare: float = option(1.0, "Suggest speculation on dependences in at most so many of 100 iterations.", "PERCENT")
+    at: str = option("", "Only the loop at this place, or around it, whatever its share.", "FILE:LINE")
 
     def __post_init__(self) -> None:
         if self.top < 0:
@@ -30,6 +31,14 @@ class AdviseOptions:
         for name in ("min_share", "rare"):
             if not 0 <= getattr(self, name) <= 100:
                 raise ValueError(f"{name.replace('_', '-')} is a percentage, not {getattr(self, name)}.")
+        if self.at and not self.place:
+            raise ValueError(f"at is a FILE:LINE, not {self.at!r}.")
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """`at` as file and line."""
+        file, _, line = self.at.rpartition(":")
+        return (file, int(line)) if file and line.isdecimal() else None
 
 
 class Advise(Camp):
@@ -39,10 +48,12 @@ class Advise(Camp):
 
     def result(self, state: None) -> dict[str, Any]:
         """Runs, loops and summary."""
+        from tracekit.program.lookup import loop_around
         from tracekit.verdicts.advice import Advice, Limits
 
-        limits = Limits(self.options.top, self.options.min_share, self.options.rare)
-        advice = Advice(self.program, self.profile, self.judgements(self.profile), limits)
+        at = self.options.place and loop_around(self.program, self.options.place)
+        limits = Limits(self.options.top, self.options.min_share, self.options.rare, at)
+        advice = Advice(self.program, self.profile, self.own_judgements, limits, self.graphs)
         return {
             "runs": [self._run()],
             "loops": advice.loops(),

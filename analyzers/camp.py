@@ -108,6 +108,7 @@ class Camp(DependenceModule):
     """One row for each pair of instructions in their contexts and kind; loops are judged in each context."""
 
     context = True
+    analysis = "camp"
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """For loads and stores, and what their history depends on."""

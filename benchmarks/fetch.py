@@ -13,9 +13,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGES = ("bzip2", "lua5.4", "sqlite3", "zlib", "minisat2")
+"""What run.py measures, with Debian's changes and built as Debian does."""
+ANNOTATED = ("fasttree", "hpcc", "hypre", "kissfft", "libimagequant", "libraw", "pfstools", "soundtouch")
+"""What verdicts.py judges: upstream's source with OpenMP pragmas, as it is."""
 SUITE = "bookworm"
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -53,6 +57,35 @@ def fetch() -> None:
         quiet = {"stdout": subprocess.DEVNULL}
         subprocess.run(["./configure", "--disable-readline"], check=True, cwd=amalgamation, **quiet)  # type: ignore[call-overload]
         subprocess.run(["make", "sqlite3.c", "shell.c"], check=True, cwd=amalgamation, **quiet)  # type: ignore[call-overload]
+
+
+def fetch_annotated(packages: Iterable[str] = ANNOTATED) -> None:
+    """Fetch and unpack the sources of these packages that are missing, without what Debian adds to them."""
+    sources = cache() / "annotated"
+    missing = [name for name in packages if not (sources / name).is_dir()]
+    if not missing:
+        return
+    archives = sources / "archives"
+    archives.mkdir(parents=True, exist_ok=True)
+    options = _apt_configuration(cache() / "apt")
+    subprocess.run(["apt-get", *options, "-q", "update"], check=True)
+    for name in missing:
+        subprocess.run(["apt-get", *options, "-q", "source", "--tar-only", name], check=True, cwd=archives)
+        archive = max(archives.glob(f"{name}_*.orig.tar.*"))
+        partial = sources / f"{name}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        unpack = ["tar", "-xf", str(archive), "-C", str(partial), "--strip-components=1"]
+        subprocess.run(unpack, check=True)
+        partial.rename(sources / name)
+
+
+def annotated(package: str) -> Path:
+    """The source of a package that fetch_annotated fetched. Raises SystemExit with what to run if it is not there."""
+    found = cache() / "annotated" / package
+    if not found.is_dir():
+        raise SystemExit(f"{package} is not fetched yet: run python benchmarks/verdicts.py --fetch")
+    return found
 
 
 def _apt_configuration(folder: Path) -> list[str]:

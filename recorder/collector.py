@@ -143,7 +143,7 @@ class Collector:
         self._sources: dict[str, bytes] = {}
         self._failure = ""
         self._damaged = False
-        self._owner: Watched | None = None  # once it has registered an image
+        self._owner: Watched | None = None  # once it has registered an image, or `record` was killed
         self._began = self._shown = time.monotonic()
 
     def run(self, control: BinaryIO) -> Outcome:
@@ -152,7 +152,7 @@ class Collector:
         for worker in workers:
             worker.start()
         ending = self._await_end(control)
-        self._pool.say_exited(self._owner is None or self._owner.gone())
+        self._pool.say_exited(self._is_gone())
         for worker in workers:
             while worker.is_alive():
                 worker.join(LOOK)
@@ -199,9 +199,16 @@ class Collector:
         said = control.readline()
         if said:
             return Ending(**json.loads(said))
-        while self._owner is not None and not self._owner.gone():
+        while not self._is_gone():
             time.sleep(LOOK)
         return Ending()
+
+    def _is_gone(self) -> bool:
+        """Whether the process that claimed the pool has ended; there may be none, or it has no image yet."""
+        owner = self._pool.status().owner
+        if self._owner is None and owner:
+            self._owner = Watched(owner)
+        return self._owner is None or self._owner.gone()
 
     def _add_images(self) -> None:
         with self._adding:

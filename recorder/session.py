@@ -19,8 +19,8 @@ from tracekit.formats.errors import TracekitError
 from tracekit.recorder import toolchain
 from tracekit.recorder.collector import Ending, Outcome, collect
 from tracekit.recorder.pool import DEFAULT_BUFFER, Pool
+from tracekit.recorder.preloadable import preloadable
 
-PRELOAD_LIBRARY = "libtracekit-preload.so"
 DEFAULT_OUTPUT = "trace.zst"
 
 NOT_EXECUTABLE = 126
@@ -146,12 +146,7 @@ def run(request: Request) -> Result:
 
 def program_environment() -> dict[str, str]:
     """The program's environment: the user's, and this library preloaded; TRACEKIT_POOL is still to be added."""
-    library = toolchain.runtime_file(PRELOAD_LIBRARY)
-    if ":" in library or " " in library:
-        raise TracekitError(
-            f"{library} cannot be preloaded, because its path holds a space or a colon; "
-            "set XDG_CACHE_HOME to a folder without them"
-        )
+    library = preloadable(toolchain.runtime_file(toolchain.PRELOAD))
     before = os.environ.get("LD_PRELOAD", "")
     return {**os.environ, "LD_PRELOAD": f"{library}:{before}" if before else library}
 

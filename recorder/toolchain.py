@@ -234,26 +234,28 @@ def _units(into: str) -> Iterator[str]:
 def _build_runtime(clang: Clang, into: str) -> None:
     from tracekit.recorder.runtime import RUNTIME_TARGETS
 
-    commands = []
-    for name, target in RUNTIME_TARGETS.items():
-        sources = [os.path.join(RUNTIME_SOURCES, source) for source in target.sources]
-        commands.append([clang.path, *sources, *target.flags, "-o", os.path.join(into, name)])
-    _compile_all(clang, commands)
+    # image_runtime.o becomes a part of programs, which travel: it does not say where tracekit is installed.
+    here = "-ffile-compilation-dir=tracekit/recorder/runtime"
+    commands = [
+        [clang.path, *target.sources, *target.flags, here, "-o", os.path.join(into, name)]
+        for name, target in RUNTIME_TARGETS.items()
+    ]
+    _compile_all(clang, commands, RUNTIME_SOURCES)
 
 
-def _compile_all(clang: Clang, commands: Sequence[list[str]]) -> None:
-    """Run compilers side by side, one for each core; raises TracekitError for the first that fails."""
+def _compile_all(clang: Clang, commands: Sequence[list[str]], folder: str | None = None) -> None:
+    """Run compilers in `folder` side by side, one for each core; raises TracekitError for the first that fails."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for _ in pool.map(lambda command: _compile(clang, command), commands):
+        for _ in pool.map(lambda command: _compile(clang, command, folder), commands):
             pass
 
 
-def _compile(clang: Clang, command: list[str]) -> None:
+def _compile(clang: Clang, command: list[str], folder: str | None = None) -> None:
     import subprocess
 
-    run = subprocess.run(command, capture_output=True, text=True)
+    run = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if run.returncode == 0:
         return
     errors = [line for line in run.stderr.splitlines() if "error" in line] or run.stderr.splitlines() or ["no message"]

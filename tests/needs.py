@@ -101,6 +101,7 @@ NEEDS = {
     "chromium": Need("chromium chromium-driver", _program("chromium", "chromedriver")),
     "cmake": Need("cmake", _program("cmake")),
     "flang": Need(f"flang-{clang_major()}", flang),
+    "gcc": Need("g++", _program("gcc", "g++")),
     "gold": Need("binutils", _program("ld.gold")),
     "headers": Need("libc6-dev", Path("/usr/include/stdio.h").is_file),
     "libomp": Need(f"libomp-{clang_major()}-dev", _beside_clang("lib/libomp.so")),

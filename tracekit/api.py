@@ -152,7 +152,7 @@ def prepare(
 ) -> tuple[Replay, dict[str, Runner]]:
     """A replay of the events and columns that modules want, and the modules' runners by name."""
     from tracekit.containers.budget import divided
-    from tracekit.modules.runner import runner
+    from tracekit.modules.runner import runners_of
     from tracekit.modules.scheduler import KEPT
     from tracekit.replay.engine import Replay
     from tracekit.replay.totals import trace_totals
@@ -170,7 +170,7 @@ def prepare(
         if name in modules:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made
-    runners = divided(lambda: {name: runner(module, name, threads) for name, module in modules.items()})
+    runners = divided(lambda: runners_of(modules, threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}
     replay = Replay(

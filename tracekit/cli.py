@@ -36,6 +36,7 @@ COMMANDS: dict[str, Verb] = {
         "tracekit.commands.record", "Run an instrumented program and write its trace.", failure=125, usage=125
     ),
     "analyze": Verb("tracekit.commands.analyze", "Replay a trace through an analysis module and print the profile."),
+    "advise": Verb("tracekit.commands.advise", "Say what to do with each hot loop, or with that at FILE:LINE."),
     "merge": Verb("tracekit.commands.merge", "Join the profiles of several runs of one build."),
     "diff": Verb("tracekit.commands.diff", "Compare two profiles, of one build or of two.", failure=2),
     "annotate": Verb("tracekit.commands.annotate", "Print source with the accesses and verdicts of each line."),

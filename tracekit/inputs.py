@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tracekit.api import analyze_all
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.unit import Unit
 from tracekit.profiles import files
 from tracekit.profiles.profile import Profile
@@ -49,6 +50,37 @@ def gather(
         embedded, meta, units = trace.sources(), trace.meta, [unit for image in trace.images() for unit in image.units]
     chosen = {name: make_options(registry.load(name).Options, (options or {}).get(name, {})) for name in modules}
     return Gathered(analyze_all(path, chosen, jobs), embedded, _digests(units), meta)
+
+
+def gather_advice(path: str, options: Any, jobs: int | None = None) -> Gathered:
+    """One profile of `advise` with these options (AdviseOptions), from a trace or a profile file.
+
+    A profile file of `camp` or `advise` has what the advice follows from. Raises TracekitError if it is another's.
+    """
+    if not files.is_profile(path):
+        return gather(path, ["advise"], jobs, {"advise": asdict(options)})
+    found = [profile for profile in files.load(path) if profile.module in ("advise", "camp")]
+    if not found:
+        raise TracekitError(f"{path} holds no profile of camp or advise.")
+    known = max(found, key=lambda profile: profile.module == "camp" and profile.evidence is not None)
+    if known.evidence is None:
+        raise TracekitError(f"{path} was printed, not written: make it with `tracekit analyze -m advise -o FILE`.")
+    from tracekit.formats.keptimages import images_of
+    from tracekit.profiles.merge import merge
+
+    report = {
+        **known.report,
+        "module": "advise",
+        "options": asdict(options),
+        "result": {"runs": [run for profile in found for run in profile.result.get("runs", ())]},
+    }
+    merged = merge({path: replace(known, report=report)})
+    units = [unit for image in images_of(known.images) for unit in image.units]
+    return Gathered([replace(merged, report={**merged.report, **_which(known)})], {}, _digests(units))
+
+
+def _which(profile: Profile) -> dict[str, Any]:
+    return {key: profile.report[key] for key in ("trace", "traces") if key in profile.report}
 
 
 def _digests(units: Sequence[Unit]) -> dict[str, str]:

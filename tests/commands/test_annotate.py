@@ -209,7 +209,7 @@ def test_stretches(notes: list[int], last: int, around: int, stretches: list[tup
     assert shown_lines(notes, last, around) == stretches
 
 
-def test_an_end_without_a_line_is_a_question_mark() -> None:
+def test_an_end_without_a_line_is_its_file_or_a_dash() -> None:
     ends = {("RAW", "to", "a.c", 0): 3, ("WAR", "from", "/x/b.c", 0): 2, ("WAW", "to", "", 0): 1}
     note = LineNote(ends=Counter(ends))
-    assert carried(note, "a.c") == "RAW to ?, WAR from b.c:?, WAW to ?"
+    assert carried(note, "a.c") == "RAW to -, WAR from b.c, WAW to -"

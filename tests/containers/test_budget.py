@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -119,15 +120,31 @@ def test_a_shadow_has_tables_of_pages_for_the_streams_that_fit(limited: Callable
     assert len(memory.table) == 2 << 24
 
 
+def analyzed_below(mebibytes: int, jobs: int) -> subprocess.CompletedProcess[str]:
+    """What `analyze` prints in a process that has so much address space."""
+    command = [sys.executable, "-m", "tracekit", "analyze", "-m", "camp", "--json", "-j", str(jobs), str(FIXTURE)]
+    shell = f'ulimit -v {mebibytes << 10}; exec "$0" "$@"'
+    return subprocess.run(["bash", "-c", shell, *command], capture_output=True, text=True, check=False)
+
+
 @LINUX
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_profiles_are_the_same_below_a_limit(jobs: int) -> None:
-    command = [sys.executable, "-m", "tracekit", "analyze", "-m", "camp", "--json", "-j", str(jobs), str(FIXTURE)]
-    run = subprocess.run(
-        ["bash", "-c", f'ulimit -v {3 << 20}; exec "$0" "$@"', *command], capture_output=True, text=True, check=False
-    )
+    run = analyzed_below(3 << 10, jobs)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == analyze(FIXTURE, "camp", jobs).to_json()
+
+
+@LINUX
+@pytest.mark.parametrize("mebibytes", [300, 500, 700, 900])
+def test_where_there_is_hardly_room_a_sentence_says_so_at_worst(mebibytes: int) -> None:
+    expected = analyze(FIXTURE, "camp", jobs=2).to_json()  # its kernels are compiled then
+    run = analyzed_below(mebibytes, 2)
+    if run.returncode:
+        assert re.fullmatch(r"tracekit: Ran out of memory.* only what is touched takes memory\.\n", run.stderr)
+        assert run.returncode == 1
+    else:
+        assert (run.stdout, run.stderr) == (expected, "")
 
 
 def test_a_trace_that_needs_more_is_told_so(limited: Callable[[int], None]) -> None:

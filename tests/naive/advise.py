@@ -98,6 +98,11 @@ def is_sequential(
     return False
 
 
+def verdict(shares: list[tuple[bool, float]]) -> str:
+    """What a loop with these stages, (parallel, percent of its accesses) each, is to a programmer."""
+    return "sequential" if any(share >= 90 for parallel, share in shares if not parallel) else "pipeline"
+
+
 def remedy(scenario: Scenario, level: int, source: int, destination: int) -> str | None:
     """What could be done about the dependences from `source` to `destination` that are carried at `level`."""
     carried = [each for each in scenario.dependences for at, _, inter in each.levels if at == level and inter]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -63,12 +64,12 @@ def run_console(folder: Path, session: str) -> str:
     """The session again, with what its commands print now."""
     tool = folder / "bin" / "tracekit"
     tool.parent.mkdir(exist_ok=True)
-    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m tracekit "$@"\n')
+    tool.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m tracekit "$@"\n')
     tool.chmod(0o755)
     # What a reader installs goes into a folder of the test's own, and nothing is fetched for it.
     pip = tool.with_name("pip")
     offline = "--disable-pip-version-check --no-index --no-deps --no-build-isolation --target site"
-    pip.write_text(f'#!/bin/sh\nexec {sys.executable} -m pip "$@" {offline}\n')
+    pip.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pip "$@" {offline}\n')
     pip.chmod(0o755)
     path = f"{tool.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": f"{ROOT}:{folder / 'site'}"}

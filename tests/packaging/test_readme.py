@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,8 @@ def test_the_example_of_the_readme(tmp_path: Path) -> None:
     assert session
     tool = tmp_path / "bin" / "tracekit"
     tool.parent.mkdir()
-    tool.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m tracekit "$@"\n')
+    python, modules = shlex.quote(sys.executable), shlex.quote(str(ROOT))
+    tool.write_text(f'#!/bin/sh\nPYTHONPATH={modules} exec {python} -m tracekit "$@"\n')
     tool.chmod(0o755)
     (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
     environment = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"}

@@ -137,6 +137,6 @@ def _places(program: Path, addresses: list[int]) -> list[tuple[str, int]]:
     assert len(answer) == len(addresses)
     places = []
     for text in answer:
-        path, _, line = text.split(" ")[0].rpartition(":")
+        path, _, line = text.split(" (discriminator")[0].rpartition(":")
         places.append((Path(path).name, int(line) if line.isdecimal() else 0))
     return places

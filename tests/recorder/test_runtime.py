@@ -13,6 +13,7 @@ import pytest
 
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
 from tracekit.formats.reader import TraceReader
+from tracekit.recorder.buildcache import cache_folder
 
 FIXTURES = ROOT / "fixtures"
 
@@ -282,6 +283,16 @@ def test_the_environment_is_as_the_user_set_it(tmp_path: Path) -> None:
     preload = {"LD_PRELOAD": "libm.so.6"}
     native = subprocess.run([app], capture_output=True, text=True, check=False, env={**os.environ, **preload})
     assert record(tmp_path, app, environment=preload).stdout == native.stdout
+
+
+def test_a_cache_whose_path_holds_a_space_and_a_colon(tmp_path: Path) -> None:
+    """LD_PRELOAD's value is split at both: a link stands in for the library."""
+    cache = tmp_path / "a cache: mine"
+    cache.mkdir()
+    (cache / "tracekit").symlink_to(cache_folder())
+    app = build(tmp_path, "int x[9]; int main(void) { for (int i = 0; i < 9; i++) x[i] = i; return x[0]; }")
+    done = record(tmp_path, app, environment={"XDG_CACHE_HOME": str(cache)})
+    assert done.returncode == 0 and done.stderr.startswith("tracekit: 10 accesses")
 
 
 def test_a_library_that_is_loaded_again_is_told_apart(tmp_path: Path) -> None:

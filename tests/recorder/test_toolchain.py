@@ -182,6 +182,12 @@ def test_the_runtime_has_every_file_that_others_ask_for() -> None:
         assert Path(toolchain.runtime_file(name)).stat().st_size > 0
 
 
+def test_what_goes_into_programs_does_not_say_where_tracekit_is() -> None:
+    linked = Path(toolchain.runtime_file("image_runtime.o")).read_bytes()
+    assert b"image_runtime.c" in linked and os.fsencode(toolchain.RUNTIME_SOURCES) not in linked
+    assert os.fsencode(os.getcwd()) not in linked
+
+
 @pytest.mark.parametrize("major", OTHER_CLANGS)
 def test_the_pass_builds_and_loads_for_other_versions(
     major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ suite; TRACEKIT_LONG=N runs N of them, from seed TRACEKIT_SEED (by default 0) on
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -180,7 +181,7 @@ def test_a_limit_on_address_space_leaves_room_for_the_recorder(tmp_path: Path) -
         }"""
     app = build(tmp_path, source)
     assert record(tmp_path, app, "own").returncode == 7
-    shell = f"ulimit -v {7 << 20}; exec {' '.join(TRACEKIT)} record {app}"
+    shell = f"ulimit -v {7 << 20}; exec {shlex.join([*TRACEKIT, 'record', str(app)])}"
     assert subprocess.run(["sh", "-c", shell], cwd=tmp_path, env=ENVIRONMENT, timeout=TIMEOUT).returncode == 7
 
 

@@ -145,3 +145,84 @@ def test_it_says_which_runs_it_has_seen() -> None:
 def test_parallel_loops_below_the_first_are_named() -> None:
     further = {"loop": row(20, 22, "doall")["loop"], "verdict": "doall", "accesses": 1, "share": 2.0}
     assert "f.c:20:1 f, 2.0%: doall" in text(row(1, 9, "doall"), further=(further,))
+
+
+def recurrence(name: str, line: int) -> dict[str, Any]:
+    source = {"kind": "register", "name": name, "file": "f.c", "line": line, "column": 1}
+    return {"reason": "recurrence", "source": source, "destination": None, "thing": 0}
+
+
+def leaving(line: int, depends_on: Any) -> dict[str, Any]:
+    source = {"kind": "exit", "file": "f.c", "line": line, "column": 1, "depends_on": depends_on}
+    return {"reason": "exit", "source": source, "destination": None, "thing": 0}
+
+
+def read(name: str, line: int) -> dict[str, Any]:
+    return {**place(line), "name": name}
+
+
+def test_what_would_make_it_parallel_comes_first() -> None:
+    lines = text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "x", thing=0)])).splitlines()
+    assert lines[3].startswith("   Parallel but for one thing: an iteration reads from global x what the one before")
+    two = [dependence(2, 3, "x", thing=0), dependence(2, 4, "y", thing=1)]
+    lines = text(row(1, 9, "sequential", blocked_by=two)).splitlines()
+    assert lines[3].startswith("   Parallel but for 2 things; the first: an iteration reads from global x")
+    assert "Parallel but" not in text(row(1, 9, "doall"))
+
+
+def test_a_remedy_is_what_comes_first() -> None:
+    copy = dependence(2, 3, "x", kinds=["WAR"], remedy={"kind": "copy"}, thing=0)
+    assert "one thing: global x is only overwritten" in text(row(1, 9, "sequential", blocked_by=[copy]))
+    reduce = {"kind": "reduce", "operator": "+", "but": [place(7)]}
+    update = dependence(2, 2, "x", remedy=reduce, thing=0)
+    shown = text(row(1, 9, "sequential", blocked_by=[update]))
+    assert "one thing: global x would be a reduction (+), but for f.c:7:1." in shown
+
+
+def test_a_variable_that_is_needed_has_its_name_and_its_places_once() -> None:
+    shown = text(row(1, 9, "sequential", blocked_by=[recurrence("p", 3), recurrence("p", 3), recurrence("p", 5)]))
+    assert "each iteration needs p (f.c:3:1, f.c:5:1) of the one before" in shown
+    assert shown.count("needs p") == 1
+    nameless = text(row(1, 9, "sequential", blocked_by=[recurrence("", 4)]))
+    assert "each iteration needs a value that is computed there (f.c:4:1) of the one before" in nameless
+
+
+def test_what_decides_an_exit_is_named_once() -> None:
+    shown = text(row(1, 9, "sequential", blocked_by=[leaving(3, [read("nx", 3), read("nx", 4), read("nx", 3)])]))
+    assert "is decided at f.c:3:1 by nx (f.c:3:1, f.c:4:1)." in " ".join(shown.split())
+    older = " ".join(text(row(1, 9, "sequential", blocked_by=[leaving(3, None)])).split())
+    assert "what it finds" not in older
+    assert "by something that the trace of an older tracekit does not name (build and record again)" in older
+
+
+def test_where_only_the_end_is_in_the_way_stages_promise_nothing() -> None:
+    stage = {"parallel": False, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 60.0}
+    stages = [stage, {**stage, "parallel": True, "share": 40.0}]
+    assert "at best" not in text(row(1, 9, "pipeline", stages=stages, blocked_by=[leaving(3, [read("n", 3)])]))
+    assert "at best" in text(row(1, 9, "pipeline", stages=stages, blocked_by=[recurrence("p", 3)]))
+
+
+def test_names_in_lists_are_not_repeated() -> None:
+    stage = {"parallel": True, "lines": [], "calls": ["f", "f", "g"], "values": ["p", "", "p", ""], "share": 40.0}
+    shown = text(row(1, 9, "pipeline", stages=[stage]))
+    assert "hands on p, a value; calls f, g" in shown
+    twice = dependence(2, 3, "x", objects=[{"kind": "global", "name": "x"}] * 2, thing=0)
+    assert "global x, global x" not in text(row(1, 9, "sequential", blocked_by=[twice]))
+    step = {"kind": "reduction", "object": {"kind": "register", "name": "s", "line": 0}, "operator": "+"}
+    assert text(row(1, 9, "doall-with", recipe=[step, step])).count("reduce s with +") == 1
+
+
+def test_contexts_are_told_apart_by_their_columns() -> None:
+    def context(column: int, line: int = 5) -> dict[str, Any]:
+        return {"id": None, "root": "main", "path": [f"main:{line}:{column}", "loop f:1"], "inlined_at": []}
+
+    shown = text(row(1, 9, "doall", contexts=[context(3), context(12), context(3, line=6)]))
+    assert "in main > f@5:3\n" in shown
+    assert "in main > f@5:12\n" in shown
+    assert "in main > f@6\n" in shown
+
+
+def test_a_loop_of_an_inlined_function_says_where_that_was_inlined() -> None:
+    inlined = [{"function": "main", "file": "f.c", "line": 30, "column": 3}]
+    context = {"id": 7, "root": "main", "path": ["loop main:1"], "inlined_at": inlined}
+    assert "in main  [7], inlined at f.c:30:3\n" in text(row(1, 9, "doall", contexts=[context]))

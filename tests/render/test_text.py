@@ -105,7 +105,12 @@ def test_a_very_wide_cell_shifts_its_own_row_only() -> None:
 
 def test_code_that_has_a_line_but_no_column_has_no_column() -> None:
     assert place_text({"file": "a.c", "line": 3, "column": 0}) == "a.c:3"
-    assert place_text({"file": "a.c", "line": 0, "column": 0}) == "a.c:?"
+    assert place_text({"file": "a.c", "line": 0, "column": 0}) == "a.c"
+    assert place_text({"file": "", "line": 0, "column": 0}) == "(no line: compile with -g)"
+
+
+def test_a_line_that_is_only_near_is_marked() -> None:
+    assert place_text({"file": "a.c", "line": 3, "column": 0, "nearby": True}) == "a.c:~3"
 
 
 def test_the_folders_of_headers_have_no_detours() -> None:

@@ -13,7 +13,7 @@ from tests.naive.verdicts import Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_known import HEADER, LOOP, flow, list_walk, loop
 from tests.verdicts.test_verdicts_random import scenarios
-from tracekit.verdicts.advice import Advice, Limits
+from tracekit.verdicts.advice import Advice, Limits, Placed
 from tracekit.verdicts.pipeline import stages
 from tracekit.verdicts.verdicts import Judge, Reason, judge
 
@@ -61,8 +61,16 @@ def with_names(scenario: Scenario) -> Any:
     def shown_loop(number: int) -> dict[str, Any]:
         return {"function": "f", "file": "f.c", "line": number, "column": 0, "depth": 1}
 
+    def source_loop(number: int) -> dict[str, Any]:
+        return {**shown_loop(number), "inlined_at": []}
+
+    def row_place(number: int) -> dict[str, Any]:
+        return {"file": "f.c", "line": number, "column": 0}
+
+    places = {"phi_place": row_place, "exit_place": row_place}
+    names = {"instruction": instruction, "loop": shown_loop, "source_loop": source_loop, **places}
     tables = vars(scenario_tables.program(scenario))
-    return SimpleNamespace(**tables, instruction=instruction, loop=shown_loop, function_name=lambda function: "f")
+    return SimpleNamespace(**tables, **names, function_name=lambda function: "f")
 
 
 @settings(max_examples=200, deadline=None)
@@ -75,7 +83,7 @@ def test_evidence_is_that_of_the_naive_reference(scenario: Scenario, iterations:
         for blocker in judgement.blocked_by:
             if blocker.reason is not Reason.DEPENDENCE:
                 continue
-            row = advice._evidence(blocker, [judgement.node], iterations)
+            row = advice._evidence([Placed(blocker, judgement.node)], iterations)
             behind = [
                 each
                 for each in scenario.dependences

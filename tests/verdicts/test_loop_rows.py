@@ -42,7 +42,7 @@ def named(tables: Any, same_place: bool = False) -> Any:
     program = SimpleNamespace(**vars(tables))
     program.instruction, program.loop = instruction, loop
     program.function_name = lambda function: "main"
-    program.place = lambda location: {"file": "", "line": 0, "column": 0}
+    program.phi_place = program.exit_place = lambda row: {"file": "", "line": 0, "column": 0}
     program.source_names = SimpleNamespace(compilation="")
     program.globals = scenario_tables.table("globals", [{"name": 0, "source_name": 0}])
     program.locations = program.sources = np.zeros(0)

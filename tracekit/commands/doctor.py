@@ -132,12 +132,13 @@ def _preloading() -> Finding:
     import subprocess
 
     from tracekit.recorder import toolchain
+    from tracekit.recorder.preloadable import preloadable
 
     name = "LD_PRELOAD"
     if not toolchain.is_built(toolchain.runtime_folder_name()):
         return Finding(name, False, "not tried: the runtime is not built", toolchain.INSTALL)
     library = toolchain.runtime_file(toolchain.PRELOAD)
-    environment = {**os.environ, name: library}
+    environment = {**os.environ, name: preloadable(library)}
     show = [sys.executable, "-S", "-c", "print(open('/proc/self/maps').read())"]
     maps = subprocess.run(show, env=environment, capture_output=True, text=True)
     if maps.returncode == 0 and os.path.basename(library) in maps.stdout and not maps.stderr:

@@ -7,6 +7,7 @@ all parts are counted, and have the same size.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -26,6 +27,12 @@ LIMITS = (("v", resource.RLIMIT_AS, 0), ("d", resource.RLIMIT_DATA, 5))
 
 NEVER = 2
 """The overcommit_memory with which all that is reserved counts as if it were used."""
+
+APART = 96 << 20
+"""Bytes that tables leave at least: for threads' stacks, compiling, and making the profile."""
+
+M_ARENA_MAX = -8
+"""glibc's name for how many arenas malloc makes; each takes 64 MiB of address space, most of them unused."""
 
 ALONE = 64
 """So many parts there are, where nobody counted them."""
@@ -69,7 +76,7 @@ def _limits() -> Iterator[Limit]:
         if most != resource.RLIM_INFINITY and STATM.exists():  # elsewhere (macOS) the system ignores it
             left = most - int(STATM.read_text().split()[field]) * resource.getpagesize()
             yield Limit(
-                max(left, 0) * 3 // 4,
+                max(min(left * 3 // 4, left - APART), 0),
                 f"This process's address space is limited: lift that (`ulimit -{option} unlimited`)",
             )
     if OVERCOMMIT.exists() and int(OVERCOMMIT.read_text()) == NEVER:
@@ -109,6 +116,7 @@ def divided(make: Callable[[], T]) -> T:
     """What `make` returns, which reserves all tables of a pass; it is called twice where they have to be counted."""
     if limit() is None:
         return make()
+    _share_malloc()
     division = Division()
     token = _division.set(division)
     try:
@@ -118,3 +126,10 @@ def divided(make: Callable[[], T]) -> T:
         return make()
     finally:
         _division.reset(token)
+
+
+def _share_malloc() -> None:
+    """Let all threads that are still to be started use one arena of malloc, where the C library is glibc."""
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(M_ARENA_MAX, 1)

@@ -33,7 +33,7 @@ class ProfileNames(ContextNames):
         return {
             "kind": "register",
             "name": self.program.text(int(row["name"])),
-            **self.program.place(int(row["location"])),
+            **self.program.phi_place(phi),
         }
 
     def object(self, row: int) -> Json:

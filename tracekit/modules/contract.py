@@ -195,6 +195,11 @@ class Module(Analysis, ABC):
     compute_bound: bool = False
     """Whether callbacks take much longer than replaying the trace: then replay does without a processor of its own."""
 
+    analysis: ClassVar[str] = ""
+    """Modules of one pass with the same name here, and none is empty, have the same callbacks and states, and
+    :meth:`reduce` does the same whatever their options: one of them runs, and the others :meth:`adopt` what it found.
+    """
+
     contexts: ContextTable
     """What the numbers in ``context`` mean; set before :meth:`result` is called."""
 
@@ -210,6 +215,9 @@ class Module(Analysis, ABC):
     @abstractmethod
     def result(self, state: Any) -> dict[str, Any]:
         """The profile: JSON values, keys and rows in an order that depends on the trace alone."""
+
+    def adopt(self, other: Module) -> None:
+        """Take from a module of the same ``analysis`` what its :meth:`reduce` left in it, beside what it returned."""
 
     def facts(self, state: Any) -> dict[str, int]:
         """Numbers that the text may show beside the result; they are not part of the profile."""

@@ -102,6 +102,29 @@ def runner(module: Analysis, name: str, threads: int) -> Runner:
     return CallbackRunner(module, name, min(max(workers, 1), MOST_WORKERS) if module.shard_by else 1)
 
 
+def runners_of(modules: Mapping[str, Analysis], threads: int) -> dict[str, Runner]:
+    """The runners of the modules of one pass, by name; of those with the same analysis the first one's does it."""
+    made: dict[str, Runner] = {}
+    of_analysis: dict[str, CallbackRunner] = {}
+    for name, module in modules.items():
+        first = of_analysis.get(module.analysis) if isinstance(module, Module) else None
+        if first is not None and isinstance(module, Module) and _runs_alike(module, first.module):
+            made[name] = AdoptingRunner(module, name, first)
+            continue
+        made[name] = new = runner(module, name, threads)
+        if isinstance(new, CallbackRunner) and new.module.analysis:
+            of_analysis.setdefault(new.module.analysis, new)
+    return made
+
+
+def _runs_alike(module: Module, other: Module) -> bool:
+    """Is it so that both find the same? A class that inherits `analysis` may have changed what it is about."""
+    kinds = (type(module), type(other))
+    return module.callbacks() == other.callbacks() and all(
+        getattr(kinds[0], name) is getattr(kinds[1], name) for name in ("state", "reduce", "adopt")
+    )
+
+
 class BatchRunner:
     """A module with kernels of its own."""
 
@@ -165,6 +188,7 @@ class CallbackRunner:
         self.plan: Plan = plan(module)
         self.columns = self.plan.columns()
         self.kernel = kernel_of(self.plan, name)
+        self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
             self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
 
@@ -221,8 +245,40 @@ class CallbackRunner:
             return self.module.result(state), self.module.facts(state)
 
     def finished(self) -> Any:
-        """The state that the module's result is made from."""
-        first = self._workers[0]
-        if first.contexts is not None:
-            self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
-        return self.module.reduce([worker.state for worker in self._workers])
+        """The state that the module's result is made from, made once."""
+        if not self._finished:
+            first = self._workers[0]
+            if first.contexts is not None:
+                self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
+            self._finished.append(self.module.reduce([worker.state for worker in self._workers]))
+        return self._finished[0]
+
+
+class AdoptingRunner:
+    """A module whose analysis another module of the same pass runs."""
+
+    workers = 0
+    columns: Mapping[str, frozenset[str]] = {}
+
+    def __init__(self, module: Module, name: str, source: CallbackRunner) -> None:
+        self.module = module
+        self.name = name
+        self.source = source
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """See :class:`Runner`; nobody calls it, for there is no worker."""
+
+    @property
+    def explained(self) -> str:
+        """See :class:`Runner`."""
+        return f"takes what {self.source.name} found"
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """See :class:`Runner`."""
+        with diagnostics.of_author(self.module, self.name):
+            state = self.source.finished()
+            if hasattr(self.source.module, "contexts"):
+                self.module.contexts = self.source.module.contexts
+            self.module.adopt(self.source.module)
+            self.merge_state = self.module.merge_state(state)
+            return self.module.result(state), self.module.facts(state)

@@ -64,8 +64,11 @@ class _Pool:
 
     def __init__(self, threads: Sequence[_Thread]) -> None:
         self.threads = threads
-        for thread in threads:
-            thread.start()
+        try:
+            for thread in threads:
+                thread.start()
+        except RuntimeError as error:  # it has no room for a stack
+            raise MemoryError from error
 
     def give(self, batch: EventBatch) -> None:
         """Hand `batch` to every thread; raises what a thread has failed with."""

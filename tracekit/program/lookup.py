@@ -65,6 +65,25 @@ def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:
     return places[0]
 
 
+def loop_around(program: Program, place: tuple[str, int]) -> tuple[str, int]:
+    """The whole file name and the line of the loops that begin at FILE:LINE, or else of the innermost around that line.
+
+    Raises TracekitError as :func:`one_place`.
+    """
+    file, line = place
+    compilation = program.source_names.compilation
+    begins: dict[str, int] = {}
+    for row in range(len(program.loops)):
+        loop = program.loop(row)
+        around = loop["line"] <= line <= int(program.loops["end_line"][row])
+        if loop["line"] and around and is_meant(file, loop["file"], compilation):
+            begins[loop["file"]] = max(begins.get(loop["file"], 0), loop["line"])
+    exact = begins.get(file)
+    if exact is not None or len(begins) == 1:
+        return (file, exact) if exact is not None else next(iter(begins.items()))
+    return one_place(program, place)
+
+
 def _chosen(
     names: Mapping[str, list[int]], name: str, count: int, sentence: str, like: Sequence[str] = ()
 ) -> NDArray[np.uint8]:

@@ -110,9 +110,27 @@ class Program(Tables):
         place: dict[str, Any] = self._symbols.place(int(location))
         return place
 
+    def phi_place(self, phi: int) -> dict[str, Any]:
+        """File, line and column of a row of ``phis``; ``nearby`` is true if that is only what stands near."""
+        place: dict[str, Any] = self._symbols.phi_place(int(phi))
+        return place
+
+    def exit_place(self, exit_row: int) -> dict[str, Any]:
+        """File, line and column of a row of ``loop_exits``; ``nearby`` is true if that is only what stands near."""
+        place: dict[str, Any] = self._symbols.exit_place(int(exit_row))
+        return place
+
     def loop(self, loop: int) -> dict[str, Any]:
         """A loop as profiles show it: function, file, line, column, depth; in system headers also ``called_at``."""
         row: dict[str, Any] = self._symbols.loop(int(loop))
+        return row
+
+    def source_loop(self, loop: int) -> dict[str, Any]:
+        """A loop as it stands in the source: as :meth:`loop`, with the function whose text it is, its depth therein.
+
+        ``inlined_at``: where that function was inlined into the one that the loop was compiled in, innermost first.
+        """
+        row: dict[str, Any] = self._symbols.source_loop(int(loop))
         return row
 
     def call_callees(self, call: int) -> U4:

@@ -7,6 +7,7 @@ from hashlib import md5
 from pathlib import Path, PurePosixPath
 from posixpath import commonpath, dirname, isabs, join, normpath
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
 
@@ -58,6 +59,13 @@ def is_meant(wanted: str, name: str, compilation: str = "") -> bool:
     return any(f"/{spelling}".endswith(tail) for spelling in (name, plain_path(name), whole_path(name, compilation)))
 
 
+class Found(NamedTuple):
+    """A file's content, and where it was found; None in the trace."""
+
+    content: bytes
+    path: Path | None
+
+
 class Sources:
     """Text of source files.
 
@@ -90,6 +98,34 @@ class Sources:
                 content = self._read(name)
             self._known[name] = None if content is None else _lines(content)
         return self._known[name]
+
+    def compiled(self, name: str) -> Found:
+        """A file with the very content that was compiled.
+
+        Raises TracekitError if it is not found, has changed since, or if it is not known what was compiled.
+        """
+        whole = whole_path(name, self._compilation)
+        digest = self._digests.get(whole, "")
+        if not digest:
+            raise TracekitError(f"What {name} held when it was compiled is not known: compile it with -g and clang.")
+        found = self._somewhere(name, whole)
+        for each in found:
+            if md5(each.content, usedforsecurity=False).hexdigest() == digest:
+                return each
+        if not found and not Path(whole).is_file():
+            raise TracekitError(self.missing(name))
+        raise TracekitError(f"{name} has changed since it was compiled: build it again, and record again.")
+
+    def _somewhere(self, name: str, whole: str) -> list[Found]:
+        """All that may be the file: in the trace, below the folders, where it was compiled."""
+        embedded = self._embedded.get(whole, self._embedded.get(plain_path(name)))
+        found = [] if embedded is None else [Found(embedded, None)]
+        for folder in self._folders:
+            paths = dict.fromkeys(_candidates(folder, name, whole))
+            contents = ((path, _content(path, folder)) for path in paths)
+            found += [Found(content, path) for path, content in contents if content is not None]
+        content = _compiled(Path(whole), self._digests.get(whole, ""))
+        return found if content is None else [*found, Found(content, Path(whole))]
 
     def _read(self, name: str) -> bytes | None:
         whole = whole_path(name, self._compilation)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracekit.formats.events import NONE
 from tracekit.formats.image import OpFlag, OpKind
+from tracekit.program.nearest import Nearest
 from tracekit.program.sources import is_system
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Symbols:
     def __init__(self, program: Tables) -> None:
         self.program = program
         self.function_name = lru_cache(maxsize=None)(self._function_name)
+        self.phi_place = lru_cache(maxsize=None)(self._phi_place)
 
     def _function_name(self, function: int) -> str:
         row = self.program.functions[function]
@@ -76,14 +78,61 @@ class Symbols:
         owner = int(program.op_function[op])
         function = self.function_name(owner) if owner != NONE else ""
         location = int(row["location"])
-        chain = self._inlined_at(location, function)
+        near = NONE if self.nearest.has_line(location) else self.nearest.to_op(op)
+        shown = location if near == NONE else near
+        chain = self._inlined_at(shown, function)
         return {
             "id": f"{program.unit_hashes[unit]}:{op - int(program.unit_first_op[unit])}",
             "kind": "free" if free else kind,
-            "function": self._scope(location) if chain else function,
-            **self.place(location),
+            "function": self._scope(shown) if chain else function,
+            **(self.place(location) if near == NONE else self.nearby(near)),
             "inlined_at": chain,
         }
+
+    @cached_property
+    def nearest(self) -> Nearest:
+        """Places of code without a line."""
+        return Nearest(self.program)
+
+    def nearby(self, location: int) -> dict[str, Any]:
+        """The place of what stands near a row of ``locations``: ``nearby`` is true if that has a line."""
+        known = {"nearby": True} if self.nearest.has_line(location) else {}
+        return {**self.place(location), "column": 0, **known}
+
+    def _phi_place(self, phi: int) -> dict[str, Any]:
+        """The place of a row of ``phis``: its own, its declaration's, or of what stands near."""
+        location = int(self.program.phis["location"][phi])
+        if self.nearest.has_line(location):
+            return self.place(location)
+        loop = int(self._phi_loop[phi])
+        if loop == NONE:
+            return self.place(location)
+        near = self.nearest.to_phi(phi, int(self.program.loops["header"][loop]))
+        return self.nearby(self._declaration(loop, phi) if near == NONE else near)
+
+    def _declaration(self, loop: int, phi: int) -> int:
+        """The row of ``locations`` of the declaration of a phi's variable, or NONE."""
+        variables, text = self.program.variables, self.program.text
+        name = text(int(self.program.phis["name"][phi]))
+        of_loop = variables[variables["loop"] == loop]
+        return next((int(row["location"]) for row in of_loop if name and text(int(row["name"])) == name), NONE)
+
+    @cached_property
+    def _phi_loop(self) -> Any:
+        """The loop of each row of ``phis``, or NONE."""
+        owner = np.full(len(self.program.phis), NONE, np.int64)
+        for loop, row in enumerate(self.program.loops):
+            owner[int(row["first_phi"]) : int(row["first_phi"]) + int(row["phis"])] = loop
+        return owner
+
+    def exit_place(self, exit_row: int) -> dict[str, Any]:
+        """The place of a row of ``loop_exits``: its own, its block's, or of what stands near."""
+        row = self.program.loop_exits[exit_row]
+        block = int(row["source"])
+        for location in (int(row["location"]), int(self.program.blocks["location"][block])):
+            if self.nearest.has_line(location):
+                return self.place(location)
+        return self.nearby(self.nearest.to_block(block))
 
     def loop(self, loop: int) -> dict[str, Any]:
         """See Program.loop."""
@@ -91,11 +140,35 @@ class Symbols:
         places = self._called_at.get(tuple(shown.values()))
         return {**shown, "called_at": places} if places else shown
 
+    def source_loop(self, loop: int) -> dict[str, Any]:
+        """See Program.source_loop."""
+        location = int(self.program.loops["location"][loop])
+        shown = self.loop(loop)
+        chain = self._inlined_at(location, shown["function"])
+        if not chain:
+            return {**shown, "inlined_at": chain}
+        home = self._home(loop)
+        depth, around = 1, int(self.program.loops["parent"][loop])
+        while around != NONE:
+            depth += self._home(around) == home
+            around = int(self.program.loops["parent"][around])
+        return {**shown, "function": self._scope(location), "depth": depth, "inlined_at": chain}
+
+    def _home(self, loop: int) -> tuple[int, int]:
+        """The function in whose text a loop stands, and where that was inlined."""
+        location = int(self.program.loops["location"][loop])
+        if location == NONE:
+            return 0, NONE
+        row = self.program.locations[location]
+        return int(row["function"]), int(row["inlined_at"])
+
     def _loop(self, loop: int) -> dict[str, Any]:
         row = self.program.loops[loop]
+        location = int(row["location"])
+        known = self.nearest.has_line(location)
         return {
             "function": self.function_name(int(row["function"])),
-            **self.place(int(row["location"])),
+            **(self.place(location) if known else self.nearby(self.nearest.to_loop(loop))),
             "depth": int(row["depth"]),
         }
 

@@ -10,8 +10,8 @@ from textwrap import wrap
 from tracekit.counted import counted
 from tracekit.render.dependence import (
     VERDICT_COLOUR,
-    context_text,
-    depends_on_text,
+    causes_text,
+    context_texts,
     not_taken_text,
     object_text,
     rests_on_text,
@@ -27,6 +27,7 @@ STAGES_SHOWN = 6
 SMALL = 1.0
 """Percent of a loop's accesses: of many stages, those with less are not listed."""
 CONTEXTS_SHOWN = 3
+INLINED_SHOWN = 3
 LINES_SHOWN = 8
 COMMAND_WIDTH = 100
 
@@ -58,10 +59,12 @@ def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
         around = [outer for outer, other in enumerate(loops[: number - 1], 1) if _surrounds(other, row)]
         if around and row["openmp"]:
             lines.append(f"   It lies inside loop {around[-1]}, which is parallel, too: one of them is enough.")
-    if not loops:
+    if not loops and not report["options"].get("at"):
         lines += ["", "No hot loop reached a second iteration."]
+    elif not loops:
+        lines += ["", f"The loop at {report['options']['at']} did not run."]
     lines += more(len(result["loops"]), len(loops), "loop")
-    further, _ = without_folder(result["further_parallel"][: limit or None], report)
+    further, _ = without_folder(loops_told_apart(result["further_parallel"])[: limit or None], report)
     if further:
         lines += ["", style("ALSO PARALLEL, but not among the hottest (--top 0 shows all in full)", "bold")]
         lines += [f"   {loop_text(row['loop'])}, {_share(row['share'])}: {row['verdict']}" for row in further]
@@ -112,14 +115,15 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     lines = []
     if several:
         lines.append(f"case {style(case['verdict'], VERDICT_COLOUR[case['verdict']])}, {_share(case['share'])}:")
+    lines += _first_thing(case["blocked_by"], style)
     verdict = case["verdict"] if _heaviest(case["stages"]) < HOPELESS else "sequential"
     lines.append(f"{VERDICTS[verdict]}. {_trips(case)}.")
-    contexts = [context_text(each, loop["function"], with_loop=False) for each in case["contexts"]]
-    if several or len(contexts) > 1:
+    contexts = _contexts(case["contexts"], loop["function"])
+    if several or len(contexts) > 1 or any(context.get("inlined_at") for context in case["contexts"]):
         lines += [f"  in {context}" for context in contexts[:CONTEXTS_SHOWN]]
         if len(contexts) > CONTEXTS_SHOWN:
             lines.append(f"  in {len(contexts) - CONTEXTS_SHOWN:,} more contexts")
-    lines += [f"- {_step(step)}" for step in case["recipe"]]
+    lines += list(dict.fromkeys(f"- {_step(step)}" for step in case["recipe"]))
     if case.get("rests_on"):  # not in profiles of before
         lines += wrapped(f"No iteration changes what decides their number: {rests_on_text(case)}.", "  ")
     if case.get("not_taken"):
@@ -131,8 +135,68 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
         lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
     if case["speculation"]:
         lines.append(_speculation(case))
-    lines += _stages(case["stages"], case["unplaced_share"])
+    only_exits = bool(case["blocked_by"]) and all(row["reason"] == "exit" for row in case["blocked_by"])
+    lines += _stages(case["stages"], case["unplaced_share"], only_exits)
     return lines
+
+
+def _contexts(contexts: Sequence[Json], function: str) -> list[str]:
+    """Where a loop ran: call paths, each once, and for copies of it the calls that were inlined."""
+    homes = [context["inlined_at"][-1]["function"] if context.get("inlined_at") else function for context in contexts]
+    texts = context_texts(contexts, homes[0]) if len(set(homes)) == 1 else []
+    texts = texts or [context_texts([context], home)[0] for context, home in zip(contexts, homes)]
+    return list(dict.fromkeys(text + _inlined(context) for text, context in zip(texts, contexts)))
+
+
+def _inlined(context: Json) -> str:
+    """The calls that were inlined around a copy of a loop: of the program's own, those next to it."""
+    places = [place for place in context.get("inlined_at", ()) if not place.get("system")]
+    shown = [place_text(place) for place in places[:INLINED_SHOWN]]
+    more = [f"{len(places) - INLINED_SHOWN:,} more"] if len(places) > INLINED_SHOWN else []
+    return f", inlined at {', in turn at '.join([*shown, *more])}" if shown else ""
+
+
+def _first_thing(blockers: Sequence[Json], style: Style) -> list[str]:
+    """What to begin with: the only thing that keeps a loop from being parallel, or the one that happens most often."""
+    if not blockers or "thing" not in blockers[0]:  # a profile of before
+        return []
+    things = 1 + max(row["thing"] for row in blockers)
+    rows = [row for row in blockers if row["thing"] == 0]
+    head = "Parallel but for one thing: " if things == 1 else f"Parallel but for {things:,} things; the first: "
+    first, *rest = wrapped(f"{head}{_thing(rows)}.", "  ")
+    return [first.replace(head, style(head, "bold"), 1), *rest]
+
+
+def _thing(rows: Sequence[Json]) -> str:
+    """What blockers that are one thing come to, in words."""
+    row = rows[0]
+    source = row["source"]
+    if row["reason"] == "recurrence":
+        return f"each iteration needs {_variable(rows)} of the one before"
+    if row["reason"] == "exit":
+        return f"whether there is a next iteration is decided at {place_text(source)} by {causes_text(source)}"
+    if row["reason"] == "external":
+        return f"{row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
+    thing = _objects(row)
+    conflicts = [each for each in rows if each["reason"] == "dependence"]
+    if all(each["remedy"] and each["remedy"]["kind"] != "reduce" for each in conflicts):
+        return f"{thing} is {_remedy(row)}"
+    if reduction := _reduction(conflicts):
+        return f"{thing} would be {reduction}"
+    if flow := next((each for each in conflicts if "RAW" in each["kinds"]), None):
+        apart = flow["distance"]
+        before = "the one before" if apart["min"] == apart["max"] == 1 else "an earlier one"
+        ends = f"{place_text(flow['destination'])} after {place_text(flow['source'])}"
+        return f"an iteration reads from {thing} what {before} stored ({ends})"
+    return f"the iterations' stores to {thing} have to keep their order ({place_text(row['destination'])})"
+
+
+def _variable(rows: Sequence[Json]) -> str:
+    """The variable that a recurrence carries, with all its places."""
+    sources = [row["source"] for row in rows if row["reason"] == "recurrence"]
+    places = list(dict.fromkeys(place_text(source) for source in sources if source["line"]))
+    name = sources[0]["name"] or ("a value that is computed there" if places else "a value")
+    return name + (f" ({', '.join(places)})" if places else "")
 
 
 def _trips(case: Json) -> str:
@@ -161,7 +225,7 @@ def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
     for row in blockers:
         if row["reason"] == "dependence":
             memory.setdefault(repr(row["objects"]), []).append(row)
-        else:
+        elif row.get("thing") != 0 or row["reason"] == "external":  # what comes first has been said
             others.setdefault(row["reason"], []).extend(_obstacle(row))
     lines = []
     for rows in list(memory.values())[:BLOCKERS_SHOWN]:
@@ -180,7 +244,7 @@ def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
 def _objects(row: Json) -> str:
     if row["objects"] is None:
         return "memory of many objects"
-    return ", ".join(object_text(thing) for thing in row["objects"]) or "memory"
+    return ", ".join(dict.fromkeys(object_text(thing) for thing in row["objects"])) or "memory"
 
 
 def _conflicts(thing: str, rows: Sequence[Json], function: str) -> list[str]:
@@ -243,17 +307,17 @@ def _obstacle(row: Json) -> list[str]:
     """A recurrence, an exit, or a call with unseen effects."""
     source = row["source"]
     if row["reason"] == "recurrence":
-        where = f" ({place_text(source)})" if source["line"] else ""
-        return [f"- {source['name'] or 'a value'} of the iteration before is needed{where}"]
+        return [f"- each iteration needs {_variable([row])} of the one before"]
     if row["reason"] == "exit":
-        causes = depends_on_text(source) or "what it finds"
         return wrapped(
-            f"- whether it is left at {place_text(source)} depends on {causes}: later iterations cannot begin before",
+            f"- whether it is left at {place_text(source)} depends on {causes_text(source)}: later iterations cannot "
+            "begin before",
             "    ",
         )
     hint = EXTERNAL_HINTS.get(row["callee"], "")
+    said = row.get("thing") == 0
     text = f"- {row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
-    return [text, f"    {hint}"] if hint else [text]
+    return ([] if said else [text]) + ([f"    {hint}"] if hint else [])
 
 
 def _remedy(row: Json) -> str:
@@ -278,8 +342,11 @@ def _heaviest(stages: Sequence[Json]) -> float:
     return max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
 
 
-def _stages(stages: Sequence[Json], unplaced: float) -> list[str]:
-    """The stages that make accesses or hand on values, unless one of them leaves the others nothing to do."""
+def _stages(stages: Sequence[Json], unplaced: float, only_exits: bool) -> list[str]:
+    """The stages that make accesses or hand on values, unless one of them leaves the others nothing to do.
+
+    If all that is in the way is where it ends, `only_exits`, what stages would gain is not worth a word.
+    """
     most = _heaviest(stages)
     if most >= HOPELESS:
         return [f"Stages are no help: one that must run in order makes {_share(most)} of its accesses."]
@@ -299,7 +366,7 @@ def _stages(stages: Sequence[Json], unplaced: float) -> list[str]:
             f"{_share(unplaced)} of its accesses are made by what it calls; inside a recursion it is not "
             "known by which stage."
         )
-    elif most:
+    elif most and not only_exits:
         lines.append(
             f"The heaviest stage in order makes {_share(most)} of its accesses: by them, at best "
             f"{100 / most:.1f} times as fast."
@@ -327,9 +394,9 @@ def _stage_lines(stage: Json) -> str:
         shown = ", ".join(lines[:LINES_SHOWN]) + (f", ... ({len(lines)})" if len(lines) > LINES_SHOWN else "")
         parts.append(f"{file}:{shown}")
     if stage["values"]:
-        parts.append(f"hands on {', '.join(name or 'a value' for name in stage['values'])}")
+        parts.append(f"hands on {', '.join(dict.fromkeys(name or 'a value' for name in stage['values']))}")
     if stage["calls"]:
-        calls = stage["calls"]
+        calls = list(dict.fromkeys(stage["calls"]))
         parts.append(f"calls {', '.join(calls[:4])}" + (f", ... ({len(calls)})" if len(calls) > 4 else ""))
     return "; ".join(parts)
 
@@ -351,8 +418,9 @@ def _summary(report: Json, style: Style) -> list[str]:
             f"{counted(summary['not_exercised'], 'loop')} never reached a second iteration: of them nothing is said."
         )
     runs = result["runs"]
-    lines.append(f"{counted(len(runs), 'run')} seen:")
-    lines += [f"  {_run(run)}" for run in runs]
+    if runs:
+        lines.append(f"{counted(len(runs), 'run')} seen:")
+        lines += [f"  {_run(run)}" for run in runs]
     lines += [
         "Not seen: other inputs, code that was not instrumented (what it reads and writes, what it returns),",
         "dependences between threads. Test before you parallelise.",

@@ -112,5 +112,8 @@ def carried(note: LineNote, file: str) -> str:
 
 
 def _place(other: str, line: int, file: str) -> str:
-    """A line of another file, too; `?` for code that the compiler gave no line."""
-    return f"{'' if other == file else other.rpartition('/')[2] + ':'}{line or '?'}".removeprefix(":")
+    """A line of another file, too; of code without any line its file, or a dash."""
+    name = "" if other == file else other.rpartition("/")[2]
+    if not line:
+        return name or "-"
+    return f"{name}:{line}" if name else str(line)

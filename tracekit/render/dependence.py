@@ -65,12 +65,26 @@ def _loops(shown: Sequence[Json], accesses: int, total: int, style: Style) -> li
 
     head, *body = table(header, rows, frozenset((2, 3, 4)), style, paint)
     lines.append(head)
+    contexts = _contexts_of_loops(shown)
     for text, row in zip(body, shown):
         lines.append(text)
         if row["context"]:
-            lines.append(f"    in {context_text(row['context'], row['loop']['function'], with_loop=False)}")
+            lines.append(f"    in {contexts[id(row)]}")
         lines += [f"    {detail}" for detail in _details(row)]
     return lines + more(total, len(shown), "loop")
+
+
+def _contexts_of_loops(rows: Sequence[Json]) -> dict[int, str]:
+    """By identity of the row the context of a loop; those of one loop are told apart."""
+    by_loop: dict[str, list[Json]] = {}
+    for row in rows:
+        if row["context"]:
+            by_loop.setdefault(loop_text(row["loop"]), []).append(row)
+    return {
+        id(row): text
+        for group in by_loop.values()
+        for row, text in zip(group, context_texts([row["context"] for row in group], group[0]["loop"]["function"]))
+    }
 
 
 def carried_text(carried: Json) -> str:
@@ -80,7 +94,7 @@ def carried_text(carried: Json) -> str:
 
 def _details(row: Json) -> list[str]:
     """The transformations, or what blocks the loop."""
-    details = [transformation_text(step) for step in row["recipe"]]
+    details = list(dict.fromkeys(transformation_text(step) for step in row["recipe"]))
     for _, group in groupby(row["blocked_by"], key=lambda blocker: str(blocker["reason"])):
         blockers = list(dict.fromkeys(blocker_text(blocker) for blocker in group))
         details += [f"blocked: {text}" for text in blockers[:REASONS_SHOWN]]
@@ -105,11 +119,11 @@ def not_taken_text(row: Json) -> str:
 
 def depends_on_text(source: Json) -> str:
     """What the decision at an exit depends on; empty if older profiles, or images, do not say."""
-    return _read_text(source.get("depends_on", ()), "what is loaded")
+    return _read_text(source.get("depends_on") or (), "what is loaded")
 
 
 def _read_text(rows: Sequence[Json], nameless: str) -> str:
-    """Loads, calls and variables by name and place, each place once."""
+    """Loads, calls and variables, each name once with its places, each place once."""
     places: dict[str, str] = {}
     for row in rows:
         if row["kind"] == "register":
@@ -117,8 +131,22 @@ def _read_text(rows: Sequence[Json], nameless: str) -> str:
         else:
             what = "what the call returns" if row["kind"] == "call" else row["name"] or nameless
         places.setdefault(place_text(row), what)
-    shown = [f"{what} ({place})" for place, what in list(places.items())[:REASONS_SHOWN]]
-    return ", ".join(shown) + (f" and {len(places) - REASONS_SHOWN:,} more" if len(places) > REASONS_SHOWN else "")
+    by_name: dict[str, list[str]] = {}
+    for place, what in places.items():
+        by_name.setdefault(what, []).append(place)
+    shown = [f"{what} ({_some(at)})" for what, at in list(by_name.items())[:REASONS_SHOWN]]
+    return ", ".join(shown) + (f" and {len(by_name) - REASONS_SHOWN:,} more" if len(by_name) > REASONS_SHOWN else "")
+
+
+def _some(places: Sequence[str]) -> str:
+    return ", ".join(places[:REASONS_SHOWN]) + (", ..." if len(places) > REASONS_SHOWN else "")
+
+
+def causes_text(source: Json) -> str:
+    """What the decision at an exit depends on, in any case: where nothing is known, that and what to do."""
+    if "depends_on" not in source or source["depends_on"] is None:
+        return "something that the trace of an older tracekit does not name (build and record again)"
+    return depends_on_text(source) or "a volatile or atomic value, or where a loop inside it ends"
 
 
 def transformation_text(step: Json) -> str:
@@ -134,6 +162,8 @@ def object_text(thing: Json) -> str:
     """A variable, or the memory of an allocation site."""
     kind, name = thing["kind"], thing.get("name", "")
     if kind == "register":
+        if name and thing.get("nearby"):
+            return str(name)
         return f"{name or 'a value'} at {place_text(thing)}" if thing["line"] else name or "a value in a register"
     if kind == "unknown":
         return "memory of unknown origin"
@@ -175,8 +205,7 @@ def blocker_text(blocker: Json) -> str:
         where = f" ({place_text(source)})" if source["line"] else ""
         return f"needs {source['name'] or 'a value'} of the iteration before{where}"
     if blocker["reason"] == "exit":
-        causes = depends_on_text(source)
-        return f"may be left early at {place_text(source)}" + (f", which depends on {causes}" if causes else "")
+        return f"may be left early at {place_text(source)}, which depends on {causes_text(source)}"
     return f"call with effects that the trace does not show: {place_text(source)} {source['function']}"
 
 
@@ -200,10 +229,14 @@ def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style)
         lines.append(text)
         lines += [f"    {level}" for level in _levels(row["levels"])]
         if row["source_context"]:
-            source = context_text(row["source_context"], outermost(row["source"]))
-            destination = context_text(row["destination_context"], outermost(row["destination"]))
-            same = source == destination
-            lines += [f"    in {source}"] if same else [f"    from {source}", f"    to   {destination}"]
+            ends = [(row["source_context"], outermost(row["source"]))]
+            if row["destination_context"] != row["source_context"]:
+                ends.append((row["destination_context"], outermost(row["destination"])))
+            texts = [context_text(*end) for end in ends]
+            if len({_unnumbered(text) for text in texts}) < len(texts):
+                texts = [context_text(*end, columns=True) for end in ends]
+            words = ["in"] if len(texts) == 1 else ["from", "to  "]
+            lines += [f"    {word} {text}" for word, text in zip(words, texts)]
     return lines + more(total, len(shown), "dependence")
 
 
@@ -237,21 +270,38 @@ def _distance(level: Json) -> str:
 # -- contexts --------------------------------------------------------------------------------------
 
 
-def context_text(context: Json, function: str, with_loop: bool = True) -> str:
+def context_texts(contexts: Sequence[Json], function: str) -> list[str]:
+    """The contexts of a loop of `function`; those that would print alike have the columns of their call sites."""
+    texts = [context_text(context, function, with_loop=False) for context in contexts]
+    plain = [_unnumbered(text) for text in texts]
+    return [
+        context_text(context, function, with_loop=False, columns=True) if plain.count(alike) > 1 else text
+        for context, text, alike in zip(contexts, texts, plain)
+    ]
+
+
+def _unnumbered(text: str) -> str:
+    """The text of a context without its number."""
+    return text.partition("  [")[0]
+
+
+def context_text(context: Json, function: str, with_loop: bool = True, columns: bool = False) -> str:
     """`main > loop main:23 > work@25`; `function` is the one that the path leads to.
 
-    A call site is shown as callee@line; the callee is the function of the next step.
+    A call site is shown as callee@line, or with `columns` as callee@line:column; the callee is the function of the
+    next step.
     """
     path = list(context["path"]) if with_loop else list(context["path"])[:-1]
     steps = [_step(step) for step in context["path"]]
     shown = [str(context["root"])]
     for number in range(len(path)):
-        kind, _, line = steps[number]
+        kind, _, line, column = steps[number]
         following = steps[number + 1][1] if number + 1 < len(steps) else function
         if kind == "loop":
             shown.append(path[number])
         else:
-            shown.append(f"{'recursion ' if kind == 'recursion' else ''}{following}@{line}")
+            place = f"{line}:{column}" if columns else line
+            shown.append(f"{'recursion ' if kind == 'recursion' else ''}{following}@{place}")
     number_text = "" if context["id"] is None else f"  [{context['id']}]"
     return _shortened(shown) + number_text
 
@@ -266,14 +316,14 @@ def _shortened(steps: list[str]) -> str:
     return text
 
 
-def _step(step: str) -> tuple[str, str, str]:
-    """A step of a path -> (kind, function whose text it stands in, line)."""
+def _step(step: str) -> tuple[str, str, str, str]:
+    """A step of a path -> (kind, function whose text it stands in, line, column of a call)."""
     if step.startswith("loop "):
         function, _, line = step[len("loop ") :].rpartition(":")
-        return "loop", function, line
+        return "loop", function, line, ""
     kind = "recursion" if step.startswith("recursion ") else "call"
-    function, line, _ = (step[len("recursion ") :] if kind == "recursion" else step).rsplit(":", 2)
-    return kind, function, line
+    function, line, column = (step[len("recursion ") :] if kind == "recursion" else step).rsplit(":", 2)
+    return kind, function, line, column
 
 
 # -- summary ---------------------------------------------------------------------------------------

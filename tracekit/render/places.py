@@ -100,13 +100,19 @@ def _map_places(value: Any, change: Callable[[Json], Json]) -> Any:
     return value
 
 
-def place_text(place: Json) -> str:
-    """file:line:column; of code that the compiler gave no line, `file:?`, and of a function as a whole file:line.
+NO_LINE = "(no line: compile with -g)"
 
-    Code of a header that was inlined has the user's line behind it.
+
+def place_text(place: Json) -> str:
+    """file:line:column; of a function as a whole file:line, and of code without a line file:~line, of what is nearest.
+
+    Code of a header that was inlined has the user's line behind it. Where there is no debug information at all, it is
+    the file if that is known, or `(no line: compile with -g)`.
     """
     if not place["line"]:
-        text = f"{place['file']}:?" if place["file"] else "?"
+        text = place["file"] or NO_LINE
+    elif place.get("nearby"):
+        text = f"{place['file']}:~{place['line']}"
     else:
         text = f"{place['file']}:{place['line']}" + (f":{place['column']}" if place["column"] else "")
     return text + user_text(place)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tracekit.counted import counted
-from tracekit.render.places import user_text
+from tracekit.render.places import place_text
 
 Json = Mapping[str, Any]
 """A JSON object, to be read."""
@@ -92,9 +92,8 @@ def _object_cell(value: Json) -> str:
     if "path" in value and "root" in value:  # a context
         return " > ".join([value["root"], *value["path"]])
     if "line" in value and "function" in value:  # an instruction or a loop
-        place = ":".join(str(value[key]) for key in ("file", "line", "column") if value.get(key))
         words = [
-            (place or "?") + user_text(value),
+            place_text({"file": "", "column": 0, **value}),
             f"in {value['function']}" if value["function"] else "",
             value.get("kind", "loop"),
         ]

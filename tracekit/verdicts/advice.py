@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,17 +17,22 @@ from tracekit.contexts.names import Json
 from tracekit.dependence.profile import LISTED_OBJECTS, DependenceKind, DependenceProfile
 from tracekit.dependence.rows import LoopKey, instruction_key, loop_key
 from tracekit.formats.events import NONE
-from tracekit.formats.image import CallFlag, OpKind
+from tracekit.formats.image import CallFlag, EdgeKind, NodeKind, OpKind
 from tracekit.verdicts.names import VerdictNames
+from tracekit.verdicts.obstacles import in_order
 from tracekit.verdicts.openmp import Directives, NoDirective
-from tracekit.verdicts.pipeline import Stage, stages
+from tracekit.verdicts.pipeline import Stage, heaviest_in_order, stages
 from tracekit.verdicts.verdicts import Blocker, Judge, Judgement, Reason, Verdict
 
 if TYPE_CHECKING:
+    from tracekit.program.loop_graph import LoopGraphs
     from tracekit.program.program import Program
 
 LISTED_CONTEXTS = 8
 """How many pairs of contexts a dependence lists."""
+
+HOPELESS = 0.9
+"""A pipeline of which one stage in order makes so much of the accesses is called sequential: it gains a tenth."""
 
 KIND_NAMES = {kind.value: kind.name for kind in DependenceKind}
 
@@ -39,6 +44,7 @@ class Limits:
     top: int  # loops; 0: all
     min_share: float  # of all accesses, in percent
     rare: float  # executions of a dependence in 100 iterations
+    at: tuple[str, int] | None = None  # file and line of the loops that are asked for, whatever their share
 
 
 class _Carried:
@@ -59,24 +65,40 @@ class _Carried:
         self.flows_anywhere = bool((raw["objects"] > LISTED_OBJECTS).any())
 
 
+class Placed(NamedTuple):
+    """A blocker, and the node at which it blocks."""
+
+    blocker: Blocker
+    node: int
+
+
 class Advice:
     """The advice that follows from one profile."""
 
     def __init__(
-        self, program: Program, profile: DependenceProfile, judgements: Sequence[Judgement], limits: Limits
+        self,
+        program: Program,
+        profile: DependenceProfile,
+        judgements: Sequence[Judgement],
+        limits: Limits,
+        graphs: LoopGraphs | None = None,
     ) -> None:
         self.program = program
         self.profile = profile
         self.limits = limits
-        self.judge = Judge(program, profile)
+        self.judge = Judge(program, profile, graphs)
         self.names = VerdictNames(program, profile)
         self.directives = Directives(self.judge, self.names)
         self.total = int(profile.accesses["count"].sum())
         self._by_loop: dict[LoopKey, list[Judgement]] = {}
         for judgement in judgements:
-            key = loop_key(self.names.loop(int(profile.nodes["loop"][judgement.node])))
-            self._by_loop.setdefault(key, []).append(judgement)
+            self._by_loop.setdefault(loop_key(self._source_loop(judgement)), []).append(judgement)
         self._carried_by_node: dict[int, _Carried] = {}
+        self._stages_by_node: dict[int, list[Stage]] = {}
+
+    def _source_loop(self, judgement: Judgement) -> Json:
+        """The loop as it stands in the source, wherever its function was inlined."""
+        return self.names.source_loop(int(self.profile.nodes["loop"][judgement.node]))
 
     def _share(self, accesses: int) -> float:
         return round(100 * accesses / self.total, 2) if self.total else 0.0
@@ -93,19 +115,26 @@ class Advice:
         return sorted(hot, key=lambda key: (-weight[key], key))
 
     def loops(self) -> list[Json]:
-        """One row for each hot loop."""
+        """One row for each hot loop; if a place is asked for, for each loop there."""
+        if self.limits.at is not None:
+            return [self._loop_row(self._by_loop[key]) for key in sorted(self._by_loop) if self._is_asked_for(key)]
         return [self._loop_row(self._by_loop[key]) for key in self._hot[: self.limits.top or None]]
+
+    def _is_asked_for(self, key: LoopKey) -> bool:
+        return (key[0], key[2]) == self.limits.at
 
     def further(self) -> list[Json]:
         """Hot loops that are parallel and not among those shown."""
-        rows = []
+        rows: list[Json] = []
+        if self.limits.at is not None:
+            return rows
         for key in self._hot[self.limits.top or None :] if self.limits.top else []:
             judgements = self._by_loop[key]
             if _worst(judgements).rank <= Verdict.DOALL_WITH.rank:
                 accesses = self._accesses(judgements)
                 rows.append(
                     {
-                        "loop": self.names.loop(int(self.profile.nodes["loop"][judgements[0].node])),
+                        "loop": self._source_loop(judgements[0]) | {"inlined_at": []},
                         "verdict": _worst(judgements).value,
                         "accesses": accesses,
                         "share": self._share(accesses),
@@ -115,7 +144,7 @@ class Advice:
 
     def summary(self) -> Json:
         """How many loops there are, and how many of each verdict among those that are hot."""
-        verdicts = [_worst(self._by_loop[key]).value for key in self._hot]
+        verdicts = [self._worst_shown(self._by_loop[key]).value for key in self._hot]
         return {
             "loops": len(self._by_loop),
             "hot": len(self._hot),
@@ -127,44 +156,90 @@ class Advice:
 
     def _loop_row(self, judgements: list[Judgement]) -> Json:
         exercised = [each for each in judgements if each.verdict is not Verdict.NOT_EXERCISED]
-        loop = int(self.profile.nodes["loop"][exercised[0].node])
-        shown = self.names.loop(loop)
+        loop = int(self.profile.nodes["loop"][judgements[0].node])
         accesses = self._accesses(judgements)
         groups: dict[str, list[Judgement]] = {}
         for judgement in exercised:
             groups.setdefault(self._signature(judgement), []).append(judgement)
         ordered = sorted(groups.values(), key=lambda group: (-self._accesses(group), self._context_key(group)))
         return {
-            "loop": {**shown, "end_line": int(self.program.loops["end_line"][loop])},
-            "verdict": _worst(exercised).value,
+            "loop": self._shown_loop(judgements) | {"end_line": int(self.program.loops["end_line"][loop])},
+            "verdict": self._worst_shown(judgements).value,
             "accesses": accesses,
             "share": self._share(accesses),
-            "openmp": self._openmp(exercised, shown),
+            "openmp": self._openmp(exercised),
             "cases": [self._case(group) for group in ordered],
             "contexts_not_exercised": len(judgements) - len(exercised),
         }
 
+    def _shown_loop(self, judgements: Sequence[Judgement]) -> Json:
+        """A loop of the source; of one in the system's headers, with all places in the user's code."""
+        copies = [self._source_loop(each) for each in judgements]
+        shown = {name: part for name, part in copies[0].items() if name not in ("inlined_at", "called_at")}
+        places = {repr(place): place for copy in copies for place in copy.get("called_at", ())}
+        return {**shown, "called_at": [places[key] for key in sorted(places)]} if places else shown
+
     def _signature(self, judgement: Judgement) -> str:
-        """Contexts with the same are one case."""
+        """Contexts with the same are one case: also copies of a loop that inlining made."""
         transformations = [self.names.transformation(step) for step in judgement.transformations]
-        return repr((judgement.verdict, transformations, [self.names.blocker(each) for each in judgement.blocked_by]))
+        blockers = [self.names.blocker(each) for each in judgement.blocked_by]
+        return repr((self._verdict(judgement), _as_in_source(transformations), _as_in_source(blockers)))
 
     def _context_key(self, group: Sequence[Judgement]) -> tuple[Any, ...]:
         return min((context["root"], tuple(context["path"])) for context in self._contexts(group))
 
     def _contexts(self, group: Sequence[Judgement]) -> list[Json]:
-        contexts = [self.names.context(each.node) for each in group]
+        contexts = [
+            {**self.names.context(each.node), "inlined_at": self._source_loop(each)["inlined_at"]} for each in group
+        ]
         return sorted(contexts, key=lambda each: (each["root"], tuple(each["path"]), each["id"] is None, each["id"]))
 
-    def _openmp(self, judgements: Sequence[Judgement], loop: Json) -> Json | None:
+    def _verdict(self, judgement: Judgement) -> Verdict:
+        """camp's verdict, but that a pipeline with nothing to overlap is sequential."""
+        if judgement.verdict is not Verdict.PIPELINE:
+            return judgement.verdict
+        heaviest = heaviest_in_order(self._stages_at(judgement.node))
+        hopeless = heaviest >= HOPELESS * max(int(self.profile.nodes["accesses"][judgement.node]), 1)
+        return Verdict.SEQUENTIAL if hopeless else Verdict.PIPELINE
+
+    def _worst_shown(self, judgements: Sequence[Judgement]) -> Verdict:
+        return max(map(self._verdict, judgements), key=lambda verdict: verdict.rank)
+
+    def _stages_at(self, node: int) -> list[Stage]:
+        if node not in self._stages_by_node:
+            self._stages_by_node[node] = stages(self.judge, node)
+        return self._stages_by_node[node]
+
+    def _openmp(self, judgements: Sequence[Judgement]) -> Json | None:
         """The directive, and where it goes; or why there is none; None unless the loop is parallel everywhere."""
-        if _worst(judgements).rank > Verdict.DOALL_WITH.rank:
+        if not judgements or _worst(judgements).rank > Verdict.DOALL_WITH.rank:
             return None
+        loop = self._source_loop(judgements[0])
         place = {"file": loop["file"], "line": loop["line"], "rounding": self.directives.accumulates_floats(judgements)}
         try:
-            return {**place, "pragma": self.directives.directive(judgements), "missing": None}
+            pragma = self.directives.directive(judgements)
+            self._check_alone(loop, pragma)
+            return {**place, "pragma": pragma, "missing": None}
         except NoDirective as reason:
             return {**place, "pragma": None, "missing": str(reason)}
+
+    def _check_alone(self, loop: Json, pragma: str) -> None:
+        """A directive before a line is about one loop, and about all functions that have the line's text.
+
+        Raises NoDirective if another loop begins there, or the same one of another instance needs another directive.
+        """
+        for key, others in self._by_loop.items():
+            if (key[0], key[2]) != (loop["file"], loop["line"]) or key == loop_key(loop):
+                continue
+            if key[3] < loop["column"]:
+                raise NoDirective("another loop begins before it in its line; give each a line of its own")
+            exercised = [each for each in others if each.verdict is not Verdict.NOT_EXERCISED]
+            if key[3] != loop["column"] or not exercised:
+                continue
+            if _worst(exercised).rank > Verdict.DOALL_WITH.rank:
+                raise NoDirective(f"the same loop of {key[1]} is not parallel")
+            if self.directives.directive(exercised) != pragma:
+                raise NoDirective(f"the same loop of {key[1]} needs other clauses")
 
     # -- one case ----------------------------------------------------------------------------------
 
@@ -172,9 +247,9 @@ class Advice:
         nodes = self.profile.nodes[[each.node for each in group]]
         iterations, invocations = int(nodes["iterations"].sum()), int(nodes["invocations"].sum())
         accesses = self._accesses(group)
-        verdict = group[0].verdict
+        verdict = self._verdict(group[0])
         blockers = self._blockers(group, iterations)
-        shown_stages, unplaced = self._stages(group) if verdict is Verdict.PIPELINE else ([], 0.0)
+        shown_stages, unplaced = self._stages(group) if group[0].verdict is Verdict.PIPELINE else ([], 0.0)
         return {
             "verdict": verdict.value,
             "contexts": self._contexts(group),
@@ -201,32 +276,60 @@ class Advice:
         return [self.names.transformation(step) for step in group[0].transformations]
 
     def _blockers(self, group: Sequence[Judgement], iterations: int) -> list[Json]:
-        """All that stands in the way, each with its evidence and with what would remove it."""
-        nodes_of: dict[Blocker, list[int]] = {}
+        """All that stands in the way, each with its evidence and with what would remove it.
+
+        What inlining made several of is one.
+        """
+        copies: dict[str, list[Placed]] = {}
         for judgement in group:
             for blocker in judgement.blocked_by:
-                nodes_of.setdefault(blocker, []).append(judgement.node)
+                shown = repr(_as_in_source(self.names.blocker(blocker)))
+                copies.setdefault(shown, []).append(Placed(blocker, judgement.node))
         rows = []
-        for blocker, nodes in nodes_of.items():
+        for placed in copies.values():
+            blocker = placed[0].blocker
             row = self.names.blocker(blocker)
             if blocker.reason is Reason.DEPENDENCE:
-                row.update(self._evidence(blocker, nodes, iterations))
+                row.update(self._evidence(placed, iterations))
             elif blocker.reason is Reason.EXTERNAL:
                 row["callee"] = self._callee(blocker.source)
-            rows.append(row)
-        return sorted(rows, key=_blocker_order)
+            rows.append(row | {"blocker": blocker})
+        ordered = in_order(rows, iterations, lambda left, other: self._follows(left["blocker"], other["blocker"]))
+        return [{name: part for name, part in row.items() if name != "blocker"} for row in ordered]
+
+    def _follows(self, left: Blocker, other: Blocker) -> bool:
+        """Does the decision at an exit follow from the variable, or the stores, that another blocker is about?"""
+        ops, phis = self.judge.causes.behind(left.source)
+        if other.reason is Reason.RECURRENCE:
+            return other.source in phis or any(op in self._fed_by_phi.get(other.source, ()) for op in ops)
+        return other.reason is Reason.DEPENDENCE and other.destination in ops
+
+    @cached_property
+    def _fed_by_phi(self) -> dict[int, set[int]]:
+        """Row of phis -> the operations that it reaches through registers."""
+        edges = self.program.edges
+        fed: dict[int, set[int]] = {}
+        chosen = (edges["kind"] == EdgeKind.REGISTER) & (edges["from_kind"] == NodeKind.PHI)
+        for row in edges[chosen & (edges["to_kind"] == NodeKind.OP)]:
+            fed.setdefault(int(row["from"]), set()).add(int(row["to"]))
+        return fed
 
     def _callee(self, op: int) -> str:
         return self.program.callee_name(int(self.program.ops["base"][op])) or "a function through a pointer"
 
-    def _evidence(self, blocker: Blocker, nodes: Sequence[int], iterations: int) -> Json:
+    def _evidence(self, placed: Sequence[Placed], iterations: int) -> Json:
         """The dependences between two instructions that the loop carries in spite of its transformations."""
-        rows, executions, least, greatest = self._carried(blocker, nodes)
+        rows, executions, least, greatest = self._carried(placed)
         dependences = self.profile.dependences[rows]
         kinds = sorted({int(kind) for kind in dependences["kind"]})
         things = self._things(rows)
         pairs = sorted({(int(row["source_node"]), int(row["destination_node"])) for row in dependences})
         shown = [[self.names.context(node) for node in pair] for pair in pairs[:LISTED_CONTEXTS]]
+        nodes_of: dict[Blocker, list[int]] = {}
+        for blocker, node in placed:
+            nodes_of.setdefault(blocker, []).append(node)
+        remedies = [self._remedy(blocker, kinds, things, nodes) for blocker, nodes in nodes_of.items()]
+        alike = all(_as_in_source(remedy) == _as_in_source(remedies[0]) for remedy in remedies)
         return {
             "kinds": [KIND_NAMES[kind] for kind in kinds],
             "objects": None if things is None else [self.names.object(thing) for thing in things],
@@ -236,12 +339,14 @@ class Advice:
             "executions": executions,
             "per_iteration": round(executions / max(iterations, 1), 6),
             "rare": 100 * executions <= self.limits.rare * iterations,
-            "remedy": self._remedy(blocker, kinds, things, nodes),
+            "remedy": remedies[0] if alike else None,
         }
 
-    def _carried(self, blocker: Blocker, nodes: Sequence[int]) -> tuple[Indices, int, int, int]:
-        """The rows of dependences behind a blocker, how often they are carried, their least and greatest distance."""
-        levels = np.concatenate([self._carried_at(node).of[blocker.source, blocker.destination] for node in nodes])
+    def _carried(self, placed: Sequence[Placed]) -> tuple[Indices, int, int, int]:
+        """The rows of dependences behind blockers, how often they are carried, their least and greatest distance."""
+        levels = np.concatenate(
+            [self._carried_at(node).of[blocker.source, blocker.destination] for blocker, node in placed]
+        )
         return (
             np.unique(levels["dependence"].astype(np.int64)),
             int(levels["carried"].sum()),
@@ -304,7 +409,7 @@ class Advice:
     def _stages(self, group: Sequence[Judgement]) -> tuple[list[Json], float]:
         """The stages in the context with the most accesses, and the share of those that belong to no certain one."""
         node = max((each.node for each in group), key=lambda row: (int(self.profile.nodes["accesses"][row]), -row))
-        pipeline = stages(self.judge, node)
+        pipeline = self._stages_at(node)
         known = sum(stage.accesses for stage in pipeline)
         total = max(known, int(self.profile.nodes["accesses"][node]), 1)
         return [self._stage(stage, total) for stage in pipeline], round(100 * (total - known) / total, 2)
@@ -355,14 +460,14 @@ def _independent_in_a_row(blockers: Sequence[Json]) -> int | None:
     return int(least) if least > 1 else None
 
 
-_REASONS = [reason.value for reason in Reason]
+_OF_A_COPY = frozenset({"id", "inlined_at"})
+"""What tells copies of one instruction of the source apart."""
 
 
-def _blocker_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Dependences first, the most frequent before the others, then by place."""
-    ends = [row[end] for end in ("source", "destination") if row[end]]
-    places = [
-        (end.get("file", ""), end.get("line", 0), end.get("column", 0), end.get("id") or end.get("name") or "")
-        for end in ends
-    ]
-    return (_REASONS.index(row["reason"]), -row.get("executions", 0), places)
+def _as_in_source(value: Any) -> Any:
+    """A JSON value without what differs between the copies that inlining made of one text."""
+    if isinstance(value, Mapping):
+        return {name: _as_in_source(part) for name, part in value.items() if name not in _OF_A_COPY}
+    if isinstance(value, list):
+        return [_as_in_source(part) for part in value]
+    return value

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tracekit.verdicts.loop_rows import LoopReport
     from tracekit.verdicts.verdicts import Judgement
 
+_OF_THE_PROFILE = ("profile", "graphs", "own_judgements")
+"""Attributes of a module that do not depend on its options."""
+
 KINDS = ("RAW", "WAR", "WAW")
 
 
@@ -73,15 +76,24 @@ class DependenceModule(Module):
 
         self.profile = profile(reduce_states(states), self.contexts, len(self.program.ops))
 
+    def adopt(self, other: Module) -> None:
+        """The profile, and what was made of it already."""
+        self.__dict__.update({name: other.__dict__[name] for name in _OF_THE_PROFILE if name in other.__dict__})
+
     @cached_property
     def report(self) -> LoopReport:
         """The profile with its verdicts."""
         from tracekit.verdicts.loop_rows import LoopReport
 
-        return LoopReport(self.program, self.profile, self.judgements(self.profile), self.context)
+        return LoopReport(self.program, self.profile, self.own_judgements, self.context)
 
     @cached_property
-    def _graphs(self) -> LoopGraphs:
+    def own_judgements(self) -> list[Judgement]:
+        """The verdicts of the profile's loops."""
+        return self.judgements(self.profile)
+
+    @cached_property
+    def graphs(self) -> LoopGraphs:
         """What all profiles of the program are judged by."""
         from tracekit.program.loop_graph import LoopGraphs
 
@@ -91,7 +103,7 @@ class DependenceModule(Module):
         """The verdicts of a profile's loops: in a window on the trace, of those alone that have accesses in it."""
         from tracekit.verdicts.verdicts import judge
 
-        judgements = judge(self.program, profile, self._graphs)
+        judgements = judge(self.program, profile, self.graphs)
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
     def result(self, state: None) -> dict[str, Any]:

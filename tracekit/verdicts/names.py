@@ -18,6 +18,16 @@ from tracekit.verdicts.verdicts import Blocker, Judgement, Reason
 class VerdictNames(ProfileNames):
     """The names of a dependence profile, and of what its verdicts speak of."""
 
+    def source_loop(self, loop: int) -> Json:
+        """A loop as it stands in the source (Program.source_loop); made once, so treat it as read-only."""
+        if loop not in self._source_loops:
+            self._source_loops[loop] = self.program.source_loop(loop)
+        return self._source_loops[loop]
+
+    @cached_property
+    def _source_loops(self) -> dict[int, Json]:
+        return {}
+
     def transformation(self, transformation: Transformation) -> Json:
         """One transformation: what to do, with which object, by which operator."""
         through_register = transformation.phi != NONE
@@ -36,8 +46,14 @@ class VerdictNames(ProfileNames):
         """A load or call, and the name of the variable that it reads, if it has one."""
         return {**self.instruction(op), "name": self.program.text(int(self.program.ops["name"][op]))}
 
-    def _depends_on(self, exit_row: int) -> list[Json]:
-        """The loads, calls and variables that decide whether a loop is left at an exit; inductions are left out."""
+    def _depends_on(self, exit_row: int) -> list[Json] | None:
+        """The loads, calls and variables that decide whether a loop is left at an exit; inductions are left out.
+
+        None if the image does not say.
+        """
+        loop = int(self.program.blocks["loop"][self.program.loop_exits["source"][exit_row]])
+        if loop == NONE or not self._causes.known(loop):
+            return None
         ops, phis = self._causes.behind(exit_row)
         reads = sorted(map(self._read, ops), key=instruction_key)
         return [*reads, *(self.phi(phi) for phi in phis if self.program.phis["kind"][phi] != PhiKind.INDUCTION)]
@@ -53,14 +69,7 @@ class VerdictNames(ProfileNames):
         return [exits[place] for place in sorted(exits)]
 
     def _exit(self, exit_row: int) -> Json:
-        row = self.program.loop_exits[exit_row]
-        location = int(row["location"])
-        if location == NONE:
-            block = self.program.blocks[row["source"]]
-            location = int(block["location"])
-            if location == NONE and block["loop"] != NONE:
-                location = int(self.program.loops["location"][block["loop"]])
-        return {"kind": "exit", **self.program.place(location), "depends_on": self._depends_on(exit_row)}
+        return {"kind": "exit", **self.program.exit_place(exit_row), "depends_on": self._depends_on(exit_row)}
 
     def blocker(self, blocker: Blocker) -> Json:
         """One obstacle: an instruction, a variable or an exit as source; a destination for dependences only."""

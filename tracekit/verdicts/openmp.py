@@ -132,7 +132,10 @@ class Directives:
             )
         inductions = self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)
         if not flags & LoopFlag.COUNTABLE or not inductions.size:
-            raise NoDirective("the number of its iterations is not known when it begins")
+            raise NoDirective(
+                "the optimised program, all that this trace knows, does not show how its head counts; build it again "
+                "with -g, and record again"
+            )
         if inductions.size > 1:
             counters = ", ".join(
                 sorted(self.program.text(int(self.program.phis["name"][phi])) or "a value" for phi in inductions)
@@ -238,10 +241,9 @@ class Directives:
             raise NoDirective("the name of an object is not known (compile with -g)")
         self._check_size(kind, step.object, name)
         users = self._users(node, step.object)
-        function = self.names.loop(loop)["function"]
         for op in users.tolist():
             place = self.names.instruction(op)
-            if place["function"] != function or place["inlined_at"]:
+            if not self._is_text_of(loop, op):
                 raise NoDirective(
                     f"{name} is also used in {place['function']}, which a clause does not reach "
                     f"({place['file']}:{place['line']})"
@@ -265,6 +267,14 @@ class Directives:
                 )
             raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
         clauses.add("firstprivate" if self._has_other_loads(loop, name, users) else "private", name)
+
+    def _is_text_of(self, loop: int, op: int) -> bool:
+        """Does an instruction stand in the text of the loop's function, in the same copy of it?"""
+        ends = [int(self.program.loops["location"][loop]), int(self.program.ops["location"][op])]
+        if NONE in ends or self.program.op_function[op] != self.program.loops["function"][loop]:
+            return False
+        one, other = (self.program.locations[end] for end in ends)
+        return bool(one["function"] == other["function"] and one["inlined_at"] == other["inlined_at"])
 
     def _size(self, kind: ObjectKind, thing: int) -> int:
         site = int(self.profile.objects["site"][thing])

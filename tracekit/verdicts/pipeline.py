@@ -8,6 +8,7 @@ ones that can stand side by side are one stage. Recipes are not applied.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,6 +59,11 @@ def stages(judge: Judge, node: int) -> list[Stage]:
             Stage(not ordered[members[0]], tuple(works.tolist()), tuple(phis.tolist()), int(weight[members].sum()))
         )
     return made
+
+
+def heaviest_in_order(pipeline: Sequence[Stage]) -> int:
+    """The accesses of the heaviest stage whose iterations run one after another; 0 if there is none."""
+    return max((stage.accesses for stage in pipeline if not stage.parallel), default=0)
 
 
 def _positions(graph: LoopGraph, nodes: Indices) -> Indices:

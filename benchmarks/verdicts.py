@@ -1,0 +1,413 @@
+"""Are verdicts those of experts, and directives right? On programs whose authors annotated their parallel loops.
+
+    python benchmarks/verdicts.py --fetch                    # the packages' sources, some 13 MB, from Debian
+    python benchmarks/verdicts.py                            # recall at -O0, -O1 and -O2, each miss with its reason
+    python benchmarks/verdicts.py --insert --order           # and runs of each directive, and of other orders
+    python benchmarks/verdicts.py --only fasttree --levels -O1 --insert
+
+A loop counts if a `parallel for` or `for` pragma of OpenMP stands before it and some invocation ran two iterations; it
+is *called* if its verdict is doall or doall-with. Programs are built without their pragmas.
+
+``--insert`` puts each proposed directive into a copy of the source, one by one and then all together, compiles with gcc
+and with clang and runs with 2, 3 and 8 threads, static and dynamic: the output has to be the serial program's, but for
+the rounding of sums. ``--order`` runs the iterations of each such loop backwards and in two random orders.
+Wanted beside tracekit's own needs: gcc and g++, libomp-19-dev, apt-get. Takes minutes without ``--insert``, about an
+hour for all with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fetch
+import source_loops
+from annotated import EVERYTHING, HERE, Annotated
+from measure import ROOT, TRACEKIT
+
+SECONDS = 300
+THREADS = (2, 3, 8)
+SCHEDULES = ("static", "dynamic,2")
+ORDERS = (1, 2, 7)
+PARALLEL = ("-O1", "-fopenmp", "-U_OPENMP")
+"""As which directives are tried: the serial program's code, but for what they say."""
+CALLED = ("doall", "doall-with")
+ENDS = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".tcc")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of the advice: a file below the package's folder, its place, and its row."""
+
+    file: str
+    line: int
+    column: int
+    row: dict[str, Any]
+
+    @property
+    def directive(self) -> str | None:
+        return (self.row["openmp"] or {}).get("pragma")
+
+
+class Tree:
+    """A copy of a package's source without its pragmas, where it can be built and changed."""
+
+    def __init__(self, program: Annotated, name: str) -> None:
+        self.program = program
+        self.folder = fetch.cache() / "annotated" / "trees" / program.package / name
+        self.pragmas: dict[str, dict[int, str]] = {}
+        source = fetch.annotated(program.package)
+        if not self.folder.is_dir():
+            shutil.copytree(source, self.folder, symlinks=True)
+        for path in sorted(source.rglob("*")):
+            if path.suffix in ENDS and path.is_file() and not path.is_symlink():
+                self._strip(path, path.relative_to(source))
+
+    def _strip(self, original: Path, name: Path) -> None:
+        text = original.read_text("latin-1")
+        if "omp" not in text:
+            return
+        self.pragmas[str(name)] = source_loops.annotated(text)
+        self.write(str(name), source_loops.without_pragmas(text))
+
+    def read(self, name: str) -> str:
+        """The text of a file."""
+        return (self.folder / name).read_text("latin-1")
+
+    def write(self, name: str, text: str) -> None:
+        """Change a file, if it is not that already."""
+        if self.read(name) != text:
+            (self.folder / name).write_text(text, "latin-1")
+
+    def expand(self, word: str) -> str:
+        """A word of the program's description, with folders' names in it."""
+        return word.replace("{here}", str(HERE)).replace("{}", str(self.folder))
+
+    def sources(self) -> list[Path]:
+        """All files that are compiled."""
+        found: list[Path] = []
+        for word in map(self.expand, self.program.sources):
+            found += sorted(Path("/").glob(word[1:])) if "*" in word else [Path(word)]
+        return found
+
+    def build(self, compiler: Sequence[str], options: Sequence[str], label: str, only: Path | None = None) -> Path:
+        """Compile (all, or the one file that has changed since the last build) and link. Raises NotBuilt."""
+        objects = self.folder.parent / f"objects-{label}"
+        objects.mkdir(exist_ok=True)
+        sources = self.sources()
+        plus = any(source.suffix != ".c" for source in sources)
+        flags = [*options, *map(self.expand, self.program.flags), "-w", "-g"]
+
+        def compile_one(numbered: tuple[int, Path]) -> Path:
+            number, source = numbered
+            output = objects / f"{number}-{source.stem}.o"
+            if only is None or source == only:
+                driver = compiler[source.suffix != ".c"]
+                _checked([*driver.split(), *flags, "-c", str(source), "-o", str(output)])
+            return output
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            made = list(pool.map(compile_one, enumerate(sources)))
+        program = objects / self.program.package
+        _checked([*compiler[plus].split(), *options, *map(str, made), "-o", str(program), *self.program.libraries])
+        return program
+
+
+class NotBuilt(Exception):  # noqa: N818 - it is an answer
+    """What a compiler said."""
+
+
+def _checked(command: list[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+        raise NotBuilt("; ".join(said[:3]) or done.stderr[-300:] or f"status {done.returncode}")
+
+
+def output_of(program: Path, arguments: Sequence[str], **environment: str) -> str:
+    """What a run prints, or how it ended if that was not well."""
+    try:
+        done = subprocess.run(
+            [str(program), *arguments],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end after {SECONDS} s"
+    return done.stdout.decode("latin-1") if not done.returncode else f"status {done.returncode}"
+
+
+def same(found: str, expected: str, tolerance: float) -> bool:
+    """Are two outputs the same word for word, numbers with a point being near each other?"""
+    if found == expected:
+        return True
+    pairs = list(zip(found.split(), expected.split()))
+    return len(found.split()) == len(expected.split()) and all(_near(*pair, tolerance) for pair in pairs)
+
+
+def _near(found: str, expected: str, tolerance: float) -> bool:
+    if found == expected:
+        return True
+    try:
+        return "." in expected and math.isclose(
+            float(found), float(expected), rel_tol=tolerance, abs_tol=tolerance / 100
+        )
+    except ValueError:
+        return False
+
+
+# -- recall ----------------------------------------------------------------------------------------
+
+
+def advice(tree: Tree, level: str) -> list[Loop]:
+    """Every loop of the program that ran, as advise sees it in the program that was built at a level."""
+    sys.path.insert(0, str(ROOT))
+    from tracekit.recorder import toolchain
+
+    clang = toolchain.find_clang()
+    kept = f"{level}-{toolchain.pass_folder_name(clang)}-{toolchain.runtime_folder_name()}"
+    trace = tree.folder.parent / f"{kept}.zst"
+    if not trace.exists():
+        tracekit = " ".join(TRACEKIT)
+        program = tree.build((f"{tracekit} cc", f"{tracekit} c++"), (level,), f"tracekit{level}")
+        _checked([*TRACEKIT, "record", "-f", "-o", f"{trace}.part", "--", str(program), *tree.program.arguments()])
+        os.rename(f"{trace}.part", trace)
+    command = [*TRACEKIT, "analyze", "-m", "advise", "--top", "0", "--min-share", "0", "--json", str(trace)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    rows = json.loads(done.stdout)["result"]["loops"]
+    folder = str(tree.folder)
+    return [
+        Loop(os.path.relpath(row["loop"]["file"], folder), row["loop"]["line"], row["loop"]["column"], row)
+        for row in rows
+        if os.path.normpath(row["loop"]["file"]).startswith(folder + "/")
+    ]
+
+
+def reasons(row: dict[str, Any]) -> list[str]:
+    """Why a loop is not called, each kind of obstacle with what it names."""
+    found = []
+    for case in row["cases"]:
+        for blocker in case["blocked_by"]:
+            source = blocker["source"] or {}
+            what = {
+                "dependence": lambda b: f"{'/'.join(b['kinds'])} on {_objects(b)}",
+                "exit": lambda b: f"exit at {b['source'].get('line')}",
+                "recurrence": lambda b: f"recurrence {b['source'].get('name')!r}",
+                "external": lambda b: f"call of {b.get('callee')}",
+            }[blocker["reason"]](blocker)
+            found.append(f"{what} ({source.get('line')})")
+    return list(dict.fromkeys(found))
+
+
+def _objects(blocker: dict[str, Any]) -> str:
+    return ", ".join(thing.get("name") or thing["kind"] for thing in blocker["objects"] or [{"kind": "many"}])
+
+
+def recall(tree: Tree, level: str, loops: Sequence[Loop]) -> Counter[str]:
+    """Print what became of the annotated loops; how many there were, were called and were missed for each reason."""
+    program = tree.program
+    counts: Counter[str] = Counter()
+    by_place: dict[tuple[str, int], list[Loop]] = {}
+    for loop in loops:
+        by_place.setdefault((loop.file, loop.line), []).append(loop)
+    for file, lines in tree.pragmas.items():
+        for line, pragma in lines.items():
+            for loop in by_place.get((file, line), ())[:1]:
+                counts["annotated"] += 1
+                verdict = loop.row["verdict"]
+                if verdict in CALLED:
+                    counts["called"] += 1
+                    missing = (loop.row["openmp"] or {}).get("missing")
+                    counts["with directive"] += not missing
+                    if missing:
+                        print(f"    no directive {file}:{line} {verdict}: {missing}")
+                    continue
+                why = reasons(loop.row)
+                kinds = {case["reason"] for each in loop.row["cases"] for case in each["blocked_by"]}
+                counts["missed: " + "+".join(sorted(kinds))] += 1
+                print(f"    miss {file}:{line} {verdict}: {'; '.join(why[:6])}\n         {pragma}")
+    print(f"{program.package} {level}: {counts['called']} of {counts['annotated']} called, {dict(counts)}", flush=True)
+    return counts
+
+
+# -- runs of directives ----------------------------------------------------------------------------
+
+
+def compilers() -> list[tuple[str, str]]:
+    """The C and the C++ compiler of each family."""
+    sys.path.insert(0, str(ROOT))
+    from tracekit.recorder.toolchain import find_clang
+
+    clang = find_clang().path
+    return [("gcc", "g++"), (clang, f"{clang} --driver-mode=g++")]
+
+
+@dataclass
+class Trial:
+    """One change of the source, and what its runs came to."""
+
+    what: str
+    wrong: list[str]
+
+
+def insert(tree: Tree, loops: Iterable[Loop], level: str, *, each: bool) -> list[Trial]:
+    """Run all directives together, and each in its place (if not `each`, only where all together are wrong)."""
+    chosen = [loop for loop in loops if loop.directive]
+    trials = {id(loop): Trial(f"{loop.file}:{loop.line} {loop.directive}", []) for loop in chosen}
+    together = Trial("all together", [])
+    for compiler in compilers():
+        name = Path(compiler[0].split()[0]).name
+        serial = tree.build(compiler, PARALLEL, name)
+        expected = output_of(serial, tree.program.arguments())
+        everything: dict[str, dict[int, str]] = {}
+        for loop in chosen:
+            everything.setdefault(loop.file, {})[loop.line] = str(loop.directive)
+        if chosen:
+            _try(tree, compiler, expected, everything, together)
+        for loop in chosen if each or together.wrong else ():
+            _try(tree, compiler, expected, {loop.file: {loop.line: str(loop.directive)}}, trials[id(loop)])
+    found = [*trials.values(), together]
+    how = "one by one and together" if each or together.wrong else "together"
+    report(f"{tree.program.package} {level}: {len(chosen)} directives, {how}", found)
+    return found
+
+
+def _try(
+    tree: Tree, compiler: tuple[str, str], expected: str, directives: dict[str, dict[int, str]], trial: Trial
+) -> None:
+    """Build and run a copy with these directives, and bring the source back."""
+    name = Path(compiler[0].split()[0]).name
+    kept = {file: tree.read(file) for file in directives}
+    try:
+        for file, lines in directives.items():
+            tree.write(file, source_loops.with_directives(kept[file], lines))
+        program = tree.build(compiler, PARALLEL, name, _only(tree, directives))
+        for threads in THREADS:
+            for schedule in SCHEDULES:
+                environment = {"OMP_NUM_THREADS": str(threads), "OMP_SCHEDULE": schedule, "OMP_WAIT_POLICY": "passive"}
+                found = output_of(program, tree.program.arguments(), **environment)
+                if not same(found, expected, tree.program.tolerance):
+                    trial.wrong.append(f"{name}, {threads} threads, {schedule}: {_difference(found, expected)}")
+    except NotBuilt as said:
+        trial.wrong.append(f"{name} does not compile it: {said}")
+    finally:
+        for file, text in kept.items():
+            tree.write(file, text)
+        tree.build(compiler, PARALLEL, name, _only(tree, directives))
+
+
+def _only(tree: Tree, changed: Iterable[str]) -> Path | None:
+    """The one source that has changed; None if that is not a source by itself, or there are several."""
+    paths = {tree.folder / file for file in changed}
+    return paths.pop() if len(paths) == 1 and paths <= set(tree.sources()) else None
+
+
+def _difference(found: str, expected: str) -> str:
+    for got, wanted in zip(found.split(), expected.split()):
+        if got != wanted:
+            return f"{got} for {wanted}"
+    return found[-40:]
+
+
+def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
+    """Run the loops that have a directive in other orders; those whose head cannot be rewritten are counted."""
+    compiler = compilers()[1]
+    arguments = tree.program.arguments()
+    expected = output_of(tree.build(compiler, ("-O1",), "order"), arguments)
+    trials, left = [], 0
+    for loop in loops:
+        if not loop.directive:
+            continue
+        text = tree.read(loop.file)
+        try:
+            keep = "lastprivate" in loop.directive
+            changed = source_loops.in_another_order(text, loop.line, loop.column, keep_last=keep)
+        except source_loops.NotRewritable:
+            left += 1
+            continue
+        trial = Trial(f"{loop.file}:{loop.line} in another order", [])
+        trials.append(trial)
+        try:
+            tree.write(loop.file, f'{source_loops.ORDER}#line 1 "{loop.file}"\n{changed}')
+            program = tree.build(compiler, ("-O1",), "order", _only(tree, [loop.file]))
+            for order in ORDERS:
+                found = output_of(program, arguments, TRACEKIT_ORDER=str(order))
+                if not same(found, expected, tree.program.tolerance):
+                    trial.wrong.append(f"order {order}: {_difference(found, expected)}")
+        except NotBuilt as said:
+            trial.wrong.append(f"the rewritten loop does not compile: {said}")
+        finally:
+            tree.write(loop.file, text)
+    report(
+        f"{tree.program.package} {level}: {len(trials)} loops in other orders ({left} could not be rewritten)", trials
+    )
+    return trials
+
+
+def report(what: str, trials: Sequence[Trial]) -> None:
+    """Print what was wrong."""
+    wrong = [trial for trial in trials if trial.wrong]
+    print(f"{what}: {len(wrong)} wrong")
+    for trial in wrong:
+        print(f"    WRONG {trial.what}: {len(trial.wrong)} runs; {trial.wrong[0]}")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Judge the programs that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fetch", action="store_true", help="fetch the sources that are missing")
+    parser.add_argument("--only", nargs="+", default=list(EVERYTHING), choices=list(EVERYTHING), metavar="PACKAGE")
+    parser.add_argument("--levels", nargs="+", default=["-O0", "-O1", "-O2"], help="levels, as 0 1 2")
+    parser.add_argument("--native", action="store_true", help="only build and run them, natively")
+    parser.add_argument("--insert", action="store_true", help="run each directive")
+    parser.add_argument(
+        "--together", action="store_true", help="run all directives at once, each only if that is wrong"
+    )
+    parser.add_argument("--order", action="store_true", help="run loops in other orders")
+    asked = parser.parse_args()
+    if asked.fetch:
+        fetch.fetch_annotated(asked.only)
+    totals: dict[str, Counter[str]] = {}
+    trials: list[Trial] = []
+    for name in asked.only:
+        tree = Tree(EVERYTHING[name], "tree")
+        if asked.native:
+            program = tree.build(compilers()[1], ("-O1",), "native")
+            print(name, output_of(program, tree.program.arguments())[-1000:])
+            continue
+        for level in (f"-O{each.removeprefix('-O')}" for each in asked.levels):
+            try:
+                loops = advice(tree, level)
+            except NotBuilt as said:
+                print(f"{name} {level}: not built: {said}")
+                continue
+            totals.setdefault(level, Counter()).update(recall(tree, level, loops))
+            if asked.insert or asked.together:
+                trials += insert(tree, loops, level, each=asked.insert)
+            trials += reorder(tree, loops, level) if asked.order else []
+    for level, counts in totals.items():
+        share = 100 * counts["called"] / max(counts["annotated"], 1)
+        print(f"\nall at {level}: {counts['called']} of {counts['annotated']} called: {share:.1f} %, {dict(counts)}")
+    if trials:
+        print(f"{sum(bool(trial.wrong) for trial in trials)} of {len(trials)} trials wrong")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Directives against the source: a second opinion on their clauses, and runs of each, also in other orders.
+
+test_advise.py has the same at -O0 with one compiler; benchmarks/verdicts.py does all of it on real programs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.source_loops import ORDER, NotRewritable, in_another_order, with_directives
+from tests.needs import needs
+from tests.programs.clauses import Checked, functions, parse
+from tests.programs.running import FIXTURES, SECONDS, compile_program, record
+from tracekit.api import analyze
+from tracekit.recorder.toolchain import find_clang
+
+LEVELS = ("-O0", "-O2")
+CHECKED = (
+    *(f"advise/{name}.c" for name in ("contexts", "effects", "exits", "extremes", "false_dependences", "lists")),
+    *(f"advise/{name}.c" for name in ("memory_reductions", "not_private", "private", "rare", "recurrences")),
+    *(f"advise/{name}.c" for name in ("reductions", "stages")),
+    *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_verdicts.c"),
+)
+"""Those of fixtures/ with most loops; the others have next to no directives."""
+TRIED = ("advise/private.c", "advise/reductions.c", "known_bounds.c", "known_bounds.cpp")
+THREADS = (2, 3, 8)
+SCHEDULES = ("static", "dynamic")
+ORDERS = (1, 2, 7)
+"""Backwards, and two random ones."""
+
+
+class Advised(NamedTuple):
+    """A fixture that was built and recorded: its directives by line, its columns by line, what it prints."""
+
+    directives: dict[int, str]
+    columns: dict[int, int]
+    printed: bytes
+
+
+@pytest.fixture(scope="module")
+def advised(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Advised]:
+    """``advised(name, level)``, made when first asked for."""
+    folder = tmp_path_factory.mktemp("directives")
+
+    @cache
+    def advice(name: str, level: str) -> Advised:
+        program = folder / f"{Path(name).name}{level}"
+        compile_program([FIXTURES / name], program, ["-g", level, "-lm"], instrumented=True)
+        made = record(program)
+        rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+        rows = [row for row in rows if row["openmp"] and row["openmp"]["pragma"]]
+        rows = [row for row in rows if Path(row["loop"]["file"]).name == Path(name).name]
+        return Advised(
+            {row["loop"]["line"]: row["openmp"]["pragma"] for row in rows},
+            {row["loop"]["line"]: row["loop"]["column"] for row in rows},
+            made.outcome.stdout + str(made.outcome.status).encode(),
+        )
+
+    return advice
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", CHECKED)
+def test_clauses_are_those_of_the_source(name: str, level: str, advised: Callable[[str, str], Advised]) -> None:
+    found = advised(name, level)
+    of_file = functions(parse(FIXTURES / name, []), FIXTURES / name) if found.directives else []
+    for line, pragma in found.directives.items():
+        place = line, found.columns[line]
+        there = [each for each in of_file if place in each.loops]
+        assert there, f"{name}:{line}: no such loop in the source"
+        for function in there:  # of a template, or around a lambda
+            assert Checked(function, function.loops[place], pragma).faults == [], f"{name}:{line}: {pragma}"
+
+
+WRONG = {
+    "private(t)": "u is assigned and has no clause",
+    "private(t, u) lastprivate(len)": "an iteration may read len before it assigns it",
+    "private(t, u, last)": "last is private, and what the loop leaves may be read",
+    "private(t, u) lastprivate(last)": "last is lastprivate, and not every iteration assigns it",
+    "private(u, t) reduction(+:len)": "len is reduced by +, and used otherwise",
+    "private(t, u, absent)": "absent is no variable of the loop, or two",
+}
+
+
+@pytest.mark.parametrize("clauses", WRONG)
+def test_the_checker_finds_faults(clauses: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.c"
+    source.write_text("""
+double a[9], out[9];
+int f(int n) {
+  int i, len = 0, last = -1; double t, u;
+  for (i = 0; i < n; i++) { t = a[i]; u = t * 2; out[len++] = u; if (u > 3) last = i; }
+  return last + len;
+}
+""")
+    (function,) = functions(parse(source, []), source)
+    (loop,) = function.loops.values()
+    assert WRONG[clauses] in Checked(function, loop, clauses).faults
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def command(compiler: str, name: str) -> list[str]:
+    """How a fixture is compiled natively."""
+    plus = Path(name).suffix != ".c"
+    if compiler == "gcc":
+        return ["g++" if plus else "gcc"]
+    return [find_clang().path, *(["--driver-mode=g++"] if plus else [])]
+
+
+def compiled(compiler: str, source: Path, *flags: str) -> Path:
+    program = source.with_suffix(".run")
+    words = [*command(compiler, source.name), *flags, "-w", str(source), "-o", str(program), "-lm"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def printed(program: Path, environment: Mapping[str, str]) -> bytes:
+    done = subprocess.run([program], env={**os.environ, **environment}, capture_output=True, timeout=SECONDS)
+    return done.stdout + str(done.returncode).encode()
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize(
+    "compiler", [pytest.param("clang", marks=needs("libomp")), pytest.param("gcc", marks=needs("gcc"))]
+)
+def test_directives_one_by_one_and_together(
+    compiler: str, name: str, level: str, advised: Callable[[str, str], Advised], tmp_path: Path
+) -> None:
+    found = advised(name, level)
+    text = (FIXTURES / name).read_text()
+    copy = tmp_path / Path(name).name
+    assert found.directives
+    for directives in [*({line: pragma} for line, pragma in found.directives.items()), found.directives]:
+        copy.write_text(with_directives(text, directives))
+        program = compiled(compiler, copy, "-fopenmp")
+        for threads in THREADS:
+            for schedule in SCHEDULES:
+                asked = {"OMP_NUM_THREADS": str(threads), "OMP_SCHEDULE": schedule, "OMP_WAIT_POLICY": "passive"}
+                assert printed(program, asked) == found.printed, f"{threads} threads, {schedule}: {directives}"
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_loops_called_doall_run_in_any_order(name: str, advised: Callable[[str, str], Advised], tmp_path: Path) -> None:
+    found = advised(name, "-O0")
+    text = (FIXTURES / name).read_text()
+    for line in sorted(found.directives, reverse=True):  # so that what is rewritten stands behind what will be
+        keep = "lastprivate" in found.directives[line]
+        text = in_another_order(text, line, found.columns[line], keep_last=keep)
+    copy = tmp_path / Path(name).name
+    copy.write_text(ORDER + text)
+    if found.directives:
+        program = compiled("clang", copy)
+        for order in (0, *ORDERS):
+            assert printed(program, {"TRACEKIT_ORDER": str(order)}) == found.printed, f"order {order}"
+
+
+def test_another_order_shows_that_a_loop_is_not_doall(tmp_path: Path) -> None:
+    """Or the test above says nothing."""
+    source = tmp_path / "app.c"
+    text = (
+        "#include <stdio.h>\nint main(void) {\n  int k, s = 1;\n"
+        "  for (int i = 0; i < 9; i++) s = s * 3 + i;\n"
+        "  for (k = 9; k > 0; k -= 2) { if (k == 5) continue; s ^= k; }\n"
+        '  printf("%d %d\\n", s, k);\n}\n'
+    )
+    expected = []
+    for line in (4, 5):
+        source.write_text(ORDER + in_another_order(text, line, 3, keep_last=False))
+        program = compiled("clang", source)
+        expected.append([printed(program, {"TRACEKIT_ORDER": str(order)}) for order in (0, *ORDERS)])
+    carried, independent = expected
+    assert len(set(carried)) > 1
+    assert len({carried[0], *independent}) == 1
+
+
+def test_a_head_that_cannot_be_rewritten_is_refused() -> None:
+    for head in ("for (;;)", "for (i = 0, j = 0; i < 9; i++)", "for (a[0] = 0; a[0] < 9; a[0]++)", "while (1)"):
+        with pytest.raises(NotRewritable):
+            in_another_order(f"{head} f();", 1, 1, keep_last=False)

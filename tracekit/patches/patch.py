@@ -1,0 +1,96 @@
+"""The directives of advise's profile as one patch of the program's source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from posixpath import basename, dirname, isabs, relpath
+from typing import Any, NamedTuple
+
+from tracekit.patches.diff import unified_diff
+from tracekit.patches.edits import Edit, Source, Wanted
+from tracekit.patches.for_statement import Refused
+from tracekit.program.sources import Sources, is_system, plain_path, whole_path
+
+Json = Mapping[str, Any]
+
+
+class Patch(NamedTuple):
+    """A diff, and what is to be said beside it."""
+
+    diff: bytes
+    notes: list[str]
+    """Sentences: loops that have no directive in it, and why; where rounding may differ."""
+
+
+def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] = (), compilation: str = "") -> Patch:
+    """The directives of all parallel loops that lie in no other one, as changes of their files.
+
+    `folders` are those that the diff may be applied in, beside the current one; `compilation` is the folder that
+    relative names start from, or nothing. Raises TracekitError if a file is not found, or is not the one that was
+    compiled.
+    """
+    parallel = [row for row in loops if row["openmp"]]
+    notes = [_note(row, row["openmp"]["missing"]) for row in parallel if not row["openmp"]["pragma"]]
+    by_file: dict[str, list[Json]] = {}
+    for row in parallel:
+        if not row["openmp"]["pragma"]:
+            continue
+        if is_system(plain_path(row["loop"]["file"])):
+            notes.append(_note(row, "it stands in a header of the system"))
+        else:
+            by_file.setdefault(row["loop"]["file"], []).append(row)
+    diffs = []
+    for name, rows in sorted(by_file.items()):
+        found = sources.compiled(name)
+        source = Source(name, found.content.decode("latin-1"))
+        edits = _edits(source, rows, notes)
+        if edits:
+            root, below = _place_of(whole_path(name, compilation), found.path, [*folders, "."], compilation)
+            diffs.append(unified_diff(below, source.text, edits))
+            if root and Path(root).resolve() != Path.cwd():
+                notes.append(f"{below} is named from {root}: apply the patch there (patch -p1, git apply).")
+    return Patch("".join(diffs).encode("latin-1"), list(dict.fromkeys(notes)))
+
+
+def _edits(source: Source, rows: Sequence[Json], notes: list[str]) -> list[Edit]:
+    """The edits of one file, outermost loops first: what lies in one that has a directive needs none."""
+    edits: list[Edit] = []
+    inserted: list[Json] = []
+    for row in sorted(rows, key=lambda row: (row["loop"]["line"], -row["loop"]["end_line"], row["loop"]["depth"])):
+        if any(_holds(outer["loop"], row["loop"]) for outer in inserted):
+            continue
+        loop = row["loop"]
+        hoists = any(case.get("rests_on") for case in row["cases"])
+        try:
+            edits += source.edits(Wanted(loop["line"], loop["column"], row["openmp"]["pragma"], hoists))
+        except Refused as reason:
+            notes.append(_note(row, str(reason)))
+            continue
+        inserted.append(row)
+        if row["openmp"]["rounding"]:
+            notes.append(f"{_place(row)}: floating point is accumulated in another order; the last digits may differ.")
+    return edits
+
+
+def _holds(outer: Json, inner: Json) -> bool:
+    return bool(outer["line"] <= inner["line"] and inner["end_line"] <= outer["end_line"])
+
+
+def _place(row: Json) -> str:
+    return f"{basename(row['loop']['file'])}:{row['loop']['line']}"
+
+
+def _note(row: Json, reason: str) -> str:
+    return f"{_place(row)} is left out: {reason}."
+
+
+def _place_of(whole: str, path: Path | None, folders: Sequence[str], compilation: str) -> tuple[str, str]:
+    """The folder in which the diff of a file is to be applied, empty if there is none, and the file's name below it."""
+    for folder in folders:
+        if path is not None and path.is_relative_to(Path(folder).resolve()):
+            return folder, path.relative_to(Path(folder).resolve()).as_posix()
+    for folder in (compilation, dirname(whole)):
+        if isabs(folder) and not relpath(whole, folder).startswith(".."):
+            return folder, relpath(whole, folder)
+    return "", basename(whole)
