@@ -198,8 +198,9 @@ class Directives:
         if len(steps) == 1:
             step = steps.pop()
             raise NoDirective(
-                f"{name} advances by {step.lstrip('+')} in each iteration; compute it from the counter: "
-                f"in iteration k, from 0 on, it is its value before the loop {step[0]} {step[1:]} * k"
+                f"an iteration may read {name} before it assigns it; {name} advances by {step.lstrip('+')} in each "
+                f"iteration: compute it from the counter, in iteration k, from 0 on, as its value before the loop "
+                f"{step[0]} {step[1:]} * k"
             )
 
     def _is_in_memory(self, loop: int, name: str, is_global: bool) -> bool:
