@@ -38,6 +38,7 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("CAUSE_OF", image.CauseOf),
     ("CAUSE", image.CauseKind),
     ("CAUSE_FLAG", image.CauseFlag),
+    ("PART", image.PartKind),
     ("EDGE", image.EdgeKind),
     ("NODE", image.NodeKind),
     ("GLOBAL", image.GlobalFlag),

@@ -47,6 +47,7 @@ class OpFlag(IntFlag):
     VALUE = 8  # the bits loaded or stored are recorded, ceil(size / 8) words, after address and size; of ATOMIC both
     LIBRARY = 16  # a library function that the pass knows (strlen, ...), not an instruction
     GROUND_TRUTH = 32  # the address is recorded in place too, as the operation's last word; a reader compares the two
+    SAME_VALUE = 64  # a store of a value from outside all loops of its function
 
 
 class Base(IntEnum):
@@ -150,12 +151,22 @@ class CauseKind(IntEnum):
     PHI = 3  # row of `phis`, of the loop's own header
     OTHER = 4  # something else that may change: a volatile or atomic load, what an inner loop ends with
     ENDS = 5  # of an exit, and alone: it unwinds, or the program ends behind it
+    BEFORE = 6  # of an exit from a function, or by goto: row of `ops`, runs at least as often as the decision
+    BEHIND = 7  # row of `ops`: runs at most as often as it is decided to go on. As often as BEFORE: never left there
 
 
 class CauseFlag(IntFlag):
     """Flags of a cause."""
 
     FIXED = 1  # of LOAD, CALL: address or arguments are the same in all iterations, if all FIXED loads and calls are
+
+
+class PartKind(IntEnum):
+    """What more than one load and one store belongs to an update: these use the accumulated value, and nothing else."""
+
+    MEMBER = 1  # row of `ops`: another load or store of the variable
+    DECISION = 2  # row of `blocks`: it ends with a branch on whether the variable is replaced
+    POSITION = 3  # row of `ops`: stores something beside it where the variable is replaced, by an operator of its own
 
 
 class VariableFlag(IntFlag):
@@ -169,7 +180,7 @@ class VariableFlag(IntFlag):
     REACHED = 32  # the loop gives its address to a call, or may reach it through a pointer
     VARYING = 64  # an array or structure, of which the loop uses different parts at one place
     GLOBAL = 128  # of static storage
-    STRUCTURE = 256  # a structure, class or union
+    STRUCTURE = 256  # a structure, class or union, or a complex number
 
 
 class EdgeKind(IntEnum):
@@ -284,7 +295,9 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     ],
     # exit edges, from a block inside to one outside
     "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
-    # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max" or 0. name: of the variable, or 0
+    # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max"; "argmin", "argmax": what is taken along with such;
+    # "=": an iteration leaves it alone or sets it to a value, the same in all; of an INDUCTION what it advances by, if
+    # that is a constant: "+3", "-1", of a pointer "+8 bytes"; or 0. name: of the variable, or 0
     "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
     "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"), ("from", "u4"), ("to", "u4")],
     # load-operator-store: rows of ops, same address
@@ -311,6 +324,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "options": [("option", "u4")],
     # what exits of loops depend on, and what recurrences advance by. of: row of loop_exits or phis; index: of ops, phis
     "causes": [("of_kind", "u4"), ("of", "u4"), ("kind", "u4"), ("index", "u4"), ("flags", "u4")],
+    # update: row of updates. operator: of a POSITION, or 0
+    "update_parts": [("update", "u4"), ("kind", "u4"), ("index", "u4"), ("operator", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

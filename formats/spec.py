@@ -28,6 +28,7 @@ ENUMS: tuple[type[IntEnum | IntFlag], ...] = (
     image.CauseOf,
     image.CauseKind,
     image.CauseFlag,
+    image.PartKind,
     image.VariableFlag,
     image.EdgeKind,
     image.NodeKind,

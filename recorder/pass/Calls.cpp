@@ -60,6 +60,14 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
   case LibFunc_memmove_chk:
   case LibFunc_memset_chk:
     return true;
+  case LibFunc_strtod:
+  case LibFunc_strtof:
+  case LibFunc_strtold:
+  case LibFunc_strtol:
+  case LibFunc_strtoll:
+  case LibFunc_strtoul:
+  case LibFunc_strtoull: // what atof and atoi are inlined to: they hand back no place
+    return isa<ConstantPointerNull>(Call.getArgOperand(1));
   default:
     return Effects.onlyReadsMemory() || Effects.onlyAccessesArgPointees();
   }

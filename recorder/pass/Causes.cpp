@@ -12,8 +12,26 @@ namespace tracekit {
 /// Loads whose addresses come from loads, that many times, are followed no further.
 static constexpr unsigned DeepestLoad = 16;
 
+/// So many accesses are named that may have run as often as a decision.
+static constexpr unsigned MostCounted = 8;
+
+/// A way that passes more blocks is not known to end the program.
+static constexpr unsigned MostBlocksToTheEnd = 8;
+
 bool isOrdinaryExit(const BasicBlock *Target) {
-  return !Target->isLandingPad() && !isa<UnreachableInst>(Target->getTerminator());
+  if (Target->isLandingPad())
+    return false;
+  SmallPtrSet<const BasicBlock *, 8> Seen;
+  SmallVector<const BasicBlock *, 8> Open = {Target};
+  while (!Open.empty()) {
+    const BasicBlock *BB = Open.pop_back_val();
+    if (!Seen.insert(BB).second)
+      continue;
+    if (Seen.size() > MostBlocksToTheEnd || (succ_empty(BB) && !isa<UnreachableInst>(BB->getTerminator())))
+      return true;
+    Open.append(succ_begin(BB), succ_end(BB));
+  }
+  return false;
 }
 
 Value *decidedBy(Instruction *Terminator) {
@@ -34,6 +52,37 @@ void Causes::ofExit(Row Exit, BasicBlock *From, const BasicBlock *To) {
     follow(Decision, 0);
   else
     addOther(); // a call that returns there and unwinds into the loop, say
+  if (isOrdinaryExit(To) && isEscape(*From))
+    count(*From);
+}
+
+bool Causes::isEscape(const BasicBlock &From) const {
+  const DILocation *At = From.getTerminator()->getDebugLoc().get();
+  return InSource && At && is_contained(InSource->Escapes, std::pair(At->getLine(), At->getColumn()));
+}
+
+/// Accesses that tell how often it was decided at the end of `From`, and how often to stay in the loop.
+void Causes::count(const BasicBlock &From) {
+  const Loop *Inner = LI.getLoopFor(&From);
+  auto Add = [&](const BasicBlock &BB, uint32_t Kind) {
+    if (LI.getLoopFor(&BB) == Inner)
+      for (const Instruction &I : BB)
+        if (auto Known = Rows.OpsOf.find(&I); isa<LoadInst, StoreInst>(I) && Known != Rows.OpsOf.end())
+          return add(Kind, Known->second.first, false), true;
+    return false;
+  };
+  const DomTreeNode *Node = DT.getNode(&From);
+  while (Node && Inner->contains(Node->getBlock()) && !Add(*Node->getBlock(), TK_CAUSE_BEFORE))
+    Node = Node->getIDom();
+  unsigned Found = 0;
+  for (const BasicBlock *Next : successors(&From)) {
+    BasicBlockEdge Stays(&From, Next);
+    if (!L.contains(Next) || !Stays.isSingleEdge())
+      continue;
+    for (const BasicBlock *BB : Inner->blocks())
+      if (Found < MostCounted && DT.dominates(Stays, BB))
+        Found += Add(*BB, TK_CAUSE_BEHIND);
+  }
 }
 
 /// Whether `V` is `Phi` with `Steps` added.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Describe.h"
+#include "SourceLoops.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Dominators.h"
@@ -12,8 +13,8 @@ namespace tracekit {
 class Causes {
 public:
   Causes(const llvm::Loop &L, const llvm::LoopInfo &LI, const llvm::DominatorTree &DT, const FunctionRows &Rows,
-         Unit &U)
-      : L(L), LI(LI), DT(DT), Rows(Rows), U(U) {}
+         const SourceLoop *InSource, Unit &U)
+      : L(L), LI(LI), DT(DT), Rows(Rows), InSource(InSource), U(U) {}
 
   /// What the decision at the end of `From`, which may leave the loop for `To`, depends on.
   void ofExit(Row Exit, llvm::BasicBlock *From, const llvm::BasicBlock *To);
@@ -28,6 +29,8 @@ private:
   bool followLoad(llvm::LoadInst &Load, unsigned Depth);
   bool followCall(llvm::CallBase &Call, unsigned Depth);
   bool chosenBetween(const llvm::PHINode &Merge, llvm::SmallVectorImpl<llvm::Value *> &Open) const;
+  bool isEscape(const llvm::BasicBlock &From) const;
+  void count(const llvm::BasicBlock &From);
   bool addOther();
   void add(uint32_t Kind, Row Index, bool Fixed);
 
@@ -35,6 +38,7 @@ private:
   const llvm::LoopInfo &LI;
   const llvm::DominatorTree &DT;
   const FunctionRows &Rows;
+  const SourceLoop *InSource; // null if it is not known
   Unit &U;
   uint32_t OfKind = 0;
   Row Of = TK_NONE;
@@ -42,8 +46,8 @@ private:
   llvm::SmallPtrSet<const llvm::PHINode *, 4> Following; // phis of values that are loaded ahead
 };
 
-/// An edge that leaves by unwinding, or into code that ends the program (a failed assertion), is no ordinary exit: a
-/// run that takes it has other verdicts to worry about.
+/// An edge that leaves by unwinding, or into code that ends the program on all ways (a failed assertion), is no
+/// ordinary exit: a run that takes it has other verdicts to worry about.
 bool isOrdinaryExit(const llvm::BasicBlock *Target);
 
 /// The value that decides where a block goes on; null if nothing does.

@@ -6,6 +6,8 @@
 #include "Leaves.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/BinaryFormat/Dwarf.h"
 
 using namespace llvm;
 
@@ -86,23 +88,66 @@ static void describeExits(const Loop &L, const SegmentedFunction &S, const Funct
   }
 }
 
-static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows &Rows, ScalarEvolution &SE, Unit &U,
-                         SourceMap &Sources, Causes &Advances) {
+static const DIType *withoutNames(const DIType *T) {
+  while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T))
+    T = Derived->getBaseType();
+  return T;
+}
+
+/// Of a variable that lies in several registers, a phi is only a part: a reduction of the variable takes all of them.
+static bool isWhole(const DILocalVariable &V) {
+  const DIType *T = withoutNames(V.getType());
+  if (auto *Composite = dyn_cast_or_null<DICompositeType>(T))
+    return Composite->getTag() == dwarf::DW_TAG_enumeration_type;
+  auto *Basic = dyn_cast_or_null<DIBasicType>(T);
+  return !Basic || Basic->getEncoding() != dwarf::DW_ATE_complex_float;
+}
+
+/// The name of the variable that a phi carries. Of a global variable that is kept in a register inside the loop only,
+/// its name.
+static StringRef nameOf(PHINode &Phi, const Loop &L, const FunctionShape &In, uint32_t Kind) {
+  const DILocalVariable *V = carriedVariable(Phi);
+  if (Kind != TK_PHI_REDUCTION)
+    return V ? V->getName() : "";
+  if (V)
+    return isWhole(*V) ? V->getName() : "";
+  Accumulation Of(&L, In);
+  Of.ofPhi(Phi);
+  auto *G = dyn_cast_or_null<GlobalVariable>(Of.address());
+  if (!G || !G->getValueType()->isSingleValueType() || !Of.isWrittenBack())
+    return "";
+  SmallVector<DIGlobalVariableExpression *, 1> Debug;
+  G->getDebugInfo(Debug);
+  return Debug.empty() ? "" : Debug.front()->getVariable()->getName();
+}
+
+/// What an induction advances by, if that is a constant.
+static std::string stepOf(PHINode &Phi, const FunctionShape &In) {
+  auto *Evolution = dyn_cast<SCEVAddRecExpr>(In.SE.getSCEV(&Phi));
+  auto *Step = Evolution ? dyn_cast<SCEVConstant>(Evolution->getStepRecurrence(In.SE)) : nullptr;
+  if (!Step || Step->getAPInt().getBitWidth() > 64)
+    return "";
+  int64_t By = Step->getAPInt().getSExtValue();
+  return (Twine(By < 0 ? "" : "+") + Twine(By) + (Phi.getType()->isPointerTy() ? " bytes" : "")).str();
+}
+
+static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows &Rows, const FunctionShape &In,
+                         Unit &U, SourceMap &Sources, Causes &Advances) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
-    auto [Kind, Operator] = classifyPhi(*Phi, L, SE);
-    const DILocalVariable *V = carriedVariable(*Phi);
+    auto [Kind, Operator] = classifyPhi(*Phi, L, In);
+    std::string By = Kind == TK_PHI_INDUCTION ? stepOf(*Phi, In) : Operator.str();
     Row PhiRow = Rows.PhiOf[Phi] = U.Phis.size();
-    U.Phis.push_back({Kind, U.string(Operator), U.string(V ? V->getName() : ""), Sources.location(Phi->getDebugLoc())});
+    U.Phis.push_back({Kind, U.string(By), U.string(nameOf(*Phi, L, In, Kind)), Sources.location(Phi->getDebugLoc())});
     if (Kind == TK_PHI_RECURRENCE)
       Advances.ofRecurrence(PhiRow, *Phi);
   }
 }
 
-void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInfo &LI, const DominatorTree &DT,
-                   ScalarEvolution &SE, const SourceLoops *InSource, Unit &U, SourceMap &Sources) {
+void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const FunctionShape &In, const SourceLoops *InSource,
+                   Unit &U, SourceMap &Sources) {
   tk_row_functions &Self = U.Functions[Rows.Function];
   Self.first_loop = U.Loops.size();
-  for (Loop *L : LI.getLoopsInPreorder()) {
+  for (Loop *L : In.LI.getLoopsInPreorder()) {
     DebugLoc Start = L->getStartLoc();
     tk_row_loops R = {};
     R.function = Rows.Function;
@@ -111,10 +156,10 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInf
     R.depth = L->getLoopDepth();
     R.location = Sources.location(Start);
     R.end_line = Start ? endLine(*L, Start.get()) : 0;
-    R.flags = TK_LOOP_CAUSES | loopFlags(*L, SE) | describeVariables(*L, U.Loops.size(), SE, InSource, U, Sources);
+    R.flags = TK_LOOP_CAUSES | loopFlags(*L, In.SE) | describeVariables(*L, U.Loops.size(), In, InSource, U, Sources);
     R.first_phi = U.Phis.size();
-    Causes Why(*L, LI, DT, Rows, U);
-    describePhis(*L, S, Rows, SE, U, Sources, Why);
+    Causes Why(*L, In.LI, In.DT, Rows, InSource ? InSource->find(Start.get()) : nullptr, U);
+    describePhis(*L, S, Rows, In, U, Sources, Why);
     R.phis = U.Phis.size() - R.first_phi;
     R.first_exit = U.LoopExits.size();
     describeExits(*L, S, Rows, U, Sources, Why);
@@ -124,7 +169,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const LoopInf
   }
   Self.loops = U.Loops.size() - Self.first_loop;
   for (size_t K = 0; K < S.Segments.size(); ++K)
-    if (Loop *L = LI.getLoopFor(S.Segments[K].Parent))
+    if (Loop *L = In.LI.getLoopFor(S.Segments[K].Parent))
       U.Blocks[Rows.FirstBlock + K].loop = Rows.LoopOf.lookup(L);
 }
 

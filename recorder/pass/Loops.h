@@ -1,36 +1,29 @@
 // Loops.h: rows of loops, loop_exits, phis and updates: what verdicts need to know of a loop's shape.
 #pragma once
 
+#include "Accumulation.h"
 #include "Describe.h"
 #include "SourceLoops.h"
-
-#include "llvm/Analysis/ScalarEvolution.h"
 
 namespace tracekit {
 
 /// Appends the rows of the function's loops, outer ones first, with what their exits depend on, and fills `Rows.LoopOf`
 /// and `Rows.PhiOf`. Loops are natural loops; irreducible cycles are none.
-void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const llvm::LoopInfo &LI,
-                   const llvm::DominatorTree &DT, llvm::ScalarEvolution &SE, const SourceLoops *InSource, Unit &U,
-                   SourceMap &Sources);
+void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const FunctionShape &In, const SourceLoops *InSource,
+                   Unit &U, SourceMap &Sources);
 
 /// The source variable that a header phi carries; null if there is none, or more than one may be meant.
 const llvm::DILocalVariable *carriedVariable(llvm::PHINode &Phi);
 
 /// Appends the local variables from outside `L`, row `LoopRow`, that it assigns; returns the loop's flags
 /// TK_LOOP_FOR_STATEMENT, TK_LOOP_LEAVES_VALUES and TK_LOOP_SOURCE. `InSource` is null if nobody looked at the source.
-uint32_t describeVariables(const llvm::Loop &L, Row LoopRow, llvm::ScalarEvolution &SE, const SourceLoops *InSource,
+uint32_t describeVariables(const llvm::Loop &L, Row LoopRow, const FunctionShape &In, const SourceLoops *InSource,
                            Unit &U, SourceMap &Sources);
 
 /// What a loop header's phi carries: TK_PHI_*, and the operator of a reduction ("" otherwise).
-std::pair<uint32_t, llvm::StringRef> classifyPhi(llvm::PHINode &Phi, const llvm::Loop &L, llvm::ScalarEvolution &SE);
+std::pair<uint32_t, llvm::StringRef> classifyPhi(llvm::PHINode &Phi, const llvm::Loop &L, const FunctionShape &In);
 
-/// The associative operator that `I` applies, "" if none. `Through` is the operand that is accumulated, which for
-/// subtraction must be the left one.
-llvm::StringRef associativeOperator(const llvm::Instruction &I, const llvm::Value *Through);
-
-/// Appends the load-operator-store triples on one address inside loops.
-void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const llvm::LoopInfo &LI,
-                     llvm::ScalarEvolution &SE, Unit &U);
+/// Appends what loops accumulate in memory: loads, an operator, and stores to the same address.
+void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const FunctionShape &In, Unit &U);
 
 } // namespace tracekit

@@ -134,13 +134,15 @@ public:
     countWords(S);
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
     FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI);
-    describeUpdates(S, Rows, LI, SE, U); // also where the loop is in a caller
+    PostDominatorTree PDT(F);
+    FunctionShape Shape = {LI, DT, PDT, SE};
     if (!LI.empty()) {
-      describeLoops(S, Rows, LI, DT, SE, InSource, U, Sources);
-      describeDependences(S, Rows, LI, PostDominatorTree(F), U);
+      describeLoops(S, Rows, Shape, InSource, U, Sources);
+      describeDependences(S, Rows, LI, PDT, U);
     } else {
       noLoops(Rows);
     }
+    describeUpdates(S, Rows, Shape, U); // functions that loops call have them, too
     describeTerms(S, Rows, U);
     emit(S, Paths, R, Out.addFunction(F, Rows.Function, Paths.Paths.size()));
   }

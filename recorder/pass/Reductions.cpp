@@ -1,4 +1,5 @@
-// Reductions.cpp: accumulation by an associative operator, through a loop's phi or through memory.
+// Reductions.cpp: what loops accumulate by an associative operator, as rows of phis and updates.
+#include "Accumulation.h"
 #include "Loops.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -74,79 +75,6 @@ StringRef associativeOperator(const Instruction &I, const Value *Through) {
     return "";
   }
 }
-
-namespace {
-
-/// The values that grow out of a phi, inside its loop, by one operator: phis (also of inner loops), selections between
-/// accumulated values, and the operator's results.
-class Accumulation {
-public:
-  Accumulation(PHINode &Phi, const Loop &L) : L(L) { Values.insert(&Phi); }
-
-  /// The operator, or "" if something else is done with an accumulated value.
-  StringRef match(PHINode &Phi) {
-    for (size_t K = 0; K < Values.size(); ++K)
-      for (User *U : Values[K]->users())
-        if (auto *I = dyn_cast<Instruction>(U); I && L.contains(I) && !follow(*I, Values[K]))
-          return "";
-    for (BasicBlock *Before : Phi.blocks())
-      if (L.contains(Before) && !Values.contains(Phi.getIncomingValueForBlock(Before)))
-        return "";
-    return wellFormed() ? Operator : "";
-  }
-
-private:
-  bool follow(Instruction &I, Value *From) {
-    if (isa<PHINode>(I) || isAccumulatedSelect(I)) {
-      Values.insert(&I);
-      return true;
-    }
-    if (auto *Compare = dyn_cast<CmpInst>(&I)) // half of the pattern x < y ? x : y
-      return all_of(Compare->users(), [](User *U) {
-        auto *Select = dyn_cast<SelectInst>(U);
-        return Select && !minMaxOperator(*Select).empty();
-      });
-    StringRef Applied = associativeOperator(I, From);
-    if (Applied.empty() || (!Operator.empty() && Operator != Applied))
-      return false;
-    Operator = Applied;
-    Values.insert(&I);
-    Steps.insert(&I);
-    return true;
-  }
-
-  static bool isAccumulatedSelect(const Instruction &I) {
-    auto *Select = dyn_cast<SelectInst>(&I);
-    return Select && minMaxOperator(*Select).empty();
-  }
-
-  /// Phis and selections may only choose between accumulated values; a step accumulates one of its operands.
-  bool wellFormed() const {
-    for (Value *V : Values) {
-      if (V == Values[0])
-        continue;
-      auto *I = cast<Instruction>(V);
-      if (auto *Phi = dyn_cast<PHINode>(I)) {
-        if (!all_of(Phi->incoming_values(), [&](Value *In) { return Values.contains(In); }))
-          return false;
-      } else if (Steps.contains(I)) {
-        if (count_if(I->operands(), [&](Value *In) { return Values.contains(In); }) != 1)
-          return false;
-      } else if (Values.contains(I->getOperand(0)) || !Values.contains(I->getOperand(1)) ||
-                 !Values.contains(I->getOperand(2))) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  const Loop &L;
-  SmallSetVector<Value *, 8> Values;
-  SmallPtrSet<Instruction *, 8> Steps;
-  StringRef Operator;
-};
-
-} // namespace
 
 /// `V` without conversions between truth values and integers.
 static Value *asTruth(Value *V) {
@@ -229,52 +157,35 @@ static StringRef logicalOperator(PHINode &Phi, const Loop &L) {
   return !IfFalse && match(Decided, m_One()) ? "||" : "";
 }
 
-std::pair<uint32_t, StringRef> classifyPhi(PHINode &Phi, const Loop &L, ScalarEvolution &SE) {
-  if (SE.isSCEVable(Phi.getType())) {
-    auto *Evolution = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(&Phi));
+/// Whether an extreme that another phi of the header carries takes this one along.
+static StringRef positionOperator(PHINode &Phi, const Loop &L, const FunctionShape &In) {
+  for (PHINode &Key : L.getHeader()->phis()) {
+    Accumulation Extreme(&L, In);
+    if (&Key == &Phi || none_of(Phi.users(), [](const User *U) { return isa<PHINode, SelectInst>(U); }))
+      continue;
+    StringRef Operator = Extreme.ofPhi(Key);
+    if (!Operator.empty() && Extreme.Positions.contains(&Phi))
+      return Operator == "max" ? GreatestElement : LeastElement;
+  }
+  return "";
+}
+
+std::pair<uint32_t, StringRef> classifyPhi(PHINode &Phi, const Loop &L, const FunctionShape &In) {
+  if (In.SE.isSCEVable(Phi.getType())) {
+    auto *Evolution = dyn_cast<SCEVAddRecExpr>(In.SE.getSCEV(&Phi));
     if (Evolution && Evolution->getLoop() == &L && Evolution->isAffine())
       return {TK_PHI_INDUCTION, ""};
   }
   if (none_of(Phi.users(), [&](const User *U) { return L.contains(cast<Instruction>(U)); }))
     return {TK_PHI_LAST_VALUE, ""};
-  StringRef Operator = Accumulation(Phi, L).match(Phi);
+  StringRef Operator = Accumulation(&L, In).ofPhi(Phi);
   if (Operator.empty())
     Operator = logicalOperator(Phi, L);
+  if (Operator.empty())
+    Operator = positionOperator(Phi, L, In);
   if (!Operator.empty())
     return {TK_PHI_REDUCTION, Operator};
   return {TK_PHI_RECURRENCE, ""};
-}
-
-/// What the value loaded by `Load` is combined with before it is stored, if all steps apply one operator and nothing
-/// else reads what they make. `Store` gets the store at the end. A comparison may be part of a minimum or maximum only
-/// in a loop: there, the image's edges show where else its outcome goes.
-static StringRef updateChain(LoadInst &Load, bool InLoop, StoreInst *&Store) {
-  StringRef Operator;
-  Value *V = &Load;
-  for (;;) {
-    SmallVector<Instruction *, 2> Readers;
-    for (User *U : V->users())
-      if (auto *I = dyn_cast<Instruction>(U); I && !isa<CmpInst>(I))
-        Readers.push_back(I);
-      else if (!I || !InLoop || !all_of(I->users(), [](User *Of) { return isa<SelectInst>(Of); }))
-        return "";
-    if (Readers.size() != 1)
-      return "";
-    Instruction *Next = Readers.front();
-    if ((Store = dyn_cast<StoreInst>(Next)))
-      return Store->getValueOperand() == V ? Operator : "";
-    if (!isa<ZExtInst, SExtInst, TruncInst, BitCastInst>(Next)) {
-      StringRef Applied = associativeOperator(*Next, V);
-      if (Applied.empty() || (!Operator.empty() && Operator != Applied))
-        return "";
-      Operator = Applied;
-    }
-    V = Next;
-  }
-}
-
-static bool sameAddress(Value *A, Value *B, ScalarEvolution &SE) {
-  return A == B || (SE.isSCEVable(A->getType()) && SE.getSCEV(A) == SE.getSCEV(B));
 }
 
 static StringRef atomicOperator(const AtomicRMWInst &I) {
@@ -303,23 +214,76 @@ static StringRef atomicOperator(const AtomicRMWInst &I) {
   }
 }
 
-void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const LoopInfo &LI, ScalarEvolution &SE,
-                     Unit &U) {
+namespace {
+
+/// Writes what accumulates in memory: an update, and the operations and branches that belong to it.
+class UpdateRows {
+public:
+  UpdateRows(const SegmentedFunction &S, const FunctionRows &Rows, Unit &U) : S(S), Rows(Rows), U(U) {}
+
+  void add(const Accumulation &Of, StringRef Operator) {
+    const Instruction *First = Of.Loads.empty() ? (const Instruction *)Of.Stores.front() : Of.Loads.front();
+    if (any_of(Of.Stores, [&](const StoreInst *Each) { return !Rows.OpsOf.count(Each) || !Known.insert(Each).second; }))
+      return;
+    Row Update = U.Updates.size();
+    U.Updates.push_back({rowOf(*First), rowOf(*Of.Stores.front()), U.string(Operator)});
+    for (const LoadInst *Load : drop_begin(Of.Loads, Of.Loads.empty() ? 0 : 1))
+      part(Update, rowOf(*Load), TK_PART_MEMBER, "");
+    for (const StoreInst *Store : drop_begin(Of.Stores))
+      part(Update, rowOf(*Store), TK_PART_MEMBER, "");
+    for (const BranchInst *Branch : Of.Branches)
+      part(Update, lastBlock(S, Rows, Branch->getParent()), TK_PART_DECISION, "");
+    for (const StoreInst *Store : Of.PositionStores)
+      part(Update, rowOf(*Store), TK_PART_POSITION, Operator == "max" ? GreatestElement : LeastElement);
+    for (const LoadInst *Load : Of.Loads)
+      Known.insert(Load);
+  }
+
+  bool isKnown(const Instruction &I) const { return Known.contains(&I); }
+
+private:
+  Row rowOf(const Instruction &I) const { return Rows.OpsOf.lookup(&I).first; }
+  void part(Row Update, Row Index, uint32_t Kind, StringRef Operator) {
+    U.UpdateParts.push_back({Update, Kind, Index, U.string(Operator)});
+  }
+
+  const SegmentedFunction &S;
+  const FunctionRows &Rows;
+  Unit &U;
+  SmallPtrSet<const Instruction *, 16> Known;
+};
+
+} // namespace
+
+/// Whether a store in a loop stores what no loop around it computes.
+static bool isFromOutside(const StoreInst &Store, const LoopInfo &LI) {
+  auto *Computed = dyn_cast<Instruction>(Store.getValueOperand());
+  return !Computed || !LI.getLoopFor(Computed->getParent());
+}
+
+void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const FunctionShape &In, Unit &U) {
+  UpdateRows Out(S, Rows, U);
+  // Variables that the optimiser keeps in registers, but goes on storing where an iteration changes them.
+  for (const Loop *L : In.LI.getLoopsInPreorder())
+    for (PHINode *Phi : S.HeaderPhis.lookup(L->getHeader())) {
+      Accumulation Of(L, In);
+      if (StringRef Operator = Of.ofPhi(*Phi); !Operator.empty() && !Of.Stores.empty())
+        Out.add(Of, Operator);
+    }
   for (const Operation &Op : S.Ops) {
+    const Loop *L = Op.Origin ? In.LI.getLoopFor(Op.Origin->getParent()) : nullptr;
+    if (auto *Store = dyn_cast_or_null<StoreInst>(Op.Origin); Store && L && isFromOutside(*Store, In.LI))
+      U.Ops[Rows.OpsOf.lookup(Store).first].flags |= TK_OPFLAG_SAME_VALUE;
     if (!Op.Origin)
       continue;
-    bool InLoop = LI.getLoopFor(Op.Origin->getParent());
     if (auto *Atomic = dyn_cast<AtomicRMWInst>(Op.Origin)) {
       Row OpRow = Rows.OpsOf.lookup(Atomic).first;
       if (StringRef Operator = atomicOperator(*Atomic); !Operator.empty() && Atomic->use_empty())
         U.Updates.push_back({OpRow, OpRow, U.string(Operator)});
-    } else if (auto *Load = dyn_cast<LoadInst>(Op.Origin)) {
-      StoreInst *Store = nullptr;
-      StringRef Operator = updateChain(*Load, InLoop, Store);
-      if (!Operator.empty() && Rows.OpsOf.count(Store) && Load->getType() == Store->getValueOperand()->getType() &&
-          LI.getLoopFor(Load->getParent()) == LI.getLoopFor(Store->getParent()) &&
-          sameAddress(Load->getPointerOperand(), Store->getPointerOperand(), SE))
-        U.Updates.push_back({Rows.OpsOf.lookup(Load).first, Rows.OpsOf.lookup(Store).first, U.string(Operator)});
+    } else if (auto *Load = dyn_cast<LoadInst>(Op.Origin); Load && Load->isSimple() && !Out.isKnown(*Load)) {
+      Accumulation Of(L, In);
+      if (StringRef Operator = Of.ofLoad(*Load); !Operator.empty())
+        Out.add(Of, Operator);
     }
   }
 }

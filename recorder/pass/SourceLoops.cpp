@@ -1,6 +1,7 @@
 // SourceLoops.cpp: see SourceLoops.h.
 #include "SourceLoops.h"
 
+#include "Causes.h"
 #include "Compat.h"
 #include "Touches.h"
 #include "format.h"
@@ -108,6 +109,8 @@ bool isStructure(const DIVariable *Declared) {
       return false;
     T = Derived->getBaseType();
   }
+  if (auto *Basic = dyn_cast_or_null<DIBasicType>(T))
+    return Basic->getEncoding() == dwarf::DW_ATE_complex_float; // clang's reductions of them need another library
   auto *Composite = dyn_cast_or_null<DICompositeType>(T);
   return Composite && Composite->getTag() != dwarf::DW_TAG_array_type &&
          Composite->getTag() != dwarf::DW_TAG_enumeration_type;
@@ -133,6 +136,7 @@ public:
   SourceLoop describe() {
     SourceLoop Result;
     Result.IsCanonical = findCounter();
+    findEscapes(Result);
     SmallSetVector<Object, 16> Candidates;
     for (const auto &[Variable, In] : T.Of)
       if (In.MayBeReached || any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }))
@@ -235,10 +239,98 @@ private:
   bool leavesElsewhere() const {
     for (BasicBlock *BB : Blocks)
       for (BasicBlock *Next : successors(BB))
-        if (!L.contains(Next) && BB != L.getHeader() && !Next->isLandingPad() &&
-            !isa<UnreachableInst>(Next->getTerminator()))
+        if (!L.contains(Next) && BB != L.getHeader() && (isOrdinaryExit(Next) || !standsInside(*Next)))
           return true;
     return false;
+  }
+
+  /// Whether what ends the program stands in the loop's own text: a jump to it would leave the loop.
+  bool standsInside(BasicBlock &First) const {
+    SmallSetVector<BasicBlock *, 8> Open;
+    Open.insert(&First);
+    for (size_t K = 0; K < Open.size(); ++K) {
+      if (!First.isLandingPad() && any_of(*Open[K], [&](const Instruction &I) {
+            return !I.isDebugOrPseudoInst() && I.getDebugLoc() && !isInHead(I.getDebugLoc().get());
+          }))
+        return false;
+      Open.insert(succ_begin(Open[K]), succ_end(Open[K]));
+    }
+    return true;
+  }
+
+  using BlockSet = SmallPtrSet<const BasicBlock *, 16>;
+
+  /// Finds the branches of which one way leaves the loop for good and misses what the loop's own test leads to.
+  void findEscapes(SourceLoop &Result) const {
+    BasicBlock *Own = L.isLoopExiting(L.getHeader()) ? L.getHeader() : L.getLoopLatch();
+    BlockSet Behind;
+    for (BasicBlock *Next : Own ? successors(Own) : successors(L.getHeader()))
+      if (Own && !L.contains(Next)) {
+        walk(*Own, *Next, Behind);
+        if (any_of(*Next, [](const Instruction &I) { return isLeavingAScope(I); }))
+          Behind.erase(Next); // of this way only
+      }
+    if (Behind.empty() || !leavesSomewhere(Own))
+      return;
+    for (BasicBlock *BB : Blocks)
+      if (auto *Branch = dyn_cast<BranchInst>(BB->getTerminator());
+          Branch && Branch->isConditional() && Branch->getDebugLoc() && BB != Own)
+        for (BasicBlock *Next : successors(BB)) {
+          BlockSet Reached;
+          walk(*BB, *Next, Reached);
+          if (!Reached.contains(L.getHeader()) && any_of(Behind, [&](auto *Each) { return !Reached.contains(Each); }))
+            Result.Escapes.push_back({Branch->getDebugLoc().getLine(), Branch->getDebugLoc().getCol()});
+        }
+  }
+
+  bool leavesSomewhere(const BasicBlock *Own) const {
+    return any_of(Blocks, [&](BasicBlock *BB) {
+      return BB != Own && any_of(successors(BB), [&](BasicBlock *Next) { return !L.contains(Next); });
+    });
+  }
+
+  /// Clang ends the lifetimes of a scope, and notes in a variable where control goes from there.
+  static bool isLeavingAScope(const Instruction &I) {
+    auto *Marker = dyn_cast<IntrinsicInst>(&I);
+    auto *Store = dyn_cast<StoreInst>(&I);
+    return (Marker && Marker->isLifetimeStartOrEnd()) ||
+           (Store && isa<ConstantInt>(Store->getValueOperand()) && isWay(Store->getPointerOperand()));
+  }
+
+  static bool isWay(const Value *V) {
+    return isa<AllocaInst>(V) && all_of(V->users(), [](const User *U) {
+             if (auto *Store = dyn_cast<StoreInst>(U))
+               return isa<ConstantInt>(Store->getValueOperand());
+             return isa<LoadInst>(U) && all_of(U->users(), [](const User *By) { return isa<SwitchInst>(By); });
+           });
+  }
+
+  /// The blocks that control may pass from the end of `From` through `To` on, up to the loop's header.
+  void walk(BasicBlock &From, BasicBlock &To, BlockSet &Reached) const {
+    using State = std::pair<BasicBlock *, ConstantInt *>; // where control goes from the scope that it leaves
+    SmallSetVector<State, 16> Open;
+    Open.insert({&To, wayAfter(From, nullptr)});
+    for (size_t K = 0; K < Open.size(); ++K) {
+      auto [BB, Way] = Open[K];
+      Reached.insert(BB);
+      if (BB == L.getHeader())
+        continue;
+      Way = wayAfter(*BB, Way);
+      auto *Switch = dyn_cast<SwitchInst>(BB->getTerminator());
+      auto *Load = Switch ? dyn_cast<LoadInst>(Switch->getCondition()) : nullptr;
+      if (Way && Load && isWay(Load->getPointerOperand()) && Way->getType() == Load->getType())
+        Open.insert({Switch->findCaseValue(Way)->getCaseSuccessor(), Way});
+      else
+        for (BasicBlock *Next : successors(BB))
+          Open.insert({Next, Way});
+    }
+  }
+
+  static ConstantInt *wayAfter(BasicBlock &BB, ConstantInt *Way) {
+    for (Instruction &I : BB)
+      if (auto *Store = dyn_cast<StoreInst>(&I); Store && isWay(Store->getPointerOperand()))
+        Way = cast<ConstantInt>(Store->getValueOperand());
+    return Way;
   }
 
   /// The local variable that a value is loaded from, with no more than a conversion.
@@ -316,7 +408,7 @@ private:
     bool Begins = false;
     for (BasicBlock &BB : *L.getHeader()->getParent())
       for (Instruction &I : BB)
-        if (!L.contains(&BB) && isInHead(I.getDebugLoc().get())) {
+        if (!L.contains(&BB) && isInHead(I.getDebugLoc().get()) && comesBefore(BB)) {
           if (isa<CallBase>(I) && !I.isDebugOrPseudoInst() && !isa<IntrinsicInst>(I) && I.getType()->isVoidTy())
             return false;
           if (auto *Store = dyn_cast<StoreInst>(&I)) {
@@ -326,6 +418,21 @@ private:
           }
         }
     return Begins;
+  }
+
+  /// Whether control may get from a block to the loop: what an iteration does before it ends the program stands
+  /// outside, too.
+  bool comesBefore(BasicBlock &BB) const {
+    SmallPtrSet<const BasicBlock *, 16> Seen;
+    SmallVector<BasicBlock *, 16> Open = {&BB};
+    while (!Open.empty()) {
+      BasicBlock *At = Open.pop_back_val();
+      if (At == L.getHeader())
+        return true;
+      if (Seen.insert(At).second)
+        Open.append(succ_begin(At), succ_end(At));
+    }
+    return false;
   }
 
   /// Whether an instruction from outside the loop stands in the scope that clang opens where the `for` begins.

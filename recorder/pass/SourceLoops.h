@@ -21,6 +21,8 @@ struct SourceVariable {
 struct SourceLoop {
   bool IsCanonical = false; // one that OpenMP accepts: one counter, one test, one step, no other way out
   std::vector<SourceVariable> Variables;
+  /// Line and column of the branches that leave it otherwise than `break` does: by `return`, or for code further on.
+  std::vector<std::pair<unsigned, unsigned>> Escapes;
 };
 
 /// The loops of a module as the front end has written it, by their places in the source.

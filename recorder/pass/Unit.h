@@ -46,6 +46,7 @@ public:
   std::vector<tk_row_declarations> Declarations;
   std::vector<tk_row_options> Options;
   std::vector<tk_row_causes> Causes;
+  std::vector<tk_row_update_parts> UpdateParts;
   std::string Folder; // the compilation folder
 
 private:

@@ -26,6 +26,11 @@ const DILocalVariable *carriedVariable(PHINode &Phi) {
   if (Found.empty())
     for (const DILocalVariable *V : variablesOf(&Phi))
       Found.insert(V);
+  if (Found.empty() && Phi.getType()->isIntegerTy(1)) // a truth value, which is a byte in the source
+    for (User *U : Phi.users())
+      if (isa<ZExtInst>(U))
+        for (const DILocalVariable *V : variablesOf(U))
+          Found.insert(V);
   return Found.size() == 1 ? *Found.begin() : nullptr;
 }
 
@@ -34,9 +39,9 @@ namespace {
 /// Looks at one loop whose place in the source is known.
 class LoopVariables {
 public:
-  LoopVariables(const Loop &L, const DILocation *Start, ScalarEvolution &SE) : L(L), Start(Start) {
+  LoopVariables(const Loop &L, const DILocation *Start, const FunctionShape &In) : L(L), Start(Start) {
     for (PHINode &Phi : L.getHeader()->phis()) {
-      uint32_t Kind = classifyPhi(Phi, L, SE).first;
+      uint32_t Kind = classifyPhi(Phi, L, In).first;
       if (Kind != TK_PHI_LAST_VALUE)
         (Kind == TK_PHI_INDUCTION ? Inductions : Carried).insert(&Phi);
     }
@@ -163,12 +168,12 @@ static uint32_t describeSource(const SourceLoop &InSource, Row LoopRow, Unit &U,
   return InSource.IsCanonical ? TK_LOOP_FOR_STATEMENT : 0;
 }
 
-uint32_t describeVariables(const Loop &L, Row LoopRow, ScalarEvolution &SE, const SourceLoops *InSource, Unit &U,
+uint32_t describeVariables(const Loop &L, Row LoopRow, const FunctionShape &In, const SourceLoops *InSource, Unit &U,
                            SourceMap &Sources) {
   DebugLoc Start = L.getStartLoc();
   if (!Start)
     return 0;
-  LoopVariables Found(L, Start.get(), SE);
+  LoopVariables Found(L, Start.get(), In);
   uint32_t LeavesValues = Found.leavesValues() ? TK_LOOP_LEAVES_VALUES : 0;
   if (InSource) {
     const SourceLoop *Known = InSource->find(Start.get());

@@ -50,7 +50,8 @@ enum tk_table {
     TK_TABLE_folder = 21,
     TK_TABLE_options = 22,
     TK_TABLE_causes = 23,
-    TK_TABLES = 24
+    TK_TABLE_update_parts = 24,
+    TK_TABLES = 25
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -238,6 +239,13 @@ struct __attribute__((packed)) tk_row_causes {
     uint32_t flags;
 };
 
+struct __attribute__((packed)) tk_row_update_parts {
+    uint32_t update;
+    uint32_t kind;
+    uint32_t index;
+    uint32_t operator_;
+};
+
 /* What an operation does; LOAD to SET are memory accesses. */
 enum {
     TK_OP_LOAD = 1,
@@ -264,6 +272,7 @@ enum {
     TK_OPFLAG_VALUE = 8,
     TK_OPFLAG_LIBRARY = 16,
     TK_OPFLAG_GROUND_TRUTH = 32,
+    TK_OPFLAG_SAME_VALUE = 64,
 };
 
 /* Flags of a path. */
@@ -370,11 +379,20 @@ enum {
     TK_CAUSE_PHI = 3,
     TK_CAUSE_OTHER = 4,
     TK_CAUSE_ENDS = 5,
+    TK_CAUSE_BEFORE = 6,
+    TK_CAUSE_BEHIND = 7,
 };
 
 /* Flags of a cause. */
 enum {
     TK_CAUSE_FLAG_FIXED = 1,
+};
+
+/* What more than one load and one store belongs to an update: these use the accumulated value, and nothing else. */
+enum {
+    TK_PART_MEMBER = 1,
+    TK_PART_DECISION = 2,
+    TK_PART_POSITION = 3,
 };
 
 /* An edge of the program dependence graph within a function. */

@@ -67,6 +67,7 @@ def test_json_has_the_promised_shape(trace: Path, capsys: pytest.CaptureFixture[
         "recipe",
         "blocked_by",
         "rests_on",
+        "not_taken",
     ]
     assert (loop["invocations"], loop["iterations"], loop["accesses"]) == (1, 5, 10)
     assert loop["carried"] == {"raw": 1, "war": 0, "waw": 0}

@@ -16,7 +16,7 @@ def flattened(s: Scenario) -> Scenario:
     """The scenario as one without contexts would have found it."""
     loops = sorted({row.loop for row in s.contexts if row.loop is not None})
     node_of = {number: loops.index(row.loop) + 1 for number, row in enumerate(s.contexts) if row.loop is not None}
-    flat = Scenario(s.ops, s.blocks, s.loops, s.edges, s.updates, [Context("root")], objects=s.objects)
+    flat = Scenario(s.ops, s.blocks, s.loops, s.edges, s.updates, s.parts, [Context("root")], objects=s.objects)
     for loop in loops:
         rows = [row for row in s.contexts if row.loop == loop]
         externals = [row.external for row in rows if row.external is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from tests.naive.verdicts import WORK, Dependence, Node, Scenario, components, graph, place_of
+from tests.naive.verdicts import WORK, Dependence, Node, Scenario, components, graph, place_of, usable_groups
 
 Stage = tuple[bool, frozenset[int], frozenset[int]]
 """Whether it is parallel, its operations that work, and the recurrences among its phis."""
@@ -108,7 +108,7 @@ def remedy(scenario: Scenario, level: int, source: int, destination: int) -> str
     carried = [each for each in scenario.dependences for at, _, inter in each.levels if at == level and inter]
     here = [each for each in carried if (each.source, each.destination) == (source, destination)]
     operators = [
-        {operator for load, store, operator in usable_triples(scenario) if op in (load, store)}
+        {group.operators[op] for group in usable_groups(scenario) if op in group.operators}
         for op in (source, destination)
     ]
     if operators[0] and operators[0] == operators[1]:
@@ -119,19 +119,3 @@ def remedy(scenario: Scenario, level: int, source: int, destination: int) -> str
         if not any(each.kind == "RAW" and (each.objects is None or things & set(each.objects)) for each in carried):
             return "copy" if "WAR" in kinds else "last-writer"
     return None  # scenarios have no distances but 1
-
-
-def usable_triples(scenario: Scenario) -> list[tuple[int, int, str]]:
-    """Updates whose load goes to their store only, and whose instructions are in no second one."""
-
-    def uses(op: int) -> int:
-        return sum(op in (load, store) for load, store, _ in scenario.updates)
-
-    def goes_to(load: int) -> set[Node]:
-        return {to for kind, tail, to in scenario.edges if kind == "register" and tail == ("op", load)}
-
-    return [
-        (load, store, operator)
-        for load, store, operator in scenario.updates
-        if uses(load) == uses(store) == 1 and goes_to(load) <= {("op", store)}
-    ]

@@ -72,6 +72,7 @@ TABLES = [
     ("folder", "byte:1"),
     ("options", "option"),
     ("causes", "of_kind of kind index flags"),
+    ("update_parts", "update kind index operator"),
 ]
 
 FOLDER = 21

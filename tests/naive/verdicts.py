@@ -21,6 +21,7 @@ class Op:
     block: int
     pure: bool = False  # of a call
     allocates: bool = False
+    same: bool = False  # of a store: of a value from outside all loops
 
 
 @dataclass
@@ -30,7 +31,10 @@ class Block:
 
 
 Cause = tuple[str, int | None, bool]
-"""What an exit depends on: ("load" | "call" | "phi" | "other" | "ends", number of the operation or phi, fixed)."""
+"""What an exit depends on: ("load" | "call" | "phi" | "other" | "ends", number of the operation or phi, fixed).
+
+"before" and "behind" are operations that tell how often the loop was left there.
+"""
 
 
 @dataclass
@@ -74,8 +78,11 @@ class Scenario:
     loops: list[Loop] = field(default_factory=list)
     edges: list[tuple[str, Node, Node]] = field(default_factory=list)  # ("register" | "control", from, to)
     updates: list[tuple[int, int, str]] = field(default_factory=list)  # (load, store, operator)
+    # (update, "member" | "decision" | "position", number of an operation or block, operator of a position)
+    parts: list[tuple[int, str, int, str]] = field(default_factory=list)
     contexts: list[Context] = field(default_factory=list)
     dependences: list[Dependence] = field(default_factory=list)
+    counts: dict[int, int] = field(default_factory=dict)  # how often operations ran
     exposed: set[tuple[int, int, int]] = field(default_factory=set)  # (load, context, level)
     objects: list[str] = field(default_factory=list)  # "global", "heap", "stack", "unknown"
 
@@ -101,6 +108,7 @@ class Answer:
     blocked_by: set[tuple[str, int, int | None]]
     carried: tuple[int, int, int]
     rests_on: set[int] = field(default_factory=set)
+    not_taken: set[int] = field(default_factory=set)
 
 
 def judge(scenario: Scenario, level: int) -> Answer:
@@ -123,17 +131,26 @@ def judge(scenario: Scenario, level: int) -> Answer:
         for phi, (kind, operator, _) in zip(scenario.phi_numbers(loop), scenario.loops[loop].phis)
         if kind == "reduction"
     }
-    triples = live_triples(scenario, [each for each, _ in valid])
-    operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
+    operator_of = live_operators(scenario, [each for each, _ in valid])
     left = []
+    private: set[int] = set()
     for each in carried:
         if each.source in operator_of:  # then so is the destination, by the same operator
             for thing in each.objects or (None,):
                 transformations.add(("reduction", "memory", thing, operator_of[each.source]))
         elif each.kind != "RAW" and each.objects and all(is_private(scenario, x, level, carried) for x in each.objects):
-            transformations |= {("private", "memory", thing, "") for thing in each.objects}
+            private |= set(each.objects)
         else:
             left.append(each)
+    for thing in private:
+        on_it = [each for each in carried if each.source not in operator_of and thing in (each.objects or ())]
+        same = all(
+            each.source == each.destination
+            and scenario.ops[each.source].same
+            and scenario.inside(scenario.ops[each.source].block, loop)
+            for each in on_it
+        )
+        transformations.add(("same value" if same else "private", "memory", thing, ""))
     blocked: set[tuple[str, int, int | None]] = {("dependence", each.source, each.destination) for each in left}
     kinds = dict(zip(scenario.phi_numbers(loop), (kind for kind, _, _ in scenario.loops[loop].phis)))
     obstacles = {
@@ -143,9 +160,12 @@ def judge(scenario: Scenario, level: int) -> Answer:
     }
     obstacles |= {("exit", row): causes for row, causes in exits(scenario, loop)}
     rests_on: set[int] = set()
+    not_taken: set[int] = set()
     for (reason, number), causes in obstacles.items():
         needed = unchanged(scenario, level, causes, [each for each, _ in valid])
-        if needed is None:
+        if needed is None and reason == "exit" and never_taken(scenario, causes):
+            not_taken.add(number)
+        elif needed is None:
             blocked.add((reason, number, None))
         else:
             rests_on |= needed
@@ -153,35 +173,61 @@ def judge(scenario: Scenario, level: int) -> Answer:
     if external is not None:
         blocked.add(("external", external, None))
     if not blocked:
-        return Answer("doall-with" if transformations else "doall", transformations, set(), counts, rests_on)
+        return Answer("doall-with" if transformations else "doall", transformations, set(), counts, rests_on, not_taken)
     verdict = "pipeline" if stages(scenario, level, [each for each, _ in valid]) >= 2 else "sequential"
     return Answer(verdict, set(), blocked, counts)
 
 
-def live_triples(scenario: Scenario, valid: list[Dependence]) -> list[tuple[int, int, str]]:
-    """The updates that form reductions, given the dependences valid at a level."""
+@dataclass
+class Group:
+    """An update: its operations with the operator of each, and the blocks whose branches belong to it."""
 
-    def uses(op: int) -> int:
-        return sum(op in (load, store) for load, store, _ in scenario.updates)
+    operators: dict[int, str]
+    decisions: set[int]
 
-    triples = [
-        (load, store, operator)
-        for load, store, operator in scenario.updates
-        if uses(load) == uses(store) == 1
-        and all(to == ("op", store) for kind, tail, to in scenario.edges if kind == "register" and tail == ("op", load))
-    ]
+
+def usable_groups(scenario: Scenario) -> list[Group]:
+    """Updates whose values go nowhere else, and whose operations are in no second one."""
+    groups, times = [], [0] * len(scenario.ops)
+    for number, (load, store, operator) in enumerate(scenario.updates):
+        group = Group({}, set())
+        members = [(op, operator) for op in ([load] if load == store else [load, store])]
+        for update, kind, index, own in scenario.parts:
+            if update == number and kind == "decision":
+                group.decisions.add(index)
+            elif update == number:
+                members.append((index, own if kind == "position" else operator))
+        for op, by in members:
+            group.operators[op] = by
+            times[op] += 1
+        groups.append(group)
+
+    def is_usable(group: Group) -> bool:
+        inside = {("op", op) for op in group.operators} | {("branch", block) for block in group.decisions}
+        leaves = any(
+            kind == "register" and tail[0] == "op" and tail[1] in group.operators and head not in inside
+            for kind, tail, head in scenario.edges
+        )
+        return not leaves and all(times[op] == 1 for op in group.operators)
+
+    return [group for group in groups if is_usable(group)]
+
+
+def live_operators(scenario: Scenario, valid: list[Dependence]) -> dict[int, str]:
+    """The operations of the updates that form reductions, given the dependences valid at a level, with operators."""
+    groups = usable_groups(scenario)
     while True:
-        operator_of = {op: operator for load, store, operator in triples for op in (load, store)}
+        operator_of = {op: operator for group in groups for op, operator in group.operators.items()}
         spoilt = {
             end
             for each in valid
             for end in (each.source, each.destination)
             if operator_of.get(each.source) is None or operator_of.get(each.source) != operator_of.get(each.destination)
         }
-        kept = [triple for triple in triples if triple[0] not in spoilt and triple[1] not in spoilt]
-        if kept == triples:
-            return kept
-        triples = kept
+        kept = [group for group in groups if spoilt.isdisjoint(group.operators)]
+        if kept == groups:
+            return operator_of
+        groups = kept
 
 
 def is_private(scenario: Scenario, thing: int, level: int, carried: list[Dependence]) -> bool:
@@ -243,6 +289,15 @@ def unchanged(scenario: Scenario, level: int, causes: list[Cause] | None, valid:
                 return None
             needed |= more
     return needed
+
+
+def never_taken(scenario: Scenario, causes: list[Cause] | None) -> bool:
+    """Did what stands behind a decision to stay in the loop run as often as what stands before it?"""
+
+    def runs(wanted: str) -> set[int]:
+        return {scenario.counts.get(op, 0) for kind, op, _ in causes or () if kind == wanted and op is not None}
+
+    return bool(runs("before") & runs("behind"))
 
 
 def blocking_exits(scenario: Scenario, loop: int, first: int) -> list[int]:

@@ -62,6 +62,7 @@ STRING_FIELDS = {
     "call_targets": ("name",),
     "phis": ("operator", "name"),
     "updates": ("operator",),
+    "update_parts": ("operator",),
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
     "declarations": ("name", "source_name"),

@@ -55,6 +55,7 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         ("calls", "block", "blocks"),
         ("updates", "load", "ops"),
         ("updates", "store", "ops"),
+        ("update_parts", "update", "updates"),
     ]:
         for row in tables[name]:
             assert row[column] == NO_ROW or row[column] < rows[target], (name, column)
@@ -202,9 +203,9 @@ def test_lines_and_nesting(loops: Tables) -> None:
 
 def test_what_phis_carry(loops: Tables) -> None:
     (only,) = loops.of("sums", "loops")
-    assert phis(loops, only) == [(PhiKind.INDUCTION, ""), (PhiKind.REDUCTION, "+")]
+    assert phis(loops, only) == [(PhiKind.INDUCTION, "+1"), (PhiKind.REDUCTION, "+")]
     for loop in loops.of("nested", "loops"):
-        assert phis(loops, loop) == [(PhiKind.INDUCTION, ""), (PhiKind.REDUCTION, "^")]
+        assert phis(loops, loop) == [(PhiKind.INDUCTION, "+1"), (PhiKind.REDUCTION, "^")]
     (chase,) = loops.of("chase", "loops")
     assert phis(loops, chase) == [(PhiKind.RECURRENCE, ""), (PhiKind.RECURRENCE, "")]
 

@@ -21,7 +21,9 @@ from tracekit.formats.image import (
     EdgeKind,
     LoopFlag,
     NodeKind,
+    OpFlag,
     OpKind,
+    PartKind,
     PhiKind,
 )
 from tracekit.objects.kinds import ObjectKind
@@ -45,7 +47,7 @@ CONTEXT_KINDS = {
     "recursive call": ContextKind.RECURSIVE_CALL,
     "recursive loop": ContextKind.RECURSIVE_LOOP,
 }
-OPERATORS = ["", "+", "*", "max", "+", "*", "max"]
+OPERATORS = ["", "+", "*", "max", "+", "*", "max", "argmax"]
 """The operators of scenarios, of two units; a string's offset is its position here."""
 
 
@@ -78,7 +80,11 @@ def program(scenario: Scenario) -> Any:
         ops=table(
             "ops",
             [
-                {"kind": OP_KINDS[op.kind], "base": calls.index(number) if op.kind == "call" else 0}
+                {
+                    "kind": OP_KINDS[op.kind],
+                    "base": calls.index(number) if op.kind == "call" else 0,
+                    "flags": OpFlag.SAME_VALUE * op.same,
+                }
                 for number, op in enumerate(s.ops)
             ],
         ),
@@ -153,6 +159,18 @@ def program(scenario: Scenario) -> Any:
             [
                 {"load": load, "store": store, "operator": OPERATORS.index(operator) + 3 * (row % 2)}
                 for row, (load, store, operator) in enumerate(s.updates)
+            ],
+        ),
+        update_parts=table(
+            "update_parts",
+            [
+                {
+                    "update": update,
+                    "kind": PartKind[kind.upper()],
+                    "index": index,
+                    "operator": OPERATORS.index(operator),
+                }
+                for update, kind, index, operator in s.parts
             ],
         ),
         functions=table(
@@ -270,7 +288,11 @@ def profile(scenario: Scenario) -> DependenceProfile:
             [{"instruction": load, "node": context, "level": level} for load, context, level in sorted(s.exposed)],
             layouts,
         ),
-        accesses=table("accesses", [], layouts),
+        accesses=table(
+            "accesses",
+            [{"instruction": op, "node": op % len(s.contexts), "count": count} for op, count in s.counts.items()],
+            layouts,
+        ),
         objects=table("objects", [{"kind": ObjectKind[kind.upper()], "site": None} for kind in s.objects], layouts),
         shadow_bytes=0,
     )
@@ -302,4 +324,11 @@ def as_answer(judgement: Judgement) -> Answer:
         (Reason(reason).value, source, None if destination == NONE else destination)
         for reason, source, destination in judgement.blocked_by
     }
-    return Answer(judgement.verdict.value, transformations, blocked, judgement.carried, set(judgement.rests_on))
+    return Answer(
+        judgement.verdict.value,
+        transformations,
+        blocked,
+        judgement.carried,
+        set(judgement.rests_on),
+        set(judgement.not_taken),
+    )

@@ -128,6 +128,39 @@ def test_two_sums_into_one_location_are_a_reduction() -> None:
     assert verdict(case).verdict == "doall-with"
 
 
+def largest() -> Scenario:
+    """``if (a[i] > most) { most = a[i]; where = i; }``: load a[i], load most, store most, store where."""
+    case = loop("load", "load", "store", "store")
+    case.edges = [("register", ("op", tail), head) for tail, head in ((0, ("op", 2)), (1, ("branch", BODY)))]
+    case.updates = [(1, 2, "max")]
+    case.parts = [(0, "decision", BODY, ""), (0, "position", 3, "argmax")]
+    case.dependences = [
+        flow("RAW", 2, 1, carried=True),
+        flow("WAR", 1, 2, carried=True),
+        flow("WAW", 2, 2, carried=True),
+        flow("WAW", 3, 3, carried=True),
+    ]
+    return case
+
+
+def test_a_maximum_with_its_place_is_two_reductions() -> None:
+    recipe = {("reduction", "memory", 0, "max"), ("reduction", "memory", 0, "argmax")}
+    assert verdict(largest()) == Answer("doall-with", recipe, set(), (1, 1, 2))
+
+
+def test_a_maximum_whose_place_is_read_is_none() -> None:
+    case = largest()
+    case.ops.append(Op("load", BODY))
+    case.dependences.append(flow("RAW", 3, 4, carried=True))
+    assert {("dependence", 2, 1), ("dependence", 3, 4)} <= verdict(case).blocked_by
+
+
+def test_a_maximum_that_decides_something_else_is_none() -> None:
+    case = largest()
+    case.edges.append(("register", ("op", 1), ("branch", 0)))
+    assert ("dependence", 2, 1) in verdict(case).blocked_by
+
+
 @pytest.mark.parametrize("operator", ["min", "max"])
 def test_minimum_and_maximum_are_reductions(operator: str) -> None:
     case = loop("load", phis=[("induction", "+", "i"), ("reduction", "max", operator)])

@@ -40,8 +40,10 @@ def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
     s.blocks += [Block(0), Block(1)]
     for block in range(len(s.blocks)):
         for _ in range(draw(st.integers(0, 4))):
-            s.ops.append(Op(draw(st.sampled_from(KINDS)), block, draw(st.booleans()), draw(st.booleans())))
-    s.ops += [Op("load", len(s.blocks) - 1), Op("store", len(s.blocks) - 1)]
+            s.ops.append(
+                Op(draw(st.sampled_from(KINDS)), block, draw(st.booleans()), draw(st.booleans()), draw(st.booleans()))
+            )
+    s.ops += [Op("load", len(s.blocks) - 1), Op("store", len(s.blocks) - 1, same=draw(st.booleans()))]
     for number, loop in enumerate(s.loops):
         inside = [block for block in range(len(s.blocks)) if s.inside(block, number)]
         loop.exits = draw(st.lists(st.sampled_from(inside), max_size=2, unique=True))
@@ -63,6 +65,12 @@ def _add_static_dependences(draw: st.DrawFn, s: Scenario) -> None:
     stores = [op for op, row in enumerate(s.ops) if row.kind in ("store", "atomic")]
     update = st.tuples(st.sampled_from(loads), st.sampled_from(stores), st.sampled_from(["+", "+", "max"]))
     s.updates = draw(st.lists(update, max_size=3))
+    if s.updates:
+        number = st.integers(0, len(s.updates) - 1)
+        member = st.tuples(number, st.just("member"), st.sampled_from(loads + stores), st.just(""))
+        position = st.tuples(number, st.just("position"), st.sampled_from(stores), st.just("argmax"))
+        decision = st.tuples(number, st.just("decision"), st.integers(0, len(s.blocks) - 1), st.just(""))
+        s.parts = draw(st.lists(st.one_of(member, position, decision), max_size=3))
 
 
 def _add_causes(draw: st.DrawFn, s: Scenario, number: int, loop: Loop) -> None:
@@ -78,6 +86,11 @@ def _add_causes(draw: st.DrawFn, s: Scenario, number: int, loop: Loop) -> None:
     for row, (kind, _, _) in zip(s.phi_numbers(number), loop.phis):
         if kind == "recurrence" and read and draw(st.booleans()):
             loop.phi_causes[row] = draw(st.lists(st.one_of(*read), min_size=1, max_size=2, unique=True))
+    counted = [st.tuples(st.sampled_from(["before", "behind", "behind"]), st.just(op), st.just(False)) for op in inside]
+    s.counts |= {op: draw(st.integers(1, 2)) for op in inside}
+    causes = st.tuples(causes, st.lists(st.one_of(*counted), max_size=3) if counted else st.just([])).map(
+        lambda both: [*both[0], *both[1]]
+    )
     if draw(st.booleans()):
         loop.exit_causes = [draw(causes | st.just([("ends", None, False)])) for _ in loop.exits]
 
@@ -106,6 +119,7 @@ def _add_dependences(draw: st.DrawFn, s: Scenario) -> None:
     if not accesses:
         return
     updating = {op for load, store, _ in s.updates for op in (load, store)}
+    updating |= {index for _, kind, index, _ in s.parts if kind != "decision"}
     favoured = [access for access in accesses if access[0] in updating]
     # Reductions need every dependence to stay among updates: often draw from these alone.
     if favoured and draw(st.booleans()):

@@ -32,7 +32,7 @@ IDENTITY = (
 )
 """Columns that say what a row is about; rows equal in them are compared. A table without any is not compared."""
 
-IGNORED = ("blocked_by", "object_list", "rests_on")
+IGNORED = ("blocked_by", "object_list", "rests_on", "not_taken")
 """Columns that follow from others: what blocks a loop are its dependences."""
 
 LISTS = ("levels", "lives", "objects")

@@ -44,6 +44,16 @@ class Causes:
         """
         return self._needed(self._of(CauseOf.EXIT, exit_row))
 
+    def never_taken(self, exit_row: int, counts: Indices) -> bool:
+        """Does a run, in which each operation ran `counts` times, show that the loop was never left at an exit?
+
+        Only of exits by ``return`` and ``goto``: what a loop is left for by ``break`` is its result.
+        """
+        causes = self.program.causes[self._of(CauseOf.EXIT, exit_row)]
+        before = counts[causes["index"][causes["kind"] == CauseKind.BEFORE]]
+        behind = counts[causes["index"][causes["kind"] == CauseKind.BEHIND]]
+        return bool(before.size and np.isin(before, behind).any())
+
     def behind(self, exit_row: int) -> tuple[list[int], list[int]]:
         """The loads and calls, and the phis of the loop's header, that the decision at an exit depends on."""
         causes = self.program.causes[self._of(CauseOf.EXIT, exit_row)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, NodeKind, OpKind
+from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, NodeKind, OpKind, PartKind
 
 Rows = NDArray[Any]
 """A table: a structured array with one of the dtypes of ``formats.image.DTYPES``."""
@@ -44,6 +44,7 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "call_targets": ("name",),
     "phis": ("operator", "name"),
     "updates": ("operator",),
+    "update_parts": ("operator",),
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
     "variables": ("name",),
@@ -64,6 +65,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "loop_exits": {"source": "blocks!", "target": "blocks", "location": "locations"},
     "phis": {"location": "locations"},
     "updates": {"load": "ops!", "store": "ops!"},
+    "update_parts": {"update": "updates!"},
     "globals": {"location": "locations"},
     "variables": {"loop": "loops!", "location": "locations"},
 }
@@ -156,6 +158,8 @@ def _rebase(unit: UnitLike, name: str, rows: Rows, starts: Mapping[str, NDArray[
         _rebase_edges(unit, rows, shift)
     if name == "causes":
         _rebase_causes(unit, rows, shift)
+    if name == "update_parts":
+        _rebase_parts(unit, rows, shift)
 
 
 def _rebase_edges(unit: UnitLike, rows: Rows, shift: Any) -> None:
@@ -171,11 +175,18 @@ def _rebase_edges(unit: UnitLike, rows: Rows, shift: Any) -> None:
 def _rebase_causes(unit: UnitLike, rows: Rows, shift: Any) -> None:
     shift("of", "loop_exits", rows["of_kind"] == CauseOf.EXIT)
     shift("of", "phis", rows["of_kind"] == CauseOf.PHI)
-    shift("index", "ops", np.isin(rows["kind"], (CauseKind.LOAD, CauseKind.CALL)))
+    shift("index", "ops", np.isin(rows["kind"], (CauseKind.LOAD, CauseKind.CALL, CauseKind.BEFORE, CauseKind.BEHIND)))
     shift("index", "phis", rows["kind"] == CauseKind.PHI)
     for field, kinds in (("of_kind", CauseOf), ("kind", CauseKind)):
         if not bool(np.isin(rows[field], [int(kind) for kind in kinds]).all()):
             _refuse(unit, "causes", field)
+
+
+def _rebase_parts(unit: UnitLike, rows: Rows, shift: Any) -> None:
+    shift("index", "ops", rows["kind"] != PartKind.DECISION)
+    shift("index", "blocks", rows["kind"] == PartKind.DECISION)
+    if not bool(np.isin(rows["kind"], [int(kind) for kind in PartKind]).all()):
+        _refuse(unit, "update_parts", "kind")
 
 
 def _refuse(unit: UnitLike, table: str, field: str) -> None:

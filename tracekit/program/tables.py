@@ -45,6 +45,7 @@ class Tables:
     declarations: Rows
     options: Rows
     causes: Rows
+    update_parts: Rows
     locations: Rows
     sources: Rows
     units: Rows

@@ -8,7 +8,14 @@ from itertools import groupby
 from textwrap import wrap
 
 from tracekit.counted import counted
-from tracekit.render.dependence import VERDICT_COLOUR, causes_text, context_texts, object_text, rests_on_text
+from tracekit.render.dependence import (
+    VERDICT_COLOUR,
+    causes_text,
+    context_texts,
+    not_taken_text,
+    object_text,
+    rests_on_text,
+)
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import WIDTH, Json, Style, more
 
@@ -119,6 +126,10 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     lines += list(dict.fromkeys(f"- {_step(step)}" for step in case["recipe"]))
     if case.get("rests_on"):  # not in profiles of before
         lines += wrapped(f"No iteration changes what decides their number: {rests_on_text(case)}.", "  ")
+    if case.get("not_taken"):
+        lines += wrapped(
+            f"This run never left it at {not_taken_text(case)}; an iteration that does stops the others.", "  "
+        )
     lines += _blocked(case["blocked_by"], loop["function"])
     if case["independent_in_a_row"]:
         lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
@@ -202,6 +213,8 @@ def _trips(case: Json) -> str:
 def _step(step: Json) -> str:
     if step["kind"] == "reduction":
         return f"reduce {object_text(step['object'])} with {step['operator'] or '?'}"
+    if step["kind"] == "same value":
+        return f"all iterations that store {object_text(step['object'])} store the same value: the last one may win"
     return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads)"
 
 

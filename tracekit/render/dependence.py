@@ -102,12 +102,19 @@ def _details(row: Json) -> list[str]:
             details.append(f"blocked: ... and {len(blockers) - REASONS_SHOWN:,} more of this kind")
     if row.get("rests_on"):  # not in profiles of before
         details.append(f"rests on: no iteration changes {rests_on_text(row)}")
+    if row.get("not_taken"):
+        details.append(f"rests on: no iteration leaves it at {not_taken_text(row)}")
     return details
 
 
 def rests_on_text(row: Json) -> str:
     """What decides how many iterations there are, and is read in each of them."""
     return _read_text(row["rests_on"], "the bound")
+
+
+def not_taken_text(row: Json) -> str:
+    """The exits that the run did not take."""
+    return ", ".join(dict.fromkeys(place_text(exit_) for exit_ in row["not_taken"]))
 
 
 def depends_on_text(source: Json) -> str:
@@ -146,6 +153,8 @@ def transformation_text(step: Json) -> str:
     """One transformation as an instruction to the reader."""
     if step["kind"] == "reduction":
         return f"with reduction ({step['operator'] or '?'}) of {object_text(step['object'])}"
+    if step["kind"] == "same value":
+        return f"with {object_text(step['object'])} stored by any iteration: all store the same value"
     return f"with a private copy of {object_text(step['object'])} for each iteration"
 
 

@@ -269,6 +269,7 @@ class Advice:
             "recipe": self._transformations(group),
             "blocked_by": blockers,
             "rests_on": self.names.rests_on(group),
+            "not_taken": self.names.not_taken(group),
             "speculation": _speculation(blockers, iterations),
             "independent_in_a_row": _independent_in_a_row(blockers),
             "stages": shown_stages,

@@ -71,6 +71,7 @@ class LoopReport(DependenceReport):
             "recipe": without_repetitions(transformations) if verdict is Verdict.DOALL_WITH else [],
             "blocked_by": [blockers[key] for key in sorted(blockers)],
             "rests_on": self.names.rests_on(judgements if verdict.rank <= Verdict.DOALL_WITH.rank else ()),
+            "not_taken": self.names.not_taken(judgements if verdict.rank <= Verdict.DOALL_WITH.rank else ()),
         }
 
     def _keyed_blocker(self, blocker: Blocker) -> tuple[tuple[Any, ...], Json]:

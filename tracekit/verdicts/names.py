@@ -62,13 +62,21 @@ class VerdictNames(ProfileNames):
     def _causes(self) -> Causes:
         return Causes(self.program)
 
+    def not_taken(self, judgements: Iterable[Judgement]) -> list[Json]:
+        """The exits, by return or goto, at which the run never left the loop: the verdict would not hold if one did."""
+        rows = {row for judgement in judgements for row in judgement.not_taken}
+        exits = {(exit_["file"], exit_["line"], exit_["column"]): exit_ for exit_ in map(self._exit, sorted(rows))}
+        return [exits[place] for place in sorted(exits)]
+
+    def _exit(self, exit_row: int) -> Json:
+        return {"kind": "exit", **self.program.exit_place(exit_row), "depends_on": self._depends_on(exit_row)}
+
     def blocker(self, blocker: Blocker) -> Json:
         """One obstacle: an instruction, a variable or an exit as source; a destination for dependences only."""
         if blocker.reason is Reason.RECURRENCE:
             source = self.phi(blocker.source)
         elif blocker.reason is Reason.EXIT:
-            place = self.program.exit_place(blocker.source)
-            source = {"kind": "exit", **place, "depends_on": self._depends_on(blocker.source)}
+            source = self._exit(blocker.source)
         else:
             source = self.instruction(blocker.source)
         destination = self.instruction(blocker.destination) if blocker.destination != NONE else None

@@ -32,6 +32,14 @@ LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".h
 """How names of files end in which a pragma means something."""
 
 
+NO_CLAUSE = {
+    "argmin": "{name} is what belongs to a minimum: that takes a reduction that the program declares",
+    "argmax": "{name} is what belongs to a maximum: that takes a reduction that the program declares",
+    "=": "iterations set {name} to one value or leave it alone, which no clause says; write an `or` of a truth value",
+}
+"""Why a reduction's operator has no clause."""
+
+
 class NoDirective(Exception):  # noqa: N818 - it is an answer
     """Why no directive can be given, in words for the user."""
 
@@ -95,7 +103,7 @@ class Directives:
             self._variables(loop, clauses)
         for step in judgement.transformations:
             if step.phi != NONE:
-                clauses.add(f"reduction({self.program.text(step.operator)}", self._phi_name(step.phi))
+                self._reduce(self._phi_name(step.phi), step, clauses)
             else:
                 self._object(loop, judgement.node, step, clauses)
         if in_source:
@@ -135,6 +143,12 @@ class Directives:
             )
             raise NoDirective(f"{counters} all advance with it; compute all but its counter from the counter")
 
+    def _reduce(self, name: str, step: Transformation, clauses: Clauses) -> None:
+        operator = self.program.text(step.operator)
+        if operator in NO_CLAUSE:
+            raise NoDirective(NO_CLAUSE[operator].format(name=name))
+        clauses.add(f"reduction({operator}", name)
+
     def _phi_name(self, phi: int) -> str:
         name = self.program.text(int(self.program.phis["name"][phi]))
         if not name:
@@ -147,7 +161,7 @@ class Directives:
             name = self.program.text(int(row["name"]))
             is_structure = bool(int(row["flags"]) & VariableFlag.STRUCTURE)
             if is_structure and any(name in names for key, names in clauses.names.items() if "reduction" in key):
-                raise NoDirective(f"{name} is a structure; accumulate in a variable of its own")
+                raise NoDirective(f"{name} is a structure or a complex number; accumulate in a variable of its own")
             if any(name in names for names in clauses.names.values()):
                 continue  # the run has shown how iterations use it
             clause = self._clause(loop, name, int(row["flags"]))
@@ -168,12 +182,27 @@ class Directives:
         if flags & VariableFlag.CALLEE:
             raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
         if flags & VariableFlag.READ_FIRST:
+            self._check_advance(loop, name)
             raise NoDirective(f"an iteration may read {name} before it assigns it")
         if not flags & VariableFlag.USED_AFTER:
             return "private"
         if flags & VariableFlag.SOMETIMES:
             raise NoDirective(f"{name} may be read after the loop, and not every iteration assigns it")
         return "lastprivate"
+
+    def _check_advance(self, loop: int, name: str) -> None:
+        """Raises NoDirective with the closed form of a variable that advances beside the counter."""
+        phis = self.program.phis[self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)]
+        steps = {
+            self.program.text(int(row["operator"])) for row in phis if self.program.text(int(row["name"])) == name
+        } - {""}
+        if len(steps) == 1:
+            step = steps.pop()
+            raise NoDirective(
+                f"an iteration may read {name} before it assigns it; {name} advances by {step.lstrip('+')} in each "
+                f"iteration: compute it from the counter, in iteration k, from 0 on, as its value before the loop "
+                f"{step[0]} {step[1:]} * k"
+            )
 
     def _is_in_memory(self, loop: int, name: str, is_global: bool) -> bool:
         """Has the variable an address in the program as it was compiled?"""
@@ -231,12 +260,17 @@ class Directives:
                 raise NoDirective(f"{name} is used through a pointer at {place['file']}:{place['line']}")
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
-            clauses.add(f"reduction({self.program.text(step.operator)}", name)
+            self._reduce(name, step, clauses)
             return
         if self._is_read_after(node, step.object):
             if self._is_always_stored(loop, node, step.object, users):
                 clauses.add("lastprivate", name)
                 return
+            if step.kind == "same value":
+                raise NoDirective(
+                    f"{name} is read after the loop, and not every iteration stores it; accumulate it with || in a "
+                    "local variable, or store it atomically: it is the same value each time"
+                )
             raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
         clauses.add("firstprivate" if self._has_other_loads(loop, name, users) else "private", name)
 

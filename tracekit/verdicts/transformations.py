@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tracekit.dependence.profile import LISTED_OBJECTS, DependenceKind, DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.formats.image import EdgeKind, NodeKind
+from tracekit.formats.image import EdgeKind, NodeKind, PartKind
 from tracekit.objects.kinds import ObjectKind
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Rows = npt.NDArray[Any]
 class Transformation(NamedTuple):
     """One thing to do so that a loop's iterations become independent."""
 
-    kind: str  # "reduction" or "private"
+    kind: str  # "reduction", "private", or "same value" of an object to which all iterations store the same
     phi: int  # row of phis of a reduction through a register, or NONE
     object: int  # row of the profile's objects, NONE if the memory belongs to no one known object
     operator: int  # offset of the operator's string; 0 for a private object
@@ -39,44 +39,55 @@ class LevelView(NamedTuple):
 
 
 class Updates:
-    """The load-operator-store triples of a program whose intermediate values stay inside the triple."""
+    """The updates of a program (load, operator, store) whose intermediate values stay inside them."""
 
     def __init__(self, program: Program) -> None:
-        updates = program.updates
+        updates, parts = program.updates, program.update_parts
         loads, stores = updates["load"].astype(np.int64), updates["store"].astype(np.int64)
+        rows = np.arange(len(updates))
+        offsets = _one_offset_each(program, np.concatenate([updates["operator"], parts["operator"]]))
+        more = parts["kind"] != PartKind.DECISION
+        owners, kinds = parts["update"].astype(np.int64), parts["kind"][more]
+        operator = np.where(kinds == PartKind.POSITION, offsets[rows.size :][more], offsets[owners[more]])
+        # An atomic read-modify-write may be both ends of its update.
+        ops = np.concatenate([loads, stores[stores != loads], parts["index"][more].astype(np.int64)])
+        of = np.concatenate([rows, rows[stores != loads], owners[more]])
+        by = np.concatenate([offsets[: rows.size], offsets[: rows.size][stores != loads], operator])
         operations = len(program.ops) + 1  # the last row stands for no instruction
         self.operator = np.zeros(operations, np.int64)
         self.triple = np.full(operations, -1, np.int64)
-        # An atomic read-modify-write may be both ends of its triple; otherwise an operation of two triples
-        # hands one value to two places.
-        uses = np.bincount(np.concatenate([loads, stores[stores != loads]]), minlength=operations)
-        usable = (uses[loads] == 1) & (uses[stores] == 1) & ~np.isin(loads, self._leaking(program, loads, stores))
-        for ends in (loads, stores):
-            self.operator[ends[usable]] = _one_offset_each(program, updates["operator"])[usable]
-            self.triple[ends[usable]] = np.flatnonzero(usable)
-        self.triples = len(updates)
+        # An operation of two updates hands one value to two places.
+        shared = of[np.bincount(ops, minlength=operations)[ops] > 1]
+        usable = ~np.isin(of, np.concatenate([shared, self._leaking(program, ops, of)]))
+        self.operator[ops[usable]] = by[usable]
+        self.triple[ops[usable]] = of[usable]
+        self.triples = rows.size
 
     def operator_of(self, instruction: int) -> int:
-        """The operator (offset of its string) of the triple that an instruction is in."""
+        """The operator (offset of its string) of the update that an instruction is in."""
         return int(self.operator[instruction])
 
     @staticmethod
-    def _leaking(program: Program, loads: Indices, stores: Indices) -> Indices:
-        """Loads of triples whose value reaches more than their store through registers."""
-        edges = program.edges
+    def _leaking(program: Program, ops: Indices, of: Indices) -> Indices:
+        """Updates whose loads' values reach more than their stores and decisions through registers."""
+        edges, parts = program.edges, program.update_parts
         chosen = (edges["kind"] == EdgeKind.REGISTER) & (edges["from_kind"] == NodeKind.OP)
-        tails = edges["from"][chosen].astype(np.int64)
-        store_of = np.full(len(program.ops), -1, np.int64)
-        store_of[loads] = stores
-        elsewhere = (edges["to_kind"][chosen] != NodeKind.OP) | (edges["to"][chosen] != store_of[tails])
-        return np.unique(tails[elsewhere])
+        update_of = np.full(len(program.ops), -1, np.int64)
+        update_of[ops] = of
+        tails = update_of[edges["from"][chosen].astype(np.int64)]
+        kinds, heads = edges["to_kind"][chosen], edges["to"][chosen].astype(np.int64)
+        stays = (kinds == NodeKind.OP) & (update_of[np.where(kinds == NodeKind.OP, heads, 0)] == tails)
+        decisions = parts[parts["kind"] == PartKind.DECISION]
+        decided = _key(decisions["update"], decisions["index"])
+        stays |= (kinds == NodeKind.BRANCH) & np.isin(_key(np.maximum(tails, 0), heads), decided)
+        return np.unique(tails[(tails >= 0) & ~stays])
 
     def reductions(self, sources: Indices, destinations: Indices) -> Bools:
         """Which of the dependences valid at a level belong to reductions there.
 
-        ``sources`` and ``destinations`` are the instructions of all of them, carried or not: a triple
-        counts only while every dependence that it takes part in has a triple of the same operator at its
-        other end, so triples are struck out until that holds.
+        ``sources`` and ``destinations`` are the instructions of all of them, carried or not: an update
+        counts only while every dependence that it takes part in has an update of the same operator at its
+        other end, so updates are struck out until that holds.
         """
         sources, destinations = (np.minimum(ops, self.operator.size - 1) for ops in (sources, destinations))
         alive = np.ones(self.triples, np.bool_)

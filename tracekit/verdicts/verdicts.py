@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from tracekit.containers.grouping import grouped
 from tracekit.contexts.nodes import CALLS, LOOPS, ContextKind
 from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.formats.image import PhiKind
+from tracekit.formats.image import OpFlag, PhiKind
 from tracekit.program.causes import Causes
 from tracekit.program.components import components
 from tracekit.program.loop_graph import Indices, LoopGraph, LoopGraphs, Rows
@@ -75,6 +76,7 @@ class Judgement:
     blocked_by: tuple[Blocker, ...]  # sorted; empty unless PIPELINE or SEQUENTIAL
     carried: tuple[int, int, int]  # numbers of carried RAW, WAR and WAW dependences
     rests_on: tuple[int, ...] = ()  # sorted: loads and calls that have to return the same in all iterations, and did
+    not_taken: tuple[int, ...] = ()  # sorted rows of loop_exits: errors at which this run never left the loop
 
 
 def judge(program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> list[Judgement]:
@@ -117,11 +119,11 @@ class Judge:
         if row["most_iterations"] < 2:
             return Judgement(node, Verdict.NOT_EXERCISED, (), (), carried)
         transformations, left = self._transform(int(row["loop"]), view)
-        blockers, rests_on = self._static_blockers(view, int(row["external"]))
+        blockers, rests_on, not_taken = self._static_blockers(view, int(row["external"]))
         blockers += self._dependence_blockers(view.dependences[left])
         if not blockers:
             verdict = Verdict.DOALL_WITH if transformations else Verdict.DOALL
-            return Judgement(node, verdict, transformations, (), carried, rests_on)
+            return Judgement(node, verdict, transformations, (), carried, rests_on, not_taken)
         pipeline = self._is_pipeline(view)
         verdict = Verdict.PIPELINE if pipeline else Verdict.SEQUENTIAL
         return Judgement(node, verdict, (), tuple(sorted(blockers, key=_blocker_key)), carried)
@@ -142,11 +144,25 @@ class Judge:
             objects = self.privates.objects(int(view.dependences[row]))
             transformations |= {Transformation("reduction", NONE, thing, operator) for thing in objects}
         removed, private = self.privates.find(view, reduced)
-        transformations |= {Transformation("private", NONE, int(thing), 0) for thing in private}
+        same = self._stores_the_same(loop, dependences)
+        for thing in private.tolist():
+            on_it = view.carried & ~reduced & (dependences["object_list"] == thing).any(axis=1)
+            kind = "same value" if same[on_it].all() else "private"
+            transformations.add(Transformation(kind, NONE, thing, 0))
         return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
 
-    def _static_blockers(self, view: LevelView, external: int) -> tuple[list[Blocker], tuple[int, ...]]:
-        """What blocks the loop apart from memory dependences, and the loads and calls that did not, in this run."""
+    def _stores_the_same(self, loop: int, dependences: Rows) -> npt.NDArray[np.bool_]:
+        """Per dependence: does one store in the loop's own text only repeat itself, with a value from outside?"""
+        ops = np.minimum(dependences["source"].astype(np.int64), len(self.program.ops) - 1)
+        same: npt.NDArray[np.bool_] = (dependences["source"] == dependences["destination"]) & (
+            self.program.ops["flags"][ops] & OpFlag.SAME_VALUE != 0
+        )
+        return same & self.graphs.op_inside(ops, np.full(ops.size, loop, np.int64))
+
+    def _static_blockers(
+        self, view: LevelView, external: int
+    ) -> tuple[list[Blocker], tuple[int, ...], tuple[int, ...]]:
+        """What blocks the loop apart from memory dependences; the loads and calls, and exits, that did not."""
         loop = int(self.profile.nodes["loop"][view.node])
         recurrences: list[int] = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
         needed = {(Reason.RECURRENCE, phi): self.causes.advances(phi) for phi in recurrences}
@@ -157,15 +173,25 @@ class Judge:
             needed |= {(Reason.EXIT, row): None for row in self.graphs.blocking_exits(loop).tolist()}
         changing = self._changing(view)
         calls = self.graphs[loop].calls if (changing == ANY_CALL).any() else np.zeros(0, np.int64)
-        blockers, rests_on = [], set()
+        blockers, rests_on, not_taken = [], set(), []
         for (reason, row), ops in needed.items():
-            if ops is None or np.isin(ops, changing).any() or np.isin(ops, calls).any():
+            if reason is Reason.EXIT and ops is None and self.causes.never_taken(row, self._counts):
+                not_taken.append(row)
+            elif ops is None or np.isin(ops, changing).any() or np.isin(ops, calls).any():
                 blockers.append(Blocker(reason, row, NONE))
             else:
                 rests_on |= set(ops.tolist())
         if external != NONE:
             blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
-        return blockers, tuple(sorted(rests_on))
+        return blockers, tuple(sorted(rests_on)), tuple(sorted(not_taken))
+
+    @cached_property
+    def _counts(self) -> Indices:
+        """Per operation how often it ran."""
+        accesses = self.profile.accesses
+        counts = np.zeros(len(self.program.ops) + 1, np.int64)
+        np.add.at(counts, np.minimum(accesses["instruction"], counts.size - 1), accesses["count"].astype(np.int64))
+        return counts
 
     def _changing(self, view: LevelView) -> Indices:
         """The loop's own loads, and its calls (or ANY_CALL), that read what the same invocation had stored."""

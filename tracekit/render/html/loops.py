@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracekit.render.dependence import blocker_text, carried_text, context_text, rests_on_text, transformation_text
+from tracekit.render.dependence import (
+    blocker_text,
+    carried_text,
+    context_text,
+    not_taken_text,
+    rests_on_text,
+    transformation_text,
+)
 from tracekit.render.html.data import LoopRow, Shown
 from tracekit.render.html.elements import LONGEST, in_script, number_cell, table, text
 from tracekit.render.html.source import has_line, line_id
@@ -79,6 +86,8 @@ def _why(row: Json) -> str:
     items = [transformation_text(step) for step in row["recipe"]]
     if row.get("rests_on"):  # not in profiles of before
         items.append(f"no iteration changes {rests_on_text(row)}")
+    if row.get("not_taken"):
+        items.append(f"no iteration leaves it at {not_taken_text(row)}")
     blockers = list(dict.fromkeys(blocker_text(blocker) for blocker in row["blocked_by"]))
     items += blockers[:BLOCKERS]
     if len(blockers) > BLOCKERS:

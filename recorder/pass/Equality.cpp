@@ -1,0 +1,82 @@
+// Equality.cpp: see Equality.h.
+#include "Equality.h"
+
+#include "Leaves.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+/// Expressions that are nested deeper count as different, and so many blocks between two loads as a write.
+static constexpr unsigned DeepestExpression = 12, MostBlocks = 32;
+
+static bool areDifferentObjects(const Value *A, const Value *B) {
+  const Value *Of = getUnderlyingObject(A), *OfOther = getUnderlyingObject(B);
+  return Of != OfOther && isIdentifiedObject(Of) && isIdentifiedObject(OfOther);
+}
+
+static bool mayChange(const Instruction &I, const Value *Pointer) {
+  if (!I.mayWriteToMemory() || callsLeaf(I) || I.isDebugOrPseudoInst())
+    return false;
+  if (auto *Marker = dyn_cast<IntrinsicInst>(&I); Marker && Marker->isLifetimeStartOrEnd())
+    return false;
+  auto *Store = dyn_cast<StoreInst>(&I);
+  return !Store || !areDifferentObjects(Store->getPointerOperand(), Pointer);
+}
+
+bool Equality::isUntouched(const Value *Pointer, const Instruction &First, const Instruction &Then) const {
+  const BasicBlock *From = First.getParent(), *To = Then.getParent();
+  if (!contains(From) || !contains(To) || !DT->dominates(&First, &Then))
+    return false;
+  auto Touches = [&](BasicBlock::const_iterator At, BasicBlock::const_iterator End) {
+    return any_of(make_range(At, End), [&](const Instruction &I) { return mayChange(I, Pointer); });
+  };
+  if (From == To)
+    return !Touches(First.getIterator(), Then.getIterator());
+  if (Touches(First.getIterator(), From->end()) || Touches(To->begin(), Then.getIterator()))
+    return false;
+  SmallPtrSet<const BasicBlock *, 16> Seen = {From};
+  SmallVector<const BasicBlock *, 16> Open(predecessors(To));
+  while (!Open.empty()) {
+    const BasicBlock *BB = Open.pop_back_val();
+    if (!Seen.insert(BB).second)
+      continue;
+    if ((L && BB == L->getHeader()) || Seen.size() > MostBlocks || Touches(BB->begin(), BB->end()))
+      return false;
+    Open.append(pred_begin(BB), pred_end(BB));
+  }
+  return true;
+}
+
+bool Equality::equal(const Value *A, const Value *B, unsigned Depth) const {
+  if (A == B)
+    return true;
+  auto *I = dyn_cast<Instruction>(A), *J = dyn_cast<Instruction>(B);
+  if (!I || !J || Depth == DeepestExpression || !I->isSameOperationAs(J) || isa<PHINode, AllocaInst>(I))
+    return false;
+  if (auto *Load = dyn_cast<LoadInst>(I)) {
+    auto *Again = cast<LoadInst>(J);
+    if (!Load->isSimple() || !Again->isSimple())
+      return false;
+    if (!isUntouched(Load->getPointerOperand(), *Load, *Again) &&
+        !isUntouched(Load->getPointerOperand(), *Again, *Load))
+      return false;
+  } else if (auto *Call = dyn_cast<CallBase>(I)) {
+    if (Call->getCalledOperand() != cast<CallBase>(J)->getCalledOperand() ||
+        !(callsLeaf(*I) || (Call->doesNotAccessMemory() && isa<IntrinsicInst>(Call))))
+      return false;
+  } else if (I->mayReadOrWriteMemory()) {
+    return false;
+  }
+  for (unsigned K = 0; K < I->getNumOperands(); ++K)
+    if (!equal(I->getOperand(K), J->getOperand(K), Depth + 1))
+      return false;
+  return true;
+}
+
+} // namespace tracekit

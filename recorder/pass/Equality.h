@@ -1,0 +1,29 @@
+// Equality.h: whether two registers of one iteration hold the same value, where nothing has been optimised.
+#pragma once
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+
+namespace tracekit {
+
+/// Compares what is computed in one iteration of a loop, or without one in an activation: unoptimised code computes and
+/// loads the same value again.
+class Equality {
+public:
+  Equality(const llvm::Loop *L, const llvm::DominatorTree &DT) : L(L), DT(&DT) {}
+
+  /// Whether two values are surely the same: computed alike, from loads that no write can have told apart.
+  bool equal(const llvm::Value *A, const llvm::Value *B, unsigned Depth = 0) const;
+
+  /// Whether, from `First` on to `Then` in the same iteration, nothing can have changed what is at `Pointer`.
+  bool isUntouched(const llvm::Value *Pointer, const llvm::Instruction &First, const llvm::Instruction &Then) const;
+
+private:
+  bool contains(const llvm::BasicBlock *BB) const { return !L || L->contains(BB); }
+
+  const llvm::Loop *L;
+  const llvm::DominatorTree *DT;
+};
+
+} // namespace tracekit
