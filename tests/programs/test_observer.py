@@ -95,8 +95,9 @@ def _recorded(name: str, bitcode: Path, folder: Path) -> Counts:
             if op["kind"] not in (OpKind.LOAD, OpKind.STORE) or op["flags"] & OpFlag.LIBRARY:
                 continue
             place = made.instruction(subject)
-            if place["line"] == 0 or Path(place["file"]).name == name:
-                found[place["line"], "L" if kind == CODE["load"] else "S", size] += count
+            line = 0 if place.get("nearby") else place["line"]  # the observer knows no line nearby
+            if line == 0 or Path(place["file"]).name == name:
+                found[line, "L" if kind == CODE["load"] else "S", size] += count
     return found
 
 

@@ -16,7 +16,7 @@ def option(default: Any, help: str, metavar: str | None = None, choices: Sequenc
 
 
 def contexts_option() -> Any:
-    """The field of an Options dataclass."""
+    """The field `contexts` of an Options dataclass: the rule by which the module's contexts are told apart."""
     return option(
         DEFAULT,
         "How contexts are told apart: `dynamic`, a call goes back to the context of its function if that is open; "
