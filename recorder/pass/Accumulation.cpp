@@ -179,6 +179,8 @@ bool Accumulation::isWrittenBack() const {
 }
 
 bool Accumulation::isHome(Value *Pointer) const {
+  if (!Home)
+    return false;
   if (Pointer == Home || Same.equal(Pointer, Home))
     return true;
   return In->SE.isSCEVable(Home->getType()) && In->SE.isSCEVable(Pointer->getType()) &&
