@@ -107,6 +107,7 @@ NEEDS = {
     "libomp": Need(f"libomp-{clang_major()}-dev", _beside_clang("lib/libomp.so")),
     "llvm tools": Need(f"llvm-{clang_major()}", _beside_clang("bin/llvm-link")),
     "lto plugin": Need(f"llvm-{clang_major()}-linker-tools", _beside_clang("lib/LLVMgold.so")),
+    "patch": Need("patch", _program("patch")),
     "rustc": Need("rustc libstd-rust-dev", rustc),
     "zstd": Need("zstd", _program("zstd")),
     **{

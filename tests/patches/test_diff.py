@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.needs import needs
 from tracekit.patches.diff import unified_diff
 from tracekit.patches.edits import Edit, applied
 
@@ -26,6 +27,7 @@ def edited(draw: st.DrawFn) -> tuple[str, list[Edit]]:
     return text, edits
 
 
+@needs("patch")
 @settings(max_examples=60, deadline=None)
 @given(edited())
 def test_a_diff_says_what_the_edits_do(case: tuple[str, list[Edit]]) -> None:

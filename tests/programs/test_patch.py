@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import needs
+from tests.needs import needs, require
 from tests.programs.parallel import outputs
 from tests.programs.running import FIXTURES, SECONDS, TRACEKIT, build_flags, compile_program, record, run
 from tracekit.recorder.toolchain import find_clang
@@ -74,6 +74,7 @@ def patched(source: Path, folder: Path, level: str, *more: str) -> tuple[str, Pa
 
 def apply(diff: str, copy: Path) -> None:
     """With git and with patch, which have to come to the same."""
+    require("patch")
     (name,) = {line[len("+++ b/") :] for line in diff.splitlines() if line.startswith("+++ ")}
     texts = []
     for tool in (["git", "apply", "-p1", "-"], ["patch", "-p1", "--quiet"]):
