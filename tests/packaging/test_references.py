@@ -32,7 +32,7 @@ EXAMPLES = {
 """Names that stand for a reader's own files; of paths the last part counts."""
 
 ELSEWHERE = {
-    "HTContainer.h", "TDStretch.cpp", "bits/stl_algo.h", "bits/stl_vector.h", "dht_demosaic.cpp", "fasttree.c",
+    "HTContainer.h", "TDStretch.cpp", "bits/stl_algo.h", "bits/stl_vector.h", "dht_demosaic.cpp",
     "ljumptab.h", "par_coarsen.c", "raw2image.cpp", "sqlite3.c", "stdio.h", "stdlib.h", "zfft1d.c",
 }  # fmt: skip
 """Files of the system, of LLVM and of programs that benchmarks build."""
