@@ -101,7 +101,7 @@ class Watched:
         self._process = process
         try:
             self._descriptor: int | None = os.pidfd_open(process)
-        except OSError:  # it is gone, or the kernel has none of these
+        except (OSError, OverflowError):  # it is gone, or the kernel has none of these, or this is no process's id
             self._descriptor = None
 
     def gone(self) -> bool:
@@ -110,7 +110,7 @@ class Watched:
             return bool(select.select([self._descriptor], [], [], 0)[0])
         try:
             os.kill(self._process, 0)
-        except ProcessLookupError:
+        except (OSError, OverflowError):  # also where the id is by now that of a process of somebody else
             return True
         return False
 
@@ -152,7 +152,7 @@ class Collector:
         for worker in workers:
             worker.start()
         ending = self._await_end(control)
-        self._pool.say_exited(self._is_gone())
+        self._pool.say_exited(self._owner is None or self._owner.gone())
         for worker in workers:
             while worker.is_alive():
                 worker.join(LOOK)
