@@ -76,6 +76,9 @@ def naive_union(scenarios: list[Scenario]) -> Scenario:
     union = copy.deepcopy(scenarios[0])
     union.dependences = list(_one_each([each for s in scenarios for each in s.dependences]).values())
     union.exposed = set().union(*(s.exposed for s in scenarios))
+    union.counts = {
+        op: sum(s.counts.get(op, 0) for s in scenarios) for op in set().union(*(s.counts for s in scenarios))
+    }
     for number, context in enumerate(union.contexts):
         others = [s.contexts[number] for s in scenarios]
         context.iterations = max(other.iterations for other in others)
