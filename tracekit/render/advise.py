@@ -339,8 +339,8 @@ def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: b
 
     If all that is in the way is where it ends, `only_exits`, what stages would gain is not worth a word.
     """
+    most = max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
     if verdict == "sequential" and stages:
-        most = max(float(stage["share"]) for stage in stages if not stage["parallel"])
         return [f"Stages are no help: one that must run in order makes {_share(most)} of its accesses."]
     lines = []
     small = len(stages) > STAGES_SHOWN
