@@ -3,6 +3,7 @@
 
 #include "Causes.h"
 #include "Compat.h"
+#include "Names.h"
 #include "Touches.h"
 #include "format.h"
 
@@ -102,6 +103,11 @@ const DIVariable *declarationOf(Object Variable) {
   return variableAt(Variable);
 }
 
+StringRef nameOfGlobal(Object Variable) {
+  auto *G = dyn_cast<GlobalVariable>(Variable);
+  return G ? globalName(*G) : "";
+}
+
 bool isStructure(const DIVariable *Declared) {
   const DIType *T = Declared ? Declared->getType() : nullptr;
   while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
@@ -145,9 +151,12 @@ public:
       if (Callees.Written.contains(&G))
         Candidates.insert(&G);
     for (Object Variable : Candidates)
-      if (std::optional<uint32_t> Flags = flagsOf(Variable))
-        if (const DIVariable *Declared = declarationOf(Variable); Declared && !isDeclaredInside(Declared))
-          Result.Variables.push_back({Declared, *Flags});
+      if (std::optional<uint32_t> Flags = flagsOf(Variable)) {
+        const DIVariable *Declared = declarationOf(Variable);
+        StringRef Name = Declared ? Declared->getName() : nameOfGlobal(Variable);
+        if (!Name.empty() && !(Declared && isDeclaredInside(Declared)))
+          Result.Variables.push_back({Name.str(), Declared, *Flags});
+      }
     return Result;
   }
 

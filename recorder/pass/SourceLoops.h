@@ -14,8 +14,9 @@ namespace tracekit {
 
 /// A variable from outside a loop that its text, or a function of this unit called there, assigns.
 struct SourceVariable {
-  const llvm::DIVariable *Declared;
-  uint32_t Flags; // TK_VARIABLE_*
+  std::string Name;
+  const llvm::DIVariable *Declared; // null of a global one that is declared only
+  uint32_t Flags;                   // TK_VARIABLE_*
 };
 
 struct SourceLoop {

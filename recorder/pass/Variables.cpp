@@ -2,8 +2,10 @@
 #include "Loops.h"
 
 #include "Compat.h"
+#include "Names.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace llvm;
@@ -90,11 +92,13 @@ public:
     });
   }
 
-  /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside.
-  bool leavesValues() const {
+  /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside. If the variables are
+  /// those of the source (`InSource`), they say what is to be known of a global one that the optimiser stores behind
+  /// the loop only.
+  bool leavesValues(bool InSource) const {
     for (BasicBlock *BB : L.blocks())
       for (Instruction &I : *BB)
-        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty())
+        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty() && !(InSource && isLeftInGlobal(I)))
           return true;
     return false;
   }
@@ -124,6 +128,28 @@ private:
 
   bool isUsedOutside(const Instruction &I) const {
     return any_of(I.users(), [&](const User *U) { return !L.contains(cast<Instruction>(U)); });
+  }
+
+  /// Whether a global variable that has a name holds the value behind the loop, and no other memory does.
+  bool isLeftInGlobal(Instruction &I) const {
+    SmallSetVector<Instruction *, 8> Forms;
+    Forms.insert(&I);
+    bool Found = false;
+    for (size_t K = 0; K < Forms.size(); ++K)
+      for (User *U : Forms[K]->users()) {
+        auto *By = cast<Instruction>(U);
+        if (L.contains(By))
+          continue;
+        if (isa<PHINode>(By)) {
+          Forms.insert(By);
+        } else if (auto *Store = dyn_cast<StoreInst>(By); Store && Store->getValueOperand() == Forms[K]) {
+          auto *G = dyn_cast<GlobalVariable>(Store->getPointerOperand()->stripInBoundsConstantOffsets());
+          if (!G || globalName(*G).empty())
+            return false;
+          Found = true;
+        }
+      }
+    return Found;
   }
 
   bool isCarried(const Instruction &I) const {
@@ -160,10 +186,12 @@ private:
 /// The variables as the source has them; the flags of the loop's head.
 static uint32_t describeSource(const SourceLoop &InSource, Row LoopRow, Unit &U, SourceMap &Sources) {
   for (const SourceVariable &V : InSource.Variables) {
-    auto *Local = dyn_cast<DILocalVariable>(V.Declared);
-    Row Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
-                                          Local ? Local->getScope()->getSubprogram() : nullptr);
-    U.Variables.push_back({LoopRow, U.string(V.Declared->getName()), V.Flags, Declaration});
+    auto *Local = dyn_cast_or_null<DILocalVariable>(V.Declared);
+    Row Declaration = TK_NONE;
+    if (V.Declared)
+      Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
+                                        Local ? Local->getScope()->getSubprogram() : nullptr);
+    U.Variables.push_back({LoopRow, U.string(V.Name), V.Flags, Declaration});
   }
   return InSource.IsCanonical ? TK_LOOP_FOR_STATEMENT : 0;
 }
@@ -174,7 +202,7 @@ uint32_t describeVariables(const Loop &L, Row LoopRow, const FunctionShape &In, 
   if (!Start)
     return 0;
   LoopVariables Found(L, Start.get(), In);
-  uint32_t LeavesValues = Found.leavesValues() ? TK_LOOP_LEAVES_VALUES : 0;
+  uint32_t LeavesValues = Found.leavesValues(InSource) ? TK_LOOP_LEAVES_VALUES : 0;
   if (InSource) {
     const SourceLoop *Known = InSource->find(Start.get());
     return LeavesValues | TK_LOOP_SOURCE | (Known ? describeSource(*Known, LoopRow, U, Sources) : 0);
