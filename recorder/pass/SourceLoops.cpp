@@ -4,6 +4,7 @@
 #include "Causes.h"
 #include "Compat.h"
 #include "Names.h"
+#include "Pointees.h"
 #include "Touches.h"
 #include "format.h"
 
@@ -126,8 +127,8 @@ bool isStructure(const DIVariable *Declared) {
 class LoopInSource {
 public:
   LoopInSource(const Loop &L, const DILocation &Start, const Touches &T, const ModuleTouches &Everything,
-               ArrayRef<BasicBlock *> Order)
-      : L(L), Start(Start), T(T), Everything(Everything) {
+               ArrayRef<BasicBlock *> Order, ArrayRef<Pointee> Pointees)
+      : L(L), Start(Start), T(T), Everything(Everything), Pointees(Pointees) {
     for (BasicBlock *BB : Order)
       if (L.contains(BB))
         Blocks.push_back(BB);
@@ -155,8 +156,11 @@ public:
         const DIVariable *Declared = declarationOf(Variable);
         StringRef Name = Declared ? Declared->getName() : nameOfGlobal(Variable);
         if (!Name.empty() && !(Declared && isDeclaredInside(Declared)))
-          Result.Variables.push_back({Name.str(), Declared, *Flags});
+          Result.Variables.push_back({Name.str(), Declared, *Flags, {}});
       }
+    for (const Pointee &P : Pointees)
+      if (isFixed(P))
+        addPointee(P, Result);
     return Result;
   }
 
@@ -184,6 +188,24 @@ private:
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_STRUCTURE, isStructure(declarationOf(Variable)));
     return Flags;
+  }
+
+  /// Whether the address is the same in all iterations, as far as the loop's own text assigns what it comes from.
+  bool isFixed(const Pointee &P) const {
+    return none_of(P.Variables, [&](Value *V) { return isAssigned(V); }) &&
+           none_of(P.Others, [&](const Instruction *I) { return L.contains(I); });
+  }
+
+  void addPointee(const Pointee &P, SourceLoop &Result) const {
+    RegionEffect E = effectOf(P.At, Blocks, Latches);
+    uint32_t Flags = TK_VARIABLE_POINTEE | TK_VARIABLE_USED_AFTER | (E.ReadsFirst ? TK_VARIABLE_READ_FIRST : 0) |
+                     (E.WritesAlways ? 0 : TK_VARIABLE_SOMETIMES);
+    SourceVariable New{P.Name, nullptr, Flags, {}};
+    for (const Instruction *Store : P.Stores)
+      if (L.contains(Store))
+        New.Stores.push_back(Store->getDebugLoc().get());
+    if (!New.Stores.empty())
+      Result.Variables.push_back(std::move(New));
   }
 
   /// Whether code behind the loop may read what the loop leaves in a variable.
@@ -459,6 +481,7 @@ private:
   const DILocation &Start;
   const Touches &T;
   const ModuleTouches &Everything;
+  ArrayRef<Pointee> Pointees;
   SmallVector<BasicBlock *, 16> Blocks; // in reverse post-order, the header first
   SmallVector<BasicBlock *, 4> Latches;
   ModuleTouches::CalleeEffect Callees;
@@ -483,10 +506,11 @@ void SourceLoops::look(Module &M) {
       continue;
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Order(RPO.begin(), RPO.end());
+    std::vector<Pointee> Pointees = pointeesOf(F);
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(keyOf(*Start));
-        Entry->second = LoopInSource(*L, *Start, Everything.of(F), Everything, Order).describe();
+        Entry->second = LoopInSource(*L, *Start, Everything.of(F), Everything, Order, Pointees).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
       }
   }

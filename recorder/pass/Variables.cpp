@@ -7,6 +7,9 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+#include <set>
 
 using namespace llvm;
 
@@ -183,12 +186,32 @@ private:
 
 } // namespace
 
-/// The variables as the source has them; the flags of the loop's head.
-static uint32_t describeSource(const SourceLoop &InSource, Row LoopRow, Unit &U, SourceMap &Sources) {
+using Places = std::set<std::pair<unsigned, unsigned>>;
+
+/// Line and column of the stores that are left in a loop's own text.
+static Places storesIn(const Loop &L, const DILocation &Start) {
+  Places Found;
+  for (BasicBlock *BB : L.blocks())
+    for (Instruction &I : *BB)
+      if (const DILocation *At = I.getDebugLoc().get();
+          At && isa<StoreInst, MemIntrinsic>(I) && At->getInlinedAt() == Start.getInlinedAt())
+        Found.insert({At->getLine(), At->getColumn()});
+  return Found;
+}
+
+/// The variables as the source has them; the flags of the loop's head. Of memory behind pointers, only what the
+/// optimiser has moved out of the loop: the run shows the rest.
+static uint32_t describeSource(const SourceLoop &InSource, const Places &Left, Row LoopRow, Unit &U,
+                               SourceMap &Sources) {
   for (const SourceVariable &V : InSource.Variables) {
+    if (any_of(V.Stores, [&](const DILocation *At) { return Left.count({At->getLine(), At->getColumn()}) != 0; }))
+      continue;
     auto *Local = dyn_cast_or_null<DILocalVariable>(V.Declared);
     Row Declaration = TK_NONE;
-    if (V.Declared)
+    if (!V.Stores.empty())
+      Declaration = Sources.declaration(V.Stores.front()->getFile(), V.Stores.front()->getLine(),
+                                        V.Stores.front()->getScope()->getSubprogram());
+    else if (V.Declared)
       Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
                                         Local ? Local->getScope()->getSubprogram() : nullptr);
     U.Variables.push_back({LoopRow, U.string(V.Name), V.Flags, Declaration});
@@ -205,7 +228,8 @@ uint32_t describeVariables(const Loop &L, Row LoopRow, const FunctionShape &In, 
   uint32_t LeavesValues = Found.leavesValues(InSource) ? TK_LOOP_LEAVES_VALUES : 0;
   if (InSource) {
     const SourceLoop *Known = InSource->find(Start.get());
-    return LeavesValues | TK_LOOP_SOURCE | (Known ? describeSource(*Known, LoopRow, U, Sources) : 0);
+    return LeavesValues | TK_LOOP_SOURCE |
+           (Known ? describeSource(*Known, storesIn(L, *Start), LoopRow, U, Sources) : 0);
   }
   Found.collect();
   Found.write(LoopRow, U, Sources);

@@ -101,3 +101,32 @@ def test_a_variable_of_another_file_has_a_name_too(level: str, tmp_path: Path) -
     (row,) = (row for row in loops if row["loop"]["function"] == "work")
     assert copies(row["cases"][0]["recipe"]) == "lastprivate(scratch)"
     assert row["openmp"]["pragma"] == "#pragma omp parallel for lastprivate(scratch)"
+
+
+POINTEES = FIXTURES / "known_pointees.c"
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
+def test_memory_behind_a_pointer_is_shared_though_the_optimiser_keeps_it_in_registers(
+    level: str, tmp_path: Path
+) -> None:
+    from tracekit.api import analyze
+
+    made = record(compile_program([POINTEES], tmp_path / "app", ["-g", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    found = {row["loop"]["line"]: row for row in rows}
+    for number, line in enumerate(POINTEES.read_text().splitlines(), 1):
+        if not (match := re.search(r"// NAMES (.*)SAYS ?(.*)$", line)):
+            continue
+        named, says = match.groups()
+        openmp = found[number]["openmp"] or {"pragma": None, "missing": ""}
+        if says == "pragma" or (level == "-O0" and says.startswith("out of memory")):
+            assert openmp["pragma"], (line, openmp)
+            continue
+        assert openmp["pragma"] is None, line
+        assert re.search(says, openmp["missing"]), line
+        if named:
+            assert found[number]["verdict"] == "doall-with"
+            steps = found[number]["cases"][0]["recipe"]
+            expected = f"private({named.strip()})" if level != "-O0" else "private("
+            assert copies([{**step, "object": {"name": "", **step["object"]}} for step in steps]).startswith(expected)

@@ -205,7 +205,7 @@ def with_copies(
     for number, variable in enumerate(scenario.variables):
         if variable.loop != loop or variable.flags & {"induction", "read_first", "varying", "reached"}:
             continue
-        kind = "lastprivate" if "used_after" in variable.flags else "private"
+        kind = "lastprivate" if "used_after" in variable.flags and "pointee" not in variable.flags else "private"
         of_it = {step for step in found if speaks_of(scenario, step, variable)}
         if not of_it:
             result.add((kind, "source", number, ""))

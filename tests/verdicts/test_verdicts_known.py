@@ -212,7 +212,12 @@ def in_registers(*flags: str) -> Scenario:
 
 @pytest.mark.parametrize(
     "flags, kind",
-    [((), "private"), (("used_after",), "lastprivate"), (("used_after", "sometimes", "global"), "lastprivate")],
+    [
+        ((), "private"),
+        (("used_after", "pointee"), "private"),
+        (("used_after",), "lastprivate"),
+        (("used_after", "sometimes", "global"), "lastprivate"),
+    ],
 )
 def test_a_variable_that_the_optimiser_keeps_in_a_register_is_private_in_the_source(
     flags: tuple[str, ...], kind: str

@@ -116,6 +116,8 @@ class Directives:
     def _check_place(self, loop: int) -> None:
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
             raise NoDirective("it stands in no file of C or C++")
+        for row in self.judge.source_variables.rows(loop):
+            self._check_pointee(row)
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
             raise NoDirective("it leaves a value behind that no variable is known for")
 
@@ -178,6 +180,21 @@ class Directives:
             else:
                 self._check_uncopied(loop, name, flags)
 
+    def _check_pointee(self, row: int) -> None:
+        """Raises NoDirective for memory behind a pointer that the run shows nothing of."""
+        variable = self.program.variables[row]
+        flags = int(variable["flags"])
+        if not flags & VariableFlag.POINTEE:
+            return
+        place = self.program.place(int(variable["location"]))
+        name = self.program.text(int(variable["name"])) or "what a pointer leads to"
+        what = f"{name} ({place['file']}:{place['line']})"
+        if flags & VariableFlag.READ_FIRST:
+            raise NoDirective(f"an iteration may read {what} before it assigns it")
+        raise NoDirective(
+            f"each iteration assigns {what}, of which no clause makes a copy; use a variable that the loop declares"
+        )
+
     def _check_copy(self, name: str, flags: int) -> None:
         """Raises NoDirective if a copy of a variable for each iteration is not what a clause makes."""
         if flags & VariableFlag.CALLEE:
@@ -188,7 +205,8 @@ class Directives:
     def _check_uncopied(self, loop: int, name: str, flags: int) -> None:
         """Raises NoDirective unless a variable of which the verdict says nothing needs no clause."""
         if flags & BY_RUN:
-            if not self._is_in_memory(loop, name, bool(flags & VariableFlag.GLOBAL)):
+            is_global, is_varying = bool(flags & VariableFlag.GLOBAL), bool(flags & VariableFlag.VARYING)
+            if not self._is_in_memory(loop, name, is_global, is_varying):
                 raise NoDirective(
                     f"the optimiser has kept {name} out of memory, so the run does not show how iterations use it; "
                     "build with -O0"
@@ -213,8 +231,16 @@ class Directives:
                 f"{step[0]} {step[1:]} * k"
             )
 
-    def _is_in_memory(self, loop: int, name: str, is_global: bool) -> bool:
-        """Has the variable an address in the program as it was compiled?"""
+    def _is_in_memory(self, loop: int, name: str, is_global: bool, is_varying: bool) -> bool:
+        """Is the variable in memory, as the program was compiled, so that the run shows how the loop uses it?
+
+        An array of which the loop uses different parts is, if some access in its text is known to be to that array: the
+        optimiser may keep the one element in a register that all iterations use.
+        """
+        if is_varying and not any(
+            self.program.text(int(self.program.ops["name"][op])) == name for op in self._operations(loop)
+        ):
+            return False
         if is_global:
             return name in self._global_names
         function = self.program.functions[self.program.loops["function"][loop]]

@@ -35,12 +35,13 @@ Declared = tuple[str, int] | None
 def copy_kind(flags: int) -> str:
     """What each iteration needs of a variable with these flags (VariableFlag), of a loop with the flag SOURCE.
 
-    ``private`` or ``lastprivate``; nothing if it is the counter, if an iteration may read it before it assigns it (what
-    hands that value on is a matter of the verdict), or if only the run can tell.
+    ``private`` (as of all memory behind pointers) or ``lastprivate``; nothing if it is the counter, if an iteration may
+    read it before it assigns it (what hands that value on is a matter of the verdict), or if only the run can tell.
     """
     if flags & (VariableFlag.INDUCTION | VariableFlag.READ_FIRST | BY_RUN):
         return ""
-    return "lastprivate" if flags & VariableFlag.USED_AFTER else "private"
+    is_last = flags & VariableFlag.USED_AFTER and not flags & VariableFlag.POINTEE
+    return "lastprivate" if is_last else "private"
 
 
 class SourceVariables:
