@@ -95,9 +95,7 @@ class Contexts(NamedTuple):
     tree: HashTable  # NODE_FIELDS, by parent << 32 | site
     sites: HashTable  # by call + 1 << 32 | function; a site's number is its row
     rule: NDArray[np.int64]  # one element: NO_CALLS, STATIC or DYNAMIC
-    nodes: NDArray[
-        np.int64
-    ]  # how many nodes there are, and at how many calls inside a recursion make no more (DYNAMIC)
+    nodes: NDArray[np.int64]  # how many there are, and from how many on a call in a recursion makes none (DYNAMIC)
     called: NDArray[Any]  # CALLED: instruction of a call -> the context and function of the last one, and the row there
     recursing: NDArray[np.int64]  # function -> 1 if it may call itself, for all that is known by now
     component: NDArray[np.int64]  # the rest: tracekit.contexts.static_ids.StaticTree
