@@ -40,7 +40,6 @@ def empty_contexts(program: Program, rule: int, most: int = MOST_NODES) -> Conte
         hash_table([], MOST_CONTEXTS),
         rule=np.array([rule], np.int64),
         nodes=np.array([0, most], np.int64),
-        called=np.zeros(len(program.ops), ctx.CALLED),
         recursing=static.recursive.copy(),
         **static._asdict(),
     )

@@ -81,9 +81,6 @@ NO_CALLS = 0  # calls are not told apart: all loops are below one root
 STATIC = 1
 DYNAMIC = 2
 
-CALLED = np.dtype([("key", "<u8"), ("row", "<i8")])
-"""``key``: context << 32 | function; no call is made in context 0."""
-
 SITE_LOOP = 1 << 30
 SITE_DEPTH = 1 << 31
 SITE_LEFT_OUT = 1 << 31  # a loop inside an OVERFLOW; DYNAMIC has no depths
@@ -96,7 +93,6 @@ class Contexts(NamedTuple):
     sites: HashTable  # by call + 1 << 32 | function; a site's number is its row
     rule: NDArray[np.int64]  # one element: NO_CALLS, STATIC or DYNAMIC
     nodes: NDArray[np.int64]  # how many there are, and from how many on a call in a recursion makes none (DYNAMIC)
-    called: NDArray[Any]  # CALLED: instruction of a call -> the context and function of the last one, and the row there
     recursing: NDArray[np.int64]  # function -> 1 if it may call itself, for all that is known by now
     component: NDArray[np.int64]  # the rest: tracekit.contexts.static_ids.StaticTree
     recursive: NDArray[np.int64]
@@ -271,7 +267,7 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
     frame.leaf = 0
     frame.call = call
     if control[LEAF_LEVEL] < 0:
-        row = _row_called(contexts, control, np.int64(control[CONTEXT]), function, call)
+        row = _enter_call(contexts, control, np.int64(control[CONTEXT]), function, call)
         context = np.int64(nodes[row].printed)
         if nodes[row].kind == OVERFLOW:
             control[LEAF_LEVEL] = NO_LEVEL
@@ -282,19 +278,6 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
             nodes[context].folded = max(nodes[context].folded, FOLDED - is_outermost)
         control[CONTEXT] = context
     control[FRAMES] += 1
-
-
-@inlined
-def _row_called(contexts: Any, control: Any, context: Any, function: Any, call: Any) -> Any:
-    """What ``_enter_call`` finds; most calls are made in the context of the one before."""
-    if call >= contexts.called.size or control[FRAMES] == 0:
-        return np.int64(_enter_call(contexts, control, context, function, call))
-    known = contexts.called[np.uint64(call)]
-    key = (np.uint64(context) << np.uint64(32)) | np.uint64(function)
-    if known.key != key:
-        known.row = _enter_call(contexts, control, context, function, call)
-        known.key = key
-    return np.int64(known.row)
 
 
 @inlined
