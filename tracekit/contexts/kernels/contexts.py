@@ -37,6 +37,7 @@ from tracekit.contexts.kernels.streams import (
     NO_LEVEL,
     RECENT,
     RUNS,
+    push_level,
 )
 from tracekit.jit.kernel import inlined, kernel
 
@@ -329,23 +330,9 @@ def enter_loop(contexts: Any, stream: Any, loop: Any) -> None:
 @inlined
 def open_level(contexts: Any, stream: Any, node: Any) -> None:
     """Push a level at `node` and tick the clock."""
-    control = stream.control
-    control[CLOCK] += 1
-    level = stream.levels[control[LEVELS]]
-    control[LEVELS] += 1
-    level.invocation = control[CLOCK]
-    level.iteration_start = control[CLOCK]
-    level.iteration = 1
-    level.accesses = control[ACCESSES]
-    level.first_run = control[RUNS]
-    level.node = node
-    level.context = control[CONTEXT]
+    level, control = push_level(stream, node), stream.control
     level.outermost = stream.open[node] == 0
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + 1)] = control[CLOCK]
-    level.external = 0
-    level.depth = 0
-    level.entered = 0
-    level.bare = control[LEVELS] - 1
     stream.open[node] += 1
     contexts.tree.rows[node].invocations += 1
     _begin_run(stream, control, 1)

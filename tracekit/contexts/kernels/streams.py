@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.jit.kernel import inlined
+
 STREAM_BITS = 44
 """A stream's clock starts at its number shifted by this."""
 
@@ -76,3 +78,27 @@ class Stream(NamedTuple):
     runs: NDArray[Any]  # RUN
     dated: NDArray[Any]  # DATE: the iteration that was under way at a stamp, for stamps that were asked for lately
     open: NDArray[np.int32]  # node -> how many levels are open at it; of activations the innermost, plus 1
+
+
+@inlined
+def push_level(stream: Any, node: Any) -> Any:
+    """Push a level at `node` and tick the clock; the new row, in which what a loop has is filled in.
+
+    The caller enters it in ``open`` and says of it whether it is the outermost.
+    """
+    control = stream.control
+    control[CLOCK] += 1
+    level = stream.levels[control[LEVELS]]
+    level.invocation = control[CLOCK]
+    level.iteration_start = control[CLOCK]
+    level.iteration = 1
+    level.accesses = control[ACCESSES]
+    level.first_run = control[RUNS]
+    level.node = node
+    level.context = control[CONTEXT]
+    level.external = 0
+    level.depth = 0
+    level.entered = 0
+    level.bare = control[LEVELS]
+    control[LEVELS] += 1
+    return level
