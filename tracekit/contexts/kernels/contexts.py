@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers.kernels.hash_table import HashTable, find_or_make
+from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make
 from tracekit.contexts.kernels.activations import close_activation, open_activation
 from tracekit.contexts.kernels.streams import (
     ACCESSES,
@@ -82,6 +82,15 @@ NO_CALLS = 0  # calls are not told apart: all loops are below one root
 STATIC = 1
 DYNAMIC = 2
 
+CALLED = np.dtype([("site", "<u8"), ("context", "<i4"), ("row", "<i4")])
+"""``site``: call + 1 << 32 | function; ``row``: what such a call from the context enters, 0: not known."""
+CALLED_BITS = 13
+NAMED = np.dtype([("key", "<u8"), ("name", "<i8")])
+"""``key``: the name of the loops around << 32 | node."""
+NAMED_BITS = 12
+LAST_NAME = (1 << 32) - (1 << NAMED_BITS)
+"""A place gives out names up to this one: its number plus multiples of how many places there are."""
+
 SITE_LOOP = 1 << 30
 SITE_DEPTH = 1 << 31
 SITE_LEFT_OUT = 1 << 31  # a loop inside an OVERFLOW; DYNAMIC has no depths
@@ -94,6 +103,8 @@ class Contexts(NamedTuple):
     sites: HashTable  # by call + 1 << 32 | function; a site's number is its row
     rule: NDArray[np.int64]  # one element: NO_CALLS, STATIC or DYNAMIC
     nodes: NDArray[np.int64]  # how many there are, and from how many on a call in a recursion makes none (DYNAMIC)
+    called: NDArray[Any]  # CALLED: what calls entered lately, by a hash of context and site
+    named: NDArray[Any]  # NAMED: the stacks of loops that were open lately, by a hash of the key
     recursing: NDArray[np.int64]  # function -> 1 if it may call itself, for all that is known by now
     component: NDArray[np.int64]  # the rest: tracekit.contexts.static_ids.StaticTree
     recursive: NDArray[np.int64]
@@ -287,8 +298,15 @@ def _enter_call(contexts: Any, control: Any, context: Any, function: Any, call: 
     if call == NO_CALL or control[FRAMES] == 0:
         call = np.int64(-1)
         context = np.int64(0)
-    site, _ = find_or_make(contexts.sites, (np.uint64(call + 1) << np.uint64(32)) | np.uint64(function))
-    return intern(contexts, context, site, ROOT if call < 0 else CALL, function, -1, call)
+    site = (np.uint64(call + 1) << np.uint64(32)) | np.uint64(function)
+    place = ((site ^ (np.uint64(context) << np.uint64(16))) * GOLDEN) >> np.uint64(64 - CALLED_BITS)
+    known = contexts.called[place]
+    if known.site != site or known.context != context or known.row == 0:
+        number, _ = find_or_make(contexts.sites, site)
+        known.row = intern(contexts, context, number, ROOT if call < 0 else CALL, function, -1, call)
+        known.site = site
+        known.context = context
+    return np.int64(known.row)
 
 
 @inlined
@@ -333,9 +351,30 @@ def open_level(contexts: Any, stream: Any, node: Any) -> None:
     level, control = push_level(stream, node), stream.control
     level.outermost = stream.open[node] == 0
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + 1)] = control[CLOCK]
+    level.looped = control[CLOCK]
+    level.loops = name_loops(contexts, level.loops, node)
+    level.nest += 1
     stream.open[node] += 1
     contexts.tree.rows[node].invocations += 1
     _begin_run(stream, control, 1)
+
+
+@inlined
+def name_loops(contexts: Any, around: Any, node: Any) -> Any:
+    """The name of a stack of loops: `node` inside the stack that is named `around`.
+
+    Two stacks of one name are the same; one stack has another name when it comes again after many others.
+    """
+    key = (np.uint64(around) << np.uint64(32)) | np.uint64(node)
+    known = contexts.named[(key * GOLDEN) >> np.uint64(64 - NAMED_BITS)]
+    name = np.int64(known.name)
+    if around == 0 or (known.key != key and name >= LAST_NAME):
+        name = np.int64(0)
+    elif known.key != key:
+        name += 1 << NAMED_BITS
+        known.key = key
+        known.name = name
+    return name
 
 
 @inlined
