@@ -39,7 +39,8 @@ from measure import ROOT, TRACEKIT
 SECONDS = 300
 THREADS = (2, 3, 8)
 SCHEDULES = ("static", "dynamic,2")
-ORDERS = (1, 2, 7)
+ORDERS = (0, 1, 2, 7)
+"""Of TRACEKIT_ORDER: as written (what differs there is the rewriting's own fault), backwards, at random."""
 PARALLEL = ("-O1", "-fopenmp", "-U_OPENMP")
 """As which directives are tried: the serial program's code, but for what they say."""
 CALLED = ("doall", "doall-with")
@@ -67,6 +68,8 @@ class Tree:
         self.program = program
         self.folder = fetch.cache() / "annotated" / "trees" / program.package / name
         self.pragmas: dict[str, dict[int, str]] = {}
+        self.tried: dict[tuple[str, ...], list[str]] = {}
+        """What was wrong with each change that was tried; the same is not tried again for another level."""
         source = fetch.annotated(program.package)
         if not self.folder.is_dir():
             shutil.copytree(source, self.folder, symlinks=True)
@@ -101,25 +104,35 @@ class Tree:
             found += sorted(Path("/").glob(word[1:])) if "*" in word else [Path(word)]
         return found
 
-    def build(self, compiler: Sequence[str], options: Sequence[str], label: str, only: Path | None = None) -> Path:
-        """Compile (all, or the one file that has changed since the last build) and link. Raises NotBuilt."""
+    def build(
+        self, compiler: Sequence[str], options: Sequence[str], label: str, changed: Iterable[str] | None = None
+    ) -> Path:
+        """Compile and link. Raises NotBuilt.
+
+        If only these files have `changed` since the build of that label, all else comes from there, and what is made is
+        put elsewhere: the next one is not a build of what this one was tried with.
+        """
         objects = self.folder.parent / f"objects-{label}"
-        objects.mkdir(exist_ok=True)
+        ours = objects if changed is None else objects / "changed"
+        ours.mkdir(exist_ok=True)
         sources = self.sources()
+        anew = set(sources) if changed is None else {self.folder / file for file in changed}
+        if not anew <= set(sources):  # a header
+            anew = set(sources)
         plus = any(source.suffix != ".c" for source in sources)
         flags = [*options, *map(self.expand, self.program.flags), "-w", "-g"]
 
         def compile_one(numbered: tuple[int, Path]) -> Path:
             number, source = numbered
-            output = objects / f"{number}-{source.stem}.o"
-            if only is None or source == only:
+            output = (ours if source in anew else objects) / f"{number}-{source.stem}.o"
+            if source in anew:
                 driver = compiler[source.suffix != ".c"]
                 _checked([*driver.split(), *flags, "-c", str(source), "-o", str(output)])
             return output
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(compile_one, enumerate(sources)))
-        program = objects / self.program.package
+        program = ours / self.program.package
         _checked([*compiler[plus].split(), *options, *map(str, made), "-o", str(program), *self.program.libraries])
         return program
 
@@ -295,29 +308,29 @@ def _try(
 ) -> None:
     """Build and run a copy with these directives, and bring the source back."""
     name = Path(compiler[0].split()[0]).name
+    key = (name, *(f"{file}:{line} {each}" for file, lines in directives.items() for line, each in lines.items()))
+    if key in tree.tried:
+        trial.wrong += tree.tried[key]
+        return
+    found_wrong: list[str] = []
     kept = {file: tree.read(file) for file in directives}
     try:
         for file, lines in directives.items():
             tree.write(file, source_loops.with_directives(kept[file], lines))
-        program = tree.build(compiler, PARALLEL, name, _only(tree, directives))
+        program = tree.build(compiler, PARALLEL, name, directives)
         for threads in THREADS:
             for schedule in SCHEDULES:
                 environment = {"OMP_NUM_THREADS": str(threads), "OMP_SCHEDULE": schedule, "OMP_WAIT_POLICY": "passive"}
                 found = output_of(program, tree.program.arguments(), **environment)
                 if not same(found, expected, tree.program.tolerance):
-                    trial.wrong.append(f"{name}, {threads} threads, {schedule}: {_difference(found, expected)}")
+                    found_wrong.append(f"{name}, {threads} threads, {schedule}: {_difference(found, expected)}")
     except NotBuilt as said:
-        trial.wrong.append(f"{name} does not compile it: {said}")
+        found_wrong.append(f"{name} does not compile it: {said}")
     finally:
         for file, text in kept.items():
             tree.write(file, text)
-        tree.build(compiler, PARALLEL, name, _only(tree, directives))
-
-
-def _only(tree: Tree, changed: Iterable[str]) -> Path | None:
-    """The one source that has changed; None if that is not a source by itself, or there are several."""
-    paths = {tree.folder / file for file in changed}
-    return paths.pop() if len(paths) == 1 and paths <= set(tree.sources()) else None
+    tree.tried[key] = found_wrong
+    trial.wrong += found_wrong
 
 
 def _difference(found: str, expected: str) -> str:
@@ -345,9 +358,13 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
             continue
         trial = Trial(f"{loop.file}:{loop.line} in another order", [])
         trials.append(trial)
+        key = ("in another order", loop.file, str(loop.line), str(keep))
+        if key in tree.tried:
+            trial.wrong += tree.tried[key]
+            continue
         try:
             tree.write(loop.file, f'{source_loops.ORDER}#line 1 "{loop.file}"\n{changed}')
-            program = tree.build(compiler, ("-O1",), "order", _only(tree, [loop.file]))
+            program = tree.build(compiler, ("-O1",), "order", [loop.file])
             for order in ORDERS:
                 found = output_of(program, arguments, TRACEKIT_ORDER=str(order))
                 if not same(found, expected, tree.program.tolerance):
@@ -356,7 +373,7 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
             trial.wrong.append(f"the rewritten loop does not compile: {said}")
         finally:
             tree.write(loop.file, text)
-            tree.build(compiler, ("-O1",), "order", _only(tree, [loop.file]))
+        tree.tried[key] = trial.wrong
     report(
         f"{tree.program.package} {level}: {len(trials)} loops in other orders ({left} could not be rewritten)", trials
     )

@@ -217,6 +217,20 @@ def test_another_order_shows_that_a_loop_is_not_doall(tmp_path: Path) -> None:
     assert len({carried[0], *independent}) == 1
 
 
+def test_the_other_order_does_not_meet_names_of_the_program(tmp_path: Path) -> None:
+    """A parameter `free`, as in libimagequant, was called by the rewritten loop, and crashed it."""
+    source = tmp_path / "app.c"
+    text = (
+        "#include <stdio.h>\nstatic int sum(void (*free)(void *), void *getenv, int (*realloc)[4]) {\n  int s = 0;\n"
+        "  for (int i = 0; i < 4; i++) s += (*realloc)[i];\n"
+        "  return s + !free + !getenv;\n}\n"
+        'int main(void) { int a[4] = {1, 2, 3, 4}; printf("%d\\n", sum(0, 0, &a)); }\n'
+    )
+    source.write_text(ORDER + in_another_order(text, 4, 3, keep_last=False))
+    program = compiled("clang", source)
+    assert [printed(program, {"TRACEKIT_ORDER": str(order)}) for order in (0, *ORDERS)] == ["12\n"] * 4
+
+
 def test_a_head_that_cannot_be_rewritten_is_refused() -> None:
     for head in ("for (;;)", "for (i = 0, j = 0; i < 9; i++)", "for (a[0] = 0; a[0] < 9; a[0]++)", "while (1)"):
         with pytest.raises(NotRewritable):
