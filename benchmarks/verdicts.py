@@ -279,7 +279,7 @@ class Trial:
     wrong: list[str]
 
 
-def insert(tree: Tree, loops: Iterable[Loop], level: str, *, each: bool) -> list[Trial]:
+def insert(tree: Tree, loops: Iterable[Loop], level: str, threads: Sequence[int], *, each: bool) -> list[Trial]:
     """Run all directives together, and each in its place (if not `each`, only where all together are wrong)."""
     chosen = [loop for loop in loops if loop.directive]
     trials = {id(loop): Trial(f"{loop.file}:{loop.line} {loop.directive}", []) for loop in chosen}
@@ -294,9 +294,10 @@ def insert(tree: Tree, loops: Iterable[Loop], level: str, *, each: bool) -> list
         for loop in chosen:
             everything.setdefault(loop.file, {})[loop.line] = str(loop.directive)
         if chosen:
-            _try(tree, compiler, expected, everything, together)
+            _try(tree, compiler, expected, everything, together, threads)
         for loop in chosen if each or together.wrong else ():
-            _try(tree, compiler, expected, {loop.file: {loop.line: str(loop.directive)}}, trials[id(loop)])
+            one = {loop.file: {loop.line: str(loop.directive)}}
+            _try(tree, compiler, expected, one, trials[id(loop)], threads)
     found = [*trials.values(), together]
     how = "one by one and together" if each or together.wrong else "together"
     report(f"{tree.program.package} {level}: {len(chosen)} directives, {how}", found)
@@ -304,7 +305,12 @@ def insert(tree: Tree, loops: Iterable[Loop], level: str, *, each: bool) -> list
 
 
 def _try(
-    tree: Tree, compiler: tuple[str, str], expected: str, directives: dict[str, dict[int, str]], trial: Trial
+    tree: Tree,
+    compiler: tuple[str, str],
+    expected: str,
+    directives: dict[str, dict[int, str]],
+    trial: Trial,
+    numbers: Sequence[int],
 ) -> None:
     """Build and run a copy with these directives, and bring the source back."""
     name = Path(compiler[0].split()[0]).name
@@ -318,7 +324,7 @@ def _try(
         for file, lines in directives.items():
             tree.write(file, source_loops.with_directives(kept[file], lines))
         program = tree.build(compiler, PARALLEL, name, directives)
-        for threads in THREADS:
+        for threads in numbers:
             for schedule in SCHEDULES:
                 environment = {"OMP_NUM_THREADS": str(threads), "OMP_SCHEDULE": schedule, "OMP_WAIT_POLICY": "passive"}
                 found = output_of(program, tree.program.arguments(), **environment)
@@ -400,6 +406,7 @@ def main() -> None:
     parser.add_argument(
         "--together", action="store_true", help="run all directives at once, each only if that is wrong"
     )
+    parser.add_argument("--threads", nargs="+", type=int, default=list(THREADS), help="for runs of directives (2 3 8)")
     parser.add_argument("--order", action="store_true", help="run loops in other orders")
     asked = parser.parse_args()
     if asked.fetch:
@@ -420,7 +427,7 @@ def main() -> None:
                 continue
             totals.setdefault(level, Counter()).update(recall(tree, level, loops))
             if asked.insert or asked.together:
-                trials += insert(tree, loops, level, each=asked.insert)
+                trials += insert(tree, loops, level, asked.threads, each=asked.insert)
             trials += reorder(tree, loops, level) if asked.order else []
     for level, counts in totals.items():
         share = 100 * counts["called"] / max(counts["annotated"], 1)
