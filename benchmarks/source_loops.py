@@ -73,11 +73,26 @@ def without_pragmas(text: str) -> str:
     return OPERATOR.sub("", "\n".join(lines))
 
 
-def with_directives(text: str, directives: Mapping[int, str], clause: str = "schedule(runtime)") -> str:
-    """`text` with a directive, and one more clause, before each of the lines (counted from 1)."""
+def with_directives(
+    text: str,
+    directives: Mapping[int, str],
+    clause: str = "schedule(runtime)",
+    columns: Mapping[int, int] | None = None,
+) -> str:
+    """`text` with a directive, and one more clause, before each of the lines (counted from 1).
+
+    A line is cut where its loop stands if `columns` (by line, from 1) says that something else stands before that.
+    """
     lines = text.split("\n")
     for line in sorted(directives, reverse=True):
-        lines.insert(line - 1, f"{directives[line]} {clause}")
+        at = (columns or {}).get(line, 1) - 1
+        before = lines[line - 1][:at]
+        cut = [before] if before.strip() else []
+        lines[line - 1 : line] = [
+            *cut,
+            f"{directives[line]} {clause}",
+            lines[line - 1][at:] if cut else lines[line - 1],
+        ]
     return "\n".join(lines)
 
 

@@ -291,13 +291,15 @@ def insert(tree: Tree, loops: Iterable[Loop], level: str, threads: Sequence[int]
         if output_of(serial, tree.program.arguments()) != expected:
             print(f"    {tree.program.package} prints something else each time: its runs say nothing")
         everything: dict[str, dict[int, str]] = {}
+        columns: dict[str, dict[int, int]] = {}
         for loop in chosen:
             everything.setdefault(loop.file, {})[loop.line] = str(loop.directive)
+            columns.setdefault(loop.file, {})[loop.line] = loop.column
         if chosen:
-            _try(tree, compiler, expected, everything, together, threads)
+            _try(tree, compiler, expected, everything, together, threads, columns)
         for loop in chosen if each or together.wrong else ():
             one = {loop.file: {loop.line: str(loop.directive)}}
-            _try(tree, compiler, expected, one, trials[id(loop)], threads)
+            _try(tree, compiler, expected, one, trials[id(loop)], threads, columns)
     found = [*trials.values(), together]
     how = "one by one and together" if each or together.wrong else "together"
     report(f"{tree.program.package} {level}: {len(chosen)} directives, {how}", found)
@@ -311,6 +313,7 @@ def _try(
     directives: dict[str, dict[int, str]],
     trial: Trial,
     numbers: Sequence[int],
+    columns: dict[str, dict[int, int]],
 ) -> None:
     """Build and run a copy with these directives, and bring the source back."""
     name = Path(compiler[0].split()[0]).name
@@ -322,7 +325,7 @@ def _try(
     kept = {file: tree.read(file) for file in directives}
     try:
         for file, lines in directives.items():
-            tree.write(file, source_loops.with_directives(kept[file], lines))
+            tree.write(file, source_loops.with_directives(kept[file], lines, columns=columns.get(file)))
         program = tree.build(compiler, PARALLEL, name, directives)
         for threads in numbers:
             for schedule in SCHEDULES:

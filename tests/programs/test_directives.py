@@ -24,7 +24,10 @@ from tracekit.recorder.toolchain import find_clang
 
 LEVELS = ("-O0", "-O2")
 CHECKED = (
-    *(f"advise/{name}.c" for name in ("contexts", "effects", "exits", "extremes", "false_dependences", "lists")),
+    *(
+        f"advise/{name}.c"
+        for name in ("calls", "contexts", "effects", "exits", "extremes", "false_dependences", "lists")
+    ),
     *(f"advise/{name}.c" for name in ("memory_reductions", "not_private", "private", "rare", "recurrences")),
     *(f"advise/{name}.c" for name in ("reductions", "stages")),
     *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_verdicts.c"),
@@ -196,6 +199,11 @@ def test_loops_called_doall_run_in_any_order(name: str, advised: Callable[[str, 
         program = compiled("clang", copy)
         for order in (0, *ORDERS):
             assert printed(program, {"TRACEKIT_ORDER": str(order)}) == found.printed, f"order {order}"
+
+
+def test_a_directive_goes_before_the_loop_and_behind_what_stands_before_it() -> None:
+    text = with_directives("a;\n  for (;;)\nif (x) for (;;)", {2: "#p", 3: "#q"}, "c", {2: 3, 3: 8})
+    assert text == "a;\n#p c\n  for (;;)\nif (x) \n#q c\nfor (;;)"
 
 
 def test_another_order_shows_that_a_loop_is_not_doall(tmp_path: Path) -> None:
