@@ -394,10 +394,13 @@ class Directives:
         Inside a recursion, where accesses have the context of the recursion: does it stand in the loop's text? All that
         the loop runs does (see _check_users_known).
         """
+        inside: np.ndarray
         if self.profile.nodes["kind"][node] == ContextKind.RECURSION_LOOP:
-            inside: np.ndarray = np.isin(instructions, self._operations(int(self.profile.nodes["loop"][node])))
-            return inside & self._below(int(self.profile.nodes["parent"][node]))[nodes]
-        return self._below(node)[nodes]
+            inside = np.isin(instructions, self._operations(int(self.profile.nodes["loop"][node])))
+            inside &= self._below(int(self.profile.nodes["parent"][node]))[nodes]
+        else:
+            inside = self._below(node)[nodes]
+        return inside
 
     def _below(self, node: int) -> np.ndarray:
         """Per node: is it `node`, or in its subtree?"""
