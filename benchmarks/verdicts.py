@@ -116,19 +116,20 @@ class Tree:
         ours = objects if changed is None else objects / "changed"
         ours.mkdir(exist_ok=True)
         sources = self.sources()
-        anew = set(sources) if changed is None else {self.folder / file for file in changed}
-        if not anew <= set(sources):  # a header
-            anew = set(sources)
+        paths = None if changed is None else [str(self.folder / file) for file in changed]
         plus = any(source.suffix != ".c" for source in sources)
         flags = [*options, *map(self.expand, self.program.flags), "-w", "-g"]
 
         def compile_one(numbered: tuple[int, Path]) -> Path:
             number, source = numbered
-            output = (ours if source in anew else objects) / f"{number}-{source.stem}.o"
-            if source in anew:
-                driver = compiler[source.suffix != ".c"]
-                _checked([*driver.split(), *flags, "-c", str(source), "-o", str(output)])
-            return output
+            name = f"{number}-{source.stem}.o"
+            if paths is not None:
+                read = (objects / name).with_suffix(".d").read_text().split()
+                if not any(os.path.normpath(path) in paths for path in read):
+                    return objects / name
+            driver = compiler[source.suffix != ".c"]
+            _checked([*driver.split(), *flags, "-MMD", "-c", str(source), "-o", str(ours / name)])
+            return ours / name
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(compile_one, enumerate(sources)))

@@ -30,7 +30,7 @@ CHECKED = (
     ),
     *(f"advise/{name}.c" for name in ("memory_reductions", "not_private", "private", "rare", "recurrences")),
     *(f"advise/{name}.c" for name in ("reductions", "stages")),
-    *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_verdicts.c"),
+    *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_joins.c", "known_verdicts.c"),
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = ("advise/private.c", "advise/reductions.c", "known_bounds.c", "known_bounds.cpp")
@@ -237,6 +237,17 @@ def test_the_other_order_does_not_meet_names_of_the_program(tmp_path: Path) -> N
     source.write_text(ORDER + in_another_order(text, 4, 3, keep_last=False))
     program = compiled("clang", source)
     assert [printed(program, {"TRACEKIT_ORDER": str(order)}) for order in (0, *ORDERS)] == [b"12\n0"] * 4
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
+def test_what_the_next_loop_would_load_again_is_no_value_left_behind(
+    level: str, advised: Callable[[str, str], Advised]
+) -> None:
+    """The optimiser lets the next loop begin with the bound that this one has loaded last."""
+    text = (FIXTURES / "known_joins.c").read_text().splitlines()
+    always = {number for number, line in enumerate(text, 1) if "// ALWAYS" in line}
+    found = advised("known_joins.c", level).directives
+    assert found == dict.fromkeys(always, "#pragma omp parallel for")
 
 
 def test_a_head_that_cannot_be_rewritten_is_refused() -> None:
