@@ -70,6 +70,8 @@ class Tree:
         self.pragmas: dict[str, dict[int, str]] = {}
         self.tried: dict[tuple[str, ...], list[str]] = {}
         """What was wrong with each change that was tried; the same is not tried again for another level."""
+        self.printed: dict[str, str] = {}
+        """What the unchanged program prints, by the label of its build."""
         source = fetch.annotated(program.package)
         if not self.folder.is_dir():
             shutil.copytree(source, self.folder, symlinks=True)
@@ -280,6 +282,16 @@ class Trial:
     wrong: list[str]
 
 
+def serial(tree: Tree, compiler: Sequence[str], options: Sequence[str], label: str) -> str:
+    """What the program prints without directives; it is built for the first level that is tried."""
+    if label not in tree.printed:
+        program = tree.build(compiler, options, label)
+        tree.printed[label] = output_of(program, tree.program.arguments())
+        if output_of(program, tree.program.arguments()) != tree.printed[label]:
+            print(f"    {tree.program.package} prints something else each time: its runs say nothing")
+    return tree.printed[label]
+
+
 def insert(tree: Tree, loops: Iterable[Loop], level: str, threads: Sequence[int], *, each: bool) -> list[Trial]:
     """Run all directives together, and each in its place (if not `each`, only where all together are wrong)."""
     chosen = [loop for loop in loops if loop.directive]
@@ -287,10 +299,7 @@ def insert(tree: Tree, loops: Iterable[Loop], level: str, threads: Sequence[int]
     together = Trial("all together", [])
     for compiler in compilers():
         name = Path(compiler[0].split()[0]).name
-        serial = tree.build(compiler, PARALLEL, name)
-        expected = output_of(serial, tree.program.arguments())
-        if output_of(serial, tree.program.arguments()) != expected:
-            print(f"    {tree.program.package} prints something else each time: its runs say nothing")
+        expected = serial(tree, compiler, PARALLEL, name)
         everything: dict[str, dict[int, str]] = {}
         columns: dict[str, dict[int, int]] = {}
         for loop in chosen:
@@ -354,7 +363,7 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
     """Run the loops that have a directive in other orders; those whose head cannot be rewritten are counted."""
     compiler = compilers()[1]
     arguments = tree.program.arguments()
-    expected = output_of(tree.build(compiler, ("-O1",), "order"), arguments)
+    expected = serial(tree, compiler, ("-O1",), "order")
     trials, left = [], 0
     for loop in loops:
         if not loop.directive:
