@@ -238,10 +238,8 @@ class Directives:
             what = "a sum in" if step.kind == "reduction" else "a private copy of"
             memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
             raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
-        if kind == ObjectKind.STACK and (
-            self._is_of_a_leaf(loop, step.object) or self._is_of_an_inlined_call(loop, step.object)
-        ):
-            return  # a call in the loop made it
+        if kind == ObjectKind.STACK and self._is_of_an_inlined_call(loop, step.object):
+            return  # an iteration has its own
         self._check_users_known(loop, node)
         name = shown["name"]
         if not name:
@@ -333,13 +331,6 @@ class Directives:
                 return False
             row = int(nodes["parent"][row])
         return True
-
-    def _is_of_a_leaf(self, loop: int, thing: int) -> bool:
-        """Is a stack object of another function, one that calls none? Then that is not open around the loop."""
-        row = int(self.program.op_function[self.profile.objects["site"][thing]])
-        function = self.program.functions[row]
-        ops = self.program.ops[int(function["first_op"]) :][: int(function["ops"])]
-        return row != int(self.program.loops["function"][loop]) and not (ops["kind"] == OpKind.CALL).any()
 
     def _is_of_an_inlined_call(self, loop: int, thing: int) -> bool:
         """Is a stack object a local of a function that was inlined into the loop's, but not around the loop?"""
