@@ -1,4 +1,4 @@
-"""Loops with loaded bounds: ``fixtures/known_bounds.c``, ``.cpp``, ``known_joins.c`` say what is true at every level."""
+"""Loops with loaded bounds: ``fixtures/known_bounds.c``, ``.cpp``, ``known_joins.c`` say what is true of each."""
 
 from __future__ import annotations
 
