@@ -182,6 +182,7 @@ class VariableFlag(IntFlag):
     GLOBAL = 128  # of static storage
     STRUCTURE = 256  # a structure, class or union, or a complex number
     POINTEE = 512  # no variable, but memory behind a pointer, always the same, that the optimised loop does not store
+    LENT = 1024  # a local one: the loop gives its address to calls, and no call in its function keeps it
 
 
 class EdgeKind(IntEnum):

@@ -73,6 +73,13 @@ Expander expanderFor(Evolution &SE, const llvm::DataLayout &DL, const char *Name
     return Expander(SE, DL, Name);
 }
 
+/// Whether a debug record or intrinsic that binds a variable to `V` says that the variable is there. One that binds it
+/// to a local variable's address as a value speaks of a pointer, another variable.
+template <typename Record> bool saysWhereItIs(const Record &R, const llvm::Value *V, const llvm::Value *Assigned) {
+  return !llvm::isa<llvm::AllocaInst>(V) || Assigned == V || R.isAddressOfVariable() ||
+         R.getExpression()->startsWithDeref();
+}
+
 /// The local variables that debug records or intrinsics bind to `V`.
 inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Value *V) {
   llvm::SmallVector<const llvm::DILocalVariable *, 2> Found;
@@ -80,13 +87,17 @@ inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Val
   if (auto *I = llvm::dyn_cast<llvm::Instruction>(V))
     if (auto *Wrapped = llvm::ValueAsMetadata::getIfExists(I))
       for (llvm::DbgVariableRecord *Record : Wrapped->getAllDbgVariableRecordUsers())
-        Found.push_back(Record->getVariable());
+        if (saysWhereItIs(*Record, V, Record->isDbgAssign() ? Record->getAddress() : nullptr))
+          Found.push_back(Record->getVariable());
 #endif
   if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
     if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
       for (llvm::User *U : AsValue->users())
-        if (auto *Intrinsic = llvm::dyn_cast<llvm::DbgVariableIntrinsic>(U))
-          Found.push_back(Intrinsic->getVariable());
+        if (auto *Intrinsic = llvm::dyn_cast<llvm::DbgVariableIntrinsic>(U)) {
+          auto *Assign = llvm::dyn_cast<llvm::DbgAssignIntrinsic>(Intrinsic);
+          if (saysWhereItIs(*Intrinsic, V, Assign ? Assign->getAddress() : nullptr))
+            Found.push_back(Intrinsic->getVariable());
+        }
   return Found;
 }
 
@@ -127,18 +138,8 @@ template <typename Callback> void forEachAssignment(llvm::Instruction &I, Callba
 
 /// The source name of the variable that a debug record or intrinsic binds to `V`, or "".
 inline llvm::StringRef variableName(llvm::Value *V) {
-#if LLVM_VERSION_MAJOR >= 19
-  if (auto *I = llvm::dyn_cast<llvm::Instruction>(V))
-    if (auto *Wrapped = llvm::ValueAsMetadata::getIfExists(I))
-      for (llvm::DbgVariableRecord *Record : Wrapped->getAllDbgVariableRecordUsers())
-        return Record->getVariable()->getName();
-#endif
-  if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
-    if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
-      for (llvm::User *U : AsValue->users())
-        if (auto *Intrinsic = llvm::dyn_cast<llvm::DbgVariableIntrinsic>(U))
-          return Intrinsic->getVariable()->getName();
-  return "";
+  auto Found = variablesOf(V);
+  return Found.empty() ? "" : Found.front()->getName();
 }
 
 } // namespace tracekit

@@ -184,6 +184,7 @@ private:
     Set(TK_VARIABLE_SOMETIMES, !E.WritesAlways);
     Set(TK_VARIABLE_CALLEE, Called);
     Set(TK_VARIABLE_REACHED, E.TakesAddress || Reached);
+    Set(TK_VARIABLE_LENT, E.TakesAddress && !In.IsKept && !G);
     Set(TK_VARIABLE_VARYING, E.Varies);
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_STRUCTURE, isStructure(declarationOf(Variable)));

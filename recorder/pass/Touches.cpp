@@ -1,6 +1,8 @@
 // Touches.cpp: see Touches.h.
 #include "Touches.h"
 
+#include "Lending.h"
+
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -124,6 +126,7 @@ void Touches::lookAtCall(CallBase &Call) {
     Variable.In[Call.getParent()].push_back({0, Variable.Size, !ByValue, true, !ByValue, !ByValue});
     if (!ByValue && (!Callee || !Callee->isDeclaration()))
       Variable.MayBeReached = true;
+    Variable.IsKept |= !ByValue && keepsAddress(Call, K);
   }
 }
 
@@ -150,7 +153,7 @@ void Touches::escape(Value *V) {
   if (Place P = placeOf(V, DL); P.Of) {
     ObjectTouches &Variable = Of[P.Of];
     Variable.Size = sizeOf(P.Of, DL);
-    Variable.MayBeReached = true;
+    Variable.MayBeReached = Variable.IsKept = true;
   }
 }
 

@@ -25,6 +25,7 @@ using Object = llvm::Value *;
 struct ObjectTouches {
   uint64_t Size = 0;
   bool MayBeReached = false; // through a pointer that later passes may turn into the variable itself
+  bool IsKept = false;       // its address may be found again elsewhere, when a call that was given it is over
   llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<Touch, 4>> In;
 };
 

@@ -345,6 +345,7 @@ enum {
     TK_VARIABLE_GLOBAL = 128,
     TK_VARIABLE_STRUCTURE = 256,
     TK_VARIABLE_POINTEE = 512,
+    TK_VARIABLE_LENT = 1024,
 };
 
 /* Flags of a loop. */

@@ -26,14 +26,14 @@ LEVELS = ("-O0", "-O2")
 CHECKED = (
     *(
         f"advise/{name}.c"
-        for name in ("calls", "contexts", "effects", "exits", "extremes", "false_dependences", "lists")
+        for name in ("calls", "contexts", "effects", "exits", "extremes", "false_dependences", "lent", "lists")
     ),
     *(f"advise/{name}.c" for name in ("memory_reductions", "not_private", "private", "rare", "recurrences")),
     *(f"advise/{name}.c" for name in ("reductions", "stages")),
     *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_joins.c", "known_verdicts.c"),
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
-TRIED = ("advise/private.c", "advise/reductions.c", "known_bounds.c", "known_bounds.cpp")
+TRIED = ("advise/lent.c", "advise/private.c", "advise/reductions.c", "known_bounds.c", "known_bounds.cpp")
 THREADS = (2, 3, 8)
 SCHEDULES = ("static", "dynamic")
 ORDERS = (1, 2, 7)

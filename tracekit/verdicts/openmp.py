@@ -285,9 +285,12 @@ class Directives:
             return  # private already, whoever uses it
         self._check_size(kind, step.object, name)
         users = self._users(node, step.object)
+        is_lent = kind == ObjectKind.STACK and self._is_lent(loop, step)
         for op in users.tolist():
             place = self.names.instruction(op)
             if not self._is_text_of(loop, op):
+                if is_lent:
+                    continue
                 raise NoDirective(
                     f"{name} is also used in {place['function']}, which a clause does not reach "
                     f"({place['file']}:{place['line']})"
@@ -311,7 +314,9 @@ class Directives:
                     "local variable, or store it atomically: it is the same value each time"
                 )
             raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
-        clauses.add("firstprivate" if self._has_other_loads(loop, name, users) else "private", name)
+        # What functions read of it may be from before the loop.
+        is_read = is_lent or self._has_other_loads(loop, name, users)
+        clauses.add("firstprivate" if is_read else "private", name)
 
     def _is_text_of(self, loop: int, op: int) -> bool:
         """Does an instruction stand in the text of the loop's function, in the same copy of it?"""
@@ -447,6 +452,11 @@ class Directives:
         rows = dependences[((self._listed == thing).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)]
         stored = self._is_inside(node, rows["source"], rows["source_node"])
         return bool((stored & ~self._is_inside(node, rows["destination"], rows["destination_node"])).any())
+
+    def _is_lent(self, loop: int, step: Transformation) -> bool:
+        """Do functions use a local variable only through the address that the loop's text gives them?"""
+        row = self.judge.source_variables.row_of(loop, step)
+        return row != NONE and bool(int(self.program.variables["flags"][row]) & VariableFlag.LENT)
 
     def _is_always_assigned(self, loop: int, step: Transformation) -> bool:
         """Does every iteration assign the variable that a step is about, by its source?"""
