@@ -212,6 +212,15 @@ def test_names_in_lists_are_not_repeated() -> None:
     assert text(row(1, 9, "doall-with", recipe=[step, step])).count("reduce s with +") == 1
 
 
+def test_copies_say_whether_the_last_one_is_kept() -> None:
+    thing = {"kind": "register", "name": "t", "file": "/src/a.c", "line": 3, "column": 0}
+    steps = [{"kind": kind, "object": thing, "operator": None} for kind in ("private", "lastprivate")]
+    shown = text(row(1, 9, "doall-with", recipe=steps)).splitlines()
+    copies = [line.strip() for line in shown if "copy of" in line]
+    assert copies[0] == "- give each iteration a copy of t at /src/a.c:3 (it writes before it reads)"
+    assert copies[1] == copies[0] + "; keep the last one's"
+
+
 def test_contexts_are_told_apart_by_their_columns() -> None:
     def context(column: int, line: int = 5) -> dict[str, Any]:
         return {"id": None, "root": "main", "path": [f"main:{line}:{column}", "loop f:1"], "inlined_at": []}

@@ -212,7 +212,8 @@ def _step(step: Json) -> str:
         return f"reduce {object_text(step['object'])} with {step['operator'] or '?'}"
     if step["kind"] == "same value":
         return f"all iterations that store {object_text(step['object'])} store the same value: the last one may win"
-    return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads)"
+    last = "; keep the last one's" if step["kind"] == "lastprivate" else ""
+    return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads){last}"
 
 
 def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
