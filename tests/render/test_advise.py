@@ -93,7 +93,7 @@ def test_dependences_stand_together_by_object() -> None:
 def test_stages_that_are_of_no_help_are_not_listed() -> None:
     stage = {"parallel": False, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 95.0}
     other = {**stage, "parallel": True, "share": 5.0}
-    shown = text(row(1, 9, "pipeline", stages=[stage, other]))
+    shown = text(row(1, 9, "sequential", stages=[stage, other]))
     assert "stage 1" not in shown
     assert "95.0%" in shown
     assert "at best 2.0 times" in text(row(1, 9, "pipeline", stages=[{**stage, "share": 50.0}, other]))
