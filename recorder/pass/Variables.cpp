@@ -1,4 +1,5 @@
 // Variables.cpp: what a loop does to local variables of the source, which a directive before it has to name.
+#include "Causes.h"
 #include "Loops.h"
 
 #include "Compat.h"
@@ -95,13 +96,14 @@ public:
     });
   }
 
-  /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside. If the variables are
-  /// those of the source (`InSource`), they say what is to be known of a global one that the optimiser stores behind
-  /// the loop only.
-  bool leavesValues(bool InSource) const {
+  /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside. Where the variables of
+  /// the source are known (`SourceIsKnown`), they say what is to be known of a global one that the optimiser stores
+  /// behind the loop only, and what the code outside could load again is none: the source does.
+  bool leavesValues(bool SourceIsKnown) const {
     for (BasicBlock *BB : L.blocks())
       for (Instruction &I : *BB)
-        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty() && !(InSource && isLeftInGlobal(I)))
+        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty() &&
+            !(SourceIsKnown && (isLeftInGlobal(I) || isLoadedAgain(I))))
           return true;
     return false;
   }
@@ -127,6 +129,27 @@ private:
 
   bool isInduction(const DILocalVariable *V) const {
     return any_of(Inductions, [&](PHINode *Phi) { return carriedVariable(*Phi) == V; });
+  }
+
+  /// Whether a value follows from loads at addresses that are the same in all iterations, whichever comes last.
+  bool isLoadedAgain(Instruction &Root) const {
+    SmallPtrSet<Instruction *, 8> Seen;
+    SmallVector<Value *, 8> Open = {&Root};
+    SmallVector<LoadInst *, 4> Joined;
+    while (!Open.empty()) {
+      auto *I = dyn_cast<Instruction>(Open.pop_back_val());
+      if (!I || !L.contains(I) || !Seen.insert(I).second)
+        continue;
+      if (auto *Phi = dyn_cast<PHINode>(I)) {
+        if (!readsOnePlace(*Phi, L, false, Joined))
+          return false;
+        continue;
+      }
+      if (auto *Load = dyn_cast<LoadInst>(I); Load ? !Load->isSimple() : I->mayReadOrWriteMemory() || isa<CallBase>(I))
+        return false;
+      Open.append(I->op_begin(), I->op_end());
+    }
+    return true;
   }
 
   bool isUsedOutside(const Instruction &I) const {
@@ -225,12 +248,11 @@ uint32_t describeVariables(const Loop &L, Row LoopRow, const FunctionShape &In, 
   if (!Start)
     return 0;
   LoopVariables Found(L, Start.get(), In);
-  uint32_t LeavesValues = Found.leavesValues(InSource) ? TK_LOOP_LEAVES_VALUES : 0;
-  if (InSource) {
-    const SourceLoop *Known = InSource->find(Start.get());
+  const SourceLoop *Known = InSource ? InSource->find(Start.get()) : nullptr;
+  uint32_t LeavesValues = Found.leavesValues(Known) ? TK_LOOP_LEAVES_VALUES : 0;
+  if (InSource)
     return LeavesValues | TK_LOOP_SOURCE |
            (Known ? describeSource(*Known, storesIn(L, *Start), LoopRow, U, Sources) : 0);
-  }
   Found.collect();
   Found.write(LoopRow, U, Sources);
   return LeavesValues | (Found.isForStatement() && !Found.isCountedInBody() ? TK_LOOP_FOR_STATEMENT : 0);

@@ -40,10 +40,18 @@ def empty_contexts(program: Program, rule: int, most: int = MOST_NODES) -> Conte
         hash_table([], MOST_CONTEXTS),
         rule=np.array([rule], np.int64),
         nodes=np.array([0, most], np.int64),
-        called=np.zeros(len(program.ops), ctx.CALLED),
+        called=np.zeros(1 << ctx.CALLED_BITS, ctx.CALLED),
+        named=_no_names(),
         recursing=static.recursive.copy(),
         **static._asdict(),
     )
+
+
+def _no_names() -> NDArray[Any]:
+    """The places that stacks of loops are given names by."""
+    named = np.zeros(1 << ctx.NAMED_BITS, ctx.NAMED)
+    named["name"] = np.arange(len(named))
+    return named
 
 
 def nodes_of(contexts: Contexts) -> NDArray[Any]:

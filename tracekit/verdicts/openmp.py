@@ -273,8 +273,9 @@ class Directives:
             what = "a sum in" if step.kind == "reduction" else "a private copy of"
             memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
             raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
-        if self.profile.nodes["kind"][node] == ContextKind.RECURSIVE_LOOP:
-            raise NoDirective("the loop comes back to itself by recursion: it is not known which of its calls use what")
+        if kind == ObjectKind.STACK and self._is_of_an_inlined_call(loop, step.object):
+            return  # an iteration has its own
+        self._check_users_known(loop, node)
         name = shown["name"]
         if not name:
             raise NoDirective("the name of an object is not known (compile with -g)")
@@ -369,6 +370,30 @@ class Directives:
             row = int(nodes["parent"][row])
         return True
 
+    def _is_of_an_inlined_call(self, loop: int, thing: int) -> bool:
+        """Is a stack object a local of a function that was inlined into the loop's, but not around the loop?"""
+        site = int(self.profile.objects["site"][thing])
+        if self.program.op_function[site] != self.program.loops["function"][loop]:
+            return False
+        locations = self.program.locations
+        declared, around = int(self.program.ops["location"][site]), int(self.program.loops["location"][loop])
+        if NONE in (declared, around):
+            return False
+        while around != NONE:
+            if locations["function"][around] == locations["function"][declared]:
+                return False
+            around = int(locations["inlined_at"][around])
+        return True
+
+    def _check_users_known(self, loop: int, node: int) -> None:
+        """Inside a recursion the profile has one context for all that is called, by whichever loop."""
+        kind = self.profile.nodes["kind"][node]
+        if kind == ContextKind.RECURSIVE_LOOP:
+            raise NoDirective("the loop comes back to itself by recursion: it is not known which of its calls use what")
+        calls = self.program.ops["base"][self.judge.graphs[loop].calls]
+        if kind == ContextKind.RECURSION_LOOP and any(self.program.call_callees(call).size for call in calls.tolist()):
+            raise NoDirective("it runs inside a recursion, where it is not known what the functions that it calls use")
+
     def _is_declared_inside(self, loop: int, site: dict[str, object]) -> bool:
         """Does a stack object's declaration stand in the loop? An object without a place is one of the function's."""
         row = self.names.loop(loop)
@@ -386,9 +411,25 @@ class Directives:
     def _users(self, node: int, thing: int) -> Indices:
         """The instructions below `node` known to touch an object: ends of its dependences."""
         rows = self.profile.dependences[(self._listed == thing).any(axis=1)]
-        below = self._below(node)
-        ends = [rows[end][below[rows[end + "_node"]]].astype(np.int64) for end in ("source", "destination")]
+        ends = [
+            rows[end][self._is_inside(node, rows[end], rows[end + "_node"])].astype(np.int64)
+            for end in ("source", "destination")
+        ]
         return np.unique(np.concatenate(ends))
+
+    def _is_inside(self, node: int, instructions: Indices, nodes: Indices) -> np.ndarray:
+        """Per end of a dependence: did it run in the loop of `node`?
+
+        Inside a recursion, where accesses have the context of the recursion: does it stand in the loop's text? All that
+        the loop runs does (see _check_users_known).
+        """
+        inside: np.ndarray
+        if self.profile.nodes["kind"][node] == ContextKind.RECURSION_LOOP:
+            inside = np.isin(instructions, self._operations(int(self.profile.nodes["loop"][node])))
+            inside &= self._below(int(self.profile.nodes["parent"][node]))[nodes]
+        else:
+            inside = self._below(node)[nodes]
+        return inside
 
     def _below(self, node: int) -> np.ndarray:
         """Per node: is it `node`, or in its subtree?"""
@@ -404,8 +445,8 @@ class Directives:
         dependences = self.profile.dependences
         wide = dependences["objects"] > self._listed.shape[1]
         rows = dependences[((self._listed == thing).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)]
-        below = self._below(node)
-        return bool((below[rows["source_node"]] & ~below[rows["destination_node"]]).any())
+        stored = self._is_inside(node, rows["source"], rows["source_node"])
+        return bool((stored & ~self._is_inside(node, rows["destination"], rows["destination_node"])).any())
 
     def _is_always_assigned(self, loop: int, step: Transformation) -> bool:
         """Does every iteration assign the variable that a step is about, by its source?"""

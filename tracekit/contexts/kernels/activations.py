@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracekit.contexts.kernels.streams import ACCESSES, CLOCK, CONTEXT, LEVELS, RUNS
+from tracekit.contexts.kernels.streams import LEVELS, push_level
 from tracekit.jit.kernel import inlined
 
 
@@ -24,20 +24,9 @@ from tracekit.jit.kernel import inlined
 def open_activation(stream: Any, node: Any) -> Any:
     """Push an activation at `node` and tick the clock; returns 1 if no other is open there."""
     control, levels = stream.control, stream.levels
-    control[CLOCK] += 1
-    level = levels[control[LEVELS]]
     below, before = control[LEVELS], stream.open[node]
-    control[LEVELS] += 1
-    level.invocation = control[CLOCK]
-    level.iteration_start = control[CLOCK]
-    level.iteration = 1
-    level.accesses = control[ACCESSES]
-    level.first_run = control[RUNS]
-    level.node = node
-    level.context = control[CONTEXT]
-    level.external = 0
+    level = push_level(stream, node)
     level.before = before
-    level.entered = 0
     stream.open[node] = control[LEVELS]
     if before == 0:
         level.outermost = 1

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers.kernels.hash_table import HashTable, find_or_make
+from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make
 from tracekit.contexts.kernels.activations import close_activation, open_activation
 from tracekit.contexts.kernels.streams import (
     ACCESSES,
@@ -37,6 +37,7 @@ from tracekit.contexts.kernels.streams import (
     NO_LEVEL,
     RECENT,
     RUNS,
+    push_level,
 )
 from tracekit.jit.kernel import inlined, kernel
 
@@ -81,8 +82,14 @@ NO_CALLS = 0  # calls are not told apart: all loops are below one root
 STATIC = 1
 DYNAMIC = 2
 
-CALLED = np.dtype([("key", "<u8"), ("row", "<i8")])
-"""``key``: context << 32 | function; no call is made in context 0."""
+CALLED = np.dtype([("site", "<u8"), ("context", "<i4"), ("row", "<i4")])
+"""``site``: call + 1 << 32 | function; ``row``: what such a call from the context enters, 0: not known."""
+CALLED_BITS = 13
+NAMED = np.dtype([("key", "<u8"), ("name", "<i8")])
+"""``key``: the name of the loops around << 32 | node."""
+NAMED_BITS = 12
+LAST_NAME = (1 << 32) - (1 << NAMED_BITS)
+"""A place gives out names up to this one: its number plus multiples of how many places there are."""
 
 SITE_LOOP = 1 << 30
 SITE_DEPTH = 1 << 31
@@ -95,10 +102,9 @@ class Contexts(NamedTuple):
     tree: HashTable  # NODE_FIELDS, by parent << 32 | site
     sites: HashTable  # by call + 1 << 32 | function; a site's number is its row
     rule: NDArray[np.int64]  # one element: NO_CALLS, STATIC or DYNAMIC
-    nodes: NDArray[
-        np.int64
-    ]  # how many nodes there are, and at how many calls inside a recursion make no more (DYNAMIC)
-    called: NDArray[Any]  # CALLED: instruction of a call -> the context and function of the last one, and the row there
+    nodes: NDArray[np.int64]  # how many there are, and from how many on a call in a recursion makes none (DYNAMIC)
+    called: NDArray[Any]  # CALLED: what calls entered lately, by a hash of context and site
+    named: NDArray[Any]  # NAMED: the stacks of loops that were open lately, by a hash of the key
     recursing: NDArray[np.int64]  # function -> 1 if it may call itself, for all that is known by now
     component: NDArray[np.int64]  # the rest: tracekit.contexts.static_ids.StaticTree
     recursive: NDArray[np.int64]
@@ -273,7 +279,7 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
     frame.leaf = 0
     frame.call = call
     if control[LEAF_LEVEL] < 0:
-        row = _row_called(contexts, control, np.int64(control[CONTEXT]), function, call)
+        row = _enter_call(contexts, control, np.int64(control[CONTEXT]), function, call)
         context = np.int64(nodes[row].printed)
         if nodes[row].kind == OVERFLOW:
             control[LEAF_LEVEL] = NO_LEVEL
@@ -287,26 +293,20 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
 
 
 @inlined
-def _row_called(contexts: Any, control: Any, context: Any, function: Any, call: Any) -> Any:
-    """What ``_enter_call`` finds; most calls are made in the context of the one before."""
-    if call >= contexts.called.size or control[FRAMES] == 0:
-        return np.int64(_enter_call(contexts, control, context, function, call))
-    known = contexts.called[np.uint64(call)]
-    key = (np.uint64(context) << np.uint64(32)) | np.uint64(function)
-    if known.key != key:
-        known.row = _enter_call(contexts, control, context, function, call)
-        known.key = key
-    return np.int64(known.row)
-
-
-@inlined
 def _enter_call(contexts: Any, control: Any, context: Any, function: Any, call: Any) -> Any:
     """The node of a function entered outside any recursion."""
     if call == NO_CALL or control[FRAMES] == 0:
         call = np.int64(-1)
         context = np.int64(0)
-    site, _ = find_or_make(contexts.sites, (np.uint64(call + 1) << np.uint64(32)) | np.uint64(function))
-    return intern(contexts, context, site, ROOT if call < 0 else CALL, function, -1, call)
+    site = (np.uint64(call + 1) << np.uint64(32)) | np.uint64(function)
+    place = ((site ^ (np.uint64(context) << np.uint64(16))) * GOLDEN) >> np.uint64(64 - CALLED_BITS)
+    known = contexts.called[place]
+    if known.site != site or known.context != context or known.row == 0:
+        number, _ = find_or_make(contexts.sites, site)
+        known.row = intern(contexts, context, number, ROOT if call < 0 else CALL, function, -1, call)
+        known.site = site
+        known.context = context
+    return np.int64(known.row)
 
 
 @inlined
@@ -348,26 +348,33 @@ def enter_loop(contexts: Any, stream: Any, loop: Any) -> None:
 @inlined
 def open_level(contexts: Any, stream: Any, node: Any) -> None:
     """Push a level at `node` and tick the clock."""
-    control = stream.control
-    control[CLOCK] += 1
-    level = stream.levels[control[LEVELS]]
-    control[LEVELS] += 1
-    level.invocation = control[CLOCK]
-    level.iteration_start = control[CLOCK]
-    level.iteration = 1
-    level.accesses = control[ACCESSES]
-    level.first_run = control[RUNS]
-    level.node = node
-    level.context = control[CONTEXT]
+    level, control = push_level(stream, node), stream.control
     level.outermost = stream.open[node] == 0
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + 1)] = control[CLOCK]
-    level.external = 0
-    level.depth = 0
-    level.entered = 0
-    level.bare = control[LEVELS] - 1
+    level.looped = control[CLOCK]
+    level.loops = name_loops(contexts, level.loops, node)
+    level.nest += 1
     stream.open[node] += 1
     contexts.tree.rows[node].invocations += 1
     _begin_run(stream, control, 1)
+
+
+@inlined
+def name_loops(contexts: Any, around: Any, node: Any) -> Any:
+    """The name of a stack of loops: `node` inside the stack that is named `around`.
+
+    Two stacks of one name are the same; one stack has another name when it comes again after many others.
+    """
+    key = (np.uint64(around) << np.uint64(32)) | np.uint64(node)
+    known = contexts.named[(key * GOLDEN) >> np.uint64(64 - NAMED_BITS)]
+    name = np.int64(known.name)
+    if around == 0 or (known.key != key and name >= LAST_NAME):
+        name = np.int64(0)
+    elif known.key != key:
+        name += 1 << NAMED_BITS
+        known.key = key
+        known.name = name
+    return name
 
 
 @inlined

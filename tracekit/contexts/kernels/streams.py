@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.jit.kernel import inlined
+
 STREAM_BITS = 44
 """A stream's clock starts at its number shifted by this."""
 
@@ -28,6 +30,7 @@ LEVEL = np.dtype(
         ("iteration", "<i8"),  # number of the present iteration, from 1; of a leaf: activations so far
         ("accesses", "<i8"),  # of the stream before it opened
         ("first_run", "<i8"),  # of its iterations, in `runs`
+        ("looped", "<i8"),  # when the present invocation of the innermost loop at or below began
         ("node", "<i4"),
         ("context", "<i4"),  # the context around it
         ("outermost", "<i4"),  # 1 unless its node is open already
@@ -38,6 +41,8 @@ LEVEL = np.dtype(
         ("first", "<i4"),  # of an activation: the outermost at its node
         ("entered", "<i4"),  # the first activation above that is inside one at or below this level; 0: none
         ("bare", "<i4"),  # the next level below that has no `entered`
+        ("loops", "<u4"),  # the name of the stack of loops at and below it (`name_loops`); 0: it has none
+        ("nest", "<i4"),  # how many loops these are; a leaf counts as one
         ("reserved", "<i4"),
     ]
 )
@@ -46,6 +51,9 @@ RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
 
 RECENT = 8
 """Iterations of a level whose beginnings are found without its runs."""
+
+NO_LOOPS = 1
+"""The name of the empty stack of loops."""
 
 DATE = np.dtype([("stamp", "<i8"), ("invocation", "<i8"), ("iteration", "<i8")])
 DATED = 1 << 10
@@ -76,3 +84,32 @@ class Stream(NamedTuple):
     runs: NDArray[Any]  # RUN
     dated: NDArray[Any]  # DATE: the iteration that was under way at a stamp, for stamps that were asked for lately
     open: NDArray[np.int32]  # node -> how many levels are open at it; of activations the innermost, plus 1
+
+
+@inlined
+def push_level(stream: Any, node: Any) -> Any:
+    """Push a level at `node` and tick the clock; the new row.
+
+    The caller fills in ``outermost`` and what is not the same as of the level below, and enters it in ``open``.
+    """
+    control = stream.control
+    control[CLOCK] += 1
+    level = stream.levels[control[LEVELS]]
+    level.invocation = control[CLOCK]
+    level.iteration_start = control[CLOCK]
+    level.iteration = 1
+    level.accesses = control[ACCESSES]
+    level.first_run = control[RUNS]
+    level.node = node
+    level.context = control[CONTEXT]
+    level.external = 0
+    level.depth = 0
+    level.entered = 0
+    level.bare = control[LEVELS]
+    if control[LEVELS] > 0:
+        below = stream.levels[control[LEVELS] - 1]
+        level.looped, level.loops, level.nest = below.looped, below.loops, below.nest
+    else:
+        level.looped, level.loops, level.nest = control[CLOCK], NO_LOOPS, 0
+    control[LEVELS] += 1
+    return level

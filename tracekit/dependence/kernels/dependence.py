@@ -42,6 +42,9 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.objects.kernels.identities import Objects, identity_at
 from tracekit.objects.kernels.identities import place as place_object
 
+WAYS = 4
+"""In so many contexts the access of an instruction is at hand."""
+
 ENDING = 0
 """In place of the kind of an object that begins: what was there ends."""
 
@@ -67,7 +70,7 @@ class State(NamedTuple):
     shared: Shared
     objects: Objects
     identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
-    known: Any  # [instruction]: context << 32 | its access there
+    known: Any  # [context % WAYS, instruction]: context << 32 | its access there
 
 
 @inlined
@@ -138,7 +141,7 @@ def store_access(state: Any, detail: Any, levels: Any, context: Any, given: Acce
 
 @inlined
 def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
-    instruction = min(given.instruction, state.known.size - 1)
+    instruction = min(given.instruction, state.known.shape[1] - 1)
     is_long = state.runs.updating[np.uint64(instruction)] != 0
     if not part.mine:
         if is_long or state.runs.control[runs.INSTRUCTION] != 0:
@@ -268,20 +271,21 @@ def _access_in(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
 
 @inlined
 def _access_of_instruction(state: Any, instruction: Any) -> Any:
-    access = np.int64(state.known[np.uint64(instruction)])
+    access = np.int64(state.known[0, np.uint64(instruction)])
     if access == 0:
         access = access_of(state.relations, instruction, 0, 0, 0)
-        state.known[np.uint64(instruction)] = access
+        state.known[0, np.uint64(instruction)] = access
     return access
 
 
 @inlined
 def _access_in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
-    known = np.int64(state.known[np.uint64(instruction)])
+    way = np.uint64(levels.control[CONTEXT] & (WAYS - 1))
+    known = np.int64(state.known[way, np.uint64(instruction)])
     if known == 0 or known >> 32 != levels.control[CONTEXT]:
         access = access_of(state.relations, instruction, levels.control[CONTEXT], context, levels.control[DEPTH])
         known = (levels.control[CONTEXT] << 32) | access
-        state.known[np.uint64(instruction)] = known
+        state.known[way, np.uint64(instruction)] = known
     return known & 0xFFFFFFFF
 
 

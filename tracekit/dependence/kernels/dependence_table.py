@@ -31,8 +31,8 @@ ACCESS_FIELDS = [
     ("count", "<i8"),
     ("exposed_from", "<i8"),  # its loads are known to be exposed at all levels that are still open
     ("exposed_to", "<i8"),  # and whose invocation began in exposed_from .. exposed_to
-    ("exposed_node", "<i4"),  # and at this node
-    ("reserved", "<u4"),
+    ("exposed_loops", "<u4"),  # and at the nodes of this stack of loops (`LEVEL.loops`), 0: none
+    ("exposed_nest", "<u4"),  # but for so many outermost ones
     ("sources", "<u4", (2,)),  # of its last dependence on a store, with the kind, and on a load
     ("dependences", "<u4", (2,)),  # and the rows of the two, for they come again
 ]
@@ -43,7 +43,8 @@ DEPENDENCE_FIELDS = [
     ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
     ("carried", "<u4"),
     ("identity", "<i4"),  # of the object of the last execution, plus 1
-    ("reserved", "<u4", (5,)),
+    ("loops", "<u4"),  # a stack of loops (`LEVEL.loops`) that is marked as intra, 0: none
+    ("reserved", "<u4", (4,)),
 ]
 LEVEL_FIELDS = [
     ("intra", "<i4"),
@@ -141,8 +142,13 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
     dependence = relations.dependences.rows[row]
     intra = shared >> 1
     if intra > 0:
-        begun = levels.levels[np.uint64(intra - 1)].invocation
-        if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
+        innermost = levels.levels[np.uint64(intra - 1)]
+        begun = innermost.looped
+        if dependence.mark >= begun and (dependence.mark ^ begun) >> STREAM_BITS == 0:
+            pass
+        elif innermost.loops != 0 and dependence.loops == innermost.loops:
+            dependence.mark = begun
+        else:
             _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
     carrier = _carrier(levels, shared)
     if carrier >= 0:
@@ -207,7 +213,7 @@ def _level_row(table: Any, dependence: Any, node: Any) -> Any:
 @kernel
 def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
     """The outermost `intra` levels are in one iteration; those that were marked before are skipped."""
-    mark, innermost = dependences[row].mark, levels[intra - 1].invocation
+    mark, innermost = dependences[row].mark, levels[intra - 1].looped
     if (mark ^ innermost) >> STREAM_BITS != 0:
         mark = 0
     for level in range(intra - 1, -1, -1):
@@ -216,6 +222,7 @@ def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any)
         if levels[level].depth == 0:  # else an activation, of which it is not said
             table.rows[_level_row(table, row, levels[level].node)].intra = 1
     dependences[row].mark = innermost
+    dependences[row].loops = levels[intra - 1].loops
 
 
 @kernel
@@ -244,26 +251,28 @@ def expose(relations: Any, levels: Any, access: Any, first: Any) -> None:
     count = levels.control[LEVELS]
     if first < count:
         known = relations.accesses.rows[np.uint64(access)]
-        innermost = levels.levels[np.uint64(count - 1)].invocation
-        if known.exposed_from > levels.levels[np.uint64(first)].invocation or innermost > known.exposed_to:
-            between = np.int64(0)  # when the invocation around the innermost began
-            if count > 1:
-                between = levels.levels[count - 2].invocation
-            is_marked = (
-                known.exposed_node == levels.levels[count - 1].node + 1
-                and (known.exposed_to ^ innermost) >> STREAM_BITS == 0
-            )  # the innermost, in another invocation
-            if is_marked and between <= known.exposed_to and known.exposed_from <= levels.levels[first].invocation:
-                known.exposed_to = innermost
-            elif is_marked and first + 1 == count:
-                known.exposed_from = known.exposed_to = innermost
+        outermost = levels.levels[np.uint64(first)].invocation
+        innermost = levels.levels[np.uint64(count - 1)]
+        if known.exposed_from > outermost or innermost.looped > known.exposed_to:
+            around = np.int64(0)
+            if first > 0:
+                around = np.int64(levels.levels[np.uint64(first - 1)].nest)
+            if around == innermost.nest:
+                pass  # there are only activations, of which it is not said
+            elif (
+                innermost.loops != 0 and known.exposed_loops == innermost.loops and known.exposed_nest <= around
+            ):  # the same loops in other invocations
+                if (known.exposed_to ^ outermost) >> STREAM_BITS != 0 or outermost > known.exposed_to:
+                    known.exposed_from = outermost
+                known.exposed_from = min(known.exposed_from, outermost)
+                known.exposed_to = innermost.looped
             else:
-                _mark_exposed(known, relations.exposed, levels.levels, count, first)
+                _mark_exposed(known, relations.exposed, levels.levels, count, first, around)
 
 
 @kernel
-def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any) -> None:
-    outermost, innermost = levels[first].invocation, levels[count - 1].invocation
+def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any, around: Any) -> None:
+    outermost, innermost = levels[first].invocation, levels[count - 1].looped
     known_from, known_to = known.exposed_from, known.exposed_to
     if (known_to ^ innermost) >> STREAM_BITS != 0 or outermost > known_to:
         known_from, known_to = outermost, outermost - 1
@@ -272,4 +281,5 @@ def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first
             row_of(exposed, (np.int64(known.printed) << 32) | levels[level].node)
     known.exposed_from = min(known_from, outermost)
     known.exposed_to = max(known_to, innermost)
-    known.exposed_node = levels[count - 1].node + 1
+    known.exposed_loops = levels[count - 1].loops
+    known.exposed_nest = around
