@@ -122,7 +122,7 @@ class LoopFlag(IntFlag):
     EXITS_EARLY = 4  # break, return, goto: an exit besides the loop's own test
     TESTS_AT_HEADER = 8  # the header may leave the loop and is not a latch (while form)
     FOR_STATEMENT = 16  # C's or C++'s for, counted in its head alone; with SOURCE: one that OpenMP accepts
-    LEAVES_VALUES = 32  # a value that no variable of the source names is used after it, no reduction's, nor fixed loads'
+    LEAVES_VALUES = 32  # a value that no variable of the source names is used after the loop, other than a reduction's
     CAUSES = 64  # `causes` says what its exits depend on
     SOURCE = 128  # FOR_STATEMENT and the loop's `variables` are those of the source, seen before any optimisation
 
