@@ -146,7 +146,8 @@ public:
     findEscapes(Result);
     SmallSetVector<Object, 16> Candidates;
     for (const auto &[Variable, In] : T.Of)
-      if (In.MayBeReached || any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }))
+      if ((In.MayBeReached && !isDeclaredLater(Variable)) ||
+          any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }))
         Candidates.insert(Variable);
     for (GlobalVariable &G : L.getHeader()->getModule()->globals()) // in an order that is the same in each build
       if (Callees.Written.contains(&G))
@@ -235,6 +236,12 @@ private:
         Open.append(succ_begin(BB), succ_end(BB));
     }
     return false;
+  }
+
+  /// Whether a local variable is declared in a line after that of the loop: behind it, or inside.
+  bool isDeclaredLater(Object Variable) const {
+    auto *Local = isa<AllocaInst>(Variable) ? variableAt(Variable) : nullptr;
+    return Local && Local->getFile() == Start.getFile() && Local->getLine() > Start.getLine();
   }
 
   bool isDeclaredInside(const DIVariable *Declared) const {
@@ -435,7 +442,8 @@ private:
     return E.Writes || (G && Callees.Written.contains(G));
   }
 
-  /// Whether the `for` assigns its counter before the loop, and nothing else: all that stands in its scope there.
+  /// Whether the `for` assigns its counter before the loop, and nothing else: all that stands in its scope there. What
+  /// a range-based `for` of C++ runs over is part of its head, and does not count.
   bool beginsWithCounterAlone() const {
     bool Begins = false;
     for (BasicBlock &BB : *L.getHeader()->getParent())
@@ -444,12 +452,20 @@ private:
           if (isa<CallBase>(I) && !I.isDebugOrPseudoInst() && !isa<IntrinsicInst>(I) && I.getType()->isVoidTy())
             return false;
           if (auto *Store = dyn_cast<StoreInst>(&I)) {
+            if (isOfRange(Store->getPointerOperand()))
+              continue;
             if (Store->getPointerOperand() != Counter || Begins)
               return false;
             Begins = true;
           }
         }
     return Begins;
+  }
+
+  /// Whether a variable is one that a range-based `for` declares for itself: the range, and its end.
+  static bool isOfRange(Value *Variable) {
+    const DILocalVariable *V = variableAt(Variable);
+    return V && V->isArtificial() && (startsWith(V->getName(), "__range") || startsWith(V->getName(), "__end"));
   }
 
   /// Whether control may get from a block to the loop: what an iteration does before it ends the program stands

@@ -130,3 +130,50 @@ def test_memory_behind_a_pointer_is_shared_though_the_optimiser_keeps_it_in_regi
             steps = found[number]["cases"][0]["recipe"]
             expected = f"private({named.strip()})" if level != "-O0" else "private("
             assert copies([{**step, "object": {"name": "", **step["object"]}} for step in steps]).startswith(expected)
+
+
+RANGES = """
+#include <array>
+#include <cstdio>
+#include <vector>
+static double a[400], scratch;
+static std::array<double, 300> b;
+__attribute__((noinline)) static double sum_of(std::vector<double> &v)
+{
+    double sum = 0;
+    for (double x : v) sum += x; // none
+    return sum;
+}
+__attribute__((noinline)) static double work()
+{
+    double sum = 0;
+    for (double &x : a) { // private(scratch)
+        scratch = x * 2;
+        x = scratch + 1;
+    }
+    for (double x : b) sum += x; // reduction(+:sum)
+    return sum;
+}
+int main()
+{
+    for (int i = 0; i < 300; i++) b[i] = i % 91; // parallel for
+    std::vector<double> later(200, 2.5);
+    std::printf("%f %f %f\\n", sum_of(later), work(), a[399]);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_a_range_that_pointers_run_over_has_a_directive(level: str, tmp_path: Path) -> None:
+    """The vector is declared behind the loop that calls a function, and so is none that the loop may reach."""
+    from tracekit.api import analyze
+
+    source = tmp_path / "app.cpp"
+    source.write_text(RANGES)
+    made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    found = {row["loop"]["line"]: row["openmp"] for row in rows if row["loop"]["file"].endswith("app.cpp")}
+    for number, line in enumerate(RANGES.splitlines(), 1):
+        if match := re.search(r"for \(.*// (.*)$", line):
+            directive = (found[number] or {"pragma": None})["pragma"]
+            assert directive is None if match.group(1) == "none" else directive.endswith(match.group(1)), line

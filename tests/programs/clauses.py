@@ -123,11 +123,21 @@ def assigned(node: Node) -> Node | None:
     return None
 
 
+def _spell_out(loop: Node) -> None:
+    """Makes a `for` of what C++ says that a range-based one stands for."""
+    *head, test, step, declared, body = loop["inner"]
+    begin = {"kind": "CompoundStmt", "inner": [part for part in head if part]}
+    loop |= {"kind": "ForStmt", "inner": [begin, {}, test, step, {"kind": "CompoundStmt", "inner": [declared, body]}]}
+
+
 class Function:
     """A function with its loops by place."""
 
     def __init__(self, node: Node) -> None:
         self.body = next(child for child in children(node) if child.get("kind") == "CompoundStmt")
+        for each in everything(self.body):
+            if each.get("kind") == "CXXForRangeStmt":
+                _spell_out(each)
         self.loops = {each["place"]: each for each in everything(self.body) if each.get("kind") == "ForStmt"}
 
 

@@ -36,6 +36,7 @@ CHECKED = (
 TRIED = ("advise/lent.c", "advise/private.c", "advise/reductions.c", "known_bounds.c", "known_bounds.cpp")
 THREADS = (2, 3, 8)
 SCHEDULES = ("static", "dynamic")
+RANGE = re.compile(r"\bfor \([^;]*:[^;]*\)")
 ORDERS = (1, 2, 7)
 """Backwards, and two random ones."""
 
@@ -191,6 +192,8 @@ def test_loops_called_doall_run_in_any_order(name: str, advised: Callable[[str, 
     found = advised(name, "-O0")
     text = (FIXTURES / name).read_text()
     for line in sorted(found.directives, reverse=True):  # so that what is rewritten stands behind what will be
+        if RANGE.search(text.splitlines()[line - 1]):
+            continue  # no counter, whose values could come in another order
         keep = "lastprivate" in found.directives[line]
         text = in_another_order(text, line, found.columns[line], keep_last=keep)
     copy = tmp_path / Path(name).name
