@@ -73,11 +73,26 @@ def without_pragmas(text: str) -> str:
     return OPERATOR.sub("", "\n".join(lines))
 
 
-def with_directives(text: str, directives: Mapping[int, str], clause: str = "schedule(runtime)") -> str:
-    """`text` with a directive, and one more clause, before each of the lines (counted from 1)."""
+def with_directives(
+    text: str,
+    directives: Mapping[int, str],
+    clause: str = "schedule(runtime)",
+    columns: Mapping[int, int] | None = None,
+) -> str:
+    """`text` with a directive, and one more clause, before each of the lines (counted from 1).
+
+    A line is cut where its loop stands if `columns` (by line, from 1) says that something else stands before that.
+    """
     lines = text.split("\n")
     for line in sorted(directives, reverse=True):
-        lines.insert(line - 1, f"{directives[line]} {clause}")
+        at = (columns or {}).get(line, 1) - 1
+        before = lines[line - 1][:at]
+        cut = [before] if before.strip() else []
+        lines[line - 1 : line] = [
+            *cut,
+            f"{directives[line]} {clause}",
+            lines[line - 1][at:] if cut else lines[line - 1],
+        ]
     return "\n".join(lines)
 
 
@@ -101,6 +116,8 @@ static inline void tracekit_swap(tracekit_order *o, long i, long j) {
   long long kept = o->values[i];
   o->values[i] = o->values[j], o->values[j] = kept;
 }
+/* By a function of its own: where a loop stands, `free` may be a parameter or a macro (libimagequant). */
+static inline void *tracekit_forget(tracekit_order *o) { return free(o->values), (void *)0; }
 /* TRACEKIT_ORDER: 0 as written, 1 backwards, n at random from seed n; the last iteration stays the last if KeepLast. */
 static inline int tracekit_shuffle(tracekit_order *o, long long last, int keep_last) {
   const char *asked = getenv("TRACEKIT_ORDER");
@@ -178,7 +195,7 @@ def in_another_order(text: str, line: int, column: int, *, keep_last: bool) -> s
     value = f"({kind or f'__typeof__({name})'})(ptrdiff_t){order}.values[{order}.at++]"
     prepared = (
         f"for (tracekit_order {order} = {{0, 0, 0, 0, 0}}, *tracekit_p_{where} = &{order}; tracekit_p_{where}; "
-        f"(free({order}.values), tracekit_p_{where} = 0)) "
+        f"tracekit_p_{where} = (tracekit_order *)tracekit_forget(&{order})) "
         f"for (int tracekit_noted_{where} = 0; tracekit_noted_{where} < 2; ++tracekit_noted_{where}) "
         f"if (!tracekit_noted_{where}) {{ "
         f"long long tracekit_last = 0; "

@@ -39,7 +39,8 @@ from measure import ROOT, TRACEKIT
 SECONDS = 300
 THREADS = (2, 3, 8)
 SCHEDULES = ("static", "dynamic,2")
-ORDERS = (1, 2, 7)
+ORDERS = (0, 1, 2, 7)
+"""Of TRACEKIT_ORDER: as written (what differs there is the rewriting's own fault), backwards, at random."""
 PARALLEL = ("-O1", "-fopenmp", "-U_OPENMP")
 """As which directives are tried: the serial program's code, but for what they say."""
 CALLED = ("doall", "doall-with")
@@ -67,6 +68,10 @@ class Tree:
         self.program = program
         self.folder = fetch.cache() / "annotated" / "trees" / program.package / name
         self.pragmas: dict[str, dict[int, str]] = {}
+        self.tried: dict[tuple[str, ...], list[str]] = {}
+        """What was wrong with each change that was tried; the same is not tried again for another level."""
+        self.printed: dict[str, str] = {}
+        """What the unchanged program prints, by the label of its build."""
         source = fetch.annotated(program.package)
         if not self.folder.is_dir():
             shutil.copytree(source, self.folder, symlinks=True)
@@ -76,10 +81,10 @@ class Tree:
 
     def _strip(self, original: Path, name: Path) -> None:
         text = original.read_text("latin-1")
-        if "omp" not in text:
-            return
-        self.pragmas[str(name)] = source_loops.annotated(text)
-        self.write(str(name), source_loops.without_pragmas(text))
+        if "omp" in text:
+            self.pragmas[str(name)] = source_loops.annotated(text)
+            text = source_loops.without_pragmas(text)
+        self.write(str(name), text)  # others, too: a trial that was killed has left its directive there
 
     def read(self, name: str) -> str:
         """The text of a file."""
@@ -101,25 +106,36 @@ class Tree:
             found += sorted(Path("/").glob(word[1:])) if "*" in word else [Path(word)]
         return found
 
-    def build(self, compiler: Sequence[str], options: Sequence[str], label: str, only: Path | None = None) -> Path:
-        """Compile (all, or the one file that has changed since the last build) and link. Raises NotBuilt."""
+    def build(
+        self, compiler: Sequence[str], options: Sequence[str], label: str, changed: Iterable[str] | None = None
+    ) -> Path:
+        """Compile and link. Raises NotBuilt.
+
+        If only these files have `changed` since the build of that label, all else comes from there, and what is made is
+        put elsewhere: the next one is not a build of what this one was tried with.
+        """
         objects = self.folder.parent / f"objects-{label}"
-        objects.mkdir(exist_ok=True)
+        ours = objects if changed is None else objects / "changed"
+        ours.mkdir(exist_ok=True)
         sources = self.sources()
+        paths = None if changed is None else [str(self.folder / file) for file in changed]
         plus = any(source.suffix != ".c" for source in sources)
         flags = [*options, *map(self.expand, self.program.flags), "-w", "-g"]
 
         def compile_one(numbered: tuple[int, Path]) -> Path:
             number, source = numbered
-            output = objects / f"{number}-{source.stem}.o"
-            if only is None or source == only:
-                driver = compiler[source.suffix != ".c"]
-                _checked([*driver.split(), *flags, "-c", str(source), "-o", str(output)])
-            return output
+            name = f"{number}-{source.stem}.o"
+            if paths is not None:
+                read = (objects / name).with_suffix(".d").read_text().split()
+                if not any(os.path.normpath(path) in paths for path in read):
+                    return objects / name
+            driver = compiler[source.suffix != ".c"]
+            _checked([*driver.split(), *flags, "-MMD", "-c", str(source), "-o", str(ours / name)])
+            return ours / name
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(compile_one, enumerate(sources)))
-        program = objects / self.program.package
+        program = ours / self.program.package
         _checked([*compiler[plus].split(), *options, *map(str, made), "-o", str(program), *self.program.libraries])
         return program
 
@@ -266,24 +282,34 @@ class Trial:
     wrong: list[str]
 
 
-def insert(tree: Tree, loops: Iterable[Loop], level: str, *, each: bool) -> list[Trial]:
+def serial(tree: Tree, compiler: Sequence[str], options: Sequence[str], label: str) -> str:
+    """What the program prints without directives; it is built for the first level that is tried."""
+    if label not in tree.printed:
+        program = tree.build(compiler, options, label)
+        tree.printed[label] = output_of(program, tree.program.arguments())
+        if output_of(program, tree.program.arguments()) != tree.printed[label]:
+            print(f"    {tree.program.package} prints something else each time: its runs say nothing")
+    return tree.printed[label]
+
+
+def insert(tree: Tree, loops: Iterable[Loop], level: str, threads: Sequence[int], *, each: bool) -> list[Trial]:
     """Run all directives together, and each in its place (if not `each`, only where all together are wrong)."""
     chosen = [loop for loop in loops if loop.directive]
     trials = {id(loop): Trial(f"{loop.file}:{loop.line} {loop.directive}", []) for loop in chosen}
     together = Trial("all together", [])
     for compiler in compilers():
         name = Path(compiler[0].split()[0]).name
-        serial = tree.build(compiler, PARALLEL, name)
-        expected = output_of(serial, tree.program.arguments())
-        if output_of(serial, tree.program.arguments()) != expected:
-            print(f"    {tree.program.package} prints something else each time: its runs say nothing")
+        expected = serial(tree, compiler, PARALLEL, name)
         everything: dict[str, dict[int, str]] = {}
+        columns: dict[str, dict[int, int]] = {}
         for loop in chosen:
             everything.setdefault(loop.file, {})[loop.line] = str(loop.directive)
+            columns.setdefault(loop.file, {})[loop.line] = loop.column
         if chosen:
-            _try(tree, compiler, expected, everything, together)
+            _try(tree, compiler, expected, everything, together, threads, columns)
         for loop in chosen if each or together.wrong else ():
-            _try(tree, compiler, expected, {loop.file: {loop.line: str(loop.directive)}}, trials[id(loop)])
+            one = {loop.file: {loop.line: str(loop.directive)}}
+            _try(tree, compiler, expected, one, trials[id(loop)], threads, columns)
     found = [*trials.values(), together]
     how = "one by one and together" if each or together.wrong else "together"
     report(f"{tree.program.package} {level}: {len(chosen)} directives, {how}", found)
@@ -291,33 +317,39 @@ def insert(tree: Tree, loops: Iterable[Loop], level: str, *, each: bool) -> list
 
 
 def _try(
-    tree: Tree, compiler: tuple[str, str], expected: str, directives: dict[str, dict[int, str]], trial: Trial
+    tree: Tree,
+    compiler: tuple[str, str],
+    expected: str,
+    directives: dict[str, dict[int, str]],
+    trial: Trial,
+    numbers: Sequence[int],
+    columns: dict[str, dict[int, int]],
 ) -> None:
     """Build and run a copy with these directives, and bring the source back."""
     name = Path(compiler[0].split()[0]).name
+    key = (name, *(f"{file}:{line} {each}" for file, lines in directives.items() for line, each in lines.items()))
+    if key in tree.tried:
+        trial.wrong += tree.tried[key]
+        return
+    found_wrong: list[str] = []
     kept = {file: tree.read(file) for file in directives}
     try:
         for file, lines in directives.items():
-            tree.write(file, source_loops.with_directives(kept[file], lines))
-        program = tree.build(compiler, PARALLEL, name, _only(tree, directives))
-        for threads in THREADS:
+            tree.write(file, source_loops.with_directives(kept[file], lines, columns=columns.get(file)))
+        program = tree.build(compiler, PARALLEL, name, directives)
+        for threads in numbers:
             for schedule in SCHEDULES:
                 environment = {"OMP_NUM_THREADS": str(threads), "OMP_SCHEDULE": schedule, "OMP_WAIT_POLICY": "passive"}
                 found = output_of(program, tree.program.arguments(), **environment)
                 if not same(found, expected, tree.program.tolerance):
-                    trial.wrong.append(f"{name}, {threads} threads, {schedule}: {_difference(found, expected)}")
+                    found_wrong.append(f"{name}, {threads} threads, {schedule}: {_difference(found, expected)}")
     except NotBuilt as said:
-        trial.wrong.append(f"{name} does not compile it: {said}")
+        found_wrong.append(f"{name} does not compile it: {said}")
     finally:
         for file, text in kept.items():
             tree.write(file, text)
-        tree.build(compiler, PARALLEL, name, _only(tree, directives))
-
-
-def _only(tree: Tree, changed: Iterable[str]) -> Path | None:
-    """The one source that has changed; None if that is not a source by itself, or there are several."""
-    paths = {tree.folder / file for file in changed}
-    return paths.pop() if len(paths) == 1 and paths <= set(tree.sources()) else None
+    tree.tried[key] = found_wrong
+    trial.wrong += found_wrong
 
 
 def _difference(found: str, expected: str) -> str:
@@ -331,7 +363,7 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
     """Run the loops that have a directive in other orders; those whose head cannot be rewritten are counted."""
     compiler = compilers()[1]
     arguments = tree.program.arguments()
-    expected = output_of(tree.build(compiler, ("-O1",), "order"), arguments)
+    expected = serial(tree, compiler, ("-O1",), "order")
     trials, left = [], 0
     for loop in loops:
         if not loop.directive:
@@ -345,9 +377,13 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
             continue
         trial = Trial(f"{loop.file}:{loop.line} in another order", [])
         trials.append(trial)
+        key = ("in another order", loop.file, str(loop.line), str(keep))
+        if key in tree.tried:
+            trial.wrong += tree.tried[key]
+            continue
         try:
             tree.write(loop.file, f'{source_loops.ORDER}#line 1 "{loop.file}"\n{changed}')
-            program = tree.build(compiler, ("-O1",), "order", _only(tree, [loop.file]))
+            program = tree.build(compiler, ("-O1",), "order", [loop.file])
             for order in ORDERS:
                 found = output_of(program, arguments, TRACEKIT_ORDER=str(order))
                 if not same(found, expected, tree.program.tolerance):
@@ -356,7 +392,7 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
             trial.wrong.append(f"the rewritten loop does not compile: {said}")
         finally:
             tree.write(loop.file, text)
-            tree.build(compiler, ("-O1",), "order", _only(tree, [loop.file]))
+        tree.tried[key] = trial.wrong
     report(
         f"{tree.program.package} {level}: {len(trials)} loops in other orders ({left} could not be rewritten)", trials
     )
@@ -383,6 +419,7 @@ def main() -> None:
     parser.add_argument(
         "--together", action="store_true", help="run all directives at once, each only if that is wrong"
     )
+    parser.add_argument("--threads", nargs="+", type=int, default=list(THREADS), help="for runs of directives (2 3 8)")
     parser.add_argument("--order", action="store_true", help="run loops in other orders")
     asked = parser.parse_args()
     if asked.fetch:
@@ -403,7 +440,7 @@ def main() -> None:
                 continue
             totals.setdefault(level, Counter()).update(recall(tree, level, loops))
             if asked.insert or asked.together:
-                trials += insert(tree, loops, level, each=asked.insert)
+                trials += insert(tree, loops, level, asked.threads, each=asked.insert)
             trials += reorder(tree, loops, level) if asked.order else []
     for level, counts in totals.items():
         share = 100 * counts["called"] / max(counts["annotated"], 1)

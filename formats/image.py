@@ -181,6 +181,7 @@ class VariableFlag(IntFlag):
     VARYING = 64  # an array or structure, of which the loop uses different parts at one place
     GLOBAL = 128  # of static storage
     STRUCTURE = 256  # a structure, class or union, or a complex number
+    POINTEE = 512  # no variable, but memory behind a pointer, always the same, that the optimised loop does not store
 
 
 class EdgeKind(IntEnum):

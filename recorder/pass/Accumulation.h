@@ -74,7 +74,7 @@ private:
   bool followDecisions();
   bool takeDecision(llvm::Instruction &User, llvm::Value *Decision);
   bool lookAtRegion(llvm::BranchInst &Branch);
-  bool lookAtBlock(llvm::BasicBlock &BB, const llvm::BranchInst &Branch);
+  bool lookAtBlock(llvm::BasicBlock &BB);
   bool isIndependent(const llvm::PHINode &Phi, const llvm::SmallPtrSetImpl<llvm::BasicBlock *> &Region) const;
 
   bool agree(llvm::StringRef Applied);

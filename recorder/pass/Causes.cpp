@@ -15,6 +15,9 @@ static constexpr unsigned DeepestLoad = 16;
 /// So many accesses are named that may have run as often as a decision.
 static constexpr unsigned MostCounted = 8;
 
+/// A way from a load to a loop that passes more blocks is not looked at.
+static constexpr unsigned MostBlocksToTheEntry = 8;
+
 /// A way that passes more blocks is not known to end the program.
 static constexpr unsigned MostBlocksToTheEnd = 8;
 
@@ -123,12 +126,62 @@ static LoadInst *loadedAhead(const PHINode &Phi, const Loop &L) {
   return dyn_cast_or_null<LoadInst>(Next);
 }
 
+/// Whether nothing may store between a load before the loop and the loop.
+static bool holdsAtEntry(const LoadInst &Load, const Loop &L) {
+  const BasicBlock *Before = L.getLoopPredecessor();
+  if (!Before)
+    return false;
+  SmallPtrSet<const BasicBlock *, 8> Seen;
+  SmallVector<const BasicBlock *, 8> Open = {Before};
+  while (!Open.empty()) { // the load's block dominates all of these
+    const BasicBlock *BB = Open.pop_back_val();
+    if (!Seen.insert(BB).second)
+      continue;
+    if (Seen.size() > MostBlocksToTheEntry)
+      return false;
+    auto First = BB == Load.getParent() ? std::next(Load.getIterator()) : BB->begin();
+    if (any_of(make_range(First, BB->end()), [](const Instruction &I) { return I.mayWriteToMemory(); }))
+      return false;
+    if (BB != Load.getParent())
+      Open.append(pred_begin(BB), pred_end(BB));
+  }
+  return true;
+}
+
+bool readsOnePlace(PHINode &Phi, const Loop &L, bool FromEntry, SmallVectorImpl<LoadInst *> &Loads) {
+  const Value *Place = nullptr;
+  SmallPtrSet<Value *, 8> Seen;
+  SmallVector<Value *, 8> Open = {&Phi};
+  while (!Open.empty()) {
+    Value *V = Open.pop_back_val();
+    if (!Seen.insert(V).second)
+      continue;
+    auto *I = dyn_cast<Instruction>(V);
+    if (auto *Merge = dyn_cast<PHINode>(V); Merge && L.contains(I)) {
+      Open.append(Merge->op_begin(), Merge->op_end());
+      continue;
+    }
+    auto *Load = dyn_cast<LoadInst>(V);
+    if (!Load || !Load->isSimple() || (Place && Load->getPointerOperand() != Place))
+      return false;
+    Place = Load->getPointerOperand();
+    if (L.contains(Load))
+      Loads.push_back(Load);
+    else if (FromEntry && !holdsAtEntry(*Load, L))
+      return false;
+  }
+  return Place && L.isLoopInvariant(Place) && !Loads.empty();
+}
+
 void Causes::ofRecurrence(Row PhiRow, PHINode &Phi) {
   OfKind = TK_CAUSE_OF_PHI, Of = PhiRow, FirstOfThese = U.Causes.size(), Following.clear();
   const BasicBlock *Latch = L.getLoopLatch();
   SmallVector<Value *, 4> Steps;
+  SmallVector<LoadInst *, 4> Joined;
   if (LoadInst *Load = loadedAhead(Phi, L))
     Steps = {Load};
+  else if (readsOnePlace(Phi, L, true, Joined))
+    Steps.append(Joined.begin(), Joined.end());
   else if (!Latch || !isAdvanced(Phi.getIncomingValueForBlock(Latch), Phi, Steps))
     return;
   if (!all_of(Steps, [&](Value *Step) { return follow(Step, 0); }))
@@ -163,6 +216,8 @@ bool Causes::followInto(Instruction &I, SmallVectorImpl<Value *> &Open, unsigned
 }
 
 bool Causes::followPhi(PHINode &Phi, SmallVectorImpl<Value *> &Open, unsigned Depth) {
+  if (SmallVector<LoadInst *, 4> Joined; readsOnePlace(Phi, L, true, Joined))
+    return all_of(Joined, [&](LoadInst *Load) { return followLoad(*Load, Depth); });
   if (!LI.isLoopHeader(Phi.getParent())) {
     Open.append(Phi.op_begin(), Phi.op_end());
     return chosenBetween(Phi, Open) || addOther();

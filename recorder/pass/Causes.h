@@ -46,6 +46,13 @@ private:
   llvm::SmallPtrSet<const llvm::PHINode *, 4> Following; // phis of values that are loaded ahead
 };
 
+/// Whether a phi of the loop has its value, by phis alone, from loads of one place whose address no iteration changes,
+/// which an optimiser has joined: those in the loop, and others. With `FromEntry`, what comes from outside the loop has
+/// to be what the place holds when the loop begins, so that the phi is the same in all iterations if nobody stores
+/// there.
+bool readsOnePlace(llvm::PHINode &Phi, const llvm::Loop &L, bool FromEntry,
+                   llvm::SmallVectorImpl<llvm::LoadInst *> &Loads);
+
 /// An edge that leaves by unwinding, or into code that ends the program on all ways (a failed assertion), is no
 /// ordinary exit: a run that takes it has other verdicts to worry about.
 bool isOrdinaryExit(const llvm::BasicBlock *Target);

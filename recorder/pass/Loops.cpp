@@ -4,6 +4,7 @@
 #include "Causes.h"
 #include "Compat.h"
 #include "Leaves.h"
+#include "Names.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -116,9 +117,7 @@ static StringRef nameOf(PHINode &Phi, const Loop &L, const FunctionShape &In, ui
   auto *G = dyn_cast_or_null<GlobalVariable>(Of.address());
   if (!G || !G->getValueType()->isSingleValueType() || !Of.isWrittenBack())
     return "";
-  SmallVector<DIGlobalVariableExpression *, 1> Debug;
-  G->getDebugInfo(Debug);
-  return Debug.empty() ? "" : Debug.front()->getVariable()->getName();
+  return globalName(*G);
 }
 
 /// What an induction advances by, if that is a constant.

@@ -17,6 +17,15 @@ namespace tracekit {
 
 static constexpr size_t LongestName = 4096, LongestScope = 256;
 
+StringRef globalName(const GlobalVariable &G) {
+  SmallVector<DIGlobalVariableExpression *, 1> Debug;
+  G.getDebugInfo(Debug);
+  if (!Debug.empty())
+    return Debug.front()->getVariable()->getName();
+  bool IsC = G.isDeclaration() && !startsWith(G.getName(), "_Z") && !G.getName().contains('.');
+  return IsC ? G.getName() : "";
+}
+
 /// What `$Code$` stands for in a legacy name of Rust; "" if nothing.
 static std::string rustEscape(StringRef Code) {
   unsigned Point;

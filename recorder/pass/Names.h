@@ -21,4 +21,8 @@ std::string sourceName(llvm::StringRef Linkage, const llvm::DISubprogram *Source
 /// where it is shorter: the names of templates that are all inlined would be a fifth of the program.
 std::string scopeName(const llvm::DISubprogram &Source);
 
+/// The name of a global variable in the source; of one that the unit only declares, its linkage name, if that is C's.
+/// "" if it is not known.
+llvm::StringRef globalName(const llvm::GlobalVariable &G);
+
 } // namespace tracekit

@@ -117,8 +117,10 @@ public:
     AllocaInst *Frame = prepare(F);
     DominatorTree DT(F);
     LoopInfo LI(DT);
-    if (!F.hasOptNone())
+    if (!F.hasOptNone()) {
       givePreheaders(DT, LI);
+      joinMerges(DT, LI);
+    }
     Classifier Classify(F, TLI, DT, O.Asked);
     SegmentedFunction S = segments(F, Frame, Classify, DT, LI, O.What == Record::Both);
     AssumptionCache AC(F);

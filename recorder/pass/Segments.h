@@ -46,6 +46,9 @@ llvm::AllocaInst *prepare(llvm::Function &F);
 /// Gives each loop, where it can be, a block through which alone it is entered: for what is recorded once before it.
 void givePreheaders(llvm::DominatorTree &DT, llvm::LoopInfo &LI);
 
+/// Computes once, where ways through an iteration meet, what all of them compute alike for the next iteration.
+void joinMerges(const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
+
 /// `Frame` is what prepare() returned. With `GroundTruth` there is room for ground-truth words in each segment.
 SegmentedFunction segments(llvm::Function &F, llvm::AllocaInst *Frame, const Classifier &Operations,
                            const llvm::DominatorTree &DT, const llvm::LoopInfo &LI, bool GroundTruth);

@@ -3,6 +3,8 @@
 
 #include "Causes.h"
 #include "Compat.h"
+#include "Names.h"
+#include "Pointees.h"
 #include "Touches.h"
 #include "format.h"
 
@@ -102,6 +104,11 @@ const DIVariable *declarationOf(Object Variable) {
   return variableAt(Variable);
 }
 
+StringRef nameOfGlobal(Object Variable) {
+  auto *G = dyn_cast<GlobalVariable>(Variable);
+  return G ? globalName(*G) : "";
+}
+
 bool isStructure(const DIVariable *Declared) {
   const DIType *T = Declared ? Declared->getType() : nullptr;
   while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
@@ -120,8 +127,8 @@ bool isStructure(const DIVariable *Declared) {
 class LoopInSource {
 public:
   LoopInSource(const Loop &L, const DILocation &Start, const Touches &T, const ModuleTouches &Everything,
-               ArrayRef<BasicBlock *> Order)
-      : L(L), Start(Start), T(T), Everything(Everything) {
+               ArrayRef<BasicBlock *> Order, ArrayRef<Pointee> Pointees)
+      : L(L), Start(Start), T(T), Everything(Everything), Pointees(Pointees) {
     for (BasicBlock *BB : Order)
       if (L.contains(BB))
         Blocks.push_back(BB);
@@ -145,9 +152,15 @@ public:
       if (Callees.Written.contains(&G))
         Candidates.insert(&G);
     for (Object Variable : Candidates)
-      if (std::optional<uint32_t> Flags = flagsOf(Variable))
-        if (const DIVariable *Declared = declarationOf(Variable); Declared && !isDeclaredInside(Declared))
-          Result.Variables.push_back({Declared, *Flags});
+      if (std::optional<uint32_t> Flags = flagsOf(Variable)) {
+        const DIVariable *Declared = declarationOf(Variable);
+        StringRef Name = Declared ? Declared->getName() : nameOfGlobal(Variable);
+        if (!Name.empty() && !(Declared && isDeclaredInside(Declared)))
+          Result.Variables.push_back({Name.str(), Declared, *Flags, {}});
+      }
+    for (const Pointee &P : Pointees)
+      if (isFixed(P))
+        addPointee(P, Result);
     return Result;
   }
 
@@ -175,6 +188,24 @@ private:
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_STRUCTURE, isStructure(declarationOf(Variable)));
     return Flags;
+  }
+
+  /// Whether the address is the same in all iterations, as far as the loop's own text assigns what it comes from.
+  bool isFixed(const Pointee &P) const {
+    return none_of(P.Variables, [&](Value *V) { return isAssigned(V); }) &&
+           none_of(P.Others, [&](const Instruction *I) { return L.contains(I); });
+  }
+
+  void addPointee(const Pointee &P, SourceLoop &Result) const {
+    RegionEffect E = effectOf(P.At, Blocks, Latches);
+    uint32_t Flags = TK_VARIABLE_POINTEE | TK_VARIABLE_USED_AFTER | (E.ReadsFirst ? TK_VARIABLE_READ_FIRST : 0) |
+                     (E.WritesAlways ? 0 : TK_VARIABLE_SOMETIMES);
+    SourceVariable New{P.Name, nullptr, Flags, {}};
+    for (const Instruction *Store : P.Stores)
+      if (L.contains(Store))
+        New.Stores.push_back(Store->getDebugLoc().get());
+    if (!New.Stores.empty())
+      Result.Variables.push_back(std::move(New));
   }
 
   /// Whether code behind the loop may read what the loop leaves in a variable.
@@ -450,6 +481,7 @@ private:
   const DILocation &Start;
   const Touches &T;
   const ModuleTouches &Everything;
+  ArrayRef<Pointee> Pointees;
   SmallVector<BasicBlock *, 16> Blocks; // in reverse post-order, the header first
   SmallVector<BasicBlock *, 4> Latches;
   ModuleTouches::CalleeEffect Callees;
@@ -474,10 +506,11 @@ void SourceLoops::look(Module &M) {
       continue;
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Order(RPO.begin(), RPO.end());
+    std::vector<Pointee> Pointees = pointeesOf(F);
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(keyOf(*Start));
-        Entry->second = LoopInSource(*L, *Start, Everything.of(F), Everything, Order).describe();
+        Entry->second = LoopInSource(*L, *Start, Everything.of(F), Everything, Order, Pointees).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
       }
   }

@@ -12,10 +12,13 @@
 
 namespace tracekit {
 
-/// A variable from outside a loop that its text, or a function of this unit called there, assigns.
+/// A variable from outside a loop that its text, or a function of this unit called there, assigns; or memory behind a
+/// pointer, always the same in one invocation, that its text assigns.
 struct SourceVariable {
-  const llvm::DIVariable *Declared;
-  uint32_t Flags; // TK_VARIABLE_*
+  std::string Name;
+  const llvm::DIVariable *Declared; // null of a global one that is declared only, and of memory behind a pointer
+  uint32_t Flags;                   // TK_VARIABLE_*
+  llvm::SmallVector<const llvm::DILocation *, 2> Stores; // of memory behind a pointer: where it is assigned
 };
 
 struct SourceLoop {

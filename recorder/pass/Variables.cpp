@@ -1,10 +1,16 @@
 // Variables.cpp: what a loop does to local variables of the source, which a directive before it has to name.
+#include "Causes.h"
 #include "Loops.h"
 
 #include "Compat.h"
+#include "Names.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+#include <set>
 
 using namespace llvm;
 
@@ -90,11 +96,14 @@ public:
     });
   }
 
-  /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside.
-  bool leavesValues() const {
+  /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside. Where the variables of
+  /// the source are known (`SourceIsKnown`), they say what is to be known of a global one that the optimiser stores
+  /// behind the loop only, and what the code outside could load again is none: the source does.
+  bool leavesValues(bool SourceIsKnown) const {
     for (BasicBlock *BB : L.blocks())
       for (Instruction &I : *BB)
-        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty())
+        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty() &&
+            !(SourceIsKnown && (isLeftInGlobal(I) || isLoadedAgain(I))))
           return true;
     return false;
   }
@@ -122,8 +131,51 @@ private:
     return any_of(Inductions, [&](PHINode *Phi) { return carriedVariable(*Phi) == V; });
   }
 
+  /// Whether a value follows from loads at addresses that are the same in all iterations, whichever comes last.
+  bool isLoadedAgain(Instruction &Root) const {
+    SmallPtrSet<Instruction *, 8> Seen;
+    SmallVector<Value *, 8> Open = {&Root};
+    SmallVector<LoadInst *, 4> Joined;
+    while (!Open.empty()) {
+      auto *I = dyn_cast<Instruction>(Open.pop_back_val());
+      if (!I || !L.contains(I) || !Seen.insert(I).second)
+        continue;
+      if (auto *Phi = dyn_cast<PHINode>(I)) {
+        if (!readsOnePlace(*Phi, L, false, Joined))
+          return false;
+        continue;
+      }
+      if (auto *Load = dyn_cast<LoadInst>(I); Load ? !Load->isSimple() : I->mayReadOrWriteMemory() || isa<CallBase>(I))
+        return false;
+      Open.append(I->op_begin(), I->op_end());
+    }
+    return true;
+  }
+
   bool isUsedOutside(const Instruction &I) const {
     return any_of(I.users(), [&](const User *U) { return !L.contains(cast<Instruction>(U)); });
+  }
+
+  /// Whether a global variable that has a name holds the value behind the loop, and no other memory does.
+  bool isLeftInGlobal(Instruction &I) const {
+    SmallSetVector<Instruction *, 8> Forms;
+    Forms.insert(&I);
+    bool Found = false;
+    for (size_t K = 0; K < Forms.size(); ++K)
+      for (User *U : Forms[K]->users()) {
+        auto *By = cast<Instruction>(U);
+        if (L.contains(By))
+          continue;
+        if (isa<PHINode>(By)) {
+          Forms.insert(By);
+        } else if (auto *Store = dyn_cast<StoreInst>(By); Store && Store->getValueOperand() == Forms[K]) {
+          auto *G = dyn_cast<GlobalVariable>(Store->getPointerOperand()->stripInBoundsConstantOffsets());
+          if (!G || globalName(*G).empty())
+            return false;
+          Found = true;
+        }
+      }
+    return Found;
   }
 
   bool isCarried(const Instruction &I) const {
@@ -157,13 +209,35 @@ private:
 
 } // namespace
 
-/// The variables as the source has them; the flags of the loop's head.
-static uint32_t describeSource(const SourceLoop &InSource, Row LoopRow, Unit &U, SourceMap &Sources) {
+using Places = std::set<std::pair<unsigned, unsigned>>;
+
+/// Line and column of the stores that are left in a loop's own text.
+static Places storesIn(const Loop &L, const DILocation &Start) {
+  Places Found;
+  for (BasicBlock *BB : L.blocks())
+    for (Instruction &I : *BB)
+      if (const DILocation *At = I.getDebugLoc().get();
+          At && isa<StoreInst, MemIntrinsic>(I) && At->getInlinedAt() == Start.getInlinedAt())
+        Found.insert({At->getLine(), At->getColumn()});
+  return Found;
+}
+
+/// The variables as the source has them; the flags of the loop's head. Of memory behind pointers, only what the
+/// optimiser has moved out of the loop: the run shows the rest.
+static uint32_t describeSource(const SourceLoop &InSource, const Places &Left, Row LoopRow, Unit &U,
+                               SourceMap &Sources) {
   for (const SourceVariable &V : InSource.Variables) {
-    auto *Local = dyn_cast<DILocalVariable>(V.Declared);
-    Row Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
-                                          Local ? Local->getScope()->getSubprogram() : nullptr);
-    U.Variables.push_back({LoopRow, U.string(V.Declared->getName()), V.Flags, Declaration});
+    if (any_of(V.Stores, [&](const DILocation *At) { return Left.count({At->getLine(), At->getColumn()}) != 0; }))
+      continue;
+    auto *Local = dyn_cast_or_null<DILocalVariable>(V.Declared);
+    Row Declaration = TK_NONE;
+    if (!V.Stores.empty())
+      Declaration = Sources.declaration(V.Stores.front()->getFile(), V.Stores.front()->getLine(),
+                                        V.Stores.front()->getScope()->getSubprogram());
+    else if (V.Declared)
+      Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
+                                        Local ? Local->getScope()->getSubprogram() : nullptr);
+    U.Variables.push_back({LoopRow, U.string(V.Name), V.Flags, Declaration});
   }
   return InSource.IsCanonical ? TK_LOOP_FOR_STATEMENT : 0;
 }
@@ -174,11 +248,11 @@ uint32_t describeVariables(const Loop &L, Row LoopRow, const FunctionShape &In, 
   if (!Start)
     return 0;
   LoopVariables Found(L, Start.get(), In);
-  uint32_t LeavesValues = Found.leavesValues() ? TK_LOOP_LEAVES_VALUES : 0;
-  if (InSource) {
-    const SourceLoop *Known = InSource->find(Start.get());
-    return LeavesValues | TK_LOOP_SOURCE | (Known ? describeSource(*Known, LoopRow, U, Sources) : 0);
-  }
+  const SourceLoop *Known = InSource ? InSource->find(Start.get()) : nullptr;
+  uint32_t LeavesValues = Found.leavesValues(Known) ? TK_LOOP_LEAVES_VALUES : 0;
+  if (InSource)
+    return LeavesValues | TK_LOOP_SOURCE |
+           (Known ? describeSource(*Known, storesIn(L, *Start), LoopRow, U, Sources) : 0);
   Found.collect();
   Found.write(LoopRow, U, Sources);
   return LeavesValues | (Found.isForStatement() && !Found.isCountedInBody() ? TK_LOOP_FOR_STATEMENT : 0);

@@ -344,6 +344,7 @@ enum {
     TK_VARIABLE_VARYING = 64,
     TK_VARIABLE_GLOBAL = 128,
     TK_VARIABLE_STRUCTURE = 256,
+    TK_VARIABLE_POINTEE = 512,
 };
 
 /* Flags of a loop. */

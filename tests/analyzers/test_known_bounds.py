@@ -1,4 +1,4 @@
-"""Loops with loaded bounds: ``fixtures/known_bounds.c`` and ``.cpp`` say what is true of each at every level."""
+"""Loops with loaded bounds: ``fixtures/known_bounds.c``, ``.cpp``, ``known_joins.c`` say what is true of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.programs.running import FIXTURES, compile_program, profiles, record
 
-SOURCES = [FIXTURES / "known_bounds.c", FIXTURES / "known_bounds.cpp"]
+SOURCES = [FIXTURES / "known_bounds.c", FIXTURES / "known_bounds.cpp", FIXTURES / "known_joins.c"]
 
 
 def marked(source: Path, word: str) -> dict[int, list[str]]:
@@ -24,14 +24,14 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder: Path = tmp_path_factory.mktemp("bounds")
     traces = {
         source: record(
-            compile_program([source], folder / source.suffix[1:], ["-g", request.param], instrumented=True)
+            compile_program([source], folder / f"{source.name}.out", ["-g", request.param], instrumented=True)
         ).trace
         for source in SOURCES
     }
     return {source: profiles(trace, "camp", "lamp") for source, trace in traces.items()}
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.suffix)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 @pytest.mark.parametrize("module", ["camp", "lamp"])
 def test_a_bound_that_no_iteration_changes_is_no_obstacle(found: dict[Path, Any], source: Path, module: str) -> None:
     verdicts = {
@@ -44,7 +44,7 @@ def test_a_bound_that_no_iteration_changes_is_no_obstacle(found: dict[Path, Any]
     assert verdicts == expected
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.suffix)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 @pytest.mark.parametrize("module", ["camp", "lamp"])
 def test_a_bound_that_changes_blocks(found: dict[Path, Any], source: Path, module: str) -> None:
     for line, never in marked(source, "NOT").items():

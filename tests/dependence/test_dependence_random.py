@@ -15,23 +15,32 @@ from tests.naive.dependence_rows import from_naive, from_profile, kinds_of
 from tests.naive.folding import NaiveFolding
 
 
-def compare(seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int) -> None:
-    """Run one random program on both and compare all that they say."""
+def compare(
+    seed: int, streams: int, limit: int, collect: bool, workers: int, context: bool = True, most: int | None = None
+) -> None:
+    """Run one random program on both and compare all that they say.
+
+    With `most`, recursion folds where it happens, and from so many contexts on there are none of recursive calls.
+    """
     random = Random(seed)
     made = RandomProgram(random)
     numbers = random.sample(range(4), streams)
     events = interleaved(random, [Machine(made, random, number, limit).run() for number in numbers])
     cuts = [place for place in range(len(events)) if random.random() < 0.1]
-    engine = DependenceEngine(made.program, context, workers)
+    folds = [] if most is None else ["dynamic", most]
+    engine = DependenceEngine(made.program, context, workers, *folds)
     engine.collects = collect
     feed(engine, events, cuts)
-    naive = NaiveDependence(made.program, context)
+    naive = NaiveDependence(made.program, context) if most is None else NaiveFolding(made.program, most)
     naive.feed(events)
-    got, want = from_profile(engine.result()), from_naive(naive)
+    profile = engine.result()
+    got, want = from_profile(profile, folding=most is not None), from_naive(naive)
     assert got["accesses"] == want["accesses"]
+    assert got["nodes"] == want["nodes"]
+    if isinstance(naive, NaiveFolding):
+        assert kinds_of(profile) == {path: naive.kind(path) for path in want["nodes"]}
     assert got["dependences"] == want["dependences"]
     assert got["exposed"] == want["exposed"]
-    assert got["nodes"] == want["nodes"]
 
 
 @settings(deadline=None)
@@ -46,28 +55,7 @@ def compare(seed: int, context: bool, streams: int, limit: int, collect: bool, w
 def test_engine_agrees_with_the_naive_reference(
     seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int
 ) -> None:
-    compare(seed, context, streams, limit, collect, workers)
-
-
-def compare_folding(seed: int, streams: int, limit: int, collect: bool, workers: int, most: int) -> None:
-    """The same with recursion folded where it happens."""
-    random = Random(seed)
-    made = RandomProgram(random)
-    numbers = random.sample(range(4), streams)
-    events = interleaved(random, [Machine(made, random, number, limit).run() for number in numbers])
-    cuts = [place for place in range(len(events)) if random.random() < 0.1]
-    engine = DependenceEngine(made.program, True, workers, "dynamic", most)
-    engine.collects = collect
-    feed(engine, events, cuts)
-    naive = NaiveFolding(made.program, most)
-    naive.feed(events)
-    profile = engine.result()
-    got, want = from_profile(profile, folding=True), from_naive(naive)
-    assert got["accesses"] == want["accesses"]
-    assert got["nodes"] == want["nodes"]
-    assert kinds_of(profile) == {path: naive.kind(path) for path in want["nodes"]}
-    assert got["dependences"] == want["dependences"]
-    assert got["exposed"] == want["exposed"]
+    compare(seed, streams, limit, collect, workers, context)
 
 
 @settings(deadline=None)
@@ -82,4 +70,4 @@ def compare_folding(seed: int, streams: int, limit: int, collect: bool, workers:
 def test_folding_agrees_with_the_naive_reference(
     seed: int, streams: int, limit: int, collect: bool, workers: int, most: int
 ) -> None:
-    compare_folding(seed, streams, limit, collect, workers, most)
+    compare(seed, streams, limit, collect, workers, most=most)

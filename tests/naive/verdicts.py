@@ -48,6 +48,17 @@ class Loop:
     phis: list[tuple[str, str, str]] = field(default_factory=list)  # (kind, operator, name)
     exit_causes: list[list[Cause]] | None = None  # of each exit; None: not known, exits_early and exits_on_data count
     phi_causes: dict[int, list[Cause]] = field(default_factory=dict)  # of recurrences, by their number
+    in_source: bool = False  # the variables are those of the source
+
+
+@dataclass
+class Variable:
+    """What the source says of a variable that a loop assigns."""
+
+    loop: int
+    name: str
+    flags: frozenset[str] = frozenset()  # names of VariableFlag, in small letters
+    line: int = 0  # of its declaration; 0: not known
 
 
 @dataclass
@@ -85,6 +96,10 @@ class Scenario:
     counts: dict[int, int] = field(default_factory=dict)  # how often operations ran
     exposed: set[tuple[int, int, int]] = field(default_factory=set)  # (load, context, level)
     objects: list[str] = field(default_factory=list)  # "global", "heap", "stack", "unknown"
+    names: dict[int, tuple[str, int]] = field(
+        default_factory=dict
+    )  # of objects: name, and line of the declaration or 0
+    variables: list[Variable] = field(default_factory=list)
 
     def phi_numbers(self, loop: int) -> list[int]:
         """Phis are numbered loop by loop."""
@@ -104,7 +119,8 @@ class Scenario:
 @dataclass
 class Answer:
     verdict: str
-    transformations: set[tuple[str, str, int | None, str]]  # (kind, "register" | "memory", phi or object, operator)
+    # (kind, "register" | "memory" | "source", number of a phi, an object or a variable, operator)
+    transformations: set[tuple[str, str, int | None, str]]
     blocked_by: set[tuple[str, int, int | None]]
     carried: tuple[int, int, int]
     rests_on: set[int] = field(default_factory=set)
@@ -173,9 +189,44 @@ def judge(scenario: Scenario, level: int) -> Answer:
     if external is not None:
         blocked.add(("external", external, None))
     if not blocked:
+        transformations = with_copies(scenario, loop, transformations)
         return Answer("doall-with" if transformations else "doall", transformations, set(), counts, rests_on, not_taken)
     verdict = "pipeline" if stages(scenario, level, [each for each, _ in valid]) >= 2 else "sequential"
     return Answer(verdict, set(), blocked, counts)
+
+
+def with_copies(
+    scenario: Scenario, loop: int, found: set[tuple[str, str, int | None, str]]
+) -> set[tuple[str, str, int | None, str]]:
+    """What the source of the loop needs, too: the optimiser may keep variables out of memory."""
+    if not scenario.loops[loop].in_source:
+        return found
+    result = set(found)
+    for number, variable in enumerate(scenario.variables):
+        if variable.loop != loop or variable.flags & {"induction", "read_first", "varying", "reached"}:
+            continue
+        kind = "lastprivate" if "used_after" in variable.flags and "pointee" not in variable.flags else "private"
+        of_it = {step for step in found if speaks_of(scenario, step, variable)}
+        if not of_it:
+            result.add((kind, "source", number, ""))
+        for step in of_it:
+            if step[0] == "private":
+                result.remove(step)
+                result.add((kind, *step[1:]))
+    return result
+
+
+def speaks_of(scenario: Scenario, step: tuple[str, str, int | None, str], variable: Variable) -> bool:
+    """Is a transformation about the variable, as far as names and declarations tell?"""
+    _, where, number, _ = step
+    if where == "register":
+        phis = [name for row in scenario.loops for _, _, name in row.phis]
+        assert number is not None
+        return phis[number] == variable.name or (phis[number] == "" and {"sometimes", "used_after"} <= variable.flags)
+    if number is None or scenario.objects[number] != ("global" if "global" in variable.flags else "stack"):
+        return False
+    name, line = scenario.names.get(number, ("", 0))
+    return name == variable.name and (line == 0 or variable.line == 0 or line == variable.line)
 
 
 @dataclass

@@ -24,10 +24,13 @@ from tracekit.recorder.toolchain import find_clang
 
 LEVELS = ("-O0", "-O2")
 CHECKED = (
-    *(f"advise/{name}.c" for name in ("contexts", "effects", "exits", "extremes", "false_dependences", "lists")),
+    *(
+        f"advise/{name}.c"
+        for name in ("calls", "contexts", "effects", "exits", "extremes", "false_dependences", "lists")
+    ),
     *(f"advise/{name}.c" for name in ("memory_reductions", "not_private", "private", "rare", "recurrences")),
     *(f"advise/{name}.c" for name in ("reductions", "stages")),
-    *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_verdicts.c"),
+    *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_joins.c", "known_verdicts.c"),
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = ("advise/private.c", "advise/reductions.c", "known_bounds.c", "known_bounds.cpp")
@@ -198,6 +201,11 @@ def test_loops_called_doall_run_in_any_order(name: str, advised: Callable[[str, 
             assert printed(program, {"TRACEKIT_ORDER": str(order)}) == found.printed, f"order {order}"
 
 
+def test_a_directive_goes_before_the_loop_and_behind_what_stands_before_it() -> None:
+    text = with_directives("a;\n  for (;;)\nif (x) for (;;)", {2: "#p", 3: "#q"}, "c", {2: 3, 3: 8})
+    assert text == "a;\n#p c\n  for (;;)\nif (x) \n#q c\nfor (;;)"
+
+
 def test_another_order_shows_that_a_loop_is_not_doall(tmp_path: Path) -> None:
     """Or the test above says nothing."""
     source = tmp_path / "app.c"
@@ -215,6 +223,31 @@ def test_another_order_shows_that_a_loop_is_not_doall(tmp_path: Path) -> None:
     carried, independent = expected
     assert len(set(carried)) > 1
     assert len({carried[0], *independent}) == 1
+
+
+def test_the_other_order_does_not_meet_names_of_the_program(tmp_path: Path) -> None:
+    """A parameter `free`, as in libimagequant, was called by the rewritten loop, and crashed it."""
+    source = tmp_path / "app.c"
+    text = (
+        "#include <stdio.h>\nstatic int sum(void (*free)(void *), void *getenv, int (*realloc)[4]) {\n  int s = 0;\n"
+        "  for (int i = 0; i < 4; i++) s += (*realloc)[i];\n"
+        "  return s + !free + !getenv;\n}\n"
+        'int main(void) { int a[4] = {1, 2, 3, 4}; printf("%d\\n", sum(0, 0, &a)); }\n'
+    )
+    source.write_text(ORDER + in_another_order(text, 4, 3, keep_last=False))
+    program = compiled("clang", source)
+    assert [printed(program, {"TRACEKIT_ORDER": str(order)}) for order in (0, *ORDERS)] == [b"12\n0"] * 4
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
+def test_what_the_next_loop_would_load_again_is_no_value_left_behind(
+    level: str, advised: Callable[[str, str], Advised]
+) -> None:
+    """The optimiser lets the next loop begin with the bound that this one has loaded last."""
+    text = (FIXTURES / "known_joins.c").read_text().splitlines()
+    always = {number for number, line in enumerate(text, 1) if "// ALWAYS" in line}
+    found = advised("known_joins.c", level).directives
+    assert found == dict.fromkeys(always, "#pragma omp parallel for")
 
 
 def test_a_head_that_cannot_be_rewritten_is_refused() -> None:

@@ -188,6 +188,18 @@ def test_what_goes_into_programs_does_not_say_where_tracekit_is() -> None:
     assert os.fsencode(os.getcwd()) not in linked
 
 
+def test_any_files_of_the_pass_may_share_a_unit(tmp_path: Path) -> None:
+    """Which do depends on how many cores the machine has: names that are local to a file differ from all others."""
+    flags = [f"-I{toolchain.RUNTIME_SOURCES}", "-fno-rtti", "-fsyntax-only", "-x", "c++", "-"]
+    files = sorted(Path(toolchain.PASS_SOURCES).glob("*.cpp"))
+    unit = "".join(f'#include "{path}"\n' for path in files)
+    clang = toolchain.find_clang()
+    llvm = subprocess.run([toolchain.llvm_config(clang), "--cxxflags"], capture_output=True, text=True, check=True)
+    command = [clang.path, "--driver-mode=g++", *llvm.stdout.split(), *flags]
+    done = subprocess.run(command, input=unit, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("major", OTHER_CLANGS)
 def test_the_pass_builds_and_loads_for_other_versions(
     major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

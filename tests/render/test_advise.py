@@ -93,7 +93,7 @@ def test_dependences_stand_together_by_object() -> None:
 def test_stages_that_are_of_no_help_are_not_listed() -> None:
     stage = {"parallel": False, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 95.0}
     other = {**stage, "parallel": True, "share": 5.0}
-    shown = text(row(1, 9, "pipeline", stages=[stage, other]))
+    shown = text(row(1, 9, "sequential", stages=[stage, other]))
     assert "stage 1" not in shown
     assert "95.0%" in shown
     assert "at best 2.0 times" in text(row(1, 9, "pipeline", stages=[{**stage, "share": 50.0}, other]))
@@ -210,6 +210,15 @@ def test_names_in_lists_are_not_repeated() -> None:
     assert "global x, global x" not in text(row(1, 9, "sequential", blocked_by=[twice]))
     step = {"kind": "reduction", "object": {"kind": "register", "name": "s", "line": 0}, "operator": "+"}
     assert text(row(1, 9, "doall-with", recipe=[step, step])).count("reduce s with +") == 1
+
+
+def test_copies_say_whether_the_last_one_is_kept() -> None:
+    thing = {"kind": "register", "name": "t", "file": "/src/a.c", "line": 3, "column": 0}
+    steps = [{"kind": kind, "object": thing, "operator": None} for kind in ("private", "lastprivate")]
+    shown = text(row(1, 9, "doall-with", recipe=steps)).splitlines()
+    copies = [line.strip() for line in shown if "copy of" in line]
+    assert copies[0] == "- give each iteration a copy of t at /src/a.c:3 (it writes before it reads)"
+    assert copies[1] == copies[0] + "; keep the last one's"
 
 
 def test_contexts_are_told_apart_by_their_columns() -> None:

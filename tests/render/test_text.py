@@ -196,6 +196,7 @@ def test_recipes_and_obstacles_are_sentences() -> None:
             "operator": "+",
         },
         {"kind": "private", "object": {"kind": "global", "name": "scratch"}, "operator": None},
+        {"kind": "lastprivate", "object": {"kind": "global", "name": "latest"}, "operator": None},
         {"kind": "private", "object": {"kind": "heap", "site": instruction(30, "library")}, "operator": None},
     ]
     blockers = [
@@ -213,7 +214,8 @@ def test_recipes_and_obstacles_are_sentences() -> None:
     shown = "\n".join(text(rows, []))
     for sentence in (
         "with reduction (+) of sum",
-        "with a private copy of global scratch for each iteration",
+        "with a private copy of global scratch for each iteration\n",
+        "with a private copy of global latest for each iteration, the last one's kept",
         "heap memory allocated at a.c:30:3",
         "blocked: load a.c:8:3 work -> store a.c:9:3 work",
         "... and 2 more of this kind",

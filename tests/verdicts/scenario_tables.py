@@ -25,8 +25,10 @@ from tracekit.formats.image import (
     OpKind,
     PartKind,
     PhiKind,
+    VariableFlag,
 )
 from tracekit.objects.kinds import ObjectKind
+from tracekit.verdicts.transformations import Transformation
 from tracekit.verdicts.verdicts import Judgement, Reason
 
 OP_KINDS = {
@@ -49,6 +51,8 @@ CONTEXT_KINDS = {
 }
 OPERATORS = ["", "+", "*", "max", "+", "*", "max", "argmax"]
 """The operators of scenarios, of two units; a string's offset is its position here."""
+TEXTS = [*OPERATORS, "t", "u", "v"]
+"""All strings, with the names of variables."""
 
 
 def table(name: str, rows: list[dict[str, Any]], dtypes: Any = DTYPES) -> Any:
@@ -76,7 +80,8 @@ def program(scenario: Scenario) -> Any:
     phi_owner = [loop for loop, row in enumerate(s.loops) for _ in row.phis]
     exit_owner = [loop for loop, row in enumerate(s.loops) for _ in row.exits]
     return SimpleNamespace(
-        text=OPERATORS.__getitem__,
+        text=TEXTS.__getitem__,
+        place=lambda row: {"file": "" if row == NONE else "app.c", "line": 0 if row == NONE else row, "column": 0},
         ops=table(
             "ops",
             [
@@ -86,6 +91,20 @@ def program(scenario: Scenario) -> Any:
                     "flags": OpFlag.SAME_VALUE * op.same,
                 }
                 for number, op in enumerate(s.ops)
+            ]
+            + [{"kind": OpKind.STACK_ALLOC, **names} for names in named(s)],
+        ),
+        globals=table("globals", [{**names, "source_name": names["name"], "name": 1} for names in named(s)]),
+        variables=table(
+            "variables",
+            [
+                {
+                    "loop": row.loop,
+                    "name": TEXTS.index(row.name),
+                    "flags": sum(VariableFlag[flag.upper()] for flag in row.flags),
+                    "location": row.line or None,
+                }
+                for row in s.variables
             ],
         ),
         calls=table(
@@ -122,7 +141,8 @@ def program(scenario: Scenario) -> Any:
                     "parent": loop.parent,
                     "flags": LoopFlag.EXITS_EARLY * loop.exits_early
                     | LoopFlag.EXITS_ON_DATA * loop.exits_on_data
-                    | LoopFlag.CAUSES * (loop.exit_causes is not None),
+                    | LoopFlag.CAUSES * (loop.exit_causes is not None)
+                    | LoopFlag.SOURCE * loop.in_source,
                     "first_phi": first_of(phi_owner, number)["first"],
                     "phis": len(loop.phis),
                     "first_exit": first_of(exit_owner, number)["first"],
@@ -134,9 +154,9 @@ def program(scenario: Scenario) -> Any:
         phis=table(
             "phis",
             [
-                {"kind": PhiKind[kind.upper()], "operator": OPERATORS.index(operator)}
+                {"kind": PhiKind[kind.upper()], "operator": OPERATORS.index(operator), "name": text_of(name)}
                 for loop in s.loops
-                for kind, operator, _ in loop.phis
+                for kind, operator, name in loop.phis
             ],
         ),
         loop_exits=table("loop_exits", [{"source": block, "target": None} for loop in s.loops for block in loop.exits]),
@@ -293,9 +313,31 @@ def profile(scenario: Scenario) -> DependenceProfile:
             [{"instruction": op, "node": op % len(s.contexts), "count": count} for op, count in s.counts.items()],
             layouts,
         ),
-        objects=table("objects", [{"kind": ObjectKind[kind.upper()], "site": None} for kind in s.objects], layouts),
+        objects=table(
+            "objects",
+            [{"kind": ObjectKind[kind.upper()], "site": site(s, number)} for number, kind in enumerate(s.objects)],
+            layouts,
+        ),
         shadow_bytes=0,
     )
+
+
+def text_of(name: str) -> int:
+    """The offset of a variable's name, 0 of names that no case looks at."""
+    return TEXTS.index(name) if name in TEXTS else 0
+
+
+def named(s: Scenario) -> list[dict[str, int | None]]:
+    """Name and location of each object; locations are lines."""
+    found = [s.names.get(number, ("", 0)) for number in range(len(s.objects))]
+    return [{"name": text_of(name), "location": line or None} for name, line in found]
+
+
+def site(s: Scenario, number: int) -> int | None:
+    """The row of globals, or of ops behind those of the scenario, that an object comes from."""
+    if number not in s.names or s.objects[number] not in ("global", "stack"):
+        return None
+    return number if s.objects[number] == "global" else len(s.ops) + number
 
 
 def listed(objects: tuple[int, ...] | None, known: int) -> dict[str, Any]:
@@ -309,17 +351,16 @@ def listed(objects: tuple[int, ...] | None, known: int) -> dict[str, Any]:
     return {"objects": len(objects), "object_list": shown, "first_object": shown[0]}
 
 
+def subject(step: Transformation) -> tuple[str, int | None]:
+    """What a transformation is about, in the naive reference's words."""
+    if step.variable != NONE:
+        return "source", step.variable
+    return ("register", step.phi) if step.phi != NONE else ("memory", None if step.object == NONE else step.object)
+
+
 def as_answer(judgement: Judgement) -> Answer:
     """A judgement in the naive reference's words."""
-    transformations = {
-        (
-            step.kind,
-            "register" if step.phi != NONE else "memory",
-            step.phi if step.phi != NONE else None if step.object == NONE else step.object,
-            OPERATORS[step.operator],
-        )
-        for step in judgement.transformations
-    }
+    transformations = {(step.kind, *subject(step), OPERATORS[step.operator]) for step in judgement.transformations}
     blocked = {
         (Reason(reason).value, source, None if destination == NONE else destination)
         for reason, source, destination in judgement.blocked_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.naive import verdicts as naive
-from tests.naive.verdicts import Answer, Block, Context, Dependence, Loop, Op, Scenario
+from tests.naive.verdicts import Answer, Block, Context, Dependence, Loop, Op, Scenario, Variable
 from tests.verdicts import scenario_tables
 from tracekit.verdicts.verdicts import judge
 
@@ -201,6 +201,60 @@ def test_memory_of_unknown_origin_is_not_private() -> None:
     case = scratch()
     case.objects = ["unknown"]
     assert ("dependence", 0, 0) in verdict(case).blocked_by
+
+
+def in_registers(*flags: str) -> Scenario:
+    """``for (...) { t = a[i]; b[i] = t * t; }``, t declared outside: load a[i], store b[i]; t is in no memory."""
+    case = loop("load", "store", in_source=True)
+    case.variables = [Variable(0, "t", frozenset(flags)), Variable(0, "u", frozenset({"induction"}))]
+    return case
+
+
+@pytest.mark.parametrize(
+    "flags, kind",
+    [
+        ((), "private"),
+        (("used_after", "pointee"), "private"),
+        (("used_after",), "lastprivate"),
+        (("used_after", "sometimes", "global"), "lastprivate"),
+    ],
+)
+def test_a_variable_that_the_optimiser_keeps_in_a_register_is_private_in_the_source(
+    flags: tuple[str, ...], kind: str
+) -> None:
+    assert verdict(in_registers(*flags)) == Answer("doall-with", {(kind, "source", 0, "")}, set(), (0, 0, 0))
+
+
+@pytest.mark.parametrize("flag", ["read_first", "reached", "varying", "induction"])
+def test_what_the_source_does_not_show_to_be_written_first_is_not(flag: str) -> None:
+    assert verdict(in_registers(flag)) == Answer("doall", set(), set(), (0, 0, 0))
+
+
+def test_an_image_without_the_variables_of_the_source_gives_the_verdict_of_before() -> None:
+    case = in_registers()
+    case.loops[0].in_source = False
+    assert verdict(case).verdict == "doall"
+
+
+def test_a_variable_that_the_loop_accumulates_in_is_no_private_one() -> None:
+    case = in_registers("used_after", "sometimes")  # if (a[i]) t = true
+    case.loops[0].phis = [("induction", "+", "i"), ("reduction", "max", "t")]
+    assert verdict(case).transformations == {("reduction", "register", 1, "max")}
+    case.loops[0].phis[1] = ("reduction", "max", "")  # the optimiser has lost its name
+    assert verdict(case).transformations == {("reduction", "register", 1, "max")}
+    case.variables[0] = Variable(0, "t", frozenset({"used_after"}))
+    assert len(verdict(case).transformations) == 2
+
+
+@pytest.mark.parametrize("line, same", [(0, True), (3, True), (4, False)])
+def test_a_variable_in_memory_is_named_once(line: int, same: bool) -> None:
+    case = scratch()
+    case.loops[0].in_source = True
+    case.names = {0: ("t", 3)}
+    case.variables = [Variable(0, "t", frozenset({"global", "used_after"}), line)]
+    kinds = [step[:3] for step in sorted(verdict(case).transformations, key=repr)]
+    expected = [("lastprivate", "memory", 0)] if same else [("lastprivate", "source", 0), ("private", "memory", 0)]
+    assert kinds == expected
 
 
 def list_walk() -> Scenario:

@@ -6,13 +6,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive import verdicts as naive
-from tests.naive.verdicts import Block, Context, Dependence, Loop, Op, Scenario
+from tests.naive.verdicts import Block, Context, Dependence, Loop, Op, Scenario, Variable
 from tests.verdicts import scenario_tables
 from tracekit.verdicts.verdicts import judge
 
 KINDS = ("load", "store", "load", "store", "atomic", "copy", "call", "other")
 
 LOOPS = ("loop", "recursive loop")
+NAMES = st.sampled_from(["t", "u", ""])
+LINES = st.sampled_from([0, 3, 4])
+FLAGS = st.sampled_from(["used_after", "used_after", "sometimes", "global", "global", "callee"])
+RARE_FLAGS = st.sampled_from(["induction", "read_first", "reached", "varying", "structure", "sometimes", "pointee"])
+
 CALLS = ("call", "recursion", "recursive call")
 
 
@@ -30,8 +35,9 @@ def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
         phi = st.tuples(
             st.sampled_from(["induction", "induction", "reduction", "recurrence", "last_value"]),
             st.sampled_from(["+", "max"]),
-            st.just(""),
+            NAMES,
         )
+        s.loops[-1].in_source = draw(st.sampled_from([True, True, False]))
         s.loops[-1].phis = draw(st.lists(phi, max_size=2))
     for number in range(loops):
         s.loops[number].header = len(s.blocks)
@@ -52,7 +58,17 @@ def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
         _add_causes(draw, s, number, loop)
     _add_contexts(draw, s, contexts)
     _add_dependences(draw, s)
+    _add_variables(draw, s)
     return s
+
+
+def _add_variables(draw: st.DrawFn, s: Scenario) -> None:
+    """What the source says of variables, some of which are objects or carried by phis."""
+    s.names = draw(st.dictionaries(st.integers(0, len(s.objects) - 1), st.tuples(NAMES, LINES)))
+    for _ in range(draw(st.integers(0, 4))):
+        flags = draw(st.frozensets(FLAGS, max_size=3)) | draw(st.just(frozenset()) | st.frozensets(RARE_FLAGS))
+        loop = draw(st.integers(0, len(s.loops) - 1))
+        s.variables.append(Variable(loop, draw(NAMES.filter(bool)), flags, draw(LINES)))
 
 
 def _add_static_dependences(draw: st.DrawFn, s: Scenario) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
@@ -21,21 +22,14 @@ TRACE = "trace.zst"
 
 @click.command("advise")
 @click.option("--patch", is_flag=True, help="Print a unified diff that inserts the directives, outermost loops first.")
-@click.option(
-    "--source",
-    "folders",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="With --patch: look for source files below DIR, too; may be given several times.",
-)
+@options.source_folders("With --patch: look for source files below DIR, too; may be given several times.")
 @click.option("--top", metavar="N", help="So many loops, those with the most accesses; 0 shows all.  [default: 10]")
 @click.option("--min-share", metavar="PERCENT", help="Only loops with so much of all accesses.  [default: 1.0]")
 @click.option(
     "--rare", metavar="PERCENT", help="Speculate on what happens in so few of 100 iterations.  [default: 1.0]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON, as `analyze -m advise --json` does.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Threads.")
+@options.jobs
 @click.argument("words", nargs=-1, metavar="[FILE:LINE] [TRACE]")
 def command(
     patch: bool,

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
@@ -114,13 +115,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     metavar="N",
     help="Rows of each table in text; 0 shows all.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Threads; the profile is the same for any number.  [default: one for each core]",
-)
+@options.jobs
 @click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
 @click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
 @click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")

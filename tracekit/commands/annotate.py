@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
@@ -18,14 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("annotate")
-@click.option(
-    "--source",
-    "folders",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="Look for source files below DIR, too; may be given several times.",
-)
+@options.source_folders()
 @click.option(
     "--lines",
     "around",
@@ -40,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N", help="Files listed; 0 lists all."
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Threads.")
+@options.jobs
 @click.argument("trace", type=click.Path())
 @click.argument("file", required=False)
 def command(

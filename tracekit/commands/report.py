@@ -7,19 +7,13 @@ from pathlib import Path
 import click
 
 from tracekit import progress
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 
 
 @click.command("report")
 @click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE", help="The page.")
-@click.option(
-    "--source",
-    "folders",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="Look for source files below DIR, too; may be given several times.",
-)
+@options.source_folders()
 @click.option(
     "--loops",
     type=click.IntRange(min=1),
@@ -28,7 +22,7 @@ from tracekit.commands.progress import shown
     metavar="N",
     help="Loops at most, those with most accesses.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Threads.")
+@options.jobs
 @click.argument("trace", type=click.Path())
 def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None, trace: str) -> None:
     """Write an HTML page: loops, dependence graphs, annotated source, heat map. It needs no network.

@@ -21,8 +21,6 @@ from tracekit.render.text import WIDTH, Json, Style, more
 
 BLOCKERS_SHOWN = 4
 PAIRS_SHOWN = 2
-HOPELESS = 90.0
-"""Percent of a loop's accesses in one stage that runs in order, from which on stages are not worth listing."""
 STAGES_SHOWN = 6
 SMALL = 1.0
 """Percent of a loop's accesses: of many stages, those with less are not listed."""
@@ -116,8 +114,7 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     if several:
         lines.append(f"case {style(case['verdict'], VERDICT_COLOUR[case['verdict']])}, {_share(case['share'])}:")
     lines += _first_thing(case["blocked_by"], style)
-    verdict = case["verdict"] if _heaviest(case["stages"]) < HOPELESS else "sequential"
-    lines.append(f"{VERDICTS[verdict]}. {_trips(case)}.")
+    lines.append(f"{VERDICTS[case['verdict']]}. {_trips(case)}.")
     contexts = _contexts(case["contexts"], loop["function"])
     if several or len(contexts) > 1 or any(context.get("inlined_at") for context in case["contexts"]):
         lines += [f"  in {context}" for context in contexts[:CONTEXTS_SHOWN]]
@@ -136,7 +133,7 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     if case["speculation"]:
         lines.append(_speculation(case))
     only_exits = bool(case["blocked_by"]) and all(row["reason"] == "exit" for row in case["blocked_by"])
-    lines += _stages(case["stages"], case["unplaced_share"], only_exits)
+    lines += _stages(case["verdict"], case["stages"], case["unplaced_share"], only_exits)
     return lines
 
 
@@ -215,7 +212,8 @@ def _step(step: Json) -> str:
         return f"reduce {object_text(step['object'])} with {step['operator'] or '?'}"
     if step["kind"] == "same value":
         return f"all iterations that store {object_text(step['object'])} store the same value: the last one may win"
-    return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads)"
+    last = "; keep the last one's" if step["kind"] == "lastprivate" else ""
+    return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads){last}"
 
 
 def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
@@ -337,18 +335,13 @@ def _speculation(case: Json) -> str:
     )
 
 
-def _heaviest(stages: Sequence[Json]) -> float:
-    """The share of the stage in order with the most accesses."""
-    return max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
-
-
-def _stages(stages: Sequence[Json], unplaced: float, only_exits: bool) -> list[str]:
-    """The stages that make accesses or hand on values, unless one of them leaves the others nothing to do.
+def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: bool) -> list[str]:
+    """The stages that make accesses or hand on values, unless by the verdict one of them leaves the others nothing.
 
     If all that is in the way is where it ends, `only_exits`, what stages would gain is not worth a word.
     """
-    most = _heaviest(stages)
-    if most >= HOPELESS:
+    most = max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
+    if verdict == "sequential" and stages:
         return [f"Stages are no help: one that must run in order makes {_share(most)} of its accesses."]
     lines = []
     small = len(stages) > STAGES_SHOWN

@@ -155,7 +155,8 @@ def transformation_text(step: Json) -> str:
         return f"with reduction ({step['operator'] or '?'}) of {object_text(step['object'])}"
     if step["kind"] == "same value":
         return f"with {object_text(step['object'])} stored by any iteration: all store the same value"
-    return f"with a private copy of {object_text(step['object'])} for each iteration"
+    last = ", the last one's kept" if step["kind"] == "lastprivate" else ""
+    return f"with a private copy of {object_text(step['object'])} for each iteration{last}"
 
 
 def object_text(thing: Json) -> str:

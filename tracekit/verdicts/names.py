@@ -9,7 +9,7 @@ from tracekit.contexts.names import Json
 from tracekit.dependence.names import ProfileNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
-from tracekit.formats.image import PhiKind
+from tracekit.formats.image import PhiKind, VariableFlag
 from tracekit.program.causes import Causes
 from tracekit.verdicts.transformations import Transformation
 from tracekit.verdicts.verdicts import Blocker, Judgement, Reason
@@ -30,12 +30,28 @@ class VerdictNames(ProfileNames):
 
     def transformation(self, transformation: Transformation) -> Json:
         """One transformation: what to do, with which object, by which operator."""
-        through_register = transformation.phi != NONE
+        if transformation.variable != NONE:
+            thing = self._variable(transformation.variable)
+        elif transformation.phi != NONE:
+            thing = self.phi(transformation.phi)
+        else:
+            thing = self.object(transformation.object)
         return {
             "kind": transformation.kind,
-            "object": self.phi(transformation.phi) if through_register else self.object(transformation.object),
+            "object": thing,
             "operator": self.program.text(transformation.operator) if transformation.kind == "reduction" else None,
         }
+
+    def _variable(self, row: int) -> Json:
+        """A variable of the source that the optimiser may have put anywhere; a local one with its declaration's place.
+
+        A global one goes by the same name as in memory, so that profiles of two levels of optimisation agree.
+        """
+        variable = self.program.variables[row]
+        name = self.program.text(int(variable["name"]))
+        if int(variable["flags"]) & VariableFlag.GLOBAL:
+            return {"kind": "global", "name": name}
+        return {"kind": "register", "name": name, **self.program.place(int(variable["location"]))}
 
     def rests_on(self, judgements: Iterable[Judgement]) -> list[Json]:
         """The loads and calls that no iteration changes: the verdict would not hold if one did."""

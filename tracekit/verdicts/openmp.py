@@ -18,6 +18,7 @@ from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
 from tracekit.formats.image import LoopFlag, OpKind, PhiKind, TypeClass, VariableFlag
 from tracekit.objects.kinds import ObjectKind
+from tracekit.verdicts.source_variables import BY_RUN
 from tracekit.verdicts.transformations import Transformation
 from tracekit.verdicts.verdicts import Judge, Judgement
 
@@ -102,17 +103,21 @@ class Directives:
             self._check_shape(loop)
             self._variables(loop, clauses)
         for step in judgement.transformations:
+            if step.variable != NONE:
+                continue  # with the other variables of the source
             if step.phi != NONE:
                 self._reduce(self._phi_name(step.phi), step, clauses)
             else:
                 self._object(loop, judgement.node, step, clauses)
         if in_source:
-            self._source_variables(loop, clauses)
+            self._source_variables(loop, judgement, clauses)
         return clauses
 
     def _check_place(self, loop: int) -> None:
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
             raise NoDirective("it stands in no file of C or C++")
+        for row in self.judge.source_variables.rows(loop):
+            self._check_pointee(row)
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
             raise NoDirective("it leaves a value behind that no variable is known for")
 
@@ -155,40 +160,62 @@ class Directives:
             raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
         return name
 
-    def _source_variables(self, loop: int, clauses: Clauses) -> None:
+    def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
         """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
-        for row in self.program.variables[self.program.variables["loop"] == loop]:
-            name = self.program.text(int(row["name"]))
-            is_structure = bool(int(row["flags"]) & VariableFlag.STRUCTURE)
+        copies = {step.variable: step.kind for step in judgement.transformations}
+        for row in self.judge.source_variables.rows(loop):
+            name = self.program.text(int(self.program.variables["name"][row]))
+            flags = int(self.program.variables["flags"][row])
+            is_structure = bool(flags & VariableFlag.STRUCTURE)
             if is_structure and any(name in names for key, names in clauses.names.items() if "reduction" in key):
                 raise NoDirective(f"{name} is a structure or a complex number; accumulate in a variable of its own")
             if any(name in names for names in clauses.names.values()):
                 continue  # the run has shown how iterations use it
-            clause = self._clause(loop, name, int(row["flags"]))
-            if clause:
-                clauses.add(clause, name)
+            if row in copies:
+                self._check_copy(name, flags)
+                clauses.add(copies[row], name)
+            elif flags & VariableFlag.INDUCTION:  # the counter is private anyway
+                if flags & VariableFlag.USED_AFTER:
+                    clauses.add("lastprivate", name)
+            else:
+                self._check_uncopied(loop, name, flags)
 
-    def _clause(self, loop: int, name: str, flags: int) -> str:
-        """The clause for a variable of the source, "" for none; raises NoDirective where there is no right one."""
-        if flags & VariableFlag.INDUCTION:  # the counter is private anyway
-            return "lastprivate" if flags & VariableFlag.USED_AFTER else ""
-        if flags & (VariableFlag.VARYING | VariableFlag.REACHED):
-            if not self._is_in_memory(loop, name, bool(flags & VariableFlag.GLOBAL)):
+    def _check_pointee(self, row: int) -> None:
+        """Raises NoDirective for memory behind a pointer that the run shows nothing of."""
+        variable = self.program.variables[row]
+        flags = int(variable["flags"])
+        if not flags & VariableFlag.POINTEE:
+            return
+        place = self.program.place(int(variable["location"]))
+        name = self.program.text(int(variable["name"])) or "what a pointer leads to"
+        what = f"{name} ({place['file']}:{place['line']})"
+        if flags & VariableFlag.READ_FIRST:
+            raise NoDirective(f"an iteration may read {what} before it assigns it")
+        raise NoDirective(
+            f"each iteration assigns {what}, of which no clause makes a copy; use a variable that the loop declares"
+        )
+
+    def _check_copy(self, name: str, flags: int) -> None:
+        """Raises NoDirective if a copy of a variable for each iteration is not what a clause makes."""
+        if flags & VariableFlag.CALLEE:
+            raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
+        if flags & VariableFlag.USED_AFTER and flags & VariableFlag.SOMETIMES:
+            raise NoDirective(f"{name} may be read after the loop, and not every iteration assigns it")
+
+    def _check_uncopied(self, loop: int, name: str, flags: int) -> None:
+        """Raises NoDirective unless a variable of which the verdict says nothing needs no clause."""
+        if flags & BY_RUN:
+            is_global, is_varying = bool(flags & VariableFlag.GLOBAL), bool(flags & VariableFlag.VARYING)
+            if not self._is_in_memory(loop, name, is_global, is_varying):
                 raise NoDirective(
                     f"the optimiser has kept {name} out of memory, so the run does not show how iterations use it; "
                     "build with -O0"
                 )
-            return ""  # the run has shown that iterations do not get into each other's way there
+            return  # the run has shown that iterations do not get into each other's way there
         if flags & VariableFlag.CALLEE:
             raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
-        if flags & VariableFlag.READ_FIRST:
-            self._check_advance(loop, name)
-            raise NoDirective(f"an iteration may read {name} before it assigns it")
-        if not flags & VariableFlag.USED_AFTER:
-            return "private"
-        if flags & VariableFlag.SOMETIMES:
-            raise NoDirective(f"{name} may be read after the loop, and not every iteration assigns it")
-        return "lastprivate"
+        self._check_advance(loop, name)
+        raise NoDirective(f"an iteration may read {name} before it assigns it")
 
     def _check_advance(self, loop: int, name: str) -> None:
         """Raises NoDirective with the closed form of a variable that advances beside the counter."""
@@ -204,8 +231,16 @@ class Directives:
                 f"{step[0]} {step[1:]} * k"
             )
 
-    def _is_in_memory(self, loop: int, name: str, is_global: bool) -> bool:
-        """Has the variable an address in the program as it was compiled?"""
+    def _is_in_memory(self, loop: int, name: str, is_global: bool, is_varying: bool) -> bool:
+        """Is the variable in memory, as the program was compiled, so that the run shows how the loop uses it?
+
+        An array of which the loop uses different parts is, if some access in its text is known to be to that array: the
+        optimiser may keep the one element in a register that all iterations use.
+        """
+        if is_varying and not any(
+            self.program.text(int(self.program.ops["name"][op])) == name for op in self._operations(loop)
+        ):
+            return False
         if is_global:
             return name in self._global_names
         function = self.program.functions[self.program.loops["function"][loop]]
@@ -238,8 +273,9 @@ class Directives:
             what = "a sum in" if step.kind == "reduction" else "a private copy of"
             memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
             raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
-        if self.profile.nodes["kind"][node] == ContextKind.RECURSIVE_LOOP:
-            raise NoDirective("the loop comes back to itself by recursion: it is not known which of its calls use what")
+        if kind == ObjectKind.STACK and self._is_of_an_inlined_call(loop, step.object):
+            return  # an iteration has its own
+        self._check_users_known(loop, node)
         name = shown["name"]
         if not name:
             raise NoDirective("the name of an object is not known (compile with -g)")
@@ -261,6 +297,9 @@ class Directives:
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
             self._reduce(name, step, clauses)
+            return
+        if step.kind == "lastprivate" and self._is_always_assigned(loop, step):
+            clauses.add("lastprivate", name)
             return
         if self._is_read_after(node, step.object):
             if self._is_always_stored(loop, node, step.object, users):
@@ -331,6 +370,30 @@ class Directives:
             row = int(nodes["parent"][row])
         return True
 
+    def _is_of_an_inlined_call(self, loop: int, thing: int) -> bool:
+        """Is a stack object a local of a function that was inlined into the loop's, but not around the loop?"""
+        site = int(self.profile.objects["site"][thing])
+        if self.program.op_function[site] != self.program.loops["function"][loop]:
+            return False
+        locations = self.program.locations
+        declared, around = int(self.program.ops["location"][site]), int(self.program.loops["location"][loop])
+        if NONE in (declared, around):
+            return False
+        while around != NONE:
+            if locations["function"][around] == locations["function"][declared]:
+                return False
+            around = int(locations["inlined_at"][around])
+        return True
+
+    def _check_users_known(self, loop: int, node: int) -> None:
+        """Inside a recursion the profile has one context for all that is called, by whichever loop."""
+        kind = self.profile.nodes["kind"][node]
+        if kind == ContextKind.RECURSIVE_LOOP:
+            raise NoDirective("the loop comes back to itself by recursion: it is not known which of its calls use what")
+        calls = self.program.ops["base"][self.judge.graphs[loop].calls]
+        if kind == ContextKind.RECURSION_LOOP and any(self.program.call_callees(call).size for call in calls.tolist()):
+            raise NoDirective("it runs inside a recursion, where it is not known what the functions that it calls use")
+
     def _is_declared_inside(self, loop: int, site: dict[str, object]) -> bool:
         """Does a stack object's declaration stand in the loop? An object without a place is one of the function's."""
         row = self.names.loop(loop)
@@ -348,9 +411,25 @@ class Directives:
     def _users(self, node: int, thing: int) -> Indices:
         """The instructions below `node` known to touch an object: ends of its dependences."""
         rows = self.profile.dependences[(self._listed == thing).any(axis=1)]
-        below = self._below(node)
-        ends = [rows[end][below[rows[end + "_node"]]].astype(np.int64) for end in ("source", "destination")]
+        ends = [
+            rows[end][self._is_inside(node, rows[end], rows[end + "_node"])].astype(np.int64)
+            for end in ("source", "destination")
+        ]
         return np.unique(np.concatenate(ends))
+
+    def _is_inside(self, node: int, instructions: Indices, nodes: Indices) -> np.ndarray:
+        """Per end of a dependence: did it run in the loop of `node`?
+
+        Inside a recursion, where accesses have the context of the recursion: does it stand in the loop's text? All that
+        the loop runs does (see _check_users_known).
+        """
+        inside: np.ndarray
+        if self.profile.nodes["kind"][node] == ContextKind.RECURSION_LOOP:
+            inside = np.isin(instructions, self._operations(int(self.profile.nodes["loop"][node])))
+            inside &= self._below(int(self.profile.nodes["parent"][node]))[nodes]
+        else:
+            inside = self._below(node)[nodes]
+        return inside
 
     def _below(self, node: int) -> np.ndarray:
         """Per node: is it `node`, or in its subtree?"""
@@ -366,8 +445,13 @@ class Directives:
         dependences = self.profile.dependences
         wide = dependences["objects"] > self._listed.shape[1]
         rows = dependences[((self._listed == thing).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)]
-        below = self._below(node)
-        return bool((below[rows["source_node"]] & ~below[rows["destination_node"]]).any())
+        stored = self._is_inside(node, rows["source"], rows["source_node"])
+        return bool((stored & ~self._is_inside(node, rows["destination"], rows["destination_node"])).any())
+
+    def _is_always_assigned(self, loop: int, step: Transformation) -> bool:
+        """Does every iteration assign the variable that a step is about, by its source?"""
+        row = self.judge.source_variables.row_of(loop, step)
+        return row != NONE and not int(self.program.variables["flags"][row]) & VariableFlag.SOMETIMES
 
     def _is_always_stored(self, loop: int, node: int, thing: int, users: Indices) -> bool:
         """Does every iteration store the whole of an object, by a store that stands in the loop's own body?"""

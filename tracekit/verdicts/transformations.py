@@ -24,10 +24,11 @@ Rows = npt.NDArray[Any]
 class Transformation(NamedTuple):
     """One thing to do so that a loop's iterations become independent."""
 
-    kind: str  # "reduction", "private", or "same value" of an object to which all iterations store the same
+    kind: str  # "reduction", "private", "lastprivate", or "same value": to which all iterations store the same
     phi: int  # row of phis of a reduction through a register, or NONE
     object: int  # row of the profile's objects, NONE if the memory belongs to no one known object
-    operator: int  # offset of the operator's string; 0 for a private object
+    operator: int  # offset of the operator's string; 0 but of reductions
+    variable: int = NONE  # row of variables, if only the source shows that iterations share it
 
 
 class LevelView(NamedTuple):

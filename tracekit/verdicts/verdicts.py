@@ -22,6 +22,7 @@ from tracekit.formats.image import OpFlag, PhiKind
 from tracekit.program.causes import Causes
 from tracekit.program.components import components
 from tracekit.program.loop_graph import Indices, LoopGraph, LoopGraphs, Rows
+from tracekit.verdicts.source_variables import SourceVariables
 from tracekit.verdicts.transformations import LevelView, Privates, Transformation, Updates
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Judge:
         self.causes = Causes(program)
         self.updates = Updates(program)
         self.privates = Privates(profile)
+        self.source_variables = SourceVariables(program, profile.objects)
         self._order = np.argsort(profile.levels["node"], kind="stable")
         self._first = np.searchsorted(profile.levels["node"][self._order], np.arange(len(profile.nodes) + 1))
         self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
@@ -122,6 +124,7 @@ class Judge:
         blockers, rests_on, not_taken = self._static_blockers(view, int(row["external"]))
         blockers += self._dependence_blockers(view.dependences[left])
         if not blockers:
+            transformations = self.source_variables.complete(int(row["loop"]), transformations)
             verdict = Verdict.DOALL_WITH if transformations else Verdict.DOALL
             return Judgement(node, verdict, transformations, (), carried, rests_on, not_taken)
         pipeline = self._is_pipeline(view)

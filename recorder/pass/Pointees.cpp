@@ -1,0 +1,266 @@
+// Pointees.cpp: see Pointees.h.
+#include "Pointees.h"
+
+#include "Compat.h"
+#include "Names.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+/// Of an address that is computed of more parts, or in more steps, the rest is not followed.
+static constexpr unsigned MostParts = 100, DeepestAddress = 12;
+
+static bool isNamedObject(const Value *V) {
+  auto *A = dyn_cast<AllocaInst>(V);
+  return (A && A->isStaticAlloca()) || isa<GlobalVariable>(V);
+}
+
+/// The value of a local variable that is assigned once and whose address goes nowhere, as a parameter's or that of a
+/// reference; null of others.
+static Value *findOnlyValue(Value *Variable) {
+  Value *Stored = nullptr;
+  if (!isa<AllocaInst>(Variable))
+    return nullptr;
+  for (User *U : Variable->users()) {
+    auto *Store = dyn_cast<StoreInst>(U);
+    auto *Call = dyn_cast<IntrinsicInst>(U);
+    if (Store && Store->getPointerOperand() == Variable && Store->getValueOperand() != Variable && !Stored)
+      Stored = Store->getValueOperand();
+    else if (!isa<LoadInst>(U) && !(Call && (Call->isLifetimeStartOrEnd() || Call->isDebugOrPseudoInst())))
+      return nullptr;
+  }
+  return Stored;
+}
+
+namespace {
+
+/// Answers of findOnlyValue.
+class OnlyValues {
+public:
+  Value *of(Value *Variable) {
+    auto [Entry, New] = Known.try_emplace(Variable, nullptr);
+    if (New)
+      Entry->second = findOnlyValue(Variable);
+    return Entry->second;
+  }
+
+private:
+  DenseMap<Value *, Value *> Known;
+};
+
+/// Spells out how a value is computed, so that two computations of the same are spelled alike.
+class Spelling {
+public:
+  Spelling(Pointee &Of, std::string &Text, OnlyValues &Only) : Of(Of), OS(Text), Only(Only) {}
+
+  void spell(Value *V, unsigned Depth = 0) {
+    bool Follow = Depth < DeepestAddress && Parts++ < MostParts;
+    if (auto *Number = dyn_cast<ConstantInt>(V)) {
+      OS << Number->getValue() << ' ';
+    } else if (auto *Load = dyn_cast<LoadInst>(V); Load && Follow) {
+      spellLoad(*Load->getPointerOperand(), Depth + 1);
+    } else if (isa<CastInst, GEPOperator, BinaryOperator>(V) && Follow) {
+      OS << cast<Operator>(V)->getOpcode() << '(';
+      for (Value *Part : cast<Operator>(V)->operands())
+        spell(Part, Depth + 1);
+      if (auto *Element = dyn_cast<GEPOperator>(V))
+        OS << *Element->getSourceElementType();
+      OS << ')';
+    } else {
+      OS << static_cast<const void *>(V) << ' ';
+      if (auto *I = dyn_cast<Instruction>(V); I && !isNamedObject(V))
+        Of.Others.insert(I);
+    }
+  }
+
+private:
+  void spellLoad(Value &From, unsigned Depth) {
+    if (Value *Known = Only.of(&From))
+      return spell(Known, Depth);
+    OS << '[';
+    spell(&From, Depth);
+    OS << ']';
+    if (Value *Variable = From.stripInBoundsConstantOffsets(); isNamedObject(Variable))
+      Of.Variables.insert(Variable);
+  }
+
+  Pointee &Of;
+  raw_string_ostream OS;
+  OnlyValues &Only;
+  unsigned Parts = 0;
+};
+
+/// What a value is called in the source, and its type there.
+struct Named {
+  std::string Name;
+  const DIType *Type = nullptr;
+};
+
+} // namespace
+
+static const DIType *plainType(const DIType *T) {
+  while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
+    unsigned Tag = Derived->getTag();
+    if (Tag != dwarf::DW_TAG_typedef && Tag != dwarf::DW_TAG_const_type && Tag != dwarf::DW_TAG_volatile_type &&
+        Tag != dwarf::DW_TAG_restrict_type && Tag != dwarf::DW_TAG_member)
+      break;
+    T = Derived->getBaseType();
+  }
+  return T;
+}
+
+/// The part of a structure or array at an offset: a member, a member's member. Of others what it is itself.
+static Named partAt(Named Whole, uint64_t Offset) {
+  auto *Composite = dyn_cast_or_null<DICompositeType>(plainType(Whole.Type));
+  if (!Composite)
+    return Offset ? Named() : Whole;
+  if (Composite->getTag() == dwarf::DW_TAG_array_type) {
+    const DIType *Element = Composite->getBaseType();
+    uint64_t Size = Element ? Element->getSizeInBits() / 8 : 0;
+    return Size ? partAt({Whole.Name + "[" + std::to_string(Offset / Size) + "]", Element}, Offset % Size) : Named();
+  }
+  for (DINode *Each : Composite->getElements())
+    if (auto *Member = dyn_cast<DIDerivedType>(Each); Member && Member->getTag() == dwarf::DW_TAG_member) {
+      uint64_t Begin = Member->getOffsetInBits() / 8, Size = Member->getSizeInBits() / 8;
+      if (!Member->isStaticMember() && Begin <= Offset && Offset < Begin + Size)
+        return partAt({Whole.Name + "." + Member->getName().str(), Member->getBaseType()}, Offset - Begin);
+    }
+  return {};
+}
+
+/// What a pointer leads to, `Offset` bytes on.
+static Named behind(const Named &Pointer, uint64_t Offset) {
+  auto *T = dyn_cast_or_null<DIDerivedType>(plainType(Pointer.Type));
+  if (!T || Pointer.Name.empty())
+    return {};
+  const DIType *To = plainType(T->getBaseType());
+  if (T->getTag() == dwarf::DW_TAG_reference_type || T->getTag() == dwarf::DW_TAG_rvalue_reference_type)
+    return partAt({Pointer.Name, To}, Offset);
+  if (T->getTag() != dwarf::DW_TAG_pointer_type || !To)
+    return {};
+  auto *Composite = dyn_cast<DICompositeType>(To);
+  uint64_t Size = To->getSizeInBits() / 8;
+  if (Composite && Composite->getTag() != dwarf::DW_TAG_array_type && Offset < Size) {
+    Named Member = partAt({"", To}, Offset);
+    return Member.Name.empty() ? Member : Named{Pointer.Name + "->" + Member.Name.substr(1), Member.Type};
+  }
+  if (!Size)
+    return {};
+  if (!Offset)
+    return {"*" + Pointer.Name, To};
+  return partAt({Pointer.Name + "[" + std::to_string(Offset / Size) + "]", To}, Offset % Size);
+}
+
+/// What is loaded from a variable, or from what a pointer leads to.
+static Named nameOfLoaded(Value *Pointer, const DataLayout &DL, unsigned Depth = 0) {
+  APInt Offset(DL.getIndexTypeSizeInBits(Pointer->getType()), 0);
+  Value *From = Pointer->stripAndAccumulateConstantOffsets(DL, Offset, /*AllowNonInbounds=*/true);
+  if (Offset.isNegative() || Depth > DeepestAddress)
+    return {};
+  if (auto *G = dyn_cast<GlobalVariable>(From)) {
+    SmallVector<DIGlobalVariableExpression *, 1> Debug;
+    G->getDebugInfo(Debug);
+    return Debug.empty()
+               ? Named()
+               : partAt({globalName(*G).str(), Debug.front()->getVariable()->getType()}, Offset.getZExtValue());
+  }
+  if (isa<AllocaInst>(From)) {
+    const DILocalVariable *V = variableAt(From);
+    return V ? partAt({V->getName().str(), V->getType()}, Offset.getZExtValue()) : Named();
+  }
+  auto *Load = dyn_cast<LoadInst>(From);
+  return Load ? behind(nameOfLoaded(Load->getPointerOperand(), DL, Depth + 1), Offset.getZExtValue()) : Named();
+}
+
+namespace {
+
+class Finder {
+public:
+  explicit Finder(Function &F) : DL(F.getParent()->getDataLayout()) {
+    for (BasicBlock &BB : F)
+      for (Instruction &I : BB)
+        look(I);
+  }
+
+  std::vector<Pointee> found() {
+    std::vector<Pointee> Result;
+    for (Pointee &Each : All)
+      if (!Each.Stores.empty())
+        Result.push_back(std::move(Each));
+    return Result;
+  }
+
+private:
+  void look(Instruction &I) {
+    if (auto *Load = dyn_cast<LoadInst>(&I)) {
+      access(I, Load->getPointerOperand(), DL.getTypeStoreSize(Load->getType()), true);
+    } else if (auto *Store = dyn_cast<StoreInst>(&I)) {
+      access(I, Store->getPointerOperand(), DL.getTypeStoreSize(Store->getValueOperand()->getType()), false);
+    } else if (auto *Moved = dyn_cast<MemIntrinsic>(&I)) {
+      auto *Length = dyn_cast<ConstantInt>(Moved->getLength());
+      if (!Length)
+        return;
+      if (auto *Copied = dyn_cast<MemTransferInst>(Moved))
+        access(I, Copied->getSource(), Length->getZExtValue(), true);
+      access(I, Moved->getDest(), Length->getZExtValue(), false);
+    }
+  }
+
+  void access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads) {
+    APInt Offset(DL.getIndexTypeSizeInBits(Pointer->getType()), 0);
+    Value *Base = Pointer->stripAndAccumulateConstantOffsets(DL, Offset, /*AllowNonInbounds=*/true);
+    Value *Root = rootOf(Base);
+    if (isNamedObject(Root) || isa<IntrinsicInst>(Root))
+      return; // a variable, also one of a thread
+    std::string Key;
+    Pointee New;
+    Spelling(New, Key, Only).spell(Base);
+    Key += '+' + std::to_string(Offset.getSExtValue()) + ':' + std::to_string(Size);
+    auto [Entry, IsNew] = Known.try_emplace(Key, All.size());
+    if (IsNew) {
+      New.Name = nameOfLoaded(Pointer, DL).Name;
+      New.At.Size = Size;
+      All.push_back(std::move(New));
+    }
+    Pointee &P = All[Entry->second];
+    P.At.In[I.getParent()].push_back({0, Size, false, Reads, !Reads, false});
+    if (!Reads && I.getDebugLoc() && I.getDebugLoc().getLine())
+      P.Stores.push_back(&I);
+  }
+
+  /// What a pointer is computed from: an object, if it can lead to no other.
+  Value *rootOf(Value *Pointer) {
+    for (unsigned Step = 0; Step < DeepestAddress; ++Step) {
+      Pointer = Pointer->stripPointerCasts();
+      auto *Load = dyn_cast<LoadInst>(Pointer);
+      if (auto *Element = dyn_cast<GEPOperator>(Pointer))
+        Pointer = Element->getPointerOperand();
+      else if (Value *Known = Load ? Only.of(Load->getPointerOperand()) : nullptr)
+        Pointer = Known;
+      else
+        break;
+    }
+    return Pointer;
+  }
+
+  const DataLayout &DL;
+  std::vector<Pointee> All;
+  StringMap<size_t> Known; // by the spelling of the address: where in `All`
+  OnlyValues Only;
+};
+
+} // namespace
+
+std::vector<Pointee> pointeesOf(Function &F) { return Finder(F).found(); }
+
+} // namespace tracekit
