@@ -41,13 +41,13 @@ def empty_contexts(program: Program, rule: int, most: int = MOST_NODES) -> Conte
         rule=np.array([rule], np.int64),
         nodes=np.array([0, most], np.int64),
         called=np.zeros(1 << ctx.CALLED_BITS, ctx.CALLED),
-        named=_no_names(),
+        named=no_names(),
         recursing=static.recursive.copy(),
         **static._asdict(),
     )
 
 
-def _no_names() -> NDArray[Any]:
+def no_names() -> NDArray[Any]:
     """The places that stacks of loops are given names by."""
     named = np.zeros(1 << ctx.NAMED_BITS, ctx.NAMED)
     named["name"] = np.arange(len(named))
@@ -73,6 +73,7 @@ def empty_stream(number: int, contexts: int) -> Stream:
         control=control,
         frames=np.zeros(1, streams.FRAME),
         levels=np.zeros(1, streams.LEVEL),
+        telling=np.zeros(2, streams.TELLING_LEVEL),
         recent=np.zeros(streams.RECENT, np.int64),
         runs=np.zeros(1, streams.RUN),
         dated=np.zeros(streams.DATED, streams.DATE),
@@ -87,6 +88,7 @@ def with_room(stream: Stream, events: int) -> Stream:
         stream = stream._replace(frames=_lengthened(stream.frames, control[streams.FRAMES] + events))
     if control[streams.LEVELS] + events > len(stream.levels):
         stream = stream._replace(levels=_lengthened(stream.levels, control[streams.LEVELS] + events))
+        stream = stream._replace(telling=_lengthened(stream.telling, len(stream.levels) + 1))
         stream = stream._replace(recent=_lengthened(stream.recent, streams.RECENT * len(stream.levels)))
     if control[streams.RUNS] + events > len(stream.runs):
         stream = stream._replace(runs=_lengthened(stream.runs, control[streams.RUNS] + events))

@@ -10,13 +10,17 @@ level whose present iteration holds the source (levels.py). What carries it is t
 inside another one of its node at or below i: ``entered`` of level i. It is kept for each open level: an activation is
 that of all levels from the one around it upwards that have none yet. These are found by going down from the innermost
 level along ``bare``, where each has the next below it; only what is above comes and goes, so the way stays as it was.
+
+Most calls of a function that may call itself are not inside another one of it, and an activation that no other one of
+its node is inside carries nothing. So it is *telling* (``Stream.telling``, where sources are looked for) only from the
+first such call on.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tracekit.contexts.kernels.streams import LEVELS, push_level
+from tracekit.contexts.kernels.streams import LEVELS, insert_telling, push_level, push_telling
 from tracekit.jit.kernel import inlined
 
 
@@ -37,6 +41,9 @@ def open_activation(stream: Any, node: Any) -> Any:
         level.depth = levels[before - 1].depth + 1
         level.first = levels[before - 1].first
         levels[level.first - 1].iteration += 1
+        if before == level.first:
+            insert_telling(stream.telling, control, before - 1, levels[before - 1].invocation)
+        push_telling(stream, control[LEVELS] - 1)
         while below >= before:
             levels[below - 1].entered = control[LEVELS]
             below = levels[below - 1].bare

@@ -37,7 +37,9 @@ from tracekit.contexts.kernels.streams import (
     NO_LEVEL,
     RECENT,
     RUNS,
+    TELLING,
     push_level,
+    push_telling,
 )
 from tracekit.jit.kernel import inlined, kernel
 
@@ -351,6 +353,7 @@ def open_level(contexts: Any, stream: Any, node: Any) -> None:
     level, control = push_level(stream, node), stream.control
     level.outermost = stream.open[node] == 0
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + 1)] = control[CLOCK]
+    push_telling(stream, control[LEVELS] - 1)
     level.looped = control[CLOCK]
     level.loops = name_loops(contexts, level.loops, node)
     level.nest += 1
@@ -398,6 +401,7 @@ def iterate(stream: Any) -> None:
     control[CLOCK] += 1
     level.iteration += 1
     level.iteration_start = control[CLOCK]
+    stream.telling[np.uint64(control[TELLING] - 1)].iteration_start = control[CLOCK]
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + (level.iteration & (RECENT - 1)))] = control[CLOCK]
     run = stream.runs[control[RUNS] - 1]
     ahead = level.iteration - run.first
@@ -413,6 +417,8 @@ def close_level(contexts: Any, stream: Any, partial: Any) -> None:
     control = stream.control
     control[LEVELS] -= 1
     level = stream.levels[control[LEVELS]]
+    if control[TELLING] > 0 and stream.telling[np.uint64(control[TELLING] - 1)].level == control[LEVELS]:
+        control[TELLING] -= 1
     if level.depth != 0:
         close_activation(stream)
     else:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.contexts.kernels.streams import DATED, DEPTH, LEAF_LEVEL, LEVELS, RECENT, RUNS
+from tracekit.contexts.kernels.streams import DATED, DEPTH, LEAF_LEVEL, LEVELS, RECENT, RUNS, TELLING
 from tracekit.jit.kernel import inlined, kernel
 
 
@@ -92,27 +92,29 @@ def shared_levels(stream: Any, stamp: Any, depth: Any) -> Any:
     """How far an earlier access, made at clock `stamp` and recursion depth `depth`, shares the open levels.
 
     Returns 2 * n if it was made in the present iteration of the outermost n levels and in another invocation
-    of the next, and 2 * n + 1 if it was made in another iteration of the same invocation of the next.
+    of the next that is telling, and 2 * n + 1 if it was made in another iteration of the same invocation of the next.
     """
-    control, levels = stream.control, stream.levels
+    control, levels, telling = stream.control, stream.levels, stream.telling
     leaf = control[LEAF_LEVEL]
     if leaf >= 0 and depth != control[DEPTH] and stamp >= levels[np.uint64(leaf)].invocation:
         return 2 * leaf + 1
-    level = np.int64(control[LEVELS]) - 1
-    farthest = level - 8  # most dependences are short
-    while level >= 0 and level > farthest:
-        if stamp >= levels[np.uint64(level)].iteration_start:
-            return 2 * level + 2
-        if stamp >= levels[np.uint64(level)].invocation:
-            return 2 * level + 1
-        level -= 1
-    low, high = np.int64(-1), level  # the last level whose invocation had begun
+    place = np.int64(control[TELLING]) - 1
+    farthest = place - 8  # most dependences are short
+    while place >= 0 and place > farthest:
+        level = telling[np.uint64(place)]
+        if stamp >= level.iteration_start:
+            return 2 * level.level + 2
+        if stamp >= level.invocation:
+            return 2 * level.level + 1
+        place -= 1
+    low, high = np.int64(-1), place  # the last level whose invocation had begun
     while low < high:
         middle = (low + high + 1) >> 1
-        if stamp >= levels[middle].invocation:
+        if stamp >= telling[np.uint64(middle)].invocation:
             low = middle
         else:
             high = middle - 1
     if low < 0:
         return np.int64(0)
-    return 2 * low + 2 if stamp >= levels[low].iteration_start else 2 * low + 1
+    level = telling[np.uint64(low)]
+    return 2 * level.level + 2 if stamp >= level.iteration_start else 2 * level.level + 1

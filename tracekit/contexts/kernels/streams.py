@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.jit.kernel import inlined
+from tracekit.jit.kernel import inlined, kernel
 
 STREAM_BITS = 44
 """A stream's clock starts at its number shifted by this."""
@@ -46,6 +46,7 @@ LEVEL = np.dtype(
         ("reserved", "<i4"),
     ]
 )
+TELLING_LEVEL = np.dtype([("invocation", "<i8"), ("iteration_start", "<i8"), ("level", "<i8")])
 RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
 """Iterations first, first + 1, ... began at clock start, start + stride, ..., up to the next run."""
 
@@ -69,7 +70,8 @@ FRAMES = 5
 """Element of the service ``levels``' control: how many calls are open in the stream."""
 RUNS = 6  # how many runs
 ACCESSES = 7  # loads and stores so far
-CONTROL = 8
+TELLING = 8  # how many levels are in `telling`
+CONTROL = 9
 """How many there are."""
 NO_LEVEL = 1 << 40
 
@@ -80,6 +82,7 @@ class Stream(NamedTuple):
     control: NDArray[np.int64]
     frames: NDArray[Any]  # FRAME
     levels: NDArray[Any]  # LEVEL
+    telling: NDArray[Any]  # TELLING_LEVEL: of each level but activations that no other of their node was inside
     recent: NDArray[np.int64]  # [level * RECENT + iteration % RECENT]: clocks at which its last iterations began
     runs: NDArray[Any]  # RUN
     dated: NDArray[Any]  # DATE: the iteration that was under way at a stamp, for stamps that were asked for lately
@@ -113,3 +116,32 @@ def push_level(stream: Any, node: Any) -> Any:
         level.looped, level.loops, level.nest = control[CLOCK], NO_LOOPS, 0
     control[LEVELS] += 1
     return level
+
+
+@inlined
+def push_telling(stream: Any, level: Any) -> None:
+    """The new innermost level, number `level`, is one that dependences are told of."""
+    control = stream.control
+    told = stream.telling[np.uint64(control[TELLING])]
+    told.invocation = control[CLOCK]
+    told.iteration_start = control[CLOCK]
+    told.level = level
+    control[TELLING] += 1
+
+
+@kernel
+def insert_telling(telling: Any, control: Any, level: Any, invocation: Any) -> None:
+    """So is a level further out, if it was not yet: an activation that another one is now inside."""
+    place = control[TELLING]
+    while place > 0 and telling[place - 1].level > level:
+        place -= 1
+    if place > 0 and telling[place - 1].level == level:
+        return
+    for above in range(control[TELLING], place, -1):
+        telling[above].invocation = telling[above - 1].invocation
+        telling[above].iteration_start = telling[above - 1].iteration_start
+        telling[above].level = telling[above - 1].level
+    telling[place].invocation = invocation
+    telling[place].iteration_start = invocation
+    telling[place].level = level
+    control[TELLING] += 1

@@ -142,14 +142,7 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
     dependence = relations.dependences.rows[row]
     intra = shared >> 1
     if intra > 0:
-        innermost = levels.levels[np.uint64(intra - 1)]
-        begun = innermost.looped
-        if dependence.mark >= begun and (dependence.mark ^ begun) >> STREAM_BITS == 0:
-            pass
-        elif innermost.loops != 0 and dependence.loops == innermost.loops:
-            dependence.mark = begun
-        else:
-            _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
+        _note_intra(relations, levels, row, intra)
     carrier = _carrier(levels, shared)
     if carrier >= 0:
         level = levels.levels[np.uint64(carrier)]
@@ -168,6 +161,18 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
             carried.execution = execution
             carried.carried += 1
     return is_new
+
+
+@inlined
+def _note_intra(relations: Any, levels: Any, row: Any, intra: Any) -> None:
+    """The outermost `intra` levels are in one iteration; most often that was marked before."""
+    dependence, innermost = relations.dependences.rows[row], levels.levels[np.uint64(intra - 1)]
+    begun = innermost.looped
+    if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
+        if innermost.loops != 0 and dependence.loops == innermost.loops:  # the same loops in other invocations
+            dependence.mark = begun
+        else:
+            _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
 
 
 @inlined
@@ -212,7 +217,7 @@ def _level_row(table: Any, dependence: Any, node: Any) -> Any:
 
 @kernel
 def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
-    """The outermost `intra` levels are in one iteration; those that were marked before are skipped."""
+    """Mark the loops among the outermost `intra` levels but those that were marked before."""
     mark, innermost = dependences[row].mark, levels[intra - 1].looped
     if (mark ^ innermost) >> STREAM_BITS != 0:
         mark = 0
@@ -257,17 +262,22 @@ def expose(relations: Any, levels: Any, access: Any, first: Any) -> None:
             around = np.int64(0)
             if first > 0:
                 around = np.int64(levels.levels[np.uint64(first - 1)].nest)
-            if around == innermost.nest:
-                pass  # there are only activations, of which it is not said
-            elif (
-                innermost.loops != 0 and known.exposed_loops == innermost.loops and known.exposed_nest <= around
-            ):  # the same loops in other invocations
-                if (known.exposed_to ^ outermost) >> STREAM_BITS != 0 or outermost > known.exposed_to:
-                    known.exposed_from = outermost
-                known.exposed_from = min(known.exposed_from, outermost)
-                known.exposed_to = innermost.looped
-            else:
-                _mark_exposed(known, relations.exposed, levels.levels, count, first, around)
+            if around != innermost.nest:  # else there are only activations, of which it is not said
+                _note_exposed(relations, levels, known, first, around)
+
+
+@inlined
+def _note_exposed(relations: Any, levels: Any, known: Any, first: Any, around: Any) -> None:
+    """The loops from level `first` on, but the outermost `around`, are not known to be marked for these invocations."""
+    count = levels.control[LEVELS]
+    outermost, innermost = levels.levels[np.uint64(first)].invocation, levels.levels[np.uint64(count - 1)]
+    if innermost.loops != 0 and known.exposed_loops == innermost.loops and known.exposed_nest <= around:
+        if (known.exposed_to ^ outermost) >> STREAM_BITS != 0 or outermost > known.exposed_to:
+            known.exposed_from = outermost
+        known.exposed_from = min(known.exposed_from, outermost)
+        known.exposed_to = innermost.looped
+    else:
+        _mark_exposed(known, relations.exposed, levels.levels, count, first, around)
 
 
 @kernel
