@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/Support/ConvertUTF.h"
 
 #include <algorithm>
@@ -118,6 +119,17 @@ void keepLinkageNames(Module &M) {
     if (DISubprogram *Source = F.getSubprogram();
         Source && Source->getLinkageName().empty() && Source->getName() != F.getName())
       Source->replaceLinkageName(MDString::get(M.getContext(), F.getName()));
+}
+
+const DIType *plainType(const DIType *T) {
+  while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
+    unsigned Tag = Derived->getTag();
+    if (Tag != dwarf::DW_TAG_typedef && Tag != dwarf::DW_TAG_const_type && Tag != dwarf::DW_TAG_volatile_type &&
+        Tag != dwarf::DW_TAG_restrict_type && Tag != dwarf::DW_TAG_member)
+      break;
+    T = Derived->getBaseType();
+  }
+  return T;
 }
 
 } // namespace tracekit

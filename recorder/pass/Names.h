@@ -1,4 +1,4 @@
-// Names.h: what the source language calls a function.
+// Names.h: what the source language calls functions, variables and types.
 #pragma once
 
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -24,5 +24,8 @@ std::string scopeName(const llvm::DISubprogram &Source);
 /// The name of a global variable in the source; of one that the unit only declares, its linkage name, if that is C's.
 /// "" if it is not known.
 llvm::StringRef globalName(const llvm::GlobalVariable &G);
+
+/// A type without names and qualifiers of it: typedef, const, volatile, restrict; of a member, the type of its value.
+const llvm::DIType *plainType(const llvm::DIType *T);
 
 } // namespace tracekit

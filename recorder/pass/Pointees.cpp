@@ -108,17 +108,6 @@ struct Named {
 
 } // namespace
 
-static const DIType *plainType(const DIType *T) {
-  while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
-    unsigned Tag = Derived->getTag();
-    if (Tag != dwarf::DW_TAG_typedef && Tag != dwarf::DW_TAG_const_type && Tag != dwarf::DW_TAG_volatile_type &&
-        Tag != dwarf::DW_TAG_restrict_type && Tag != dwarf::DW_TAG_member)
-      break;
-    T = Derived->getBaseType();
-  }
-  return T;
-}
-
 /// The part of a structure or array at an offset: a member, a member's member. Of others what it is itself.
 static Named partAt(Named Whole, uint64_t Offset) {
   auto *Composite = dyn_cast_or_null<DICompositeType>(plainType(Whole.Type));

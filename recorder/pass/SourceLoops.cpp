@@ -271,7 +271,17 @@ private:
       return false;
     Counter = IsLeft ? Left : Right;
     return isFixedBound(Test->getOperand(IsLeft ? 1 : 0)) && beginsWithCounterAlone() &&
-           declarationOf(Counter) != nullptr && (!Test->isEquality() || StepsByOne);
+           declarationOf(Counter) != nullptr && (!Test->isEquality() || (StepsByOne && !mayWrap()));
+  }
+
+  /// Whether a counter tested by `!=` may pass 0 on its way, as one that begins with `row - 1`: what the directive
+  /// makes of it, a test by `<`, would find nothing to do. The run does not tell.
+  bool mayWrap() const {
+    const DIType *T = plainType(declarationOf(Counter)->getType());
+    auto *Basic = dyn_cast_or_null<DIBasicType>(T);
+    bool IsSigned =
+        Basic && (Basic->getEncoding() == dwarf::DW_ATE_signed || Basic->getEncoding() == dwarf::DW_ATE_signed_char);
+    return Basic && !IsSigned && !(StepsUp && isa<ConstantInt>(First));
   }
 
   /// Whether there is another way out of the loop than its header's test, but for code that ends the program.
@@ -415,6 +425,7 @@ private:
     Value *Step = I->getOperand(Swapped ? 0 : 1);
     auto *Constant = dyn_cast<ConstantInt>(Step);
     StepsByOne = Constant && (Constant->isOne() || Constant->isMinusOne());
+    StepsUp = StepsByOne && Constant->isMinusOne() == (Opcode == Instruction::Sub);
     return counted(I->getOperand(Swapped ? 1 : 0)) == Variable && isFixedBound(Step);
   }
 
@@ -444,8 +455,7 @@ private:
 
   /// Whether the `for` assigns its counter before the loop, and nothing else: all that stands in its scope there. What
   /// a range-based `for` of C++ runs over is part of its head, and does not count.
-  bool beginsWithCounterAlone() const {
-    bool Begins = false;
+  bool beginsWithCounterAlone() {
     for (BasicBlock &BB : *L.getHeader()->getParent())
       for (Instruction &I : BB)
         if (!L.contains(&BB) && isInHead(I.getDebugLoc().get()) && comesBefore(BB)) {
@@ -454,12 +464,12 @@ private:
           if (auto *Store = dyn_cast<StoreInst>(&I)) {
             if (isOfRange(Store->getPointerOperand()))
               continue;
-            if (Store->getPointerOperand() != Counter || Begins)
+            if (Store->getPointerOperand() != Counter || First)
               return false;
-            Begins = true;
+            First = Store->getValueOperand();
           }
         }
-    return Begins;
+    return First;
   }
 
   /// Whether a variable is one that a range-based `for` declares for itself: the range, and its end.
@@ -503,7 +513,8 @@ private:
   SmallVector<BasicBlock *, 4> Latches;
   ModuleTouches::CalleeEffect Callees;
   Object Counter = nullptr;
-  bool StepsByOne = false;
+  Value *First = nullptr; // what the counter begins with
+  bool StepsByOne = false, StepsUp = false;
 };
 
 } // namespace
