@@ -25,6 +25,8 @@ class Found(NamedTuple):
     camp: list[Any]
     lamp: list[Any]
     advise: list[Any]
+    from_the_second_access: list[Any]
+    """camp's rows in a window on all but the first access."""
 
 
 @pytest.fixture(scope="module", params=["-O0", "-O1", "-O2", "-O3"])
@@ -36,7 +38,9 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     trace = record(compile_program([SOURCE], folder / "app", ["-g", request.param], instrumented=True)).trace
     options = {name: registry.load(name).Options() for name in ("camp", "lamp", "advise")}
     options["advise"] = dataclasses.replace(options["advise"], top=0, min_share=0.0)
-    return Found(*(each.report["result"]["loops"] for each in analyze_all(trace, options, jobs=1)))
+    whole = analyze_all(trace, options, jobs=1)
+    rest = analyze_all(trace, {"camp": options["camp"]}, jobs=1, window={"from": "1"})
+    return Found(*(each.report["result"]["loops"] for each in [*whole, *rest]))
 
 
 @pytest.mark.parametrize("module", ["camp", "lamp"])
@@ -58,6 +62,15 @@ def test_an_exit_that_was_taken_or_searches_is_one(found: Found, module: str) ->
             assert row["verdict"] not in never, line
             assert row["blocked_by"], line
             assert not row["not_taken"], line
+
+
+def test_a_window_does_not_show_that_an_exit_was_never_taken(found: Found) -> None:
+    """What is counted for that may stand on both sides of where it begins."""
+    assert any(row["not_taken"] for row in found.camp)
+    for row in found.from_the_second_access:
+        assert not row["not_taken"], row["loop"]
+    blocked = {row["loop"]["line"] for row in found.from_the_second_access if row["blocked_by"]}
+    assert {row["loop"]["line"] for row in found.camp if row["not_taken"]} <= blocked
 
 
 def test_only_loops_without_another_way_out_have_a_directive(found: Found) -> None:

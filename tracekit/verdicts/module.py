@@ -110,7 +110,7 @@ class DependenceModule(Module):
         """The verdicts of a profile's loops: in a window on the trace, of those alone that have accesses in it."""
         from tracekit.verdicts.verdicts import judge
 
-        judgements = judge(self.program, profile, self.graphs)
+        judgements = judge(self.program, profile, self.graphs, self.windowed)
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
     def result(self, state: None) -> dict[str, Any]:

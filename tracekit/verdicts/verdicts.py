@@ -80,17 +80,25 @@ class Judgement:
     not_taken: tuple[int, ...] = ()  # sorted rows of loop_exits: errors at which this run never left the loop
 
 
-def judge(program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> list[Judgement]:
-    """The judgement of every loop node of `profile`, in the order of nodes; `graphs`: the program's, if at hand."""
+def judge(
+    program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None, windowed: bool = False
+) -> list[Judgement]:
+    """The judgement of every loop node of `profile`, in the order of nodes.
+
+    `graphs`: the program's, if at hand; `windowed`: is the profile of a window on the trace?
+    """
     loops = np.flatnonzero(np.isin(profile.nodes["kind"], LOOPS))
-    bench = Judge(program, profile, graphs)
+    bench = Judge(program, profile, graphs, windowed)
     return [bench.judge(int(node)) for node in loops]
 
 
 class Judge:
     """Judges the loop nodes of one profile, and says which parts of their graphs hold together."""
 
-    def __init__(self, program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None) -> None:
+    def __init__(
+        self, program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None, windowed: bool = False
+    ) -> None:
+        self.windowed = windowed
         self.program = program
         self.profile = profile
         self.graphs = graphs or LoopGraphs(program)
@@ -178,7 +186,7 @@ class Judge:
         calls = self.graphs[loop].calls if (changing == ANY_CALL).any() else np.zeros(0, np.int64)
         blockers, rests_on, not_taken = [], set(), []
         for (reason, row), ops in needed.items():
-            if reason is Reason.EXIT and ops is None and self.causes.never_taken(row, self._counts):
+            if reason is Reason.EXIT and ops is None and self._never_left(row):
                 not_taken.append(row)
             elif ops is None or np.isin(ops, changing).any() or np.isin(ops, calls).any():
                 blockers.append(Blocker(reason, row, NONE))
@@ -187,6 +195,10 @@ class Judge:
         if external != NONE:
             blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
         return blockers, tuple(sorted(rests_on)), tuple(sorted(not_taken))
+
+    def _never_left(self, exit_row: int) -> bool:
+        """Does the run show that a loop was never left at an exit? A window may begin between what it counts."""
+        return not self.windowed and self.causes.never_taken(exit_row, self._counts)
 
     @cached_property
     def _counts(self) -> Indices:
