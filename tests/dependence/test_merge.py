@@ -109,7 +109,7 @@ def answers(program: Any, profile: DependenceProfile) -> dict[int, Any]:
         answer = scenario_tables.as_answer(each)
         site = {row: int(profile.objects["site"][row]) for row in range(len(profile.objects))}
         transformations = {
-            (kind, where, what if where == "register" or what is None else site[what], operator)
+            (kind, where, what if where != "memory" or what is None else site[what], operator)
             for kind, where, what, operator in answer.transformations
         }
         found[int(profile.nodes["function"][each.node])] = (

@@ -37,7 +37,8 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             if not output.exists():
                 compile_program([source], output, flags, instrumented=instrumented)
         own = folder / output.name
-        own.hardlink_to(output)
+        if not own.exists():
+            own.hardlink_to(output)
         return own
 
     return built
