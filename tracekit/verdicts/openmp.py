@@ -283,6 +283,8 @@ class Directives:
             self._is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
         ):
             return  # private already, whoever uses it
+        if kind == ObjectKind.STACK and self._is_of_a_caller(loop, step.object):
+            raise NoDirective(f"{name} is a variable of {shown['site']['function']}, which no clause here can name")
         self._check_size(kind, step.object, name)
         users = self._users(node, step.object)
         is_lent = kind == ObjectKind.STACK and self._is_lent(loop, step)
@@ -389,6 +391,13 @@ class Directives:
                 return False
             around = int(locations["inlined_at"][around])
         return True
+
+    def _is_of_a_caller(self, loop: int, thing: int) -> bool:
+        """Is a stack object a local of another function than the loop's, which has a pointer to it?"""
+        locations = self.program.locations
+        declared = int(self.program.ops["location"][int(self.profile.objects["site"][thing])])
+        place = int(self.program.loops["location"][loop])
+        return NONE not in (declared, place) and bool(locations["function"][declared] != locations["function"][place])
 
     def _check_users_known(self, loop: int, node: int) -> None:
         """Inside a recursion the profile has one context for all that is called, by whichever loop."""
