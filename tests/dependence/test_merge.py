@@ -90,7 +90,7 @@ def naive_union(scenarios: list[Scenario]) -> Scenario:
 def tables(scenario: Scenario) -> DependenceProfile:
     """The profile of a scenario, with objects that have sites and rows that the union can tell apart."""
     profile = scenario_tables.profile(scenario)
-    profile.objects["site"] = np.arange(len(profile.objects))
+    profile.objects["site"] = [scenario_tables.own_site(scenario, number) for number in range(len(profile.objects))]
     profile.nodes["function"] = np.arange(len(profile.nodes))
     return profile
 
@@ -102,12 +102,14 @@ def same(first: DependenceProfile, second: DependenceProfile) -> bool:
     )
 
 
-def answers(program: Any, profile: DependenceProfile) -> dict[int, Any]:
+def answers(scenario: Scenario, profile: DependenceProfile) -> dict[int, Any]:
     """Function (the node of the scenario) -> verdict, what blocks it, what is carried, kinds of steps."""
     found = {}
+    program = scenario_tables.program(scenario)
+    numbers = {scenario_tables.own_site(scenario, number): number for number in range(len(scenario.objects))}
     for each in judge(program, profile):
         answer = scenario_tables.as_answer(each)
-        site = {row: int(profile.objects["site"][row]) for row in range(len(profile.objects))}
+        site = {row: numbers[int(profile.objects["site"][row])] for row in range(len(profile.objects))}
         transformations = {
             (kind, where, what if where != "memory" or what is None else site[what], operator)
             for kind, where, what, operator in answer.transformations
@@ -124,8 +126,7 @@ def answers(program: Any, profile: DependenceProfile) -> dict[int, Any]:
 @settings(max_examples=200, deadline=None)
 @given(runs())
 def test_verdicts_of_a_union_are_those_of_all_dependences(scenarios: list[Scenario]) -> None:
-    program = scenario_tables.program(scenarios[0])
-    found = answers(program, unite([tables(s) for s in scenarios]))
+    found = answers(scenarios[0], unite([tables(s) for s in scenarios]))
     together = naive_union(scenarios)
     expected = {}
     for level in found:

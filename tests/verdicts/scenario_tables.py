@@ -334,9 +334,12 @@ def named(s: Scenario) -> list[dict[str, int | None]]:
 
 
 def site(s: Scenario, number: int) -> int | None:
-    """The row of globals, or of ops behind those of the scenario, that an object comes from."""
-    if number not in s.names or s.objects[number] not in ("global", "stack"):
-        return None
+    """The row of globals, or of ops behind those of the scenario, that an object with a name comes from."""
+    return own_site(s, number) if number in s.names and s.objects[number] in ("global", "stack") else None
+
+
+def own_site(s: Scenario, number: int) -> int:
+    """A row of globals, or of ops behind those of the scenario, that only this object may come from."""
     return number if s.objects[number] == "global" else len(s.ops) + number
 
 

@@ -73,6 +73,17 @@ def test_a_of_i_from_a_of_i_minus_1_is_sequential() -> None:
     assert verdict(case) == Answer("sequential", set(), {("dependence", 1, 0)}, (1, 0, 0))
 
 
+def test_an_exit_that_was_never_taken_is_no_obstacle_even_if_what_it_reads_changes() -> None:
+    """``if (*status) return -1;`` in a loop whose iterations store ``*status``."""
+    case = loop("load", "store", "store")
+    case.loops[0].exit_causes = [[("load", 0, True), ("before", 0, False), ("behind", 2, False)]]
+    case.dependences.append(flow("RAW", 1, 0, carried=False))
+    case.counts = {0: 9, 1: 9, 2: 8}
+    assert verdict(case).blocked_by == {("exit", 0, None)}
+    case.counts[2] = 9
+    assert verdict(case) == Answer("doall", set(), set(), (0, 0, 0), not_taken={0})
+
+
 def test_a_sum_in_a_register_is_a_reduction() -> None:
     case = loop("load", phis=[("induction", "+", "i"), ("reduction", "+", "sum")])
     assert verdict(case) == Answer("doall-with", {("reduction", "register", 1, "+")}, set(), (0, 0, 0))

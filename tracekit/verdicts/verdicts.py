@@ -186,12 +186,12 @@ class Judge:
         calls = self.graphs[loop].calls if (changing == ANY_CALL).any() else np.zeros(0, np.int64)
         blockers, rests_on, not_taken = [], set(), []
         for (reason, row), ops in needed.items():
-            if reason is Reason.EXIT and ops is None and self._never_left(row):
-                not_taken.append(row)
-            elif ops is None or np.isin(ops, changing).any() or np.isin(ops, calls).any():
-                blockers.append(Blocker(reason, row, NONE))
-            else:
+            if ops is not None and not np.isin(ops, changing).any() and not np.isin(ops, calls).any():
                 rests_on |= set(ops.tolist())
+            elif reason is Reason.EXIT and self._never_left(row):
+                not_taken.append(row)
+            else:
+                blockers.append(Blocker(reason, row, NONE))
         if external != NONE:
             blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
         return blockers, tuple(sorted(rests_on)), tuple(sorted(not_taken))
