@@ -180,7 +180,7 @@ class VariableFlag(IntFlag):
     REACHED = 32  # the loop gives its address to a call, or may reach it through a pointer
     VARYING = 64  # an array or structure, of which the loop uses different parts at one place
     GLOBAL = 128  # of static storage
-    STRUCTURE = 256  # a structure, class or union, or a complex number
+    NO_REDUCTION = 256  # its type is none that OpenMP's reductions take in C and C++: a number, or an array of them
     POINTEE = 512  # no variable, but memory behind a pointer, always the same, that the optimised loop does not store
     LENT = 1024  # a local one: the loop gives its address to calls, and no call in its function keeps it
 

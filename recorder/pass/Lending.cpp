@@ -16,37 +16,38 @@ namespace {
 /// Follows an address through the functions of a unit.
 class Lending {
 public:
-  /// Goes on from the callee's parameter; false if the callee is not known.
-  bool lend(const CallBase &Call, unsigned Number) {
+  /// Goes on from the callee's parameter.
+  void lend(const CallBase &Call, unsigned Number) {
     const Function *Callee = Call.getCalledFunction();
-    if (callsLeaf(Call) || Call.doesNotCapture(Number) || isa<MemIntrinsic>(Call))
-      return true;
-    if (!Callee || !Callee->hasExactDefinition() || Number >= Callee->arg_size())
-      return false;
-    Addresses.insert(Callee->getArg(Number));
-    return true;
+    auto *Moved = dyn_cast<MemIntrinsic>(&Call);
+    if (Callee && Callee->hasExactDefinition() && Number < Callee->arg_size())
+      Addresses.insert(Callee->getArg(Number));
+    else if (Moved || callsLeaf(Call) || Call.doesNotCapture(Number))
+      Found.IsStored |= Moved ? Number == 0 : !Call.onlyReadsMemory(Number);
+    else
+      Found = {true, true};
   }
 
-  bool isKept() {
+  Loan follow() {
     for (size_t K = 0; K < Addresses.size(); ++K)
       for (const Use &U : Addresses[K]->uses())
-        if (!follow(U))
-          return true;
-    return false;
+        follow(U);
+    return Found;
   }
 
 private:
-  /// False if the address is kept at `U`.
-  bool follow(const Use &U) {
+  void follow(const Use &U) {
     const User *By = U.getUser();
     if (isa<LoadInst, ICmpInst>(By))
-      return true;
-    if (isa<GetElementPtrInst, CastInst, PHINode, SelectInst>(By))
-      return By->getType()->isPtrOrPtrVectorTy() && (Addresses.insert(By), true);
-    if (auto *Store = dyn_cast<StoreInst>(By))
-      return U.getOperandNo() == StoreInst::getPointerOperandIndex() || putIntoVariable(Store->getPointerOperand());
-    auto *Call = dyn_cast<CallBase>(By);
-    return Call && Call->isArgOperand(&U) && lend(*Call, Call->getArgOperandNo(&U));
+      return;
+    if (isa<GetElementPtrInst, CastInst, PHINode, SelectInst>(By) && By->getType()->isPtrOrPtrVectorTy())
+      Addresses.insert(By);
+    else if (auto *Store = dyn_cast<StoreInst>(By); Store && U.getOperandNo() == StoreInst::getPointerOperandIndex())
+      Found.IsStored = true;
+    else if (auto *Call = dyn_cast<CallBase>(By); Call && Call->isArgOperand(&U))
+      lend(*Call, Call->getArgOperandNo(&U));
+    else if (!Store || !putIntoVariable(Store->getPointerOperand()))
+      Found = {true, true};
   }
 
   /// A parameter and a local pointer lie in memory that nothing else reads.
@@ -67,13 +68,15 @@ private:
   }
 
   SmallSetVector<const Value *, 16> Addresses;
+  Loan Found;
 };
 
 } // namespace
 
-bool keepsAddress(const CallBase &Call, unsigned Number) {
+Loan loanOf(const CallBase &Call, unsigned Number) {
   Lending Of;
-  return !Of.lend(Call, Number) || Of.isKept();
+  Of.lend(Call, Number);
+  return Of.follow();
 }
 
 } // namespace tracekit

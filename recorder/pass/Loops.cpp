@@ -5,6 +5,7 @@
 #include "Compat.h"
 #include "Leaves.h"
 #include "Names.h"
+#include "SourceTypes.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -89,19 +90,12 @@ static void describeExits(const Loop &L, const SegmentedFunction &S, const Funct
   }
 }
 
-static const DIType *withoutNames(const DIType *T) {
-  while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T))
-    T = Derived->getBaseType();
-  return T;
-}
-
 /// Of a variable that lies in several registers, a phi is only a part: a reduction of the variable takes all of them.
 static bool isWhole(const DILocalVariable &V) {
-  const DIType *T = withoutNames(V.getType());
+  const DIType *T = plainType(V.getType());
   if (auto *Composite = dyn_cast_or_null<DICompositeType>(T))
     return Composite->getTag() == dwarf::DW_TAG_enumeration_type;
-  auto *Basic = dyn_cast_or_null<DIBasicType>(T);
-  return !Basic || Basic->getEncoding() != dwarf::DW_ATE_complex_float;
+  return isa_and_nonnull<DIDerivedType>(T) || isReducible(T); // a pointer is whole, even if OpenMP reduces none
 }
 
 /// The name of the variable that a phi carries. Of a global variable that is kept in a register inside the loop only,

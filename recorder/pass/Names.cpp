@@ -121,15 +121,4 @@ void keepLinkageNames(Module &M) {
       Source->replaceLinkageName(MDString::get(M.getContext(), F.getName()));
 }
 
-const DIType *plainType(const DIType *T) {
-  while (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
-    unsigned Tag = Derived->getTag();
-    if (Tag != dwarf::DW_TAG_typedef && Tag != dwarf::DW_TAG_const_type && Tag != dwarf::DW_TAG_volatile_type &&
-        Tag != dwarf::DW_TAG_restrict_type && Tag != dwarf::DW_TAG_member)
-      break;
-    T = Derived->getBaseType();
-  }
-  return T;
-}
-
 } // namespace tracekit

@@ -25,7 +25,4 @@ std::string scopeName(const llvm::DISubprogram &Source);
 /// "" if it is not known.
 llvm::StringRef globalName(const llvm::GlobalVariable &G);
 
-/// A type without names and qualifiers of it: typedef, const, volatile, restrict; of a member, the type of its value.
-const llvm::DIType *plainType(const llvm::DIType *T);
-
 } // namespace tracekit

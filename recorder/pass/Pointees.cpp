@@ -3,6 +3,7 @@
 
 #include "Compat.h"
 #include "Names.h"
+#include "SourceTypes.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/BinaryFormat/Dwarf.h"

@@ -123,10 +123,10 @@ void Touches::lookAtCall(CallBase &Call) {
       continue;
     }
     bool ByValue = Call.isByValArgument(K);
-    Variable.In[Call.getParent()].push_back({0, Variable.Size, !ByValue, true, !ByValue, !ByValue});
-    if (!ByValue && (!Callee || !Callee->isDeclaration()))
-      Variable.MayBeReached = true;
-    Variable.IsKept |= !ByValue && keepsAddress(Call, K);
+    Loan Of = ByValue ? Loan() : loanOf(Call, K);
+    Variable.In[Call.getParent()].push_back({0, Variable.Size, !ByValue, true, Of.IsStored, !ByValue});
+    Variable.MayBeReached |= Of.IsStored && (!Callee || !Callee->isDeclaration());
+    Variable.IsKept |= Of.IsKept;
   }
 }
 

@@ -166,9 +166,12 @@ class Directives:
         for row in self.judge.source_variables.rows(loop):
             name = self.program.text(int(self.program.variables["name"][row]))
             flags = int(self.program.variables["flags"][row])
-            is_structure = bool(flags & VariableFlag.STRUCTURE)
-            if is_structure and any(name in names for key, names in clauses.names.items() if "reduction" in key):
-                raise NoDirective(f"{name} is a structure or a complex number; accumulate in a variable of its own")
+            if flags & VariableFlag.NO_REDUCTION and any(
+                name in names for key, names in clauses.names.items() if "reduction" in key
+            ):
+                raise NoDirective(
+                    f"OpenMP's reductions do not take {name}, which is no plain number; accumulate in one"
+                )
             if any(name in names for names in clauses.names.values()):
                 continue  # the run has shown how iterations use it
             if row in copies:

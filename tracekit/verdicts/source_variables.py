@@ -51,6 +51,7 @@ class SourceVariables:
         """`objects`: those of a dependence profile."""
         self.program = program
         self.objects = objects
+        self._named: dict[tuple[int, int], tuple[str, Declared]] = {}  # of kind and site of an object
 
     @cached_property
     def _by_loop(self) -> tuple[Indices, Indices]:
@@ -115,10 +116,6 @@ class SourceVariables:
             and is_global == (kind == ObjectKind.GLOBAL)
             and (place is None or declared is None or place == declared)
         )
-
-    @cached_property
-    def _named(self) -> dict[tuple[int, int], tuple[str, Declared]]:
-        return {}
 
     def _name_of(self, kind: int, site: int) -> tuple[str, Declared]:
         """What a variable in memory is called, and where it is declared; no name of other objects."""

@@ -1,0 +1,202 @@
+// ForHead.cpp: see ForHead.h.
+#include "ForHead.h"
+
+#include "Causes.h"
+#include "Compat.h"
+#include "SourceTypes.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+namespace {
+
+class HeadReader {
+public:
+  explicit HeadReader(const LoopText &Text) : Text(Text), L(Text.L) {}
+
+  ForHead read() {
+    bool IsCanonical = isCanonical();
+    return {Counter, IsCanonical};
+  }
+
+private:
+  /// Whether OpenMP accepts the loop. Finds the counter.
+  bool isCanonical() {
+    auto *Branch = dyn_cast<BranchInst>(L.getHeader()->getTerminator());
+    BasicBlock *Latch = L.getLoopLatch();
+    auto *Test = Branch && Branch->isConditional() ? dyn_cast<ICmpInst>(Branch->getCondition()) : nullptr;
+    if (!Test || !Latch || Latch == L.getHeader() || leavesElsewhere())
+      return false;
+    Object Left = counted(Test->getOperand(0)), Right = counted(Test->getOperand(1));
+    auto Steps = [&](Object Variable) { return Variable && isSteppedIn(*Latch, Variable); };
+    bool IsLeft = Steps(Left);
+    if (IsLeft == Steps(Right))
+      return false;
+    Counter = IsLeft ? Left : Right;
+    return isFixedBound(Test->getOperand(IsLeft ? 1 : 0)) && beginsWithCounterAlone() &&
+           declarationOf(Counter) != nullptr && (!Test->isEquality() || (StepsByOne && !mayWrap()));
+  }
+
+  /// Whether a counter tested by `!=` may pass 0 on its way, as one that begins with `row - 1`: what the directive
+  /// makes of it, a test by `<`, would find nothing to do. The run does not tell.
+  bool mayWrap() const {
+    const DIType *T = plainType(declarationOf(Counter)->getType());
+    auto *Basic = dyn_cast_or_null<DIBasicType>(T);
+    bool IsSigned =
+        Basic && (Basic->getEncoding() == dwarf::DW_ATE_signed || Basic->getEncoding() == dwarf::DW_ATE_signed_char);
+    return Basic && !IsSigned && !(StepsUp && isa<ConstantInt>(First));
+  }
+
+  /// Whether there is another way out of the loop than its header's test, but for code that ends the program.
+  bool leavesElsewhere() const {
+    for (BasicBlock *BB : Text.Blocks)
+      for (BasicBlock *Next : successors(BB))
+        if (!L.contains(Next) && BB != L.getHeader() && (isOrdinaryExit(Next) || !standsInside(*Next)))
+          return true;
+    return false;
+  }
+
+  /// Whether what ends the program stands in the loop's own text: a jump to it would leave the loop.
+  bool standsInside(BasicBlock &First) const {
+    SmallSetVector<BasicBlock *, 8> Open;
+    Open.insert(&First);
+    for (size_t K = 0; K < Open.size(); ++K) {
+      if (!First.isLandingPad() && any_of(*Open[K], [&](const Instruction &I) {
+            return !I.isDebugOrPseudoInst() && I.getDebugLoc() && !isInHead(I.getDebugLoc().get());
+          }))
+        return false;
+      Open.insert(succ_begin(Open[K]), succ_end(Open[K]));
+    }
+    return true;
+  }
+
+  /// The local variable that a value is loaded from, with no more than a conversion.
+  static Object counted(Value *V) {
+    while (auto *Cast = dyn_cast<CastInst>(V))
+      V = Cast->getOperand(0);
+    auto *Load = dyn_cast<LoadInst>(V);
+    return Load && isa<AllocaInst>(Load->getPointerOperand()) ? Load->getPointerOperand() : nullptr;
+  }
+
+  /// Whether the loop's last block steps the variable, nothing else does, and that is all that happens there.
+  bool isSteppedIn(BasicBlock &Latch, Object Variable) {
+    const ObjectTouches &In = Text.T.Of.find(Variable)->second;
+    if (In.MayBeReached)
+      return false;
+    for (BasicBlock *BB : Text.Blocks)
+      if (auto Known = In.In.find(BB); Known != In.In.end())
+        for (const Touch &Each : Known->second)
+          if ((Each.Writes && BB != &Latch) || Each.TakesAddress)
+            return false;
+    StoreInst *Step = nullptr;
+    for (Instruction &I : Latch) {
+      if (isa<CallBase>(I) && !I.isDebugOrPseudoInst())
+        return false;
+      if (auto *Store = dyn_cast<StoreInst>(&I)) {
+        if (Step || Store->getPointerOperand() != Variable)
+          return false;
+        Step = Store;
+      }
+    }
+    return Step && isStep(Step->getValueOperand(), Variable);
+  }
+
+  bool isStep(Value *V, Object Variable) {
+    auto *I = dyn_cast<Instruction>(V);
+    while (I && isa<CastInst>(I)) // of what is narrower than an int
+      I = dyn_cast<Instruction>(I->getOperand(0));
+    unsigned Opcode = I ? I->getOpcode() : 0;
+    if (Opcode != Instruction::Add && Opcode != Instruction::Sub &&
+        !(Opcode == Instruction::GetElementPtr && I->getNumOperands() == 2))
+      return false;
+    bool Swapped = Opcode == Instruction::Add && counted(I->getOperand(0)) != Variable;
+    Value *Step = I->getOperand(Swapped ? 0 : 1);
+    auto *Constant = dyn_cast<ConstantInt>(Step);
+    StepsByOne = Constant && (Constant->isOne() || Constant->isMinusOne());
+    StepsUp = StepsByOne && Constant->isMinusOne() == (Opcode == Instruction::Sub);
+    return counted(I->getOperand(Swapped ? 1 : 0)) == Variable && isFixedBound(Step);
+  }
+
+  /// Whether a value is computed from what the loop's own text does not assign.
+  bool isFixedBound(Value *Bound) const {
+    SmallVector<Value *, 8> Open = {Bound};
+    SmallPtrSet<Value *, 8> Seen;
+    while (!Open.empty()) {
+      auto *I = dyn_cast<Instruction>(Open.pop_back_val());
+      if (!I || !L.contains(I) || !Seen.insert(I).second)
+        continue;
+      if (isa<PHINode, StoreInst>(I) || (isa<LoadInst>(I) && Text.isAssigned(I->getOperand(0))))
+        return false;
+      Open.append(I->op_begin(), I->op_end());
+    }
+    return true;
+  }
+
+  /// Whether the `for` assigns its counter before the loop, and nothing else: all that stands in its scope there. What
+  /// a range-based `for` of C++ runs over is part of its head, and does not count.
+  bool beginsWithCounterAlone() {
+    for (BasicBlock &BB : *L.getHeader()->getParent())
+      for (Instruction &I : BB)
+        if (!L.contains(&BB) && isInHead(I.getDebugLoc().get()) && comesBefore(BB)) {
+          if (isa<CallBase>(I) && !I.isDebugOrPseudoInst() && !isa<IntrinsicInst>(I) && I.getType()->isVoidTy())
+            return false;
+          if (auto *Store = dyn_cast<StoreInst>(&I)) {
+            if (isOfRange(Store->getPointerOperand()))
+              continue;
+            if (Store->getPointerOperand() != Counter || First)
+              return false;
+            First = Store->getValueOperand();
+          }
+        }
+    return First;
+  }
+
+  /// Whether a variable is one that a range-based `for` declares for itself: the range, and its end.
+  static bool isOfRange(Value *Variable) {
+    const DILocalVariable *V = variableAt(Variable);
+    return V && V->isArtificial() && (startsWith(V->getName(), "__range") || startsWith(V->getName(), "__end"));
+  }
+
+  /// Whether control may get from a block to the loop: what an iteration does before it ends the program stands
+  /// outside, too.
+  bool comesBefore(BasicBlock &BB) const {
+    SmallPtrSet<const BasicBlock *, 16> Seen;
+    SmallVector<BasicBlock *, 16> Open = {&BB};
+    while (!Open.empty()) {
+      BasicBlock *At = Open.pop_back_val();
+      if (At == L.getHeader())
+        return true;
+      if (Seen.insert(At).second)
+        Open.append(succ_begin(At), succ_end(At));
+    }
+    return false;
+  }
+
+  /// Whether an instruction from outside the loop stands in the scope that clang opens where the `for` begins.
+  bool isInHead(const DILocation *At) const {
+    for (const DIScope *S = At && !At->getInlinedAt() ? At->getScope() : nullptr;
+         isa_and_nonnull<DILexicalBlockBase>(S); S = S->getScope())
+      if (auto *Block = dyn_cast<DILexicalBlock>(S); Block && Block->getFile() == Text.Start.getFile() &&
+                                                     Block->getLine() == Text.Start.getLine() &&
+                                                     Block->getColumn() == Text.Start.getColumn())
+        return true;
+    return false;
+  }
+
+  const LoopText &Text;
+  const Loop &L;
+  Object Counter = nullptr;
+  Value *First = nullptr; // what the counter begins with
+  bool StepsByOne = false, StepsUp = false;
+};
+
+} // namespace
+
+ForHead headOf(const LoopText &Text) { return HeadReader(Text).read(); }
+
+} // namespace tracekit

@@ -1,0 +1,15 @@
+// ForHead.h: the head of a `for` as OpenMP wants it: one counter, one test, one step, and no other way out.
+#pragma once
+
+#include "LoopText.h"
+
+namespace tracekit {
+
+struct ForHead {
+  Object Counter = nullptr; // the variable that the loop's test reads and its last block steps, if there is one
+  bool IsCanonical = false; // and the rest is as OpenMP wants it, too
+};
+
+ForHead headOf(const LoopText &Text);
+
+} // namespace tracekit

@@ -1,0 +1,39 @@
+// LoopText.cpp: see LoopText.h.
+#include "LoopText.h"
+
+#include "Names.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+LoopText::LoopText(const Loop &L, const DILocation &Start, const Touches &T, const ModuleTouches &Everything,
+                   ArrayRef<BasicBlock *> Order)
+    : L(L), Start(Start), T(T) {
+  SmallVector<Function *, 8> Called;
+  for (BasicBlock *BB : Order)
+    if (L.contains(BB)) {
+      Blocks.push_back(BB);
+      if (auto Known = T.Calls.find(BB); Known != T.Calls.end())
+        Called.append(Known->second.begin(), Known->second.end());
+    }
+  L.getLoopLatches(Latches);
+  Callees = Everything.effectOfCalls(Called);
+}
+
+bool LoopText::isAssigned(Value *Pointer) const {
+  auto Known = T.Of.find(Pointer);
+  auto *G = dyn_cast<GlobalVariable>(Pointer);
+  return Known != T.Of.end() && (effectOn(Known->second).Writes || (G && Callees.Written.contains(G)));
+}
+
+const DIVariable *declarationOf(Object Variable) {
+  if (auto *G = dyn_cast<GlobalVariable>(Variable)) {
+    SmallVector<DIGlobalVariableExpression *, 1> Debug;
+    G->getDebugInfo(Debug);
+    return Debug.empty() ? nullptr : Debug.front()->getVariable();
+  }
+  return variableAt(Variable);
+}
+
+} // namespace tracekit

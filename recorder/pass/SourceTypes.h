@@ -1,0 +1,16 @@
+// SourceTypes.h: types as the source declares them.
+#pragma once
+
+#include "llvm/IR/DebugInfoMetadata.h"
+
+namespace tracekit {
+
+/// A type without names and qualifiers of it: typedef, const, volatile, restrict; of a member, the type of its value.
+const llvm::DIType *plainType(const llvm::DIType *T);
+
+/// Whether OpenMP's reductions take a variable of the type in C and in C++: a number, an array of them, or a reference
+/// to them; no structure, pointer, atomic or enumeration (C takes these), nor a complex number, for which clang wants
+/// another library. Types that are not known count as numbers.
+bool isReducible(const llvm::DIType *T);
+
+} // namespace tracekit
