@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from tracekit.environment import users_environment
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import toolchain
 from tracekit.recorder.collector import Ending, Outcome, collect
@@ -148,7 +149,7 @@ def program_environment() -> dict[str, str]:
     """The program's environment: the user's, and this library preloaded; TRACEKIT_POOL is still to be added."""
     library = preloadable(toolchain.runtime_file(toolchain.PRELOAD))
     before = os.environ.get("LD_PRELOAD", "")
-    return {**os.environ, "LD_PRELOAD": f"{library}:{before}" if before else library}
+    return {**users_environment(), "LD_PRELOAD": f"{library}:{before}" if before else library}
 
 
 def fork_program(program: str, command: Sequence[str], environment: dict[str, str]) -> tuple[int, int, int]:
@@ -291,6 +292,6 @@ def _meta(request: Request) -> dict[str, Any]:
             "system": " ".join(os.uname()),
             "directory": os.getcwd(),
             "program": shutil.which(request.command[0]) or "",
-            "environment": dict(os.environ),
+            "environment": users_environment(),
         }
     return meta

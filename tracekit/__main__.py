@@ -16,7 +16,9 @@ def main() -> int:
 
         return driver.main(sys.argv[1], sys.argv[2:])
     from tracekit import cli
+    from tracekit.environment import keep_blas_alone
 
+    keep_blas_alone()
     return cli.main(sys.argv[1:])
 
 

@@ -227,6 +227,33 @@ def test_metadata_names_the_host_only_on_request(tmp_path: Path, echo: Path) -> 
     assert host["environment"]["MARKED"] == "yes"
 
 
+@pytest.mark.parametrize("options", [(), ("--follow-fork",)])
+def test_the_program_gets_the_users_environment(
+    tmp_path: Path, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the command line sets for itself (tracekit/environment.py) is not passed on."""
+    program = build(
+        tmp_path,
+        r"""
+        #include <stdio.h>
+        extern char **environ;
+        int main(void) { for (char **each = environ; *each; each++) puts(*each); return 0; }""",
+        name="shows",
+    )
+
+    monkeypatch.delitem(ENVIRONMENT, "OPENBLAS_NUM_THREADS", raising=False)
+
+    def shown(environment: dict[str, str]) -> set[str]:
+        return set(record(tmp_path, program, options=options, environment=environment).stdout.splitlines())
+
+    def names(environment: set[str]) -> set[str]:
+        return {line.partition("=")[0] for line in environment}
+
+    before = shown({"MARKED": "yes", "OPENBLAS_NUM_THREADS": "7"})
+    assert {"MARKED=yes", "OPENBLAS_NUM_THREADS=7"} <= before
+    assert names(before) - names(shown({})) == {"MARKED", "OPENBLAS_NUM_THREADS"}
+
+
 def test_sources_on_request(tmp_path: Path, echo: Path) -> None:
     record(tmp_path, echo, options=("--with-sources",))
     assert echo.with_suffix(".c").read_bytes() in TraceReader(tmp_path / "trace.zst").sources().values()
