@@ -77,15 +77,21 @@ def record(program: Path, arguments: Sequence[str | Path] = (), stdin: bytes = b
     return Recording(outcome, trace)
 
 
-def tracekit(*arguments: str | Path) -> str:
-    """Run a tracekit command in this process; its standard output. Fails if the command does."""
+def run_here(*arguments: str | Path) -> Outcome:
+    """Run a tracekit command in this process, whose kernels are loaded."""
     from tracekit.cli import main
 
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         status = main([str(word) for word in arguments])
-    assert status == 0, f"tracekit {arguments}: status {status}\n{out.getvalue()}{err.getvalue()}"
-    return out.getvalue()
+    return Outcome(out.getvalue().encode(), status, err.getvalue().encode())
+
+
+def tracekit(*arguments: str | Path) -> str:
+    """The standard output of a tracekit command that is run in this process. Fails if the command does."""
+    outcome = run_here(*arguments)
+    assert outcome.status == 0, f"tracekit {arguments}: {outcome}"
+    return outcome.stdout.decode()
 
 
 def profiles(trace: Path, *modules: str, **options: Any) -> dict[str, Any]:

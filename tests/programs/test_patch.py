@@ -10,7 +10,16 @@ import pytest
 
 from tests.needs import needs, require
 from tests.programs.parallel import outputs
-from tests.programs.running import FIXTURES, SECONDS, TRACEKIT, build_flags, compile_program, record, run
+from tests.programs.running import (
+    FIXTURES,
+    SECONDS,
+    build_flags,
+    compile_program,
+    record,
+    run,
+    run_here,
+    tracekit,
+)
 from tracekit.recorder.toolchain import find_clang
 
 SOURCES = sorted((FIXTURES / "advise").glob("*.c"))
@@ -61,8 +70,8 @@ def patched(source: Path, folder: Path, level: str, *more: str) -> tuple[str, Pa
     copy = folder / source.name
     shutil.copy(source, copy)
     made = record(compile_program([copy], folder / "app", ["-g", level, "-lm"], instrumented=True))
-    command = [*TRACEKIT, "advise", "--patch", "--top", "0", "--min-share", "0", "--source", folder, made.trace, *more]
-    outcome = run(command)
+    options = ["--patch", "--top", "0", "--min-share", "0", "--source", folder, *more]
+    outcome = run_here("advise", *options, made.trace)
     if outcome.status:
         assert (
             b"not parallel as it stands" in outcome.stderr
@@ -136,16 +145,8 @@ def test_a_loop_of_a_macro_and_one_behind_another_are_left_out(tmp_path: Path) -
     (tmp_path / "loops.c").write_text(LOOPS)
     _, copy, _ = patched(tmp_path / "loops.c", tmp_path / "app", "-O0")
     line = 1 + LOOPS.splitlines().index("    EACH(k) a[k] += b[k];")
-    command = [
-        *TRACEKIT,
-        "advise",
-        "--patch",
-        f"loops.c:{line}",
-        copy.parent / "app.trace.zst",
-        "--source",
-        copy.parent,
-    ]
-    outcome = run(command)
+    trace = copy.parent / "app.trace.zst"
+    outcome = run_here("advise", "--patch", f"loops.c:{line}", trace, "--source", copy.parent)
     assert outcome.status == 1
     assert outcome.stdout == b""
     assert b"is left out: " in outcome.stderr
@@ -157,19 +158,19 @@ def test_a_source_that_has_changed_is_refused(tmp_path: Path) -> None:
     assert diff
     copy.write_text("\n" + LOOPS)
     trace = copy.parent / "app.trace.zst"
-    outcome = run([*TRACEKIT, "advise", "--patch", "--source", copy.parent, trace])
+    outcome = run_here("advise", "--patch", "--source", copy.parent, trace)
     assert outcome.status == 1
     assert outcome.stdout == b""
     assert outcome.stderr.decode().endswith("has changed since it was compiled: build it again, and record again.\n")
     copy.unlink()
-    outcome = run([*TRACEKIT, "advise", "--patch", trace])
+    outcome = run_here("advise", "--patch", trace)
     assert outcome.status == 1
     assert b"--source DIR" in outcome.stderr
     profile = tmp_path / "run.profile"
     copy.write_text(LOOPS)
-    assert run([*TRACEKIT, "analyze", "-m", "camp", "-o", profile, trace]).status == 0
+    tracekit("analyze", "-m", "camp", "-o", profile, trace)
     options = ["--patch", "--top", "0", "--min-share", "0"]
-    assert run([*TRACEKIT, "advise", *options, "--source", copy.parent, profile]).stdout.decode() == diff
+    assert tracekit("advise", *options, "--source", copy.parent, profile) == diff
 
 
 INSTANCES = """\

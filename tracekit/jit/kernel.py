@@ -131,7 +131,7 @@ def _numba() -> Any:
     """Numba, told what the objects of this module are."""
     import numba
 
-    from tracekit.jit.compiling import announce
+    from tracekit.jit.compilations import announce
 
     _teach_numba()
     announce()

@@ -1,4 +1,4 @@
-"""Activations: the levels of functions that may call themselves, where recursion is folded as it happens.
+"""Activations: which open levels of functions that call themselves hold the source of a dependence.
 
 All activations of a recursive function have one node. A dependence is *carried by the recursion* there if its
 destination lies in an activation that was entered after the source, from inside an activation of the same node that was

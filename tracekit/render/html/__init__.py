@@ -1,57 +1,12 @@
-"""`tracekit report`: one self-contained page of a run's profiles.
+"""`tracekit report`: one self-contained page of a run's profiles, made by ``page``.
 
-``data`` chooses what is shown, ``sections`` writes it as HTML, ``page.html``, ``page.css`` and ``page.js`` are inlined.
 `Shown`, `number_cell`, `table` and `text` are for authors of sections (:class:`tracekit.module.Display`).
-The page fetches nothing: its content security policy allows its own script and style by their hashes, and no more.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from dataclasses import replace
-from importlib.resources import files
-from string import Template
-
-from tracekit.inputs import Gathered
-from tracekit.program.sources import Sources
-from tracekit.render.html.data import Limits, Shown, choose
+from tracekit.render.html.data import Limits, Shown
 from tracekit.render.html.elements import number_cell, table, text
-from tracekit.render.html.sections import body
+from tracekit.render.html.page import MOST_BYTES, write_page
 
 __all__ = ["MOST_BYTES", "Limits", "Shown", "number_cell", "table", "text", "write_page"]
-
-MOST_BYTES = 5_000_000
-"""Of a page. What is shown is halved until it fits."""
-
-
-def write_page(gathered: Gathered, sources: Sources, title: str, limits: Limits | None = None) -> str:
-    """The page as HTML text, of less than MOST_BYTES bytes of UTF-8."""
-    limits = limits or Limits()
-    while True:
-        page = _page(gathered, sources, title, limits)
-        if len(page.encode()) < MOST_BYTES or limits.loops <= 1:
-            return page
-        limits = replace(
-            limits,
-            loops=limits.loops // 2,
-            edges=max(limits.edges // 2, 1),
-            lines=limits.lines // 2,
-            rows=max(limits.rows // 2, 1),
-        )
-
-
-def _page(gathered: Gathered, sources: Sources, title: str, limits: Limits) -> str:
-    style, script = (
-        files("tracekit.render.html").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
-    )
-    template = Template(files("tracekit.render.html").joinpath("page.html").read_text(encoding="utf-8"))
-    shown = choose(gathered, sources, limits)
-    return template.substitute(
-        body(shown, title), style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
-    )
-
-
-def _hash(text: str) -> str:
-    """As a content security policy names it."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
