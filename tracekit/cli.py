@@ -101,12 +101,14 @@ def main(arguments: Sequence[str]) -> int:
     try:
         result = group.main(list(arguments), prog_name="tracekit", standalone_mode=False)
         return result if isinstance(result, int) else 0
+    except (click.Abort, KeyboardInterrupt):  # Abort is a RuntimeError
+        return INTERRUPTED
     except TracekitError as error:
         return _fail(str(error), verb.failure)
     except MemoryError:
         return _fail(_out_of_memory(), verb.failure)
-    except (OSError, ImportError) as error:
-        if not _library_refused(error):
+    except (OSError, ImportError, RuntimeError, SystemError) as error:
+        if not _had_no_room(error):
             raise
         return _fail(_out_of_memory(), verb.failure)
     except click.UsageError as error:
@@ -114,20 +116,19 @@ def main(arguments: Sequence[str]) -> int:
         return verb.usage
     except click.ClickException as error:
         return _fail(error.format_message(), verb.failure)
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
 
 
-def _library_refused(error: Exception) -> bool:
-    """Whether a shared library had no room: where the address space is limited, LLVM's is the first not to fit."""
+def _had_no_room(error: Exception) -> bool:
+    """Whether a shared library or a thread had no room: where the address space is limited, LLVM's is the first."""
     unlimited = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
-    return not unlimited and any(sign in str(error) for sign in ("libllvmlite", "failed to map segment"))
+    signs = ("libllvmlite", "failed to map segment", "can't start new thread", "error return without exception set")
+    return not unlimited and any(sign in str(error) for sign in signs)
 
 
 def _out_of_memory() -> str:
     try:
         from tracekit.containers.budget import advice
-    except MemoryError:
+    except (MemoryError, OSError, ImportError, SystemError):
         return "Ran out of memory, at once."
     return f"Ran out of memory.{advice()}"
 

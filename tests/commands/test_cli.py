@@ -124,11 +124,11 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 
 
 def test_a_library_without_room_is_one_sentence() -> None:
-    """LLVM's does not fit into 300 MiB of address space."""
+    """LLVM's does not fit into 260 MiB of address space."""
     trace = next((Path(__file__).parents[2] / "fixtures" / "traces").glob("*.zst"))
     command = [sys.executable, "-m", "tracekit", "analyze", "-m", "camp", str(trace)]
     done = subprocess.run(
-        ["bash", "-c", f'ulimit -v {300 << 10}; exec "$0" "$@"', *command], capture_output=True, text=True
+        ["bash", "-c", f'ulimit -v {260 << 10}; exec "$0" "$@"', *command], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("tracekit: Ran out of memory. ") and done.stderr.count("\n") == 1

@@ -19,6 +19,7 @@ from numba.core.caching import IndexDataCacheFile
 from tracekit.jit import cache, readonly_cache
 from tracekit.jit import kernel as jit
 from tracekit.jit.callee import CalleeLibrary
+from tracekit.jit.callee_cache import CalleeCache
 
 SHARED = """
 import sys
@@ -30,6 +31,12 @@ from tracekit.containers.kernels import added
 found = added.twice(np.arange(3), 1)
 print(Path(tracekit.__file__).parents[1].name, found, sum(added.twice.dispatcher.stats.cache_hits.values()))
 """
+
+
+@pytest.fixture(autouse=True)
+def _without_callees_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """test_callee_cache.py is about these."""
+    monkeypatch.setattr(CalleeCache, "load_overload", lambda *_: None)
 
 
 def installed(folder: Path, step: int) -> Path:

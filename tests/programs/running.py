@@ -81,10 +81,11 @@ def run_here(*arguments: str | Path) -> Outcome:
     """Run a tracekit command in this process, whose kernels are loaded."""
     from tracekit.cli import main
 
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
         status = main([str(word) for word in arguments])
-    return Outcome(out.getvalue().encode(), status, err.getvalue().encode())
+    out.flush(), err.flush()
+    return Outcome(out.buffer.getvalue(), status, err.buffer.getvalue())
 
 
 def tracekit(*arguments: str | Path) -> str:

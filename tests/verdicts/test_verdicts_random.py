@@ -16,7 +16,7 @@ LOOPS = ("loop", "recursive loop")
 NAMES = st.sampled_from(["t", "u", ""])
 LINES = st.sampled_from([0, 3, 4])
 FLAGS = st.sampled_from(["used_after", "used_after", "sometimes", "global", "global", "callee"])
-RARE_FLAGS = st.sampled_from(["induction", "read_first", "reached", "varying", "structure", "sometimes", "pointee"])
+RARE_FLAGS = st.sampled_from(["induction", "read_first", "reached", "varying", "no_reduction", "sometimes", "pointee"])
 
 CALLS = ("call", "recursion", "recursive call")
 

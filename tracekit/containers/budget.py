@@ -38,6 +38,9 @@ ALONE = 64
 """So many parts there are, where nobody counted them."""
 
 
+ADDRESS_SPACE = "This process's address space is limited: lift that (`ulimit -{option} unlimited`)"
+
+
 class Limit(NamedTuple):
     """A limit of address space."""
 
@@ -77,7 +80,7 @@ def _limits() -> Iterator[Limit]:
             left = most - int(STATM.read_text().split()[field]) * resource.getpagesize()
             yield Limit(
                 max(min(left * 3 // 4, left - APART), 0),
-                f"This process's address space is limited: lift that (`ulimit -{option} unlimited`)",
+                ADDRESS_SPACE.format(option=option),
             )
     if OVERCOMMIT.exists() and int(OVERCOMMIT.read_text()) == NEVER:
         kib = {
@@ -89,8 +92,12 @@ def _limits() -> Iterator[Limit]:
 
 def advice() -> str:
     """Behind a sentence that says that memory ran out: what to do about a limit, if there is one."""
-    bound = limit()
-    return f" {bound.advice} or take fewer jobs (`-j 1`); only what is touched takes memory." if bound else ""
+    try:
+        bound = limit()
+        text = bound.advice if bound else ""
+    except MemoryError:  # not even to look
+        text = ADDRESS_SPACE.format(option="v")
+    return f" {text} or take fewer jobs (`-j 1`); only what is touched takes memory." if text else ""
 
 
 def share(parts: int) -> int | None:

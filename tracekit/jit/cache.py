@@ -88,6 +88,11 @@ def digest(file: Path) -> str:
     return combined.hexdigest()
 
 
+def stamp(file: Path) -> str:
+    """A hash (hex) over a file as it is now; :func:`digest` is of what it was when this process first looked."""
+    return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+
+
 @cache
 def _source(path: Path) -> tuple[bytes, tuple[Path, ...]]:
     """The contents of a file, and the files of tracekit that it imports."""

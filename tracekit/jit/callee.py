@@ -8,11 +8,12 @@ links: all is optimised once, as a private part of a kernel. A module's kernel t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from llvmlite.binding import Linkage
-from numba._dynfunc import make_function
 from numba.core import dispatcher, types  # noqa: F401  (numba.core.compiler cannot be imported before the dispatcher)
 from numba.core.callconv import CPUCallConv
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
@@ -24,14 +25,44 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.extending import register_model
 
-from tracekit.jit.cache import CHECKS_BOUNDS
+from tracekit.jit.cache import CHECKS_BOUNDS, digest, stamp
+from tracekit.jit.callee_cache import entry_point
 
 
 class CalleeLibrary(CPUCodeLibrary):
     """Code for linking alone: it never enters the execution engine of the process."""
 
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.own = ""
+        """The function that it is for."""
+        self.names: set[str] = set()
+        """The functions in it whose names mean the same in all processes, so that their code may be linked once."""
+
+    def restore(self, module: Any, names: set[str]) -> None:
+        """Become what :meth:`bitcode` was taken of."""
+        self._final_module = module
+        self.names = names
+        self._finalize_final_module()
+
+    def bitcode(self) -> bytes:
+        """All of it, as other libraries link it."""
+        kept: bytes = self._get_module_for_linking().as_bitcode()
+        return kept
+
+    def add_linking_library(self, library: Any) -> None:
+        """See Numba's."""
+        super().add_linking_library(library)
+        self.names |= getattr(library, "names", set())
+
     def _optimize_final_module(self) -> None:
-        """Nothing: that is done once, in the caller."""
+        """No optimisation: that is done once, in the caller. What is not ours becomes private.
+
+        Numba tells functions of one name apart by numbers that hold for one process.
+        """
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name not in self.names and function.name != self.own:
+                function.linkage = Linkage.internal
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -117,18 +148,27 @@ class CalleeLowering(NativeLowering):
         state.flags.no_compile = True
         super().run_pass(state)
         description = state.cr.fndesc
+        state.library.own = description.mangled_name
+        if _number(state.func_id):
+            state.library.names.add(description.mangled_name)
         if not state.flags.forceinline:
             # LLVM inlines what is called in one place, however seldom. A loop that takes in all that may ever happen
             # keeps little in registers: camp's kernel takes a tenth to a third longer.
             made = state.library._final_module.get_function(description.mangled_name)
             made.add_function_attribute("noinline")
-        # Numba names overloads by objects like this; its address is 0, for Python never calls it.
-        entry = make_function(
-            description.lookup_module(), description.qualname.split(".")[-1], "", 0, state.cr.env, (state.library,)
-        )
+        entry = entry_point(description, state.cr.env, state.library)
         state.targetctx.insert_user_function(entry, description, [state.library])
         state.cr = state.cr._replace(cfunc=entry)
         return True
+
+
+def _number(function: Any) -> int:
+    """What tells a function from others of its name, the same in all processes; 0 of one that stands in no file."""
+    file = Path(function.filename)
+    if not file.is_file():
+        return 0
+    text = f"{function.modname}\0{function.func_qualname}\0{digest(file)}\0{stamp(file)}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "little")
 
 
 class CalleeCompiler(CompilerBase):
@@ -138,6 +178,8 @@ class CalleeCompiler(CompilerBase):
 
     def define_pipelines(self) -> list[PassManager]:
         """The passes in their order."""
+        if self.lowering is CalleeLowering:
+            self.state.func_id.unique_id = _number(self.state.func_id) or self.state.func_id.unique_id
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.passes = [(self.lowering if made is NativeLowering else made, text) for made, text in manager.passes]
         manager.finalize()

@@ -7,7 +7,6 @@ changed, or nowhere, so that every run compiles everything.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from numba.core import dispatcher  # noqa: F401  (numba.core.caching cannot be imported before the dispatcher)
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-from tracekit.jit.cache import folder_for
+from tracekit.jit.cache import folder_for, stamp
 from tracekit.jit.lock import one_process
 
 _GIVEN, *_OTHERS = CompileResultCacheImpl._locator_classes
@@ -34,8 +33,8 @@ class _Folder(_GIVEN):  # type: ignore[valid-type,misc]
         return str(folder_for(Path(self._py_file)))
 
     def get_source_stamp(self) -> str:
-        """A hash over the file as it is now: the folder is that of what it was when this process first looked."""
-        return hashlib.blake2b(Path(self._py_file).read_bytes()).hexdigest()
+        """See Numba's. The folder is that of what the file was when this process first looked."""
+        return stamp(Path(self._py_file))
 
 
 class _Entries(CompileResultCacheImpl):
