@@ -45,7 +45,7 @@ class CalleeCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """The function compiled for a signature, as Numba's compiler would return it; None if it is not kept."""
         arguments = _arguments(signature)
-        path = self._path(arguments)
+        path = self._path(arguments, target.codegen())
         try:
             parts = pickle.loads(zstandard.decompress(path.read_bytes())) if path else None
         except (OSError, zstandard.ZstdError):  # there is none, or a disk was full
@@ -71,8 +71,7 @@ class CalleeCache:
 
     def save_overload(self, signature: Any, made: Any) -> None:
         """Keep it, if nothing in it holds for this process alone, and the folder can be written."""
-        arguments = _arguments(signature)
-        path = self._path(arguments)
+        path = self._path(_arguments(signature), made.library.codegen)
         if path is None or made.library.has_dynamic_globals:
             return
         made.fndesc.typemap = made.fndesc.calltypes = None  # as Numba does
@@ -87,10 +86,10 @@ class CalleeCache:
         except OSError:
             partial.unlink(missing_ok=True)
 
-    def _path(self, arguments: Sequence[Any]) -> Path | None:
-        """The file for these types of arguments; None if one of them is an object of this process."""
+    def _path(self, arguments: Sequence[Any], codegen: Any) -> Path | None:
+        """The file for these types on this processor; None if one of them is an object of this process."""
         described = [_described(each) for each in arguments]
-        text = repr((self._function.__qualname__, stamp(self._file), CHECKS_BOUNDS, described))
+        text = repr((self._function.__qualname__, stamp(self._file), CHECKS_BOUNDS, codegen.magic_tuple(), described))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return None if " at 0x" in text else Path(self.cache_path, f"callee-{name}")
 
