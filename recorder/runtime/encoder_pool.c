@@ -195,8 +195,8 @@ int tk_see_buffer(struct tk_view *view, uint32_t number, struct tk_filled *fille
         __atomic_load_n(&buffer->sequence, __ATOMIC_ACQUIRE) != filled->sequence ||
         __atomic_load_n(&buffer->state, __ATOMIC_ACQUIRE) != state)
         return 0;
-    if (filled->stream == TK_NO_STREAM && !filled->full)
-        return 0; /* taken at the moment the program died */
+    if (filled->stream == TK_NO_STREAM)
+        return 0; /* another worker is freeing it, or it was taken at the moment the program died */
     return can_be(view, filled) || (tk_damage(view), 0);
 }
 
