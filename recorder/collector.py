@@ -143,6 +143,7 @@ class Collector:
         self._sources: dict[str, bytes] = {}
         self._failure = ""
         self._damaged = False
+        self._is_file_cut = False
         self._owner: Watched | None = None  # once it has registered an image, or `record` was killed
         self._began = self._shown = time.monotonic()
 
@@ -282,7 +283,6 @@ class Collector:
 
         Other chunks of a stream were begun behind that one, and records between them are missing.
         """
-        failure, self._failure = self._failure, ""
         try:
             self._add_images()  # also of a program that did its damage before anybody looked
         except TracekitError:
@@ -290,18 +290,21 @@ class Collector:
         streams: set[int] = set()
         for chunk in self._encoder.unfinished():
             if chunk.stream not in streams:
-                self._chunks.put(chunk.stream, chunk.ordinal, compress(chunk, hurried=True))
+                self._chunks.put_last(chunk.stream, chunk.ordinal, compress(chunk, hurried=True))
             streams.add(chunk.stream)
-        self._failure = failure
 
     def _write(self, action: Callable[[], None]) -> None:
-        """Write frames; the first failure cuts the trace to its last whole frame and ends the recording."""
+        """Write frames; the first failure cuts the trace to its last whole frame and ends the recording.
+
+        After another failure, what workers have in their hands is written still.
+        """
         with self._writing:
-            if self._failure:
+            if self._is_file_cut:
                 return
             try:
                 action()
             except OSError as error:
+                self._is_file_cut = True
                 self._fail(error.strerror or str(error))
                 self._file.cut(self._writer.bytes_written)
 

@@ -92,3 +92,10 @@ class InOrder:
                 self._write(ready)
                 following += 1
             self._next[stream] = following
+
+    def put_last(self, stream: int, ordinal: int, chunk: CompressedChunk) -> None:
+        """Write a chunk at which its stream is cut: what was early and stands behind it is dropped."""
+        with self._lock:
+            for early in [at for at in self._early if at[0] == stream and at[1] > ordinal]:
+                del self._early[early]
+        self.put(stream, ordinal, chunk)

@@ -27,6 +27,7 @@ struct tk_view {
     uint32_t buffers;   /* that are in use; at first, and as the program says, never fewer */
     uint32_t images;    /* that the program says there are, never fewer */
     uint32_t damaged;   /* something in the pool cannot be so: the program wrote where it should not */
+    uint8_t in_hand[TK_MAX_BUFFERS]; /* a worker encodes and frees it: no other looks at it; under the encoder's lock */
 };
 
 /* A buffer that can be encoded, as it stood in the pool when it was looked at. */

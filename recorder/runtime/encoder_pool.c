@@ -171,11 +171,13 @@ static int can_be(const struct tk_view *view, const struct tk_filled *filled)
            filled->words <= view->at.buffer_words;
 }
 
-/* Whether a buffer can be encoded, and what it says of itself. Another worker may free it meanwhile, and the program
- * use it again: so it is looked at twice where it is numbered, and what changed is left for the next look. */
+/* Whether a buffer can be encoded, and what it says of itself. What is full stays as it is until a worker frees it, so
+ * one that is in a worker's hands is not looked at. The caller holds the encoder's lock. */
 int tk_see_buffer(struct tk_view *view, uint32_t number, struct tk_filled *filled)
 {
     struct tk_buffer *buffer = &view->at.exchange->buffer[number];
+    if (view->in_hand[number])
+        return 0;
     const uint32_t state = __atomic_load_n(&buffer->state, __ATOMIC_ACQUIRE);
     if (state > TK_FULL)
         tk_damage(view);
@@ -183,20 +185,16 @@ int tk_see_buffer(struct tk_view *view, uint32_t number, struct tk_filled *fille
         return 0;
     *filled = (struct tk_filled){.buffer = buffer,
                                  .full = state == TK_FULL,
-                                 .stream = __atomic_load_n(&buffer->stream, __ATOMIC_ACQUIRE),
-                                 .thread = __atomic_load_n(&buffer->thread, __ATOMIC_ACQUIRE),
-                                 .kind = __atomic_load_n(&buffer->kind, __ATOMIC_ACQUIRE),
-                                 .epoch = __atomic_load_n(&buffer->epoch, __ATOMIC_ACQUIRE),
-                                 .sequence = __atomic_load_n(&buffer->sequence, __ATOMIC_ACQUIRE),
-                                 .words = __atomic_load_n(&buffer->words, __ATOMIC_ACQUIRE)};
+                                 .stream = READ(buffer->stream),
+                                 .thread = READ(buffer->thread),
+                                 .kind = READ(buffer->kind),
+                                 .epoch = READ(buffer->epoch),
+                                 .sequence = READ(buffer->sequence),
+                                 .words = READ(buffer->words)};
     if (!filled->full)
         filled->words = view->at.buffer_words;
-    if (__atomic_load_n(&buffer->stream, __ATOMIC_ACQUIRE) != filled->stream ||
-        __atomic_load_n(&buffer->sequence, __ATOMIC_ACQUIRE) != filled->sequence ||
-        __atomic_load_n(&buffer->state, __ATOMIC_ACQUIRE) != state)
-        return 0;
-    if (filled->stream == TK_NO_STREAM)
-        return 0; /* another worker is freeing it, or it was taken at the moment the program died */
+    if (!filled->full && filled->stream == TK_NO_STREAM)
+        return 0; /* it was taken at the moment the program died */
     return can_be(view, filled) || (tk_damage(view), 0);
 }
 

@@ -73,7 +73,7 @@ static void free_buffer(struct tk_encoder *encoder, struct tk_view *view, const 
     uint64_t dirty = filled->words + TK_SLACK, all = view->at.buffer_words;
     memset(tk_buffer_words(&view->at, buffer), 0, (dirty < all ? dirty : all) * sizeof(uint64_t));
     __atomic_store_n(&buffer->stream, TK_NO_STREAM, __ATOMIC_RELAXED);
-    __atomic_store_n(&buffer->words, 0, __ATOMIC_RELEASE); /* no worker takes these words for the stream's */
+    __atomic_store_n(&buffer->words, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&buffer->state, TK_FREE, __ATOMIC_RELEASE);
     __atomic_fetch_add(&view->at.exchange->freed, 1, __ATOMIC_SEQ_CST);
     if (__atomic_add_fetch(&encoder->unwoken, 1, __ATOMIC_RELAXED) * 8 >= buffers_of(view))
@@ -251,6 +251,18 @@ static int encode_buffer(const struct tk_job *job, int force)
     return 1;
 }
 
+/* encode_buffer, called and left with the lock. */
+static int encode_unlocked(const struct tk_job *job, int force)
+{
+    uint8_t *in_hand = &job->view->in_hand[job->filled.buffer - job->view->at.exchange->buffer];
+    *in_hand = 1;
+    pthread_mutex_unlock(&job->encoder->lock);
+    int done = encode_buffer(job, force);
+    pthread_mutex_lock(&job->encoder->lock);
+    *in_hand = 0;
+    return done;
+}
+
 /* Encode the job's chunk until it is whole or the program has filled no more of it. Called and left with the lock. */
 static enum tk_worked fill_chunk(struct tk_job *job, int force)
 {
@@ -268,10 +280,7 @@ static enum tk_worked fill_chunk(struct tk_job *job, int force)
         note_unloads(encoder, job->view);
         if (encoder->waiting && chunk->next % SHARE_EVERY == 0 && is_work_left(encoder, job->view))
             pthread_cond_signal(&encoder->work);
-        pthread_mutex_unlock(&encoder->lock);
-        int done = encode_buffer(job, force);
-        pthread_mutex_lock(&encoder->lock);
-        chunk->stalled = !done;
+        chunk->stalled = !encode_unlocked(job, force);
         if (encoder->failed)
             result = TK_WORKED_FAILED;
         else if (is_damaged(job->view))

@@ -54,8 +54,9 @@ HIDDEN __attribute__((preserve_most)) void __tk_flip(void)
     if (api)
         api->flip();
     /* No library, or one that serves another state: something at the link (-Bsymbolic, a version script
-     * that the driver did not see) made this image's own. It runs on, unrecorded. */
-    if (__tk_state.pos >= __tk_state.limit)
+     * that the driver did not see) made this image's own. It runs on, unrecorded. The limit alone does not
+     * tell: another thread that loads an image clears that of the buffer which was given just now. */
+    if (!__tk_state.buffer && __tk_state.pos >= __tk_state.limit)
         use_scratch();
 }
 

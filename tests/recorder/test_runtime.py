@@ -333,6 +333,41 @@ def test_a_library_that_is_loaded_again_is_told_apart(tmp_path: Path) -> None:
     assert [found.name for found in read(trace)].count("f") == 3
 
 
+def test_threads_that_run_while_libraries_come_and_go(tmp_path: Path) -> None:
+    """Each image clears the limits of all threads, also of one that has just been given a buffer."""
+    library = build(tmp_path, "int f(int n) { return n + 1; }", "-shared", "-fPIC", name="library.so")
+    app = build(
+        tmp_path,
+        r"""
+        #include <dlfcn.h>
+        #include <pthread.h>
+        #include <stdatomic.h>
+        #include <stdio.h>
+        atomic_int stop;
+        long visits[2];
+        __attribute__((noinline)) void visit(volatile long *count) { ++*count; }
+        void *spin(void *count) { while (!stop) visit(count); return 0; }
+        int main(int argc, char **argv)
+        {
+            pthread_t threads[2];
+            for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, spin, &visits[i]);
+            for (int i = 0; i < 500; i++) dlclose(dlopen(argv[1], RTLD_NOW));
+            stop = 1;
+            for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+            printf("%ld", visits[0] + visits[1]);
+            return 0;
+        }""",
+        "-pthread",
+        "-ldl",
+    )
+    done = record(tmp_path, app, library)
+    assert done.returncode == 0 and "cut" not in done.stderr
+    with TraceReader(tmp_path / "trace.zst") as reader:
+        assert reader.done is not None and reader.done["cut"] == ""
+        visits = int(done.stdout)
+        assert reader.done["totals"]["stores"] == visits + 1
+
+
 COUNTING = r"""
     #include <fcntl.h>
     #include <sys/mman.h>

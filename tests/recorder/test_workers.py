@@ -147,6 +147,16 @@ def test_chunks_are_written_in_the_order_of_their_streams(arrivals: list[tuple[i
         assert [ordinal for name, ordinal in written if name == stream] == list(range(5))
 
 
+def test_nothing_is_written_behind_the_chunk_at_which_a_stream_is_cut() -> None:
+    written: list[tuple[int, int]] = []
+    chunks = InOrder(lambda chunk: written.append((chunk.stream, chunk.records)))
+    for stream, ordinal in ((0, 0), (0, 2), (1, 1)):
+        chunks.put(stream, ordinal, CompressedChunk(b"", 0, stream, ordinal, 0))
+    chunks.put_last(0, 1, CompressedChunk(b"", 0, 0, 1, 0))
+    chunks.put(1, 0, CompressedChunk(b"", 0, 1, 0, 0))
+    assert written == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
 WALK = """
     #include <stdio.h>
     static int table[1 << 12];
