@@ -22,11 +22,11 @@ enum { TK_GONE = 1, TK_ENDED };
  */
 struct tk_view {
     struct tk_layout at;
-    uint32_t exited;    /* TK_GONE, or TK_ENDED: no more is waited for, but it may be running still */
-    uint32_t discarded; /* this process turned the pool to discard */
-    uint32_t buffers;   /* that are in use; at first, and as the program says, never fewer */
-    uint32_t images;    /* that the program says there are, never fewer */
-    uint32_t damaged;   /* something in the pool cannot be so: the program wrote where it should not */
+    uint32_t exited;                 /* TK_GONE, or TK_ENDED: no more is waited for, but it may be running still */
+    uint32_t discarded;              /* this process turned the pool to discard */
+    uint32_t buffers;                /* that are in use; at first, and as the program says, never fewer */
+    uint32_t images;                 /* that the program says there are, never fewer */
+    uint32_t damaged;                /* something in the pool cannot be so: the program wrote where it should not */
     uint8_t in_hand[TK_MAX_BUFFERS]; /* a worker encodes and frees it: no other looks at it; under the encoder's lock */
 };
 
