@@ -26,6 +26,9 @@ IMAGE_AREA = 1 << 30
 BUFFERS = 256
 """Buffers in use; more are added when threads own them all."""
 
+ALLOCATED_AT_ONCE = 4 << 20
+"""Bytes of buffers that the collector allocates in one step, a few milliseconds long."""
+
 DEFAULT_BUFFER = 256 << 10
 SMALLEST_BUFFER = 16 << 10
 LARGEST_BUFFER = 4 << 20
@@ -91,10 +94,22 @@ class Pool:
         """This process's own struct tk_view, which the program cannot write."""
         if not self.view:
             raise MemoryError
+        self._allocated = 0
 
     def adopt(self) -> None:
-        """Say that this process is the collector, and allocate the buffers' memory."""
+        """Say that this process is the collector, and allocate the memory of the first buffers."""
         library().tk_pool_adopt(self.view)
+        self.allocate_more()
+
+    def allocate_more(self) -> bool:
+        """Allocate the memory of the next few buffers, so that the program need not; whether there are more.
+
+        Programs take the first free buffer, and most are over before they have ever needed all of them.
+        """
+        more = min(max(ALLOCATED_AT_ONCE // (8 * self.buffer_words), 1), self.buffers - self._allocated)
+        library().tk_pool_allocate(self.view, self._allocated, more)
+        self._allocated += more
+        return self._allocated < self.buffers
 
     def say_exited(self, gone: bool = True) -> None:
         """Let the workers of this process read what the program's threads own.

@@ -57,12 +57,18 @@ TK_EXPORT void tk_pool_free(struct tk_view *view)
     free(view);
 }
 
-/* Called in the collector: allocate the pages of the first buffers, so that the program need not. */
+/* Called in the collector. */
 TK_EXPORT void tk_pool_adopt(struct tk_view *view)
 {
     __atomic_store_n(&view->at.pool->collector, (uint32_t)getpid(), __ATOMIC_SEQ_CST);
+}
+
+/* Allocate the memory of `count` buffers from `first` on, so that the program need not. */
+TK_EXPORT void tk_pool_allocate(struct tk_view *view, uint32_t first, uint32_t count)
+{
 #ifdef MADV_POPULATE_WRITE
-    madvise(view->at.words, (size_t)view->buffers * view->at.buffer_words * 8, MADV_POPULATE_WRITE);
+    madvise(view->at.words + (size_t)first * view->at.buffer_words, (size_t)count * view->at.buffer_words * 8,
+            MADV_POPULATE_WRITE);
 #endif
 }
 
