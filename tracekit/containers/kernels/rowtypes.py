@@ -10,6 +10,8 @@ from numba.core import cgutils, imputils
 from numba.core import types as numba_types
 from numba.extending import lower_builtin, models, register_model
 
+from tracekit.jit.callee import CalleeType
+
 types: Any = numba_types  # Numba's own functions have no types
 code: Any = cgutils
 lowering: Any = imputils
@@ -92,9 +94,9 @@ _lower("iternext", RowsType)(lowering.iternext_impl(lowering.RefType.UNTRACKED)(
 
 
 def _call_step(context: Any, builder: Any, rows: RowsType, arguments: tuple[Any, ...]) -> Any:
-    dispatcher = types.Dispatcher(rows.step.dispatcher)
-    signature = dispatcher.get_call_type(context.typing_context, (rows.memory, INT, INT), {})
-    step = context.get_function(dispatcher, signature)
+    callee = CalleeType(rows.step.callee)
+    signature = callee.get_call_type(context.typing_context, (rows.memory, INT, INT), {})
+    step = context.get_function(callee, signature)
     context.add_linking_libs(getattr(step, "libs", ()))
     return code.unpack_tuple(builder, step(builder, arguments), 3)
 
