@@ -63,6 +63,11 @@ class TraceReader:
         last = self.frames[-1]
         return self._json(last) if last.type == b"DONE" else None
 
+    @property
+    def cut(self) -> str:
+        """Why the trace stops before its program did, though the file does not end early; empty if it does not."""
+        return str((self.done or {}).get("cut", ""))
+
     def images(self) -> list[Image]:
         """The images of the process, by their numbers, which count from 0."""
         if self._images is None:

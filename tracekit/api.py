@@ -236,7 +236,9 @@ def _profile(
     }
     build = tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()
-    return Profile(report, facts, trace.complete, restricted.accesses_inside, build, images, runner.merge_state)
+    return Profile(
+        report, facts, trace.complete and not trace.cut, restricted.accesses_inside, build, images, runner.merge_state
+    )
 
 
 def _folders(program: Program) -> dict[str, dict[str, str]]:

@@ -188,6 +188,19 @@ def test_a_truncated_trace_is_analysed_with_a_note(
     assert report["result"]["summary"] == {"dependences": 1}
 
 
+def test_a_trace_that_was_cut_while_the_program_ran_on_is_analysed_with_a_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = ProgramBuilder()
+    b.path(b.block(b.function("main"), BlockFlag.ENTRY | BlockFlag.RETURNS))
+    path = tmp_path / "trace.zst"
+    write_trace(path, b.layout(), {0: [(b.layout().path_number(0), [])]}, cut="it wrote into the recorder's memory")
+    assert main(["analyze", "-m", "accesses", "-o", str(tmp_path / "profile.json"), str(path)]) == 0
+    assert "the trace is cut off; this is the profile of what it holds" in capsys.readouterr().err
+    profile = json.loads((tmp_path / "profile.json").read_text())
+    assert profile["complete"] is False
+
+
 def test_modules_are_listed_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["modules"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -84,6 +84,15 @@ def test_info_counts_a_trace_that_was_cut_off(tmp_path: Path) -> None:
     assert "no: the file ends early" in run(info.command, path).output
 
 
+def test_info_says_why_a_trace_was_cut(tmp_path: Path) -> None:
+    b, number = small()
+    path = tmp_path / "trace.zst"
+    write_trace(path, b.layout(), {0: [(number, [64, 128])] * 10}, cut="the disk is full")
+    output = run(info.command, path).output
+    assert "no: the disk is full" in output
+    assert "app: 1 function, 1 path, 0 globals, 1 unit\n" in output
+
+
 def test_info_in_text_shows_the_numbers(walked: tuple[Path, Walk]) -> None:
     output = run(info.command, walked[0]).output
     assert "accesses" in output and "bits per access" in output and "app: " in output

@@ -18,6 +18,7 @@ import tracekit
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.trace_file import write_trace
 from tracekit import progress
+from tracekit.commands.progress import told
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.formats.reader import TraceReader
 from tracekit.program.program import Program
@@ -210,6 +211,15 @@ def test_a_position_goes_from_nothing_to_all_records(folder: Path) -> None:
             positions.append(step.position())
         assert positions == sorted(positions) and len(set(positions)) > 5 and positions[-1] == RECORDS + 2
     assert steps() == []
+
+
+def test_of_steps_inside_one_another_that_is_told_whose_end_is_near() -> None:
+    lines, replay = progress.Step("lines", 10, lambda: 5), progress.Step("replay", 100, lambda: 20)
+    assert told((lines, replay)) is lines
+    assert told((progress.Step("lines", 10, lambda: 1), replay)) is replay
+    kernels = progress.Step("kernels", None, int)
+    assert told((lines, replay, kernels)) is kernels
+    assert told((kernels, replay)) is replay
 
 
 def test_dump_writes_a_file(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

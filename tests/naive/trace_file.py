@@ -25,8 +25,9 @@ def write_trace(
     totals: Mapping[str, Any] | None = None,
     done: bool = True,
     chunk: int = 50,
+    cut: str = "",
 ) -> None:
-    """A trace of one image; its end record has these totals, or the true ones."""
+    """A trace of one image; its end record has these totals, or the true ones, and says why the trace is `cut`."""
     from tracekit.replay.totals import Counter
     from tracekit.replay.totals import totals as true_totals
 
@@ -47,4 +48,5 @@ def write_trace(
                     counter.add(ids, words)
                 writer.chunk(stream, len(part), encode(ids, words, program.arity).build())
         if done:
-            writer.done({"status": 0, "totals": true_totals(program, counter) if totals is None else totals})
+            known = true_totals(program, counter) if totals is None else totals
+            writer.done({"status": 0, "totals": known, **({"cut": cut} if cut else {})})

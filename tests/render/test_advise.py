@@ -135,6 +135,7 @@ def test_of_many_stages_the_small_ones_are_counted() -> None:
     shown = text(row(1, 9, "pipeline", stages=many))
     assert shown.count("stage ") == 2
     assert "5 more stages make less than 1%" in shown
+    assert "1 more stage makes less than 1%" in text(row(1, 9, "pipeline", stages=many[:3] + [stage] * 4))
     assert "not known by which stage" in " ".join(text(row(1, 9, "pipeline", stages=many, unplaced_share=50.0)).split())
 
 

@@ -43,7 +43,7 @@ def command(trace: str) -> None:
 def cut(reader: TraceReader) -> str:
     """Why the trace ends before its program did, if it does."""
     try:
-        why = (reader.done or {}).get("cut", "")
+        why = reader.cut
     except TracekitError:  # a fault that was said
         why = ""
     return f"; the trace is cut, because of this: {why}" if why else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from tracekit import progress
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, NONE
@@ -43,8 +44,11 @@ def command(trace: str, form: str, function: str | None, limit: int | None, outp
 
     line = as_json if form == "jsonl" else as_text
     with Trace(trace) as opened, _written(output) as file, _shown_beside(file):
-        for row in islice(rows(opened, function), limit):
-            file.write(line(row) + "\n")
+        written = 0
+        with nullcontext() if limit is None else progress.step("writing lines", limit, lambda: written):
+            for row in islice(rows(opened, function), limit):
+                file.write(line(row) + "\n")
+                written += 1
 
 
 def _shown_beside(file: TextIO) -> AbstractContextManager[None]:

@@ -72,7 +72,7 @@ def as_text(facts: dict[str, Any]) -> str:
     """The facts for a person."""
     bits = facts["bits_per_access"]
     lines = [
-        ("complete", "yes" if facts["complete"] else "no: the file ends early"),
+        ("complete", _completeness(facts)),
         ("threads", f"{facts['threads']}"),
         ("accesses", f"{facts['accesses']:,} ({counted(facts['loads'], 'load')}, {counted(facts['stores'], 'store')})"),
         ("path records", f"{facts['path_records']:,} of {counted(facts['blocks'], 'block')}"),
@@ -82,10 +82,17 @@ def as_text(facts: dict[str, Any]) -> str:
         ("bits per access", "-" if bits is None else f"{bits:.2f}"),
     ]
     for image in facts["images"]:
-        counts = ", ".join(f"{image[name]:,} {name}" for name in ("functions", "paths", "globals", "units"))
+        counts = ", ".join(counted(image[f"{noun}s"], noun) for noun in ("function", "path", "global", "unit"))
         lines.append(("image", f"{image['name']}: {counts}"))
     for name, value in facts["metadata"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append((name.replace("_", " "), text))
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+
+
+def _completeness(facts: dict[str, Any]) -> str:
+    if not facts["complete"]:
+        return "no: the file ends early"
+    why = facts["metadata"].get("cut", "")
+    return f"no: {why}" if why else "yes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -85,10 +85,10 @@ class _Line:
         self.task: TaskID | None = None
 
     def draw(self, steps: tuple[progress.Step, ...]) -> None:
-        """Show where the innermost of the steps is."""
+        """Show where the work is."""
         if not steps:
             return
-        step = steps[-1]
+        step = told(steps)
         if step is not self.step:
             if self.task is None:
                 self.drawn.start()
@@ -105,6 +105,14 @@ class _Line:
     def clear(self) -> None:
         """Leave the terminal as it was before."""
         self.drawn.stop()
+
+
+def told(steps: Sequence[progress.Step]) -> progress.Step:
+    """The step whose end is near: the innermost, unless one around it ends before (``tracekit dump --limit``)."""
+    inner = steps[-1]
+    if not inner.total:
+        return inner
+    return max(reversed(steps), key=lambda step: step.position() / step.total if step.total else 0.0)
 
 
 def _minutes(seconds: float) -> str:

@@ -93,8 +93,8 @@ class Tables:
         return bool(self.valued.any())
 
     def require_values(self) -> None:
-        """Raise TracekitError, which says what to do, if there are none."""
-        if not self.has_values:
+        """Raise TracekitError, which says what to do, if there are none; a program may have no loads and stores."""
+        if not self.has_values and not any(option.startswith("values=") for option in self.requested):
             raise TracekitError(
                 "The trace holds no values of loads and stores: build the program again with "
                 "tracekit cc --values, and record it."

@@ -353,7 +353,10 @@ def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: b
         lines += wrapped(head + _stage_lines(stage), "    ")
     if small and any(stage["share"] < SMALL for stage in stages):
         left = [stage for stage in stages if stage["share"] < SMALL]
-        lines.append(f"{len(left):,} more stages make less than {SMALL:g}% of its accesses each (--json shows all).")
+        lines.append(
+            f"{counted(len(left), 'more stage makes', 'more stages make')} less than {SMALL:g}% of its accesses each "
+            "(--json shows all)."
+        )
     if unplaced >= SMALL:
         lines.append(
             f"{_share(unplaced)} of its accesses are made by what it calls; inside a recursion it is not "
@@ -403,8 +406,8 @@ def _summary(report: Json, style: Style) -> list[str]:
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in summary["verdicts"].items() if count)
     lines = [style("WHAT THIS RESTS ON", "bold")]
     lines.append(
-        f"{summary['hot']:,} of {counted(summary['loops'], 'loop')} make {options['min_share']:g}% of the accesses or "
-        f"more" + (f": {counts}" if counts else "") + "."
+        f"{summary['hot']:,} of {counted(summary['loops'], 'loop')} {'makes' if summary['hot'] == 1 else 'make'} "
+        f"{options['min_share']:g}% of the accesses or more" + (f": {counts}" if counts else "") + "."
     )
     if summary["not_exercised"]:
         lines.append(
