@@ -90,7 +90,7 @@ RANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
 NODE_TABLE = {NodeKind.OP: "ops", NodeKind.PHI: "phis", NodeKind.BRANCH: "blocks"}
 
 
-def flatten(units: Sequence[UnitLike]) -> tuple[dict[str, Rows], bytes, dict[str, NDArray[np.int64]]]:
+def link(units: Sequence[UnitLike]) -> tuple[dict[str, Rows], bytes, dict[str, NDArray[np.int64]]]:
     """Join the tables of `units`.
 
     Returns the joined tables by name (all but ``strings`` and ``folder``), the joined strings, and per table the first

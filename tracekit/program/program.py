@@ -14,7 +14,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.program import validation
 from tracekit.program.callees import Resolver, resolve
-from tracekit.program.linker import Rows, UnitLike, flatten
+from tracekit.program.linker import Rows, UnitLike, link
 from tracekit.program.tables import U4, U8, Tables, string_at
 
 
@@ -58,7 +58,7 @@ class Program(Tables):
     def from_images(cls, images: Sequence[ImageLike]) -> Program:
         """Join the units of all images. Raises TracekitError where the tables contradict themselves."""
         units = [unit for image in images for unit in image.units]
-        tables, strings, starts = flatten(units)
+        tables, strings, starts = link(units)
         owner = validation.check(tables)
         first_unit = np.cumsum([0] + [len(image.units) for image in images])
         linked, path_row = _number_paths(images, first_unit, tables, starts)
