@@ -120,16 +120,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def _had_no_room(error: Exception) -> bool:
     """Whether a shared library or a thread had no room: where the address space is limited, LLVM's is the first."""
-    unlimited = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
     signs = ("libllvmlite", "failed to map segment", "can't start new thread", "error return without exception set")
-    return not unlimited and any(sign in str(error) for sign in signs)
+    return _is_limited() and any(sign in str(error) for sign in signs)
+
+
+def _is_limited() -> bool:
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _out_of_memory() -> str:
     try:
         from tracekit.containers.budget import advice
     except (MemoryError, OSError, ImportError, SystemError):
-        return "Ran out of memory, at once."
+        return "Ran out of memory, at once." + (
+            " Raise the limit on address space (ulimit -v)." if _is_limited() else ""
+        )
     return f"Ran out of memory.{advice()}"
 
 

@@ -37,8 +37,6 @@ static void forget_lock(void)
     lock_word = 0; /* another thread of the parent may have held it */
 }
 
-void tk_watch_mappings(void);
-
 void tk_watch_mappings(void)
 {
     pthread_atfork(NULL, NULL, forget_lock);
