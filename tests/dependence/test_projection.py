@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 
 from tests.naive.verdicts import Context, Dependence, Scenario
@@ -16,7 +18,7 @@ def flattened(s: Scenario) -> Scenario:
     """The scenario as one without contexts would have found it."""
     loops = sorted({row.loop for row in s.contexts if row.loop is not None})
     node_of = {number: loops.index(row.loop) + 1 for number, row in enumerate(s.contexts) if row.loop is not None}
-    flat = Scenario(s.ops, s.blocks, s.loops, s.edges, s.updates, s.parts, [Context("root")], objects=s.objects)
+    flat = replace(s, contexts=[Context("root")], dependences=[])
     for loop in loops:
         rows = [row for row in s.contexts if row.loop == loop]
         externals = [row.external for row in rows if row.external is not None]

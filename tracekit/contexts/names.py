@@ -29,7 +29,7 @@ class ContextNames:
         self.instruction = lru_cache(maxsize=None)(self._instruction)
         self.loop = lru_cache(maxsize=None)(program.loop)
         self.context = lru_cache(maxsize=None)(self._context)
-        self._root_and_path = lru_cache(maxsize=None)(self._find_path)
+        self._paths: dict[int, tuple[str, tuple[str, ...]]] = {}
 
     def _instruction(self, op: int) -> Json:
         if op == NONE:  # a library's access while no instrumented call was open
@@ -58,14 +58,20 @@ class ContextNames:
         camp_id = int(self.nodes["camp_id"][node])
         return {"id": camp_id if camp_id >= 0 else None, "root": root, "path": list(path)}
 
-    def _find_path(self, node: int) -> tuple[str, tuple[str, ...]]:
-        steps: list[str] = []
-        row = self.nodes[node]
-        while row["parent"] != NONE:
-            steps.append(self._step(row))
-            row = self.nodes[row["parent"]]
-        root = int(row["function"])
-        return "" if root == NONE else self.program.function_name(root), tuple(reversed(steps))
+    def _root_and_path(self, node: int) -> tuple[str, tuple[str, ...]]:
+        """The root's name, and the steps from it; a tree may be deeper than Python's stack."""
+        parents = self.nodes["parent"]
+        below: list[int] = []
+        while node not in self._paths and parents[node] != NONE:
+            below.append(node)
+            node = int(parents[node])
+        if node not in self._paths:
+            root = int(self.nodes["function"][node])
+            self._paths[node] = ("" if root == NONE else self.program.function_name(root), ())
+        found = self._paths[node]
+        for node in reversed(below):
+            found = self._paths[node] = (found[0], (*found[1], self._step(self.nodes[node])))
+        return found
 
     def _step(self, row: Any) -> str:
         if row["kind"] in (ContextKind.CALL, ContextKind.RECURSIVE_CALL):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -109,6 +109,7 @@ class Judge:
         self._order = np.argsort(profile.levels["node"], kind="stable")
         self._first = np.searchsorted(profile.levels["node"][self._order], np.arange(len(profile.nodes) + 1))
         self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
+        self._needed = lru_cache(maxsize=None)(self._find_needed)  # a loop may stand in thousands of contexts
         nodes = profile.nodes
         self._parent, self._call = nodes["parent"].astype(np.int64), nodes["call"].astype(np.int64)
         self._is_call = np.isin(nodes["kind"], CALLS)
@@ -175,17 +176,10 @@ class Judge:
     ) -> tuple[list[Blocker], tuple[int, ...], tuple[int, ...]]:
         """What blocks the loop apart from memory dependences; the loads and calls, and exits, that did not."""
         loop = int(self.profile.nodes["loop"][view.node])
-        recurrences: list[int] = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
-        needed = {(Reason.RECURRENCE, phi): self.causes.advances(phi) for phi in recurrences}
-        if self.causes.known(loop):
-            exits = range(*self.graphs.exit_range(loop))
-            needed |= {(Reason.EXIT, row): self.causes.leaving(row) for row in exits}
-        else:
-            needed |= {(Reason.EXIT, row): None for row in self.graphs.blocking_exits(loop).tolist()}
         changing = self._changing(view)
         calls = self.graphs[loop].calls if (changing == ANY_CALL).any() else np.zeros(0, np.int64)
         blockers, rests_on, not_taken = [], set(), []
-        for (reason, row), ops in needed.items():
+        for (reason, row), ops in self._needed(loop).items():
             if ops is not None and not np.isin(ops, changing).any() and not np.isin(ops, calls).any():
                 rests_on |= set(ops.tolist())
             elif reason is Reason.EXIT and self._never_left(row):
@@ -195,6 +189,15 @@ class Judge:
         if external != NONE:
             blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
         return blockers, tuple(sorted(rests_on)), tuple(sorted(not_taken))
+
+    def _find_needed(self, loop: int) -> dict[tuple[Reason, int], Indices | None]:
+        """What has to return the same in all iterations, for each recurrence and exit; None: nothing helps."""
+        recurrences: list[int] = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
+        needed = {(Reason.RECURRENCE, phi): self.causes.advances(phi) for phi in recurrences}
+        if self.causes.known(loop):
+            exits = range(*self.graphs.exit_range(loop))
+            return needed | {(Reason.EXIT, row): self.causes.leaving(row) for row in exits}
+        return needed | {(Reason.EXIT, row): None for row in self.graphs.blocking_exits(loop).tolist()}
 
     def _never_left(self, exit_row: int) -> bool:
         """Does the run show that a loop was never left at an exit? A window may begin between what it counts."""
