@@ -48,6 +48,7 @@ class OpFlag(IntFlag):
     LIBRARY = 16  # a library function that the pass knows (strlen, ...), not an instruction
     GROUND_TRUTH = 32  # the address is recorded in place too, as the operation's last word; a reader compares the two
     SAME_VALUE = 64  # a store of a value from outside all loops of its function
+    BY_POINTER = 128  # the source gets to `name` through a pointer or reference there, or may
 
 
 class Base(IntEnum):

@@ -39,20 +39,7 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
   return TK_NONE;
 }
 
-/// The name of the variable that an address is computed from, if that is known; "" otherwise.
-static StringRef namedMemory(const Value *Address) {
-  const Value *Object = getUnderlyingObject(Address, /*MaxLookup=*/0);
-  if (auto *Global = dyn_cast<GlobalVariable>(Object)) {
-    SmallVector<DIGlobalVariableExpression *, 1> Sources;
-    Global->getDebugInfo(Sources);
-    return Sources.empty() ? Global->getName() : Sources.front()->getVariable()->getName();
-  }
-  if (auto *Local = dyn_cast<AllocaInst>(Object))
-    return variableName(const_cast<AllocaInst *>(Local));
-  return "";
-}
-
-static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
+static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &U, SourceMap &Sources) {
   tk_row_ops R = {};
   bool Dynamic = Op.Flags & TK_OPFLAG_DYNAMIC_SIZE;
   R.size = Dynamic && !Op.ValueWords ? 0 : Op.Size; // of a value, the most that it can be
@@ -72,7 +59,11 @@ static tk_row_ops opRow(const Operation &Op, Unit &U, SourceMap &Sources) {
       R.location = Sources.declaration(Variables.front()->getFile(), Variables.front()->getLine(),
                                        Variables.front()->getScope()->getSubprogram());
   } else if (Op.Kind <= TK_OP_SET && Op.Address && Op.Address->getType()->isPointerTy()) {
-    R.name = U.string(namedMemory(Op.Address));
+    StringRef Name = namedMemory(Op.Address);
+    R.name = U.string(Name);
+    if (!Name.empty() && InSource && Op.Origin &&
+        InSource->Accesses.mayBeByPointer(Op.Origin->getDebugLoc().get(), Name))
+      R.flags |= TK_OPFLAG_BY_POINTER;
   }
   return R;
 }
@@ -103,7 +94,7 @@ void describeTerms(const SegmentedFunction &S, const FunctionRows &Rows, Unit &U
 }
 
 FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U, SourceMap &Sources, CallSites &Calls,
-                      const TargetLibraryInfo &TLI) {
+                      const TargetLibraryInfo &TLI, const SourceLoops *InSource) {
   FunctionRows Rows;
   Rows.Function = U.Functions.size();
   Rows.FirstBlock = U.Blocks.size();
@@ -125,7 +116,7 @@ FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U,
     Row FirstOp = U.Ops.size();
     for (const Operation &Op : ArrayRef(S.Ops).slice(Seg.FirstOp, Seg.Ops)) {
       Row OpIndex = U.Ops.size();
-      U.Ops.push_back(opRow(Op, U, Sources));
+      U.Ops.push_back(opRow(Op, InSource, U, Sources));
       if (Op.Kind == TK_OP_CALL) {
         U.Ops.back().base = Calls.add(*cast<CallBase>(Op.Origin), TLI, OpIndex, Block);
         CallOps[Op.Origin] = OpIndex;

@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/Support/ConvertUTF.h"
 
@@ -25,6 +26,24 @@ StringRef globalName(const GlobalVariable &G) {
     return Debug.front()->getVariable()->getName();
   bool IsC = G.isDeclaration() && !startsWith(G.getName(), "_Z") && !G.getName().contains('.');
   return IsC ? G.getName() : "";
+}
+
+StringRef namedMemory(const Value *Address) {
+  const Value *Object = getUnderlyingObject(Address, /*MaxLookup=*/0);
+  if (auto *Global = dyn_cast<GlobalVariable>(Object)) {
+    SmallVector<DIGlobalVariableExpression *, 1> Sources;
+    Global->getDebugInfo(Sources);
+    return Sources.empty() ? Global->getName() : Sources.front()->getVariable()->getName();
+  }
+  if (auto *Local = dyn_cast<AllocaInst>(Object))
+    return variableName(const_cast<AllocaInst *>(Local));
+  return "";
+}
+
+std::string placeKey(const DILocation &At) {
+  const DISubprogram *Function = At.getScope()->getSubprogram();
+  StringRef Name = Function->getLinkageName().empty() ? Function->getName() : Function->getLinkageName();
+  return (Name + ":" + At.getFilename() + ":" + Twine(At.getLine()) + ":" + Twine(At.getColumn())).str();
 }
 
 /// What `$Code$` stands for in a legacy name of Rust; "" if nothing.

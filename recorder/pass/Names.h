@@ -25,4 +25,10 @@ std::string scopeName(const llvm::DISubprogram &Source);
 /// "" if it is not known.
 llvm::StringRef globalName(const llvm::GlobalVariable &G);
 
+/// The name of the variable that an address is computed from, if that is known; "" otherwise.
+llvm::StringRef namedMemory(const llvm::Value *Address);
+
+/// A place in the source, as text: the optimiser copies subprograms, so their names stand for them.
+std::string placeKey(const llvm::DILocation &At);
+
 } // namespace tracekit

@@ -135,7 +135,7 @@ public:
       addGroundTruth(S);
     countWords(S);
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
-    FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI);
+    FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI, InSource);
     PostDominatorTree PDT(F);
     FunctionShape Shape = {LI, DT, PDT, SE};
     if (!LI.empty()) {

@@ -17,15 +17,8 @@ using namespace llvm;
 
 namespace tracekit {
 
-/// A loop's place: the optimiser copies subprograms, so their names stand for them.
-static std::string keyOf(const DILocation &Start) {
-  const DISubprogram *Function = Start.getScope()->getSubprogram();
-  StringRef Name = Function->getLinkageName().empty() ? Function->getName() : Function->getLinkageName();
-  return (Name + ":" + Start.getFilename() + ":" + Twine(Start.getLine()) + ":" + Twine(Start.getColumn())).str();
-}
-
 const SourceLoop *SourceLoops::find(const DILocation *Start) const {
-  auto Known = Start ? Loops.find(keyOf(*Start)) : Loops.end();
+  auto Known = Start ? Loops.find(placeKey(*Start)) : Loops.end();
   return Known == Loops.end() ? nullptr : &Known->second;
 }
 
@@ -170,13 +163,17 @@ private:
 
 void SourceLoops::look(Module &M) {
   Loops.clear();
+  Accesses = SourceAccesses();
   Looked = M.getModuleIdentifier();
   if (M.debug_compile_units().empty())
     return;
   ModuleTouches Everything(M);
+  for (GlobalVariable &G : M.globals())
+    Accesses.look(G);
   for (Function &F : M) {
     if (F.isDeclaration() || !F.getSubprogram())
       continue;
+    Accesses.look(F, Everything.of(F));
     DominatorTree DT(F);
     LoopInfo LI(DT);
     if (LI.empty())
@@ -186,7 +183,7 @@ void SourceLoops::look(Module &M) {
     std::vector<Pointee> Pointees = pointeesOf(F);
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
-        auto [Entry, New] = Loops.try_emplace(keyOf(*Start));
+        auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
         LoopText Text(*L, *Start, Everything.of(F), Everything, Order);
         Entry->second = LoopInSource(Text, Everything, Pointees).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro

@@ -3,6 +3,8 @@
 // A directive is put into the source. What the optimiser has promoted, sunk or deleted is still there.
 #pragma once
 
+#include "SourceAccesses.h"
+
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Module.h"
@@ -39,6 +41,8 @@ public:
 
   /// The loop that begins at `Start`; null if there is none.
   const SourceLoop *find(const llvm::DILocation *Start) const;
+
+  SourceAccesses Accesses;
 
 private:
   std::string Looked;

@@ -273,6 +273,7 @@ enum {
     TK_OPFLAG_LIBRARY = 16,
     TK_OPFLAG_GROUND_TRUTH = 32,
     TK_OPFLAG_SAME_VALUE = 64,
+    TK_OPFLAG_BY_POINTER = 128,
 };
 
 /* Flags of a path. */

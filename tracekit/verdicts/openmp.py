@@ -16,7 +16,7 @@ from tracekit.containers.grouping import Indices
 from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
-from tracekit.formats.image import LoopFlag, OpKind, PhiKind, TypeClass, VariableFlag
+from tracekit.formats.image import LoopFlag, OpFlag, OpKind, PhiKind, TypeClass, VariableFlag
 from tracekit.objects.kinds import ObjectKind
 from tracekit.verdicts.source_variables import BY_RUN
 from tracekit.verdicts.transformations import Transformation
@@ -106,7 +106,10 @@ class Directives:
             if step.variable != NONE:
                 continue  # with the other variables of the source
             if step.phi != NONE:
-                self._reduce(self._phi_name(step.phi), step, clauses)
+                name = self._phi_name(step.phi)
+                if in_source:
+                    self._check_accumulator(loop, name)
+                self._reduce(name, step, clauses)
             else:
                 self._object(loop, judgement.node, step, clauses)
         if in_source:
@@ -159,6 +162,20 @@ class Directives:
         if not name:
             raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
         return name
+
+    def _check_accumulator(self, loop: int, name: str) -> None:
+        """Raises NoDirective unless the loop's text gets to what it accumulates in by that name only."""
+        of_it = [
+            int(self.program.variables["flags"][row])
+            for row in self.judge.source_variables.rows(loop)
+            if self.program.text(int(self.program.variables["name"][row])) == name
+        ]
+        if not of_it:
+            raise NoDirective(
+                f"it accumulates in {name} through a pointer or in a called function, which a clause does not reach"
+            )
+        if any(flags & VariableFlag.REACHED and not flags & VariableFlag.LENT for flags in of_it):
+            raise NoDirective(f"it may use {name} through a pointer, which a clause does not reach")
 
     def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
         """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
@@ -240,9 +257,7 @@ class Directives:
         An array of which the loop uses different parts is, if some access in its text is known to be to that array: the
         optimiser may keep the one element in a register that all iterations use.
         """
-        if is_varying and not any(
-            self.program.text(int(self.program.ops["name"][op])) == name for op in self._operations(loop)
-        ):
+        if is_varying and not any(self._is_by_name(op, name) for op in self._operations(loop)):
             return False
         if is_global:
             return name in self._global_names
@@ -300,7 +315,7 @@ class Directives:
                     f"{name} is also used in {place['function']}, which a clause does not reach "
                     f"({place['file']}:{place['line']})"
                 )
-            if self.program.text(int(self.program.ops["name"][op])) != name:
+            if not self._is_by_name(op, name):
                 raise NoDirective(f"{name} is used through a pointer at {place['file']}:{place['line']}")
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
@@ -330,6 +345,11 @@ class Directives:
             return False
         one, other = (self.program.locations[end] for end in ends)
         return bool(one["function"] == other["function"] and one["inlined_at"] == other["inlined_at"])
+
+    def _is_by_name(self, op: int, name: str) -> bool:
+        """Does an access get to the variable called `name` by that name in the source, too?"""
+        row = self.program.ops[op]
+        return self.program.text(int(row["name"])) == name and not int(row["flags"]) & OpFlag.BY_POINTER
 
     def _size(self, kind: ObjectKind, thing: int) -> int:
         site = int(self.profile.objects["site"][thing])

@@ -1,0 +1,76 @@
+// SourceAccesses.cpp: see SourceAccesses.h.
+#include "SourceAccesses.h"
+
+#include "Names.h"
+
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+/// The addresses that an instruction may get to memory by.
+static SmallVector<const Value *, 4> addressesIn(const Instruction &I) {
+  if (const Value *Pointer = getLoadStorePointerOperand(&I))
+    return {Pointer};
+  if (auto *Update = dyn_cast<AtomicRMWInst>(&I))
+    return {Update->getPointerOperand()};
+  if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I))
+    return {Exchange->getPointerOperand()};
+  SmallVector<const Value *, 4> Given;
+  auto *Call = dyn_cast<CallBase>(&I);
+  if (Call && !I.isDebugOrPseudoInst() && !I.isLifetimeStartOrEnd())
+    for (const Value *Argument : Call->args())
+      if (Argument->getType()->isPointerTy())
+        Given.push_back(Argument);
+  return Given;
+}
+
+void SourceAccesses::look(const Instruction &I) {
+  const DILocation *At = I.getDebugLoc().get();
+  if (!At)
+    return;
+  SmallVector<const Value *, 4> Addresses = addressesIn(I);
+  bool Points = any_of(Addresses, [](const Value *Address) {
+    const Value *Object = getUnderlyingObject(Address, /*MaxLookup=*/0);
+    return !isa<Constant, AllocaInst>(Object);
+  });
+  if (!Points)
+    return;
+  auto [Entry, New] = Places.try_emplace(placeKey(*At));
+  Place &Here = Entry->second;
+  Here.IsMixed = !New || !isa<CallBase>(I);
+  for (const Value *Address : Addresses)
+    Here.Named.insert(namedMemory(Address));
+}
+
+void SourceAccesses::look(Function &F, const Touches &T) {
+  for (const auto &[Variable, In] : T.Of)
+    if (In.MayBeReached)
+      Addressed.insert(namedMemory(Variable));
+  for (const BasicBlock &BB : F)
+    for (const Instruction &I : BB)
+      look(I);
+}
+
+/// Whether a constant is part of what a global variable begins with.
+static bool isInitial(const Constant &C) {
+  return any_of(C.users(), [](const User *By) {
+    return isa<GlobalVariable>(By) || (isa<Constant>(By) && !isa<GlobalValue>(By) && isInitial(*cast<Constant>(By)));
+  });
+}
+
+void SourceAccesses::look(const GlobalVariable &G) {
+  if (isInitial(G))
+    Addressed.insert(namedMemory(&G));
+}
+
+bool SourceAccesses::mayBeByPointer(const DILocation *At, StringRef Name) const {
+  if (!At || !At->getLine() || !At->getColumn()) // of several places
+    return Addressed.contains(Name);
+  auto Known = Places.find(placeKey(*At));
+  return Known != Places.end() && (Known->second.IsMixed || !Known->second.Named.contains(Name));
+}
+
+} // namespace tracekit

@@ -1,0 +1,37 @@
+// SourceAccesses.h: where the source gets to memory through pointers, before any optimisation.
+//
+// Inlined into its caller, `*to += x` of a function is an access to the variable whose address was given. A clause that
+// names that variable does not reach it.
+#pragma once
+
+#include "Touches.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+
+namespace tracekit {
+
+class SourceAccesses {
+public:
+  void look(llvm::Function &F, const Touches &T);
+  void look(const llvm::GlobalVariable &G);
+
+  /// Whether an access at `At`, which may be null, that the optimiser knows to lie in the variable called `Name` may
+  /// get there through a pointer in the source.
+  bool mayBeByPointer(const llvm::DILocation *At, llvm::StringRef Name) const;
+
+private:
+  /// The accesses at one place of which some go through pointers.
+  struct Place {
+    bool IsMixed = true;     // it is not known which of them do
+    llvm::StringSet<> Named; // otherwise it is one call: the variables that it is given
+  };
+
+  void look(const llvm::Instruction &I);
+
+  llvm::StringMap<Place> Places;
+  llvm::StringSet<> Addressed; // names of variables that pointers may lead to
+};
+
+} // namespace tracekit
