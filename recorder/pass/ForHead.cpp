@@ -27,7 +27,8 @@ public:
 private:
   /// Whether OpenMP accepts the loop. Finds the counter.
   bool isCanonical() {
-    auto *Branch = dyn_cast<BranchInst>(L.getHeader()->getTerminator());
+    findTest();
+    auto *Branch = TestBlock ? dyn_cast<BranchInst>(TestBlock->getTerminator()) : nullptr;
     BasicBlock *Latch = L.getLoopLatch();
     auto *Test = Branch && Branch->isConditional() ? dyn_cast<ICmpInst>(Branch->getCondition()) : nullptr;
     if (!Test || !Latch || Latch == L.getHeader() || leavesElsewhere())
@@ -38,8 +39,43 @@ private:
     if (IsLeft == Steps(Right))
       return false;
     Counter = IsLeft ? Left : Right;
-    return isFixedBound(Test->getOperand(IsLeft ? 1 : 0)) && beginsWithCounterAlone() &&
+    return isFixedBound(Test->getOperand(IsLeft ? 1 : 0)) && areChoicesFixed() && beginsWithCounterAlone() &&
            declarationOf(Counter) != nullptr && (!Test->isEquality() || (StepsByOne && !mayWrap()));
+  }
+
+  /// Finds the block with the loop's test: the header, or where the arms of a conditional expression in the head
+  /// (`i < (n < m ? n : m)`) come together.
+  void findTest() {
+    Head.insert(L.getHeader());
+    BasicBlock *Found = nullptr;
+    for (size_t K = 0; K < Head.size(); ++K) {
+      BasicBlock *BB = Head[K];
+      bool IsTest = L.isLoopExiting(BB);
+      auto IsOurs = [this](const Instruction &I) { return isPartOfHead(I); };
+      if (IsTest ? Found || !IsOurs(*BB->getTerminator()) : !all_of(*BB, IsOurs))
+        return;
+      if (IsTest)
+        Found = BB;
+      else
+        Head.insert(succ_begin(BB), succ_end(BB));
+    }
+    TestBlock = Found;
+  }
+
+  /// Whether an instruction before the loop's test computes something for it, and is no part of the loop's body.
+  bool isPartOfHead(const Instruction &I) const {
+    if (I.isDebugOrPseudoInst())
+      return true;
+    const DILocation *At = I.getDebugLoc().get();
+    return !I.mayWriteToMemory() && (!At || (!At->getInlinedAt() && isScopeOfFor(At->getScope())));
+  }
+
+  /// Whether the same arm of each conditional expression in the head is taken each time.
+  bool areChoicesFixed() const {
+    return all_of(Head, [this](const BasicBlock *BB) {
+      auto *Branch = dyn_cast<BranchInst>(BB->getTerminator());
+      return BB == TestBlock || !Branch || !Branch->isConditional() || isFixedBound(Branch->getCondition());
+    });
   }
 
   /// Whether a counter tested by `!=` may pass 0 on its way, as one that begins with `row - 1`: what the directive
@@ -56,7 +92,7 @@ private:
   bool leavesElsewhere() const {
     for (BasicBlock *BB : Text.Blocks)
       for (BasicBlock *Next : successors(BB))
-        if (!L.contains(Next) && BB != L.getHeader() && (isOrdinaryExit(Next) || !standsInside(*Next)))
+        if (!L.contains(Next) && BB != TestBlock && (isOrdinaryExit(Next) || !standsInside(*Next)))
           return true;
     return false;
   }
@@ -130,7 +166,8 @@ private:
       auto *I = dyn_cast<Instruction>(Open.pop_back_val());
       if (!I || !L.contains(I) || !Seen.insert(I).second)
         continue;
-      if (isa<PHINode, StoreInst>(I) || (isa<LoadInst>(I) && Text.isAssigned(I->getOperand(0))))
+      if (isa<StoreInst>(I) || (isa<PHINode>(I) && !Head.contains(I->getParent())) ||
+          (isa<LoadInst>(I) && Text.isAssigned(I->getOperand(0))))
         return false;
       Open.append(I->op_begin(), I->op_end());
     }
@@ -181,15 +218,21 @@ private:
   bool isInHead(const DILocation *At) const {
     for (const DIScope *S = At && !At->getInlinedAt() ? At->getScope() : nullptr;
          isa_and_nonnull<DILexicalBlockBase>(S); S = S->getScope())
-      if (auto *Block = dyn_cast<DILexicalBlock>(S); Block && Block->getFile() == Text.Start.getFile() &&
-                                                     Block->getLine() == Text.Start.getLine() &&
-                                                     Block->getColumn() == Text.Start.getColumn())
+      if (isScopeOfFor(S))
         return true;
     return false;
   }
 
+  bool isScopeOfFor(const DIScope *S) const {
+    auto *Block = dyn_cast<DILexicalBlock>(S);
+    return Block && Block->getFile() == Text.Start.getFile() && Block->getLine() == Text.Start.getLine() &&
+           Block->getColumn() == Text.Start.getColumn();
+  }
+
   const LoopText &Text;
   const Loop &L;
+  SmallSetVector<BasicBlock *, 4> Head; // the header, and what comes before the test and with it
+  BasicBlock *TestBlock = nullptr;
   Object Counter = nullptr;
   Value *First = nullptr; // what the counter begins with
   bool StepsByOne = false, StepsUp = false;

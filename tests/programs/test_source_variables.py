@@ -99,8 +99,33 @@ NOINLINE void down(int n) {
     out[k] = a[k];
   }
 }
+NOINLINE void lesser(int n, int m) {
+  for (int i = n > m ? 3 : 2; i < (n < m ? n : m > 0 ? m : 1); i++) { // for out: parallel for
+    out[i] = a[i];
+  }
+}
+NOINLINE void chosen_anew(int n, int m) {
+  for (int i = 0; i < (i > 7 ? n : m); i++) { // other out: OpenMP wants a for statement
+    out[i] = a[i];
+  }
+}
+NOINLINE void left_inside(int n) {
+  for (int i = 0;; i++) { // other out: OpenMP wants a for statement
+    if (i >= n) break;
+    out[i] = a[i];
+  }
+}
+NOINLINE void two_tests(int n) {
+  for (int i = 0; i < n && i < 9; i++) { // other out: OpenMP wants a for statement
+    out[i] = a[i];
+  }
+}
 int main(void) {
   int n = 450;
+  lesser(n, n - 1);
+  chosen_anew(n, n - 1);
+  left_inside(n);
+  two_tests(n);
   statics(n);
   comma(n);
   grows(n - 100);
