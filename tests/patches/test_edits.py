@@ -55,6 +55,7 @@ def test_where_no_declaration_may_stand_there_is_a_block() -> None:
     "text",
     [
         f"#pragma omp parallel for\n{LOOP}",
+        f"#ifdef _OPENMP\n#pragma omp parallel for\n#endif\n{LOOP}",
         f'_Pragma("omp parallel for") {LOOP}',
         f"[[likely]] {LOOP}",
         f"/* {LOOP} */",

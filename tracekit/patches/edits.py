@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection
+from itertools import takewhile
 from typing import NamedTuple
 
 from tracekit.patches.for_statement import ForStatement, Refused, for_statement
@@ -75,8 +76,9 @@ class Source:
         if not at:
             return ""
         last = self._tokens[at - 1]
-        line = self.text[last.start : last.end]
-        if (last.text == "#" and "pragma" in line) or any(each.text == "_Pragma" for each in self._tokens[at - 4 : at]):
+        lines = takewhile(lambda token: token.text == "#", reversed(self._tokens[:at]))  # `#endif`, and what it closes
+        has_line = any("pragma" in self.text[line.start : line.end] for line in lines)
+        if has_line or any(each.text == "_Pragma" for each in self._tokens[at - 4 : at]):
             raise Refused("a pragma stands before it already")
         if last.text == "]":
             raise Refused("an attribute stands before it")
