@@ -82,6 +82,7 @@ def shows(tmp_path: Path) -> Callable[..., tuple[str, str]]:
         (kernels / f"{name}.py").write_text(ONE)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment.pop("NUMBA_CACHE_DIR", None)
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # Python sees no change of a file within a second
 
     def shown(what: str, file: str = "one", step: int = 1) -> tuple[str, str]:
         (kernels / "steps.py").write_text(STEPS.replace("{step}", str(step)))
