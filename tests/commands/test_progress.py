@@ -18,7 +18,7 @@ import tracekit
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.trace_file import write_trace
 from tracekit import progress
-from tracekit.commands.progress import told
+from tracekit.commands.progress import nearest_end
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.formats.reader import TraceReader
 from tracekit.program.program import Program
@@ -215,11 +215,11 @@ def test_a_position_goes_from_nothing_to_all_records(folder: Path) -> None:
 
 def test_of_steps_inside_one_another_that_is_told_whose_end_is_near() -> None:
     lines, replay = progress.Step("lines", 10, lambda: 5), progress.Step("replay", 100, lambda: 20)
-    assert told((lines, replay)) is lines
-    assert told((progress.Step("lines", 10, lambda: 1), replay)) is replay
+    assert nearest_end((lines, replay)) is lines
+    assert nearest_end((progress.Step("lines", 10, lambda: 1), replay)) is replay
     kernels = progress.Step("kernels", None, int)
-    assert told((lines, replay, kernels)) is kernels
-    assert told((kernels, replay)) is replay
+    assert nearest_end((lines, replay, kernels)) is kernels
+    assert nearest_end((kernels, replay)) is replay
 
 
 def test_dump_writes_a_file(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -88,7 +88,7 @@ class _Line:
         """Show where the work is."""
         if not steps:
             return
-        step = told(steps)
+        step = nearest_end(steps)
         if step is not self.step:
             if self.task is None:
                 self.drawn.start()
@@ -107,7 +107,7 @@ class _Line:
         self.drawn.stop()
 
 
-def told(steps: Sequence[progress.Step]) -> progress.Step:
+def nearest_end(steps: Sequence[progress.Step]) -> progress.Step:
     """The step whose end is near: the innermost, unless one around it ends before (``tracekit dump --limit``)."""
     inner = steps[-1]
     if not inner.total:

@@ -6,7 +6,7 @@ another value; where that is not known, the reason is given instead.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,10 +14,10 @@ import numpy as np
 
 from tracekit.containers.grouping import Indices
 from tracekit.contexts.nodes import ContextKind
-from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
-from tracekit.formats.image import LoopFlag, OpFlag, OpKind, PhiKind, TypeClass, VariableFlag
+from tracekit.formats.image import LoopFlag, OpKind, PhiKind, TypeClass, VariableFlag
 from tracekit.objects.kinds import ObjectKind
+from tracekit.verdicts.object_uses import ObjectUses
 from tracekit.verdicts.source_variables import BY_RUN
 from tracekit.verdicts.transformations import Transformation
 from tracekit.verdicts.verdicts import Judge, Judgement
@@ -75,6 +75,7 @@ class Directives:
         self.program = judge.program
         self.profile = judge.profile
         self.names = names
+        self.uses = ObjectUses(judge)
 
     def directive(self, judgements: Collection[Judgement]) -> str:
         """One directive for a loop's copies in all its contexts. Raises NoDirective with the reason."""
@@ -257,7 +258,7 @@ class Directives:
         An array of which the loop uses different parts is, if some access in its text is known to be to that array: the
         optimiser may keep the one element in a register that all iterations use.
         """
-        if is_varying and not any(self._is_by_name(op, name) for op in self._operations(loop)):
+        if is_varying and not any(self.uses.is_by_name(op, name) for op in self.uses.operations(loop)):
             return False
         if is_global:
             return name in self._global_names
@@ -291,31 +292,31 @@ class Directives:
             what = "a sum in" if step.kind == "reduction" else "a private copy of"
             memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
             raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
-        if kind == ObjectKind.STACK and self._is_of_an_inlined_call(loop, step.object):
+        if kind == ObjectKind.STACK and self.uses.is_of_an_inlined_call(loop, step.object):
             return  # an iteration has its own
         self._check_users_known(loop, node)
         name = shown["name"]
         if not name:
             raise NoDirective("the name of an object is not known (compile with -g)")
         if kind == ObjectKind.STACK and (
-            self._is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
+            self.uses.is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
         ):
             return  # private already, whoever uses it
-        if kind == ObjectKind.STACK and self._is_of_a_caller(loop, step.object):
+        if kind == ObjectKind.STACK and self.uses.is_of_a_caller(loop, step.object):
             raise NoDirective(f"{name} is a variable of {shown['site']['function']}, which no clause here can name")
         self._check_size(kind, step.object, name)
-        users = self._users(node, step.object)
+        users = self.uses.users(node, step.object)
         is_lent = kind == ObjectKind.STACK and self._is_lent(loop, step)
         for op in users.tolist():
             place = self.names.instruction(op)
-            if not self._is_text_of(loop, op):
+            if not self.uses.is_text_of(loop, op):
                 if is_lent:
                     continue
                 raise NoDirective(
                     f"{name} is also used in {place['function']}, which a clause does not reach "
                     f"({place['file']}:{place['line']})"
                 )
-            if not self._is_by_name(op, name):
+            if not self.uses.is_by_name(op, name):
                 raise NoDirective(f"{name} is used through a pointer at {place['file']}:{place['line']}")
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
@@ -324,8 +325,8 @@ class Directives:
         if step.kind == "lastprivate" and self._is_always_assigned(loop, step):
             clauses.add("lastprivate", name)
             return
-        if self._is_read_after(node, step.object):
-            if self._is_always_stored(loop, node, step.object, users):
+        if self.uses.is_read_after(node, step.object):
+            if self.uses.is_always_stored(loop, node, step.object, users):
                 clauses.add("lastprivate", name)
                 return
             if step.kind == "same value":
@@ -335,29 +336,12 @@ class Directives:
                 )
             raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
         # What functions read of it may be from before the loop.
-        is_read = is_lent or self._has_other_loads(loop, name, users)
+        is_read = is_lent or self.uses.has_other_loads(loop, name, users)
         clauses.add("firstprivate" if is_read else "private", name)
-
-    def _is_text_of(self, loop: int, op: int) -> bool:
-        """Does an instruction stand in the text of the loop's function, in the same copy of it?"""
-        ends = [int(self.program.loops["location"][loop]), int(self.program.ops["location"][op])]
-        if NONE in ends or self.program.op_function[op] != self.program.loops["function"][loop]:
-            return False
-        one, other = (self.program.locations[end] for end in ends)
-        return bool(one["function"] == other["function"] and one["inlined_at"] == other["inlined_at"])
-
-    def _is_by_name(self, op: int, name: str) -> bool:
-        """Does an access get to the variable called `name` by that name in the source, too?"""
-        row = self.program.ops[op]
-        return self.program.text(int(row["name"])) == name and not int(row["flags"]) & OpFlag.BY_POINTER
-
-    def _size(self, kind: ObjectKind, thing: int) -> int:
-        site = int(self.profile.objects["site"][thing])
-        return int(self.program.globals["size"][site] if kind == ObjectKind.GLOBAL else self.program.ops["size"][site])
 
     def _check_size(self, kind: ObjectKind, thing: int, name: str) -> None:
         """Copies lie on the threads' stacks."""
-        size = self._size(kind, thing)
+        size = self.uses.size(kind, thing)
         if size > LARGEST_COPY:
             raise NoDirective(f"a copy of {name} for each thread, {size:,} bytes, is too large for its stack")
 
@@ -366,12 +350,14 @@ class Directives:
         kind = ObjectKind(int(self.profile.objects["kind"][step.object]))
         if (
             kind == ObjectKind.GLOBAL
-            and self._size(kind, step.object) not in self.program.ops["size"][users]
+            and self.uses.size(kind, step.object) not in self.program.ops["size"][users]
             and self.program.globals["type"][self.profile.objects["site"][step.object]]
         ):
             raise NoDirective(f"{name} is a structure; accumulate in a variable of its own")
         updates = self.judge.updates
-        named = [op for op in self._operations(loop) if self.program.text(int(self.program.ops["name"][op])) == name]
+        named = [
+            op for op in self.uses.operations(loop) if self.program.text(int(self.program.ops["name"][op])) == name
+        ]
         touching = np.union1d(users, np.array(named, np.int64))
         alien = touching[(updates.triple[touching] < 0) | (updates.operator[touching] != step.operator)]
         if alien.size:
@@ -382,45 +368,6 @@ class Directives:
             )
         if np.unique(self.program.ops[["size", "type_class"]][touching]).size > 1:
             raise NoDirective(f"{name} holds values of different types; accumulate in variables of their own")
-
-    def _operations(self, loop: int) -> list[int]:
-        """The memory accesses and calls in the loop's text."""
-        graph = self.judge.graphs[loop]
-        ops: list[int] = graph.nodes[graph.works & (graph.nodes < len(self.program.ops))].tolist()
-        return ops
-
-    def _is_of_a_call_inside(self, node: int, thing: int) -> bool:
-        """Is a stack object of a function that is not open around the loop? Then calls in the loop made it."""
-        nodes, function = self.profile.nodes, int(self.program.op_function[self.profile.objects["site"][thing]])
-        row = node
-        while row != NONE:
-            recursive = nodes["kind"][row] in (ContextKind.RECURSION, ContextKind.RECURSION_LOOP)
-            if recursive or int(nodes["function"][row]) == function:
-                return False
-            row = int(nodes["parent"][row])
-        return True
-
-    def _is_of_an_inlined_call(self, loop: int, thing: int) -> bool:
-        """Is a stack object a local of a function that was inlined into the loop's, but not around the loop?"""
-        site = int(self.profile.objects["site"][thing])
-        if self.program.op_function[site] != self.program.loops["function"][loop]:
-            return False
-        locations = self.program.locations
-        declared, around = int(self.program.ops["location"][site]), int(self.program.loops["location"][loop])
-        if NONE in (declared, around):
-            return False
-        while around != NONE:
-            if locations["function"][around] == locations["function"][declared]:
-                return False
-            around = int(locations["inlined_at"][around])
-        return True
-
-    def _is_of_a_caller(self, loop: int, thing: int) -> bool:
-        """Is a stack object a local of another function than the loop's, which has a pointer to it?"""
-        locations = self.program.locations
-        declared = int(self.program.ops["location"][int(self.profile.objects["site"][thing])])
-        place = int(self.program.loops["location"][loop])
-        return NONE not in (declared, place) and bool(locations["function"][declared] != locations["function"][place])
 
     def _check_users_known(self, loop: int, node: int) -> None:
         """Inside a recursion the profile has one context for all that is called, by whichever loop."""
@@ -440,51 +387,6 @@ class Directives:
             raise NoDirective("it is not known whether a local array or structure is declared inside the loop")
         return bool(site["file"] == row["file"] and row["line"] < line <= int(self.program.loops["end_line"][loop]))
 
-    @cached_property
-    def _listed(self) -> Indices:
-        lists: Indices = self.profile.dependences["object_list"].astype(np.int64)
-        return lists
-
-    def _users(self, node: int, thing: int) -> Indices:
-        """The instructions below `node` known to touch an object: ends of its dependences."""
-        rows = self.profile.dependences[(self._listed == thing).any(axis=1)]
-        ends = [
-            rows[end][self._is_inside(node, rows[end], rows[end + "_node"])].astype(np.int64)
-            for end in ("source", "destination")
-        ]
-        return np.unique(np.concatenate(ends))
-
-    def _is_inside(self, node: int, instructions: Indices, nodes: Indices) -> np.ndarray:
-        """Per end of a dependence: did it run in the loop of `node`?
-
-        Inside a recursion, where accesses have the context of the recursion: does it stand in the loop's text? All that
-        the loop runs does (see _check_users_known).
-        """
-        inside: np.ndarray
-        if self.profile.nodes["kind"][node] == ContextKind.RECURSION_LOOP:
-            inside = np.isin(instructions, self._operations(int(self.profile.nodes["loop"][node])))
-            inside &= self._below(int(self.profile.nodes["parent"][node]))[nodes]
-        else:
-            inside = self._below(node)[nodes]
-        return inside
-
-    def _below(self, node: int) -> np.ndarray:
-        """Per node: is it `node`, or in its subtree?"""
-        below = np.zeros(len(self.profile.nodes), np.bool_)
-        below[node] = True
-        parents = self.profile.nodes["parent"]
-        for row in range(node + 1, len(below)):
-            below[row] = parents[row] < row and below[parents[row]]
-        return below
-
-    def _is_read_after(self, node: int, thing: int) -> bool:
-        """Does code outside the loop read what the loop stored in an object? More objects than are listed: perhaps."""
-        dependences = self.profile.dependences
-        wide = dependences["objects"] > self._listed.shape[1]
-        rows = dependences[((self._listed == thing).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)]
-        stored = self._is_inside(node, rows["source"], rows["source_node"])
-        return bool((stored & ~self._is_inside(node, rows["destination"], rows["destination_node"])).any())
-
     def _is_lent(self, loop: int, step: Transformation) -> bool:
         """Do functions use a local variable only through the address that the loop's text gives them?"""
         row = self.judge.source_variables.row_of(loop, step)
@@ -494,19 +396,3 @@ class Directives:
         """Does every iteration assign the variable that a step is about, by its source?"""
         row = self.judge.source_variables.row_of(loop, step)
         return row != NONE and not int(self.program.variables["flags"][row]) & VariableFlag.SOMETIMES
-
-    def _is_always_stored(self, loop: int, node: int, thing: int, users: Indices) -> bool:
-        """Does every iteration store the whole of an object, by a store that stands in the loop's own body?"""
-        ops, accesses = self.program.ops, self.profile.accesses
-        size = self._size(ObjectKind(int(self.profile.objects["kind"][thing])), thing)
-        stores = users[(ops["kind"][users] == OpKind.STORE) & (ops["size"][users] == size)]
-        own = stores[self.program.blocks["loop"][self.judge.graphs.op_block[stores]] == loop]
-        here = accesses[(accesses["node"] == node) & np.isin(accesses["instruction"], own)]
-        return bool((here["count"] == self.profile.nodes["iterations"][node]).any())
-
-    def _has_other_loads(self, loop: int, name: str, users: Indices) -> bool:
-        """Does another load in the loop's text read the variable (a part that nothing stores)?"""
-        ops = np.array(self._operations(loop), np.int64)
-        loads = ops[np.isin(self.program.ops["kind"][ops], (OpKind.LOAD, OpKind.COPY_FROM))]
-        others: Iterable[int] = np.setdiff1d(loads, users).tolist()
-        return any(self.program.text(int(self.program.ops["name"][op])) == name for op in others)

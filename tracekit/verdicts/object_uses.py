@@ -1,0 +1,146 @@
+"""How a loop uses an object of memory: the instructions that touch it, whose it is, what is read of it afterwards.
+
+Only the run tells, and the text of the loop as the image has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from tracekit.containers.grouping import Indices
+from tracekit.contexts.nodes import ContextKind
+from tracekit.dependence.profile import DependenceKind
+from tracekit.formats.events import NONE
+from tracekit.formats.image import OpFlag, OpKind
+from tracekit.objects.kinds import ObjectKind
+from tracekit.verdicts.verdicts import Judge
+
+
+class ObjectUses:
+    """Answers for the loops of one profile; `loop` is one of the program, `node` that loop in a context."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.program = judge.program
+        self.profile = judge.profile
+
+    def is_text_of(self, loop: int, op: int) -> bool:
+        """Does an instruction stand in the text of the loop's function, in the same copy of it?"""
+        ends = [int(self.program.loops["location"][loop]), int(self.program.ops["location"][op])]
+        if NONE in ends or self.program.op_function[op] != self.program.loops["function"][loop]:
+            return False
+        one, other = (self.program.locations[end] for end in ends)
+        return bool(one["function"] == other["function"] and one["inlined_at"] == other["inlined_at"])
+
+    def is_by_name(self, op: int, name: str) -> bool:
+        """Does an access get to the variable called `name` by that name in the source, too?"""
+        row = self.program.ops[op]
+        return self.program.text(int(row["name"])) == name and not int(row["flags"]) & OpFlag.BY_POINTER
+
+    def size(self, kind: ObjectKind, thing: int) -> int:
+        """Bytes of a global or stack object."""
+        site = int(self.profile.objects["site"][thing])
+        return int(self.program.globals["size"][site] if kind == ObjectKind.GLOBAL else self.program.ops["size"][site])
+
+    def operations(self, loop: int) -> list[int]:
+        """The memory accesses and calls in the loop's text."""
+        graph = self.judge.graphs[loop]
+        ops: list[int] = graph.nodes[graph.works & (graph.nodes < len(self.program.ops))].tolist()
+        return ops
+
+    def is_of_a_call_inside(self, node: int, thing: int) -> bool:
+        """Is a stack object of a function that is not open around the loop? Then calls in the loop made it."""
+        nodes, function = self.profile.nodes, int(self.program.op_function[self.profile.objects["site"][thing]])
+        row = node
+        while row != NONE:
+            recursive = nodes["kind"][row] in (ContextKind.RECURSION, ContextKind.RECURSION_LOOP)
+            if recursive or int(nodes["function"][row]) == function:
+                return False
+            row = int(nodes["parent"][row])
+        return True
+
+    def is_of_an_inlined_call(self, loop: int, thing: int) -> bool:
+        """Is a stack object a local of a function that was inlined into the loop's, but not around the loop?"""
+        site = int(self.profile.objects["site"][thing])
+        if self.program.op_function[site] != self.program.loops["function"][loop]:
+            return False
+        locations = self.program.locations
+        declared, around = int(self.program.ops["location"][site]), int(self.program.loops["location"][loop])
+        if NONE in (declared, around):
+            return False
+        while around != NONE:
+            if locations["function"][around] == locations["function"][declared]:
+                return False
+            around = int(locations["inlined_at"][around])
+        return True
+
+    def is_of_a_caller(self, loop: int, thing: int) -> bool:
+        """Is a stack object a local of another function than the loop's, which has a pointer to it?"""
+        locations = self.program.locations
+        declared = int(self.program.ops["location"][int(self.profile.objects["site"][thing])])
+        place = int(self.program.loops["location"][loop])
+        return NONE not in (declared, place) and bool(locations["function"][declared] != locations["function"][place])
+
+    @cached_property
+    def _listed(self) -> Indices:
+        lists: Indices = self.profile.dependences["object_list"].astype(np.int64)
+        return lists
+
+    def users(self, node: int, thing: int) -> Indices:
+        """The instructions (i8) below `node` known to touch an object: ends of its dependences."""
+        rows = self.profile.dependences[(self._listed == thing).any(axis=1)]
+        ends = [
+            rows[end][self._is_inside(node, rows[end], rows[end + "_node"])].astype(np.int64)
+            for end in ("source", "destination")
+        ]
+        return np.unique(np.concatenate(ends))
+
+    def _is_inside(self, node: int, instructions: Indices, nodes: Indices) -> np.ndarray:
+        """Per end of a dependence: did it run in the loop of `node`?
+
+        Inside a recursion, where accesses have the context of the recursion: does it stand in the loop's text? All that
+        the loop runs does: openmp.py refuses the others.
+        """
+        inside: np.ndarray
+        if self.profile.nodes["kind"][node] == ContextKind.RECURSION_LOOP:
+            inside = np.isin(instructions, self.operations(int(self.profile.nodes["loop"][node])))
+            inside &= self._below(int(self.profile.nodes["parent"][node]))[nodes]
+        else:
+            inside = self._below(node)[nodes]
+        return inside
+
+    def _below(self, node: int) -> np.ndarray:
+        """Per node: is it `node`, or in its subtree?"""
+        below = np.zeros(len(self.profile.nodes), np.bool_)
+        below[node] = True
+        parents = self.profile.nodes["parent"]
+        for row in range(node + 1, len(below)):
+            below[row] = parents[row] < row and below[parents[row]]
+        return below
+
+    def is_read_after(self, node: int, thing: int) -> bool:
+        """Does code outside the loop read what the loop stored in an object? More objects than are listed: perhaps."""
+        dependences = self.profile.dependences
+        wide = dependences["objects"] > self._listed.shape[1]
+        rows = dependences[((self._listed == thing).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)]
+        stored = self._is_inside(node, rows["source"], rows["source_node"])
+        return bool((stored & ~self._is_inside(node, rows["destination"], rows["destination_node"])).any())
+
+    def is_always_stored(self, loop: int, node: int, thing: int, users: Indices) -> bool:
+        """Does every iteration store the whole of an object, by a store that stands in the loop's own body?"""
+        ops, accesses = self.program.ops, self.profile.accesses
+        size = self.size(ObjectKind(int(self.profile.objects["kind"][thing])), thing)
+        stores = users[(ops["kind"][users] == OpKind.STORE) & (ops["size"][users] == size)]
+        own = stores[self.program.blocks["loop"][self.judge.graphs.op_block[stores]] == loop]
+        here = accesses[(accesses["node"] == node) & np.isin(accesses["instruction"], own)]
+        return bool((here["count"] == self.profile.nodes["iterations"][node]).any())
+
+    def has_other_loads(self, loop: int, name: str, users: Indices) -> bool:
+        """Does another load in the loop's text read the variable (a part that nothing stores)?"""
+        ops = np.array(self.operations(loop), np.int64)
+        loads = ops[np.isin(self.program.ops["kind"][ops], (OpKind.LOAD, OpKind.COPY_FROM))]
+        others: Iterable[int] = np.setdiff1d(loads, users).tolist()
+        return any(self.program.text(int(self.program.ops["name"][op])) == name for op in others)
