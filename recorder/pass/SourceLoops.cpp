@@ -70,8 +70,9 @@ private:
     auto *G = dyn_cast<GlobalVariable>(Variable);
     bool Called = G && Text.Callees.Touched.contains(G);
     bool CalledWrites = G && Text.Callees.Written.contains(G);
-    bool Reached =
-        In.MayBeReached && any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); });
+    // The address of a local variable that no call keeps is found by those calls alone that are given it.
+    bool Reached = In.MayBeReached && (G || In.IsKept) &&
+                   any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); });
     if (!E.Writes && !CalledWrites && !Reached)
       return std::nullopt;
     const DIVariable *Declared = declarationOf(Variable);

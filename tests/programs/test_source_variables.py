@@ -15,7 +15,7 @@ from tracekit.formats.image import LoopFlag, VariableFlag
 SOURCE = """#include <stdio.h>
 #define NOINLINE __attribute__((noinline)) static
 double a[500], out[500];
-static double one, two;
+static double one, two, *kept;
 static int notes;
 static struct pair { double x, y; } both;
 NOINLINE void note(int i) { notes += i; }
@@ -77,6 +77,30 @@ NOINLINE void through_a_pointer(int n) {
     out[i] = x * 2;
   }
 }
+NOINLINE double lent_elsewhere(int n, double *p) {
+  double x = 1;
+  for (int i = 0; i < n; i++) { // for : parallel for
+    p[i] = i;
+  }
+  get(3, &x);
+  return x;
+}
+NOINLINE double lent_inside(int n, double *p) {
+  double x = 1;
+  for (int i = 0; i < n; i++) { // for x!
+    p[i] = i;
+    get(i, &x);
+  }
+  return x;
+}
+NOINLINE double kept_elsewhere(int n, double *p) {
+  double x = 1;
+  kept = &x;
+  for (int i = 0; i < n; i++) { // for x
+    p[i] = *kept;
+  }
+  return x;
+}
 NOINLINE int sometimes(int n) {
   int last = -1;
   for (int i = 0; i < n; i++) { // for last out
@@ -133,6 +157,7 @@ int main(void) {
   called(n);
   through_a_pointer(n);
   down(n);
+  one = lent_elsewhere(n, out) + lent_inside(n, out) + kept_elsewhere(n, out);
   double got;
   get(3, &got);
   printf("%f %d %d %f %f\\n", locals(n), append(n), sometimes(n), structure(n), got);
