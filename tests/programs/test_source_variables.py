@@ -101,6 +101,18 @@ NOINLINE double kept_elsewhere(int n, double *p) {
   }
   return x;
 }
+NOINLINE void fill(int i, double *to) {
+  for (int k = 0; k < 2; k++) to[k] = i + a[k];
+}
+NOINLINE void in_two_lines(int n) {
+  double s[2],
+    t[2];
+  for (int i = 0; i < n; i++) { // for s! t! out: firstprivate(s, t)
+    fill(i, s);
+    fill(i + 1, t);
+    out[i] = s[1] + t[0];
+  }
+}
 NOINLINE int sometimes(int n) {
   int last = -1;
   for (int i = 0; i < n; i++) { // for last out
@@ -157,6 +169,7 @@ int main(void) {
   called(n);
   through_a_pointer(n);
   down(n);
+  in_two_lines(n);
   one = lent_elsewhere(n, out) + lent_inside(n, out) + kept_elsewhere(n, out);
   double got;
   get(3, &got);
