@@ -170,6 +170,17 @@ class PartKind(IntEnum):
     POSITION = 3  # row of `ops`: stores something beside it where the variable is replaced, by an operator of its own
 
 
+class LoopFate(IntEnum):
+    """What the optimiser has made of a loop of the source."""
+
+    UNROLLED = 1  # what is left of it runs without a loop of its own: in straight code, or as part of another loop
+    COMPUTED = 2  # the same, and that is arithmetic alone
+    SET = 3  # a call of memset
+    COPY = 4  # a call of memcpy or memmove
+    DELETED = 5  # nothing is left of it
+    INTERCHANGED = 6  # it runs inside a loop that it surrounds in the source
+
+
 class VariableFlag(IntFlag):
     """Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE."""
 
@@ -329,6 +340,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "causes": [("of_kind", "u4"), ("of", "u4"), ("kind", "u4"), ("index", "u4"), ("flags", "u4")],
     # update: row of updates. operator: of a POSITION, or 0
     "update_parts": [("update", "u4"), ("kind", "u4"), ("index", "u4"), ("operator", "u4")],
+    # loops of the source that are no loops of the optimised program, or not in their place. into: row of locations
+    "loop_fates": [("location", "u4"), ("end_line", "u4"), ("fate", "u4"), ("into", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

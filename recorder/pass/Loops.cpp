@@ -4,6 +4,7 @@
 #include "Causes.h"
 #include "Compat.h"
 #include "Leaves.h"
+#include "LoopText.h"
 #include "Names.h"
 #include "SourceTypes.h"
 
@@ -58,23 +59,6 @@ static uint32_t loopFlags(const Loop &L, ScalarEvolution &SE) {
     Set(TK_LOOP_EXITS_ON_DATA, dependsOnData(decidedBy(BB->getTerminator()), L));
   }
   return Flags;
-}
-
-/// The greatest line inside the loop, of its own function and file.
-static unsigned endLine(const Loop &L, const DILocation *Start) {
-  unsigned End = Start->getLine();
-  auto Extend = [&](const DILocation *At) {
-    if (At && At->getInlinedAt() == Start->getInlinedAt() && At->getFile() == Start->getFile() &&
-        At->getScope()->getSubprogram() == Start->getScope()->getSubprogram())
-      End = std::max(End, At->getLine());
-  };
-  for (const BasicBlock *BB : L.blocks())
-    for (const Instruction &I : *BB)
-      if (!I.isDebugOrPseudoInst())
-        Extend(I.getDebugLoc().get());
-  if (DebugLoc Last = L.getLocRange().getEnd())
-    Extend(Last.get());
-  return End;
 }
 
 static void describeExits(const Loop &L, const SegmentedFunction &S, const FunctionRows &Rows, Unit &U,
@@ -148,7 +132,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
     R.parent = L->getParentLoop() ? Rows.LoopOf.lookup(L->getParentLoop()) : TK_NONE;
     R.depth = L->getLoopDepth();
     R.location = Sources.location(Start);
-    R.end_line = Start ? endLine(*L, Start.get()) : 0;
+    R.end_line = Start ? endOf(*L, *Start).first : 0;
     R.flags = TK_LOOP_CAUSES | loopFlags(*L, In.SE) | describeVariables(*L, U.Loops.size(), In, InSource, U, Sources);
     R.first_phi = U.Phis.size();
     Causes Why(*L, In.LI, In.DT, Rows, InSource ? InSource->find(Start.get()) : nullptr, U);

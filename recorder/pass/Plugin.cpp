@@ -14,6 +14,7 @@
 #include "Dependences.h"
 #include "Descriptors.h"
 #include "Emit.h"
+#include "Fates.h"
 #include "Loops.h"
 #include "Names.h"
 #include "SourceLoops.h"
@@ -113,6 +114,11 @@ public:
         U.AddressTaken.push_back({U.string(F.getName())});
   }
 
+  void describeFates() {
+    if (InSource)
+      tracekit::describeFates(M, *InSource, U, Sources);
+  }
+
   void instrument(Function &F, const TargetLibraryInfo &TLI) {
     AllocaInst *Frame = prepare(F);
     DominatorTree DT(F);
@@ -192,6 +198,7 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
   }
   Instrumenter I(M, O, InSource && InSource->knows(M) ? InSource.get() : nullptr);
   I.describeUnit();
+  I.describeFates();
   for (Function *F : Chosen)
     I.instrument(*F, Library(*F));
   I.finish();

@@ -12,6 +12,7 @@
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
@@ -39,6 +40,11 @@ public:
     SourceLoop Result;
     Result.IsCanonical = Head.IsCanonical;
     Result.Escapes = escapesOf(L, Text.Blocks);
+    Result.Start = &Text.Start;
+    Result.End = endOf(L, Text.Start);
+    Result.CopiesMemory = any_of(Text.Blocks, [](const BasicBlock *BB) {
+      return any_of(*BB, [](const Instruction &I) { return isa<MemIntrinsic>(I); });
+    });
     SmallSetVector<Object, 16> Candidates;
     for (const auto &[Variable, In] : Text.T.Of)
       if ((In.MayBeReached && !isDeclaredLater(Variable)) ||
@@ -164,6 +170,7 @@ private:
 
 void SourceLoops::look(Module &M) {
   Loops.clear();
+  Order.clear();
   Accesses = SourceAccesses();
   Looked = M.getModuleIdentifier();
   if (M.debug_compile_units().empty())
@@ -180,14 +187,16 @@ void SourceLoops::look(Module &M) {
     if (LI.empty())
       continue;
     ReversePostOrderTraversal<Function *> RPO(&F);
-    SmallVector<BasicBlock *, 32> Order(RPO.begin(), RPO.end());
+    SmallVector<BasicBlock *, 32> Blocks(RPO.begin(), RPO.end());
     std::vector<Pointee> Pointees = pointeesOf(F);
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
-        LoopText Text(*L, *Start, Everything.of(F), Everything, Order);
+        LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
         Entry->second = LoopInSource(Text, Everything, Pointees).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
+        if (New)
+          Order.push_back(&Entry->second);
       }
   }
 }

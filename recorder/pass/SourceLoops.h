@@ -10,6 +10,7 @@
 #include "llvm/IR/Module.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tracekit {
@@ -24,7 +25,10 @@ struct SourceVariable {
 };
 
 struct SourceLoop {
-  bool IsCanonical = false; // one that OpenMP accepts: one counter, one test, one step, no other way out
+  const llvm::DILocation *Start = nullptr;
+  std::pair<unsigned, unsigned> End; // line and column
+  bool CopiesMemory = false;         // by memset, memcpy or memmove, perhaps among other things
+  bool IsCanonical = false;          // one that OpenMP accepts: one counter, one test, one step, no other way out
   std::vector<SourceVariable> Variables;
   /// Line and column of the branches that leave it otherwise than `break` does: by `return`, or for code further on.
   std::vector<std::pair<unsigned, unsigned>> Escapes;
@@ -42,11 +46,15 @@ public:
   /// The loop that begins at `Start`; null if there is none.
   const SourceLoop *find(const llvm::DILocation *Start) const;
 
+  /// All of them, function by function, outer ones first. Of several at one place, which come from a macro, one.
+  llvm::ArrayRef<const SourceLoop *> inOrder() const { return Order; }
+
   SourceAccesses Accesses;
 
 private:
   std::string Looked;
   llvm::StringMap<SourceLoop> Loops;
+  std::vector<const SourceLoop *> Order;
 };
 
 } // namespace tracekit

@@ -73,6 +73,7 @@ TABLES = [
     ("options", "option"),
     ("causes", "of_kind of kind index flags"),
     ("update_parts", "update kind index operator"),
+    ("loop_fates", "location end_line fate into"),
 ]
 
 FOLDER = 21

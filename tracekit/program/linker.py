@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, NodeKind, OpKind, PartKind
+from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, LoopFate, NodeKind, OpKind, PartKind
 
 Rows = NDArray[Any]
 """A table: a structured array with one of the dtypes of ``formats.image.DTYPES``."""
@@ -68,6 +68,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "update_parts": {"update": "updates!"},
     "globals": {"location": "locations"},
     "variables": {"loop": "loops!", "location": "locations"},
+    "loop_fates": {"location": "locations!", "into": "locations"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""
 
@@ -160,6 +161,8 @@ def _rebase(unit: UnitLike, name: str, rows: Rows, starts: Mapping[str, NDArray[
         _rebase_causes(unit, rows, shift)
     if name == "update_parts":
         _rebase_parts(unit, rows, shift)
+    if name == "loop_fates" and not bool(np.isin(rows["fate"], [int(fate) for fate in LoopFate]).all()):
+        _refuse(unit, name, "fate")
 
 
 def _rebase_edges(unit: UnitLike, rows: Rows, shift: Any) -> None:

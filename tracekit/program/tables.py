@@ -46,6 +46,7 @@ class Tables:
     options: Rows
     causes: Rows
     update_parts: Rows
+    loop_fates: Rows
     locations: Rows
     sources: Rows
     units: Rows
