@@ -342,6 +342,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "update_parts": [("update", "u4"), ("kind", "u4"), ("index", "u4"), ("operator", "u4")],
     # loops of the source that are no loops of the optimised program, or not in their place. into: row of locations
     "loop_fates": [("location", "u4"), ("end_line", "u4"), ("fate", "u4"), ("into", "u4")],
+    # what the source's loop does to a variable, and nothing else. kind: PhiKind; operator: as of `phis`
+    "variable_updates": [("variable", "u4"), ("kind", "u4"), ("operator", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

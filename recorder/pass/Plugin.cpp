@@ -83,9 +83,11 @@ class SourcePass : public PassInfoMixin<SourcePass> {
 public:
   explicit SourcePass(std::shared_ptr<SourceLoops> InSource) : InSource(std::move(InSource)) {}
   static bool isRequired() { return true; }
-  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     keepLinkageNames(M);
-    InSource->look(M);
+    auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+    InSource->look(M,
+                   [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); });
     return PreservedAnalyses::all();
   }
 

@@ -33,8 +33,9 @@ StringRef nameOfGlobal(Object Variable) {
 /// One loop of one function.
 class LoopInSource {
 public:
-  LoopInSource(const LoopText &Text, const ModuleTouches &Everything, ArrayRef<Pointee> Pointees)
-      : Text(Text), L(Text.L), Everything(Everything), Pointees(Pointees), Head(headOf(Text)) {}
+  LoopInSource(const LoopText &Text, const ModuleTouches &Everything, ArrayRef<Pointee> Pointees,
+               SourceUpdates &Updates)
+      : Text(Text), L(Text.L), Everything(Everything), Pointees(Pointees), Updates(Updates), Head(headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
@@ -58,7 +59,7 @@ public:
         const DIVariable *Declared = declarationOf(Variable);
         StringRef Name = Declared ? Declared->getName() : nameOfGlobal(Variable);
         if (!Name.empty() && !(Declared && isDeclaredInside(Declared)))
-          Result.Variables.push_back({Name.str(), Declared, *Flags, {}});
+          Result.Variables.push_back({Name.str(), Declared, *Flags, {}, updateOf(Variable, *Flags)});
       }
     for (const Pointee &P : Pointees)
       if (isFixed(P))
@@ -96,6 +97,17 @@ private:
     return Flags;
   }
 
+  /// Of the counter nothing is said, nor of what pointers or called functions may change.
+  std::optional<SourceUpdate> updateOf(Object Variable, uint32_t Flags) const {
+    constexpr uint32_t Others = TK_VARIABLE_INDUCTION | TK_VARIABLE_CALLEE | TK_VARIABLE_REACHED | TK_VARIABLE_VARYING;
+    if (!(Flags & TK_VARIABLE_READ_FIRST) || (Flags & Others))
+      return std::nullopt;
+    std::optional<SourceUpdate> Found = Updates.of(Variable, L);
+    if (Found && Found->Kind == TK_PHI_REDUCTION && (Flags & TK_VARIABLE_NO_REDUCTION))
+      return std::nullopt;
+    return Found;
+  }
+
   /// Whether the address is the same in all iterations, as far as the loop's own text assigns what it comes from.
   bool isFixed(const Pointee &P) const {
     return none_of(P.Variables, [&](Value *V) { return Text.isAssigned(V); }) &&
@@ -106,7 +118,7 @@ private:
     RegionEffect E = Text.effectOn(P.At);
     uint32_t Flags = TK_VARIABLE_POINTEE | TK_VARIABLE_USED_AFTER | (E.ReadsFirst ? TK_VARIABLE_READ_FIRST : 0) |
                      (E.WritesAlways ? 0 : TK_VARIABLE_SOMETIMES);
-    SourceVariable New{P.Name, nullptr, Flags, {}};
+    SourceVariable New{P.Name, nullptr, Flags, {}, std::nullopt};
     for (const Instruction *Store : P.Stores)
       if (L.contains(Store))
         New.Stores.push_back(Store->getDebugLoc().get());
@@ -163,12 +175,13 @@ private:
   const Loop &L;
   const ModuleTouches &Everything;
   ArrayRef<Pointee> Pointees;
+  SourceUpdates &Updates;
   ForHead Head;
 };
 
 } // namespace
 
-void SourceLoops::look(Module &M) {
+void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Function &)> Library) {
   Loops.clear();
   Order.clear();
   Accesses = SourceAccesses();
@@ -189,11 +202,12 @@ void SourceLoops::look(Module &M) {
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Blocks(RPO.begin(), RPO.end());
     std::vector<Pointee> Pointees = pointeesOf(F);
+    SourceUpdates Updates(F, LI, DT, Library(F));
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
-        Entry->second = LoopInSource(Text, Everything, Pointees).describe();
+        Entry->second = LoopInSource(Text, Everything, Pointees, Updates).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
         if (New)
           Order.push_back(&Entry->second);

@@ -4,8 +4,11 @@
 #pragma once
 
 #include "SourceAccesses.h"
+#include "SourceUpdates.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Module.h"
 
@@ -22,6 +25,7 @@ struct SourceVariable {
   const llvm::DIVariable *Declared; // null of a global one that is declared only, and of memory behind a pointer
   uint32_t Flags;                   // TK_VARIABLE_*
   llvm::SmallVector<const llvm::DILocation *, 2> Stores; // of memory behind a pointer: where it is assigned
+  std::optional<SourceUpdate> Update;                    // if an iteration may read it before it assigns it
 };
 
 struct SourceLoop {
@@ -38,7 +42,7 @@ struct SourceLoop {
 class SourceLoops {
 public:
   /// Looks at a module at the beginning of the pipeline, and forgets the one before.
-  void look(llvm::Module &M);
+  void look(llvm::Module &M, llvm::function_ref<const llvm::TargetLibraryInfo &(llvm::Function &)> Library);
 
   /// Whether `M` is the module that was looked at.
   bool knows(const llvm::Module &M) const { return Looked == M.getModuleIdentifier() && !Looked.empty(); }

@@ -52,7 +52,8 @@ enum tk_table {
     TK_TABLE_causes = 23,
     TK_TABLE_update_parts = 24,
     TK_TABLE_loop_fates = 25,
-    TK_TABLES = 26
+    TK_TABLE_variable_updates = 26,
+    TK_TABLES = 27
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -252,6 +253,12 @@ struct __attribute__((packed)) tk_row_loop_fates {
     uint32_t end_line;
     uint32_t fate;
     uint32_t into;
+};
+
+struct __attribute__((packed)) tk_row_variable_updates {
+    uint32_t variable;
+    uint32_t kind;
+    uint32_t operator_;
 };
 
 /* What an operation does; LOAD to SET are memory accesses. */

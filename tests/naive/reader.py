@@ -74,6 +74,7 @@ TABLES = [
     ("causes", "of_kind of kind index flags"),
     ("update_parts", "update kind index operator"),
     ("loop_fates", "location end_line fate into"),
+    ("variable_updates", "variable kind operator"),
 ]
 
 FOLDER = 21

@@ -48,6 +48,7 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
     "variables": ("name",),
+    "variable_updates": ("operator",),
     "declarations": ("name", "source_name"),
     "options": ("option",),
 }
@@ -68,6 +69,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "update_parts": {"update": "updates!"},
     "globals": {"location": "locations"},
     "variables": {"loop": "loops!", "location": "locations"},
+    "variable_updates": {"variable": "variables!"},
     "loop_fates": {"location": "locations!", "into": "locations"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""

@@ -47,6 +47,7 @@ class Tables:
     causes: Rows
     update_parts: Rows
     loop_fates: Rows
+    variable_updates: Rows
     locations: Rows
     sources: Rows
     units: Rows
