@@ -311,7 +311,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
     # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max"; "argmin", "argmax": what is taken along with such;
     # "=": an iteration leaves it alone or sets it to a value, the same in all; of an INDUCTION what it advances by, if
-    # that is a constant: "+3", "-1", of a pointer "+8 bytes"; or 0. name: of the variable, or 0
+    # that is a constant: "+3", "-1", of a pointer "+8 bytes"; of a RECURRENCE the same, if it advances in some
+    # iterations and keeps its value in others; or 0. name: of the variable, or 0
     "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
     "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"), ("from", "u4"), ("to", "u4")],
     # load-operator-store: rows of ops, same address

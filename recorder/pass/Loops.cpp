@@ -112,7 +112,9 @@ static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows
                          Unit &U, SourceMap &Sources, Causes &Advances) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
     auto [Kind, Operator] = classifyPhi(*Phi, L, In);
-    std::string By = Kind == TK_PHI_INDUCTION ? stepOf(*Phi, In) : Operator.str();
+    std::string By = Kind == TK_PHI_INDUCTION    ? stepOf(*Phi, In)
+                     : Kind == TK_PHI_RECURRENCE ? conditionalStep(*Phi, L)
+                                                 : Operator.str();
     Row PhiRow = Rows.PhiOf[Phi] = U.Phis.size();
     U.Phis.push_back({Kind, U.string(By), U.string(nameOf(*Phi, L, In, Kind)), Sources.location(Phi->getDebugLoc())});
     if (Kind == TK_PHI_RECURRENCE)

@@ -24,7 +24,7 @@ from tracekit.recorder.toolchain import find_clang
 
 LEVELS = ("-O0", "-O2")
 CHECKED = (
-    *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "effects", "exits", "extremes")),
+    *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
     *(f"advise/{name}.c" for name in ("extremes_of_types", "false_dependences", "lent", "lists", "memory_reductions")),
     *(
         f"advise/{name}.c"
@@ -34,7 +34,7 @@ CHECKED = (
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = (
-    *(f"advise/{name}.c" for name in ("by_pointer", "lent", "private", "reductions", "unused")),
+    *(f"advise/{name}.c" for name in ("by_pointer", "copies", "lent", "private", "reductions", "unused")),
     *("known_bounds.c", "known_bounds.cpp"),
 )
 THREADS = (2, 3, 8)

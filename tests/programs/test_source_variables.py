@@ -9,6 +9,7 @@ import pytest
 
 import tracekit
 from tests.programs.running import compile_program, record
+from tests.programs.running import tracekit as command
 from tracekit.api import analyze
 from tracekit.formats.image import LoopFlag, VariableFlag
 
@@ -43,6 +44,21 @@ NOINLINE int append(int n) {
   int i, len = 0;
   for (i = 0; i < n; i++) { // for len! out: may read len before
     out[len++] = a[i];
+  }
+  return len;
+}
+NOINLINE int compact(int n) {
+  int i, len = 0;
+  for (i = 0; i < n; i++) { // for len! out
+    if (a[i] > 3) out[len++] = a[i];
+  }
+  return len;
+}
+NOINLINE int by_two_steps(int n) {
+  int i, len = 0;
+  for (i = 0; i < n; i++) { // for len! out
+    if (a[i] > 3) out[len++] = a[i];
+    if (a[i] > 8) len += 2;
   }
   return len;
 }
@@ -169,6 +185,7 @@ int main(void) {
   called(n);
   through_a_pointer(n);
   down(n);
+  two = compact(n) + by_two_steps(n / 3);
   in_two_lines(n);
   one = lent_elsewhere(n, out) + lent_inside(n, out) + kept_elsewhere(n, out);
   double got;
@@ -210,6 +227,22 @@ def test_the_image_knows_the_variables_of_the_source(trace: Path) -> None:
         line: (kind, names) for line, (kind, names, _) in EXPECTED.items() if line in seen
     }
     assert len(seen.keys() & EXPECTED.keys()) >= 9  # the optimiser may have replaced one or two
+
+
+def test_the_reason_says_how_a_counter_advances(trace: Path) -> None:
+    loops = analyze(trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    steps = {"compact": ["+1"], "by_two_steps": [None]}
+    for row in loops:
+        (case,) = row["cases"] or [{"blocked_by": []}]
+        if row["loop"]["function"] in steps:
+            reasons = [each for each in case["blocked_by"] if each["reason"] == "recurrence"]
+            assert [each["source"].get("advances") for each in reasons] == steps.pop(row["loop"]["function"])
+        elif row["loop"]["function"] == "append":
+            assert "len advances by 1 in each" in row["openmp"]["missing"]
+    assert not steps
+    line = next(number for number, line in enumerate(SOURCE.splitlines(), 1) if "compact" in line) + 2
+    text = " ".join(command("advise", f"app.c:{line}", trace).split())
+    assert "which some iterations advance by 1: count these first, as a prefix sum" in text
 
 
 def test_directives_speak_of_the_source(trace: Path) -> None:

@@ -184,7 +184,7 @@ def _thing(rows: Sequence[Json]) -> str:
     row = rows[0]
     source = row["source"]
     if row["reason"] == "recurrence":
-        return f"each iteration needs {_variable(rows)} of the one before"
+        return f"each iteration needs {_variable(rows)} of the one before{_advance(source)}"
     if row["reason"] == "exit":
         return f"whether there is a next iteration is decided at {place_text(source)} by {causes_text(source)}"
     if row["reason"] == "external":
@@ -201,6 +201,14 @@ def _thing(rows: Sequence[Json]) -> str:
         ends = f"{place_text(flow['destination'])} after {place_text(flow['source'])}"
         return f"an iteration reads from {thing} what {before} stored ({ends})"
     return f"the iterations' stores to {thing} have to keep their order ({place_text(row['destination'])})"
+
+
+def _advance(source: Json) -> str:
+    """What to do about a counter that only some iterations advance."""
+    if not source.get("advances"):
+        return ""
+    step = source["advances"].lstrip("+")
+    return f", which some iterations advance by {step}: count these first, as a prefix sum, and the rest is independent"
 
 
 def _variable(rows: Sequence[Json]) -> str:
