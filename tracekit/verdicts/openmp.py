@@ -183,7 +183,9 @@ class Directives:
     def _check_name(self, name: str, flags: int) -> None:
         """Raises NoDirective if the loop's text has another name for a variable that a clause has to name."""
         if flags & VariableFlag.RENAMED:
-            raise NoDirective(f"it has another name for {name}, a reference or a pointer, which a clause does not reach")
+            raise NoDirective(
+                f"it has another name for {name}, a reference or a pointer, which a clause does not reach"
+            )
 
     def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
         """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
