@@ -105,9 +105,7 @@ def _row(row: int, none: int) -> int:
     return 0xFFFFFFFF if row == none else row
 
 
-def _histograms(
-    found: Any, profile: Any, places: Any, order: list[Any], paths: list[Any]
-) -> dict[Any, dict[int, int]]:
+def _histograms(found: Any, profile: Any, places: Any, order: list[Any], paths: list[Any]) -> dict[Any, dict[int, int]]:
     histograms: dict[Any, dict[int, int]] = {}
     for row in found.distances[1:]:
         level = profile.levels[places[int(row["key"]) >> DISTANCE_BITS]]
