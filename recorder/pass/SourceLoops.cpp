@@ -33,15 +33,10 @@ StringRef nameOfGlobal(Object Variable) {
 /// One loop of one function.
 class LoopInSource {
 public:
-<<<<<<< HEAD
-  LoopInSource(const LoopText &Text, const ModuleTouches &Everything, ArrayRef<Pointee> Pointees,
-               SourceUpdates &Updates)
-      : Text(Text), L(Text.L), Everything(Everything), Pointees(Pointees), Updates(Updates), Head(headOf(Text)) {}
-=======
   LoopInSource(const LoopText &Text, const ModuleTouches &Everything, const SourceAccesses &Accesses,
-               ArrayRef<Pointee> Pointees)
-      : Text(Text), L(Text.L), Everything(Everything), Accesses(Accesses), Pointees(Pointees), Head(headOf(Text)) {}
->>>>>>> af4a95823ef92c28ddccb1bcd6c55f63ece0d0fc
+               ArrayRef<Pointee> Pointees, SourceUpdates &Updates)
+      : Text(Text), L(Text.L), Everything(Everything), Accesses(Accesses), Pointees(Pointees), Updates(Updates),
+        Head(headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
@@ -104,7 +99,6 @@ private:
     return Flags;
   }
 
-<<<<<<< HEAD
   /// Of the counter nothing is said, nor of what pointers or called functions may change.
   std::optional<SourceUpdate> updateOf(Object Variable, uint32_t Flags) const {
     constexpr uint32_t Others = TK_VARIABLE_INDUCTION | TK_VARIABLE_CALLEE | TK_VARIABLE_REACHED | TK_VARIABLE_VARYING;
@@ -114,14 +108,14 @@ private:
     if (Found && Found->Kind == TK_PHI_REDUCTION && (Flags & TK_VARIABLE_NO_REDUCTION))
       return std::nullopt;
     return Found;
-=======
+  }
+
   /// Whether the loop's text has another name for a global variable somewhere.
   bool isRenamed(const GlobalVariable &G, const ObjectTouches &In) const {
     return any_of(In.In, [&](const auto &Each) {
       return L.contains(Each.first) &&
              any_of(Each.second, [&](const Touch &T) { return Accesses.isRenamed(T.At, globalName(G)); });
     });
->>>>>>> af4a95823ef92c28ddccb1bcd6c55f63ece0d0fc
   }
 
   /// Whether the address is the same in all iterations, as far as the loop's own text assigns what it comes from.
@@ -223,13 +217,8 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
-<<<<<<< HEAD
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
-        Entry->second = LoopInSource(Text, Everything, Pointees, Updates).describe();
-=======
-        LoopText Text(*L, *Start, Everything.of(F), Everything, Order);
-        Entry->second = LoopInSource(Text, Everything, Accesses, Pointees).describe();
->>>>>>> af4a95823ef92c28ddccb1bcd6c55f63ece0d0fc
+        Entry->second = LoopInSource(Text, Everything, Accesses, Pointees, Updates).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
         if (New)
           Order.push_back(&Entry->second);

@@ -24,12 +24,8 @@ from tracekit.recorder.toolchain import find_clang
 
 LEVELS = ("-O0", "-O2")
 CHECKED = (
-<<<<<<< HEAD
-    *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
-=======
     "advise/by_other_name.cpp",
-    *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "effects", "exits", "extremes")),
->>>>>>> af4a95823ef92c28ddccb1bcd6c55f63ece0d0fc
+    *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
     *(f"advise/{name}.c" for name in ("extremes_of_types", "false_dependences", "lent", "lists", "memory_reductions")),
     *(
         f"advise/{name}.c"
@@ -39,12 +35,8 @@ CHECKED = (
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = (
-<<<<<<< HEAD
-    *(f"advise/{name}.c" for name in ("by_pointer", "copies", "lent", "private", "reductions", "unused")),
-=======
     "advise/by_other_name.cpp",
-    *(f"advise/{name}.c" for name in ("by_pointer", "lent", "private", "reductions")),
->>>>>>> af4a95823ef92c28ddccb1bcd6c55f63ece0d0fc
+    *(f"advise/{name}.c" for name in ("by_pointer", "copies", "lent", "private", "reductions", "unused")),
     *("known_bounds.c", "known_bounds.cpp"),
 )
 THREADS = (2, 3, 8)
