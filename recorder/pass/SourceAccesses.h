@@ -29,9 +29,11 @@ private:
   };
 
   void look(const llvm::Instruction &I);
+  void enter(const llvm::Value &Variable, bool IsByName);
 
   llvm::StringMap<Place> Places;
-  llvm::StringSet<> Addressed; // names of variables that pointers may lead to
+  llvm::StringMap<bool> ByNameOnly; // of variables: no variable of that name has its address anywhere but in accesses
+  llvm::StringSet<> Addressed;      // names of variables that pointers may lead to
 };
 
 } // namespace tracekit
