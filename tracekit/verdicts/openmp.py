@@ -297,7 +297,7 @@ class Directives:
         self._check_users_known(loop, node)
         name = shown["name"]
         if not name:
-            raise NoDirective("the name of an object is not known (compile with -g)")
+            raise NoDirective("memory that it uses has no name: the compiler made it, or it was built without -g")
         if kind == ObjectKind.STACK and (
             self.uses.is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
         ):
