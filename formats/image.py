@@ -184,6 +184,7 @@ class VariableFlag(IntFlag):
     NO_REDUCTION = 256  # its type is none that OpenMP's reductions take in C and C++: a number, or an array of them
     POINTEE = 512  # no variable, but memory behind a pointer, always the same, that the optimised loop does not store
     LENT = 1024  # a local one: the loop gives its address to calls, and no call in its function keeps it
+    RENAMED = 2048  # the loop's text has another name for it: a reference, or a constant pointer
 
 
 class EdgeKind(IntEnum):

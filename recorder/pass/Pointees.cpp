@@ -223,7 +223,7 @@ private:
       All.push_back(std::move(New));
     }
     Pointee &P = All[Entry->second];
-    P.At.In[I.getParent()].push_back({0, Size, false, Reads, !Reads, false});
+    P.At.In[I.getParent()].push_back({0, Size, false, Reads, !Reads, false, I.getDebugLoc().get()});
     if (!Reads && I.getDebugLoc() && I.getDebugLoc().getLine())
       P.Stores.push_back(&I);
   }

@@ -27,15 +27,25 @@ static SmallVector<const Value *, 4> addressesIn(const Instruction &I) {
   return Given;
 }
 
+static std::string keyOf(const DILocation &At, StringRef Name) { return placeKey(At) + " " + Name.str(); }
+
 void SourceAccesses::look(const Instruction &I) {
   const DILocation *At = I.getDebugLoc().get();
   if (!At)
     return;
   SmallVector<const Value *, 4> Addresses = addressesIn(I);
-  bool Points = any_of(Addresses, [](const Value *Address) {
+  bool Points = false;
+  for (const Value *Address : Addresses) {
     const Value *Object = getUnderlyingObject(Address, /*MaxLookup=*/0);
-    return !isa<Constant, AllocaInst>(Object);
-  });
+    Points |= !isa<Constant, AllocaInst>(Object);
+    StringRef Name = isa<GlobalVariable>(Object) ? namedMemory(Object) : "";
+    if (Name.empty() || !At->getLine() || Text.hasName(*At, Name))
+      continue;
+    Points = true;
+    Renamed.insert(keyOf(*At, Name));
+    enter(*Object, false);
+    Addressed.insert(Name);
+  }
   if (!Points)
     return;
   auto [Entry, New] = Places.try_emplace(placeKey(*At));
@@ -87,6 +97,10 @@ void SourceAccesses::look(const GlobalVariable &G) {
   if (isInitial(G))
     Addressed.insert(namedMemory(&G));
   enter(G, G.hasLocalLinkage() && isOnlyAccessed(G)); // other modules may take another's address
+}
+
+bool SourceAccesses::isRenamed(const DILocation *At, StringRef Name) const {
+  return At && Renamed.contains(keyOf(*At, Name));
 }
 
 bool SourceAccesses::mayBeByPointer(const DILocation *At, StringRef Name) const {

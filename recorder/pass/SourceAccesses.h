@@ -1,9 +1,10 @@
 // SourceAccesses.h: where the source gets to memory through pointers, before any optimisation.
 //
 // Inlined into its caller, `*to += x` of a function is an access to the variable whose address was given. A clause that
-// names that variable does not reach it.
+// names that variable does not reach it. Nor where clang has written the variable for a reference to it.
 #pragma once
 
+#include "SourceText.h"
 #include "Touches.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -21,6 +22,10 @@ public:
   /// get there through a pointer in the source.
   bool mayBeByPointer(const llvm::DILocation *At, llvm::StringRef Name) const;
 
+  /// Whether the source has another name for the global variable `Name` where it accesses it at `At`, which may be
+  /// null.
+  bool isRenamed(const llvm::DILocation *At, llvm::StringRef Name) const;
+
 private:
   /// The accesses at one place of which some go through pointers.
   struct Place {
@@ -31,8 +36,10 @@ private:
   void look(const llvm::Instruction &I);
   void enter(const llvm::Value &Variable, bool IsByName);
 
+  SourceText Text;
   llvm::StringMap<Place> Places;
   llvm::StringMap<bool> ByNameOnly; // of variables: no variable of that name has its address anywhere but in accesses
+  llvm::StringSet<> Renamed;        // places with names
   llvm::StringSet<> Addressed;      // names of variables that pointers may lead to
 };
 

@@ -32,8 +32,9 @@ StringRef nameOfGlobal(Object Variable) {
 /// One loop of one function.
 class LoopInSource {
 public:
-  LoopInSource(const LoopText &Text, const ModuleTouches &Everything, ArrayRef<Pointee> Pointees)
-      : Text(Text), L(Text.L), Everything(Everything), Pointees(Pointees), Head(headOf(Text)) {}
+  LoopInSource(const LoopText &Text, const ModuleTouches &Everything, const SourceAccesses &Accesses,
+               ArrayRef<Pointee> Pointees)
+      : Text(Text), L(Text.L), Everything(Everything), Accesses(Accesses), Pointees(Pointees), Head(headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
@@ -83,10 +84,19 @@ private:
     Set(TK_VARIABLE_CALLEE, Called);
     Set(TK_VARIABLE_REACHED, E.TakesAddress || Reached);
     Set(TK_VARIABLE_LENT, E.TakesAddress && !In.IsKept && !G);
+    Set(TK_VARIABLE_RENAMED, G && isRenamed(*G, In));
     Set(TK_VARIABLE_VARYING, E.Varies);
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
     return Flags;
+  }
+
+  /// Whether the loop's text has another name for a global variable somewhere.
+  bool isRenamed(const GlobalVariable &G, const ObjectTouches &In) const {
+    return any_of(In.In, [&](const auto &Each) {
+      return L.contains(Each.first) &&
+             any_of(Each.second, [&](const Touch &T) { return Accesses.isRenamed(T.At, globalName(G)); });
+    });
   }
 
   /// Whether the address is the same in all iterations, as far as the loop's own text assigns what it comes from.
@@ -155,6 +165,7 @@ private:
   const LoopText &Text;
   const Loop &L;
   const ModuleTouches &Everything;
+  const SourceAccesses &Accesses;
   ArrayRef<Pointee> Pointees;
   ForHead Head;
 };
@@ -185,7 +196,7 @@ void SourceLoops::look(Module &M) {
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
         LoopText Text(*L, *Start, Everything.of(F), Everything, Order);
-        Entry->second = LoopInSource(Text, Everything, Pointees).describe();
+        Entry->second = LoopInSource(Text, Everything, Accesses, Pointees).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
       }
   }

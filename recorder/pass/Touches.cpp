@@ -119,12 +119,13 @@ void Touches::lookAtCall(CallBase &Call) {
     ObjectTouches &Variable = Of[P.Of];
     Variable.Size = sizeOf(P.Of, DL);
     if (Call.paramHasAttr(K, Attribute::StructRet) && !P.Varies && P.Offset.isZero()) {
-      Variable.In[Call.getParent()].push_back({0, Variable.Size, false, false, true, false});
+      Variable.In[Call.getParent()].push_back({0, Variable.Size, false, false, true, false, Call.getDebugLoc().get()});
       continue;
     }
     bool ByValue = Call.isByValArgument(K);
     Loan Of = ByValue ? Loan() : loanOf(Call, K);
-    Variable.In[Call.getParent()].push_back({0, Variable.Size, !ByValue, true, Of.IsStored, !ByValue});
+    Variable.In[Call.getParent()].push_back(
+        {0, Variable.Size, !ByValue, true, Of.IsStored, !ByValue, Call.getDebugLoc().get()});
     Variable.MayBeReached |= Of.IsStored && (!Callee || !Callee->isDeclaration());
     Variable.IsKept |= Of.IsKept;
   }
@@ -143,7 +144,7 @@ void Touches::access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads, 
   uint64_t Begin = P.Offset.getZExtValue();
   bool Varies = P.Varies || !Size || Begin > Variable.Size || Size > Variable.Size - Begin;
   Variable.In[I.getParent()].push_back(
-      {Varies ? 0 : Begin, Varies ? Variable.Size : Begin + Size, Varies, Reads, Writes, false});
+      {Varies ? 0 : Begin, Varies ? Variable.Size : Begin + Size, Varies, Reads, Writes, false, I.getDebugLoc().get()});
 }
 
 /// `V`, if it is a variable's address, goes where it is not followed.

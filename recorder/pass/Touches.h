@@ -15,7 +15,8 @@ struct Touch {
   uint64_t Begin, End; // bytes; all of it where the offset varies
   bool Varies;         // only some of these bytes
   bool Reads, Writes;
-  bool TakesAddress; // it is given to a call there
+  bool TakesAddress;          // it is given to a call there
+  const llvm::DILocation *At; // null if it is not known
 };
 
 /// A local variable or a global one.

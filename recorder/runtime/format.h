@@ -347,6 +347,7 @@ enum {
     TK_VARIABLE_NO_REDUCTION = 256,
     TK_VARIABLE_POINTEE = 512,
     TK_VARIABLE_LENT = 1024,
+    TK_VARIABLE_RENAMED = 2048,
 };
 
 /* Flags of a loop. */

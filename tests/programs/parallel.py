@@ -53,7 +53,7 @@ def parallel_outputs(
 ) -> list[bytes]:
     """Insert, compile, run. Fails if it does not compile."""
     folder.mkdir(exist_ok=True)
-    copy = with_directive(source, folder / f"line{line}.c", line, pragma)
+    copy = with_directive(source, folder / f"line{line}{source.suffix}", line, pragma)
     errors = compile_parallel(copy, copy.with_suffix(""))
     assert not errors, f"{source.name}:{line}: {pragma}\n{errors}"
     return outputs(copy.with_suffix(""), repeats, arguments)

@@ -20,7 +20,7 @@ from tests.programs.parallel import outputs, parallel_outputs
 from tests.programs.running import FIXTURES, TRACEKIT, build_flags, compile_program, record, run
 from tracekit.api import analyze
 
-SOURCES = sorted((FIXTURES / "advise").glob("*.c"))
+SOURCES = sorted((FIXTURES / "advise").glob("*.c*"))
 KERNELS = sorted((FIXTURES.parent / "benchmarks" / "kernels").glob("*.c"))
 PARALLEL = ("doall", "doall-with")
 REPEATS = 8

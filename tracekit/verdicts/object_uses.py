@@ -37,8 +37,11 @@ class ObjectUses:
 
     def is_by_name(self, op: int, name: str) -> bool:
         """Does an access get to the variable called `name` by that name in the source, too?"""
-        row = self.program.ops[op]
-        return self.program.text(int(row["name"])) == name and not int(row["flags"]) & OpFlag.BY_POINTER
+        return self.name(op) == name and not int(self.program.ops["flags"][op]) & OpFlag.BY_POINTER
+
+    def name(self, op: int) -> str:
+        """The variable that an access is to, as far as the pass has known it; "" otherwise."""
+        return self.program.text(int(self.program.ops["name"][op]))
 
     def size(self, kind: ObjectKind, thing: int) -> int:
         """Bytes of a global or stack object."""

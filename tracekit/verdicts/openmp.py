@@ -177,6 +177,15 @@ class Directives:
             )
         if any(flags & VariableFlag.REACHED and not flags & VariableFlag.LENT for flags in of_it):
             raise NoDirective(f"it may use {name} through a pointer, which a clause does not reach")
+        for flags in of_it:
+            self._check_name(name, flags)
+
+    def _check_name(self, name: str, flags: int) -> None:
+        """Raises NoDirective if the loop's text has another name for a variable that a clause has to name."""
+        if flags & VariableFlag.RENAMED:
+            raise NoDirective(
+                f"it has another name for {name}, a reference or a pointer, which a clause does not reach"
+            )
 
     def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
         """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
@@ -196,6 +205,7 @@ class Directives:
                 self._check_copy(name, flags)
                 clauses.add(copies[row], name)
             elif flags & VariableFlag.INDUCTION:  # the counter is private anyway
+                self._check_name(name, flags)
                 if flags & VariableFlag.USED_AFTER:
                     clauses.add("lastprivate", name)
             else:
@@ -218,6 +228,7 @@ class Directives:
 
     def _check_copy(self, name: str, flags: int) -> None:
         """Raises NoDirective if a copy of a variable for each iteration is not what a clause makes."""
+        self._check_name(name, flags)
         if flags & VariableFlag.CALLEE:
             raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
         if flags & VariableFlag.USED_AFTER and flags & VariableFlag.SOMETIMES:
@@ -258,7 +269,7 @@ class Directives:
         An array of which the loop uses different parts is, if some access in its text is known to be to that array: the
         optimiser may keep the one element in a register that all iterations use.
         """
-        if is_varying and not any(self.uses.is_by_name(op, name) for op in self.uses.operations(loop)):
+        if is_varying and all(self.uses.name(op) != name for op in self.uses.operations(loop)):
             return False
         if is_global:
             return name in self._global_names
@@ -317,7 +328,7 @@ class Directives:
                     f"({place['file']}:{place['line']})"
                 )
             if not self.uses.is_by_name(op, name):
-                raise NoDirective(f"{name} is used through a pointer at {place['file']}:{place['line']}")
+                raise NoDirective(f"{name} is used through a pointer or a reference at {place['file']}:{place['line']}")
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
             self._reduce(name, step, clauses)
@@ -355,9 +366,7 @@ class Directives:
         ):
             raise NoDirective(f"{name} is a structure; accumulate in a variable of its own")
         updates = self.judge.updates
-        named = [
-            op for op in self.uses.operations(loop) if self.program.text(int(self.program.ops["name"][op])) == name
-        ]
+        named = [op for op in self.uses.operations(loop) if self.uses.name(op) == name]
         touching = np.union1d(users, np.array(named, np.int64))
         alien = touching[(updates.triple[touching] < 0) | (updates.operator[touching] != step.operator)]
         if alien.size:

@@ -1,0 +1,146 @@
+// SourceText.cpp: see SourceText.h.
+#include "SourceText.h"
+
+#include "Compat.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+/// How deep included files are looked through for macros.
+static constexpr unsigned DeepestInclude = 8;
+
+static bool isWordCharacter(char C) { return isAlnum(C) || C == '_' || C == '$' || (C & 0x80); }
+
+/// Calls `Use` with each identifier of `Text` until it returns true.
+template <typename Callback> static bool anyWord(StringRef Text, Callback Use) {
+  for (size_t At = 0; At < Text.size();) {
+    size_t End = At;
+    while (End < Text.size() && isWordCharacter(Text[End]))
+      ++End;
+    if (End > At && !isDigit(Text[At]) && Use(Text.slice(At, End)))
+      return true;
+    At = std::max(End, At + 1);
+  }
+  return false;
+}
+
+/// Where the comment or literal ends that begins at `At`; `At` if none begins there.
+static size_t endOfUnread(StringRef Text, size_t At) {
+  auto Behind = [&](StringRef End) { return std::min(Text.find(End, At + 2), Text.size() - End.size()) + End.size(); };
+  StringRef Rest = Text.substr(At);
+  if (startsWith(Rest, "/*"))
+    return Behind("*/");
+  if (startsWith(Rest, "//"))
+    return std::min(Text.find('\n', At), Text.size());
+  bool IsSeparator = Rest[0] == '\'' && At && isAlnum(Text[At - 1]); // of digits
+  if ((Rest[0] != '"' && Rest[0] != '\'') || IsSeparator)
+    return At;
+  size_t End = At + 1;
+  while (End < Text.size() && Text[End] != Rest[0] && Text[End] != '\n')
+    End += Text[End] == '\\' ? 2 : 1;
+  return std::min(End + 1, Text.size());
+}
+
+/// `Text` with spaces for comments and literals: each character keeps its place.
+static std::string withoutUnread(StringRef Text) {
+  std::string Result = Text.str();
+  for (size_t At = 0; At < Text.size();) {
+    size_t End = endOfUnread(Text, At);
+    for (size_t K = At; K < End; ++K)
+      if (Result[K] != '\n')
+        Result[K] = ' ';
+    At = std::max(End, At + 1);
+  }
+  return Result;
+}
+
+/// Calls `Use` with the offset and the text of each preprocessor directive, continued lines included.
+template <typename Callback> static void eachDirective(StringRef Text, Callback Use) {
+  for (size_t At = 0; At < Text.size();) {
+    size_t End = At;
+    do
+      End = std::min(Text.find('\n', End), Text.size() - 1) + 1;
+    while (End < Text.size() && Text.slice(At, End).rtrim("\r\n").take_back(1) == "\\");
+    if (startsWith(Text.substr(At).ltrim(" \t"), "#"))
+      Use(At, Text.slice(At, End));
+    At = End;
+  }
+}
+
+void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned Depth) {
+  if (Depth > DeepestInclude || !Seen.insert(Path).second)
+    return;
+  auto Buffer = MemoryBuffer::getFile(Path);
+  if (!Buffer)
+    return;
+  StringRef Original = (*Buffer)->getBuffer();
+  std::string Text = withoutUnread(Original);
+  eachDirective(Text, [&](size_t At, StringRef Directive) {
+    StringRef Rest = Directive.ltrim(" \t#");
+    if (startsWith(Rest, "define")) {
+      StringRef Body = Rest.drop_front(6).ltrim();
+      StringRef Name = Body.take_while(isWordCharacter);
+      (To.Macros[Name] += ' ') += Body.drop_front(Name.size());
+    } else if (startsWith(Rest, "include")) {
+      StringRef Included = Original.substr(At, Directive.size()).split('"').second.split('"').first;
+      SmallString<256> Next = sys::path::parent_path(Path);
+      sys::path::append(Next, Included);
+      if (!Included.empty())
+        addMacros(Next, To, Seen, Depth + 1);
+    }
+  });
+  if (Depth)
+    return;
+  eachDirective(std::string(Text), [&](size_t At, StringRef Directive) {
+    for (size_t K = At; K < At + Directive.size(); ++K)
+      if (Text[K] != '\n')
+        Text[K] = ' ';
+  });
+  To.Text = std::move(Text);
+}
+
+const SourceText::File &SourceText::read(const DIFile &Of) {
+  SmallString<256> Path;
+  if (!sys::path::is_absolute(Of.getFilename()))
+    Path = Of.getDirectory();
+  sys::path::append(Path, Of.getFilename());
+  auto [Entry, New] = Files.try_emplace(Path);
+  File &Result = Entry->second;
+  if (!New)
+    return Result;
+  StringSet<> Seen;
+  addMacros(Path, Result, Seen, 0);
+  Result.Lines.push_back(0);
+  for (size_t At = 0; (At = Result.Text.find('\n', At)) != std::string::npos;)
+    Result.Lines.push_back(++At);
+  return Result;
+}
+
+bool SourceText::leadsTo(const File &In, StringRef Text, StringRef Name, StringSet<> &Expanded) const {
+  return anyWord(Text, [&](StringRef Word) {
+    if (Word == Name)
+      return true;
+    auto Macro = In.Macros.find(Word);
+    return Macro != In.Macros.end() && Expanded.insert(Word).second && leadsTo(In, Macro->second, Name, Expanded);
+  });
+}
+
+bool SourceText::hasName(const DILocation &At, StringRef Name) {
+  const File &In = read(*At.getFile());
+  if (!At.getLine() || At.getLine() >= In.Lines.size())
+    return true;
+  static constexpr StringLiteral Ends = ";{}";
+  StringRef Text = In.Text;
+  size_t Here = std::min(In.Lines[At.getLine() - 1] + (At.getColumn() ? At.getColumn() - 1 : 0), Text.size());
+  size_t Begin = Text.find_last_of(Ends, Here);
+  size_t End = Text.find_first_of(Ends, Here);
+  StringSet<> Expanded;
+  return leadsTo(In, Text.slice(Begin == StringRef::npos ? 0 : Begin, End), Name, Expanded);
+}
+
+} // namespace tracekit

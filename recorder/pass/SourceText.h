@@ -1,0 +1,37 @@
+// SourceText.h: which names stand in the text of a statement.
+//
+// clang itself writes the variable for a reference or a constant pointer that is bound to it (`int &count = total;`,
+// `static int *const begins = initial;`): nothing in the module says then that the source has another name for it.
+#pragma once
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+
+#include <string>
+#include <vector>
+
+namespace tracekit {
+
+/// The source files that a module's debug information names, as far as they can be read.
+class SourceText {
+public:
+  /// Whether the statement around `At` has the identifier `Name`, by itself or through macros of its file or of the
+  /// files that this one includes by "". True where there is no text to look at.
+  bool hasName(const llvm::DILocation &At, llvm::StringRef Name);
+
+private:
+  struct File {
+    std::string Text; // comments, literals and directives are spaces
+    std::vector<size_t> Lines;
+    llvm::StringMap<std::string> Macros; // what each is replaced by
+  };
+
+  const File &read(const llvm::DIFile &Of);
+  void addMacros(llvm::StringRef Path, File &To, llvm::StringSet<> &Seen, unsigned Depth);
+  bool leadsTo(const File &In, llvm::StringRef Text, llvm::StringRef Name, llvm::StringSet<> &Expanded) const;
+
+  llvm::StringMap<File> Files;
+};
+
+} // namespace tracekit
