@@ -3,6 +3,7 @@
 
 #include "Compat.h"
 #include "Names.h"
+#include "Temporaries.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 
@@ -39,6 +40,19 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
   return TK_NONE;
 }
 
+/// Where a local variable is declared; of what clang has made for one loop's body, a line of that, without a column.
+/// `Known`, if that is not known.
+static Row declaration(Value &Variable, Row Known, SourceMap &Sources) {
+  auto *Local = dyn_cast<AllocaInst>(&Variable);
+  auto Variables = variablesOf(&Variable);
+  if (const DILocation *At = Local && Variables.empty() ? placeOfTemporary(*Local) : nullptr)
+    return Sources.declaration(At->getFile(), At->getLine(), At->getScope()->getSubprogram());
+  if (Known != TK_NONE || Variables.empty())
+    return Known;
+  const DILocalVariable *V = Variables.front();
+  return Sources.declaration(V->getFile(), V->getLine(), V->getScope()->getSubprogram());
+}
+
 static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &U, SourceMap &Sources) {
   tk_row_ops R = {};
   bool Dynamic = Op.Flags & TK_OPFLAG_DYNAMIC_SIZE;
@@ -55,9 +69,7 @@ static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &
   if (Op.Kind == TK_OP_STACK_ALLOC && Op.Address) {
     StringRef Variable = variableName(Op.Address);
     R.name = U.string(Variable.empty() ? Op.Address->getName() : Variable);
-    if (auto Variables = variablesOf(Op.Address); R.location == TK_NONE && !Variables.empty())
-      R.location = Sources.declaration(Variables.front()->getFile(), Variables.front()->getLine(),
-                                       Variables.front()->getScope()->getSubprogram());
+    R.location = declaration(*Op.Address, R.location, Sources);
   } else if (Op.Kind <= TK_OP_SET && Op.Address && Op.Address->getType()->isPointerTy()) {
     StringRef Name = namedMemory(Op.Address);
     R.name = U.string(Name);

@@ -7,6 +7,7 @@
 #include "Names.h"
 #include "Pointees.h"
 #include "SourceTypes.h"
+#include "Temporaries.h"
 #include "format.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -189,6 +190,7 @@ void SourceLoops::look(Module &M) {
     LoopInfo LI(DT);
     if (LI.empty())
       continue;
+    markTemporaries(F, LI);
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Order(RPO.begin(), RPO.end());
     std::vector<Pointee> Pointees = pointeesOf(F);

@@ -305,8 +305,11 @@ class Directives:
             raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
         if kind == ObjectKind.STACK and self.uses.is_of_an_inlined_call(loop, step.object):
             return  # an iteration has its own
-        self._check_users_known(loop, node)
         name = shown["name"]
+        is_temporary = kind == ObjectKind.STACK and not name and not shown["site"]["column"]
+        if is_temporary and self._is_declared_inside(loop, shown["site"]):
+            return  # the compiler has made it for an expression in the loop's body: the pass has looked
+        self._check_users_known(loop, node)
         if not name:
             raise NoDirective("memory that it uses has no name: the compiler made it, or it was built without -g")
         if kind == ObjectKind.STACK and (
@@ -392,8 +395,11 @@ class Directives:
         row = self.names.loop(loop)
         line = site["line"]
         assert isinstance(line, int)
-        if not line or line == row["line"]:
-            raise NoDirective("it is not known whether a local array or structure is declared inside the loop")
+        if not line or line == row["line"] or site.get("nearby"):
+            raise NoDirective(
+                "it is not known whether a local array or structure, or a temporary of the compiler, is declared inside "
+                "the loop"
+            )
         return bool(site["file"] == row["file"] and row["line"] < line <= int(self.program.loops["end_line"][loop]))
 
     def _is_lent(self, loop: int, step: Transformation) -> bool:
