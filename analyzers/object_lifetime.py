@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 class LifetimeOptions:
     """How contexts are told apart."""
 
-    contexts: str = contexts_option()
+    contexts: str = contexts_option("static")
 
 
 class State(NamedTuple):

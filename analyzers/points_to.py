@@ -98,7 +98,7 @@ class PointsToOptions:
 
     most: int = option(0, "List the objects of an instruction only if they are at most N; 0: always.", "N")
     accesses: bool = option(False, "Also the objects that each load and store touched.")
-    contexts: str = contexts_option()
+    contexts: str = contexts_option("static")
 
     def __post_init__(self) -> None:
         if self.most < 0:

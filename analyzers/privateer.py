@@ -79,7 +79,7 @@ class PrivateerOptions:
 
     linear: bool = option(False, "Also values in equal steps.")
     small_set: int = option(0, "Also instructions with at most N different values.", "N")
-    contexts: str = contexts_option()
+    contexts: str = contexts_option("static")
 
     def __post_init__(self) -> None:
         value_pattern.PatternOptions(small_set=self.small_set)  # refuses what that refuses

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.dependence.test_dependence import Bench
 from tests.naive.dependence import RAW, WAR, WAW, Event
-from tests.naive.dependence_ladder import NaiveLadder
+from tests.naive.dependence_ladder import FoldingLadder, NaiveLadder
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import EventLog
 from tests.naive.dependence_rows import from_profile, paths_of
@@ -70,20 +70,21 @@ def shown(runner: CallbackRunner, options: Options) -> dict[Any, Any]:
     profile, places = profile_and_levels(
         found, getattr(runner.module, "contexts", None), len(runner.module.program.ops)
     )
-    rows = from_profile(profile)["dependences"]
+    folding = is_folding(options)
+    rows, paths = from_profile(profile, folding)["dependences"], paths_of(profile, folding)
     keys = list(rows)
     assert len(keys) == len(profile.dependences)
     order = [
         (
             int(row["kind"]),
             int(row["source"]),
-            paths_of(profile)[row["source_node"]],
+            paths[row["source_node"]],
             int(row["destination"]),
-            paths_of(profile)[row["destination_node"]],
+            paths[row["destination_node"]],
         )
         for row in profile.dependences
     ]
-    histograms = _histograms(found, profile, places, order)
+    histograms = _histograms(found, profile, places, order, paths)
     return {
         key: (
             count if options.counts else None,
@@ -95,13 +96,17 @@ def shown(runner: CallbackRunner, options: Options) -> dict[Any, Any]:
     }
 
 
+def is_folding(options: Options) -> bool:
+    """Whether there are contexts that fold recursion where it happens."""
+    return options.context and options.contexts == "dynamic"
+
+
 def _row(row: int, none: int) -> int:
     return 0xFFFFFFFF if row == none else row
 
 
-def _histograms(found: Any, profile: Any, places: Any, order: list[Any]) -> dict[Any, dict[int, int]]:
+def _histograms(found: Any, profile: Any, places: Any, order: list[Any], paths: list[Any]) -> dict[Any, dict[int, int]]:
     histograms: dict[Any, dict[int, int]] = {}
-    paths = paths_of(profile)
     for row in found.distances[1:]:
         level = profile.levels[places[int(row["key"]) >> DISTANCE_BITS]]
         key = (order[level["dependence"]], paths[level["node"]])
@@ -110,7 +115,7 @@ def _histograms(found: Any, profile: Any, places: Any, order: list[Any]) -> dict
 
 
 def expected(program: Program, events: list[Event], options: Options) -> dict[Any, Any]:
-    naive = NaiveLadder(program, options.context)
+    naive = FoldingLadder(program) if is_folding(options) else NaiveLadder(program, options.context)
     naive.feed(events)
     kinds = {NAMES[kind] for kind in options.kinds.split(",")}
     return {
@@ -149,6 +154,8 @@ def test_every_rung_of_the_ladder_is_its_reference(seed: int, streams: int, data
                 Options(kinds="waw", distance=True),
                 Options(kinds="raw,war,waw", distance=True, context=True, counts=True),
                 Options(context=True),
+                Options(kinds="raw,war,waw", distance=True, context=True, contexts="static", counts=True),
+                Options(context=True, contexts="static"),
             ]
         )
     )

@@ -76,6 +76,8 @@ def test_json_has_the_promised_shape(trace: Path, capsys: pytest.CaptureFixture[
         "dependences",
         "contexts",
         "contexts_without_id",
+        "recursive_contexts",
+        "limited_contexts",
         "parallel_loops_lamp",
         "parallel_loops_camp",
         "false_positive_share",
@@ -124,7 +126,7 @@ def test_the_text_tells_verdict_obstacle_and_dependence(trace: Path, capsys: pyt
 def test_options_of_one_module_are_options_of_the_command(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyze", "-m", "camp", "--kinds", "war", "--json", str(trace)]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["options"] == {"kinds": "war", "carried_by": "", "contexts": "static"}
+    assert report["options"] == {"kinds": "war", "carried_by": "", "contexts": "dynamic"}
     assert report["result"]["dependences"] == []
     assert report["result"]["summary"]["dependences"] == 1
     assert main(["analyze", "--set", "camp.carried_by=app.c:7", "-m", "camp", "--json", str(trace)]) == 0

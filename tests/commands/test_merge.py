@@ -214,10 +214,10 @@ def test_profiles_that_do_not_fit_are_refused(
     api.analyze(trace, "camp", window={"from": "50%"}).save(tmp_path / "part")
     assert main(["merge", str(files["chained"]), str(tmp_path / "part")]) == 1
     assert "were made with other windows" in one_sentence(capsys)
-    api.analyze(trace, "camp", contexts="dynamic").save(tmp_path / "dynamic")
-    assert main(["merge", str(files["chained"]), str(tmp_path / "dynamic")]) == 1
+    api.analyze(trace, "camp", contexts="static").save(tmp_path / "static")
+    assert main(["merge", str(files["chained"]), str(tmp_path / "static")]) == 1
     assert one_sentence(capsys).endswith(
-        f"{files['chained']} tells contexts apart by --contexts static, {tmp_path / 'dynamic'} by --contexts dynamic; "
+        f"{files['chained']} tells contexts apart by --contexts dynamic, {tmp_path / 'static'} by --contexts static; "
         "merging needs the same.\n"
     )
     (tmp_path / "printed").write_text(api.analyze(trace, "camp").to_json())

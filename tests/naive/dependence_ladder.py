@@ -6,17 +6,18 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from tests.naive.dependence import RAW, WAR, WAW, Access, Byte, NaiveDependence, Path, StreamState
+from tests.naive.folding import NaiveFolding
 
 
 class NaiveLadder(NaiveDependence):
-    """Each execution counts once for a dependence at a level that carries it.
+    """The contexts are CAMP's. Each execution counts once for a dependence at a level that carries it.
 
     It counts at the distance of the first byte, in order of addresses, that has it there; of several loads of the
     byte by one source, the last one counts.
     """
 
     def __init__(self, program: Any, context: bool) -> None:
-        super().__init__(program, context)
+        NaiveDependence.__init__(self, program, context)
         self.histograms: defaultdict[tuple[Any, Path], Counter[int]] = defaultdict(Counter)
         self.counted: set[tuple[int, Any, Path]] = set()
 
@@ -38,11 +39,16 @@ class NaiveLadder(NaiveDependence):
     def _relate(self, stream: StreamState, kind: int, source: Access, now: Access, address: int) -> None:
         super()._relate(stream, kind, source, now, address)
         key = (kind, source.instruction, source.node, now.instruction, now.node)
-        for (node, invocation, iteration), (other, its_invocation, its_iteration) in zip(source.levels, now.levels):
-            if (node, invocation) != (other, its_invocation):
-                break
-            if iteration != its_iteration:
-                if (now.execution, key, node) not in self.counted:
-                    self.counted.add((now.execution, key, node))
-                    self.histograms[key, node][abs(its_iteration - iteration)] += 1
-                break
+        for node, is_carried, distance in self.shared(source.levels, now.levels):
+            if is_carried and (now.execution, key, node) not in self.counted:
+                self.counted.add((now.execution, key, node))
+                self.histograms[key, node][distance] += 1
+
+
+class FoldingLadder(NaiveLadder, NaiveFolding):
+    """The same in the contexts that fold recursion where it happens."""
+
+    def __init__(self, program: Any) -> None:
+        NaiveFolding.__init__(self, program)
+        self.histograms = defaultdict(Counter)
+        self.counted = set()

@@ -17,7 +17,7 @@ static int last;
 {APART} int *wrapped(size_t n) {{ int *made = malloc(n * 4); if (!made) exit(1); return made; }}  // MADE
 {APART} int *busy(size_t n) {{ int *made = malloc(n * 4); for (size_t i = 0; i < n; i++) made[i] = i; return made; }}
 {APART} int *deep(int n) {{ int *made = malloc(400); made[0] = n; return made; }}
-{APART} int *down(int n) {{ if (n) return down(n - 1); last++; return deep(n); }}
+{APART} int *down(int n) {{ if (n) return down(n - 1); last++; return deep(n); }}  // DOWN
 static inline __attribute__((always_inline)) int *inlined(void) {{ return malloc(400); }}  // INLINED
 static inline __attribute__((always_inline)) int *middle(void) {{ return wrapped(100); }}
 {APART} int *many(void) {{ return malloc(400); }}
@@ -55,7 +55,11 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(trace: Path) -> Any:
     """The heap object of the dependence that blocks the loop at a mark's line."""
-    rows = analyze(trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    return objects_of(trace)
+
+
+def objects_of(trace: Path, **options: Any) -> Any:
+    rows = analyze(trace, "advise", jobs=1, top=0, min_share=0.0, **options).result["loops"]
 
     def found(mark: str) -> dict[str, Any]:
         (loop,) = (row for row in rows if row["loop"]["line"] == line_of(mark))
@@ -82,8 +86,14 @@ def test_a_function_with_a_loop_is_no_wrapper(made: Any) -> None:
     assert "called" not in object_text(thing)
 
 
-def test_what_a_recursion_may_have_called_is_not_said_to_be_all(made: Any) -> None:
+def test_what_a_recursion_has_called_is_listed(made: Any) -> None:
     thing = made("DEEP")
+    assert [call["line"] for call in thing["called_at"]] == [line_of("DOWN"), line_of("CALL")]
+    assert not thing["called_elsewhere"]
+
+
+def test_what_a_recursion_may_have_called_is_not_said_to_be_all(trace: Path) -> None:
+    thing = objects_of(trace, contexts="static")("DEEP")
     assert [call["line"] for call in thing["called_at"]] == [line_of("CALL")]
     assert thing["called_elsewhere"]
     assert object_text(thing).endswith("...")

@@ -8,13 +8,11 @@ from typing import Any
 
 DYNAMIC = "dynamic"
 STATIC = "static"
-DEFAULT = STATIC
-"""Of modules whose options do not say; `dynamic` tells more, but takes longer where there is much recursion."""
 
 
 def is_static(options: Any) -> bool:
-    """Whether these options of a module ask for CAMP's rule."""
-    return bool(getattr(options, "contexts", DEFAULT) == STATIC)
+    """Whether these options of a module ask for CAMP's rule, as those do that cannot say."""
+    return bool(getattr(options, "contexts", STATIC) == STATIC)
 
 
 def explicit(options: Mapping[str, Any], declared: type[Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracekit.contexts.rules import DEFAULT, DYNAMIC, STATIC
+from tracekit.contexts.rules import DYNAMIC, STATIC
 from tracekit.formats.errors import TracekitError
 
 
@@ -15,10 +15,10 @@ def option(default: Any, help: str, metavar: str | None = None, choices: Sequenc
     return dataclasses.field(default=default, metadata={"help": help, "metavar": metavar, "choices": tuple(choices)})
 
 
-def contexts_option() -> Any:
+def contexts_option(default: str = DYNAMIC) -> Any:
     """The field `contexts` of an Options dataclass: the rule by which the module's contexts are told apart."""
     return option(
-        DEFAULT,
+        default,
         "How contexts are told apart: `dynamic`, a call goes back to the context of its function if that is open; "
         "`static`, CAMP's rule: every call that may be recursive, by the static call graph, is one context.",
         choices=(DYNAMIC, STATIC),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,19 +88,30 @@ def resolve(tables: Mapping[str, Rows], call_unit: NDArray[np.uint32], resolver:
     """
     calls, targets = tables["calls"], tables["call_targets"]
     pool = _Pool()
-    first, count = np.zeros(len(calls), np.uint32), np.zeros(len(calls), np.uint32)
-    for row, (callee, signature, flags, first_target, target_count) in enumerate(
-        zip(*(calls[field].tolist() for field in ("callee", "signature", "flags", "first_target", "targets")))
-    ):
-        unit = int(call_unit[row])
-        run: tuple[int, ...] = ()
-        if flags & _INDIRECT:
-            run = resolver.by_signature.get(resolver.text(signature), ())
-        elif (direct := resolver.named(unit, resolver.text(callee))) is not None:
-            run = (direct,)
-        elif flags & _MAY_CALL_BACK:
+    runs: dict[tuple[int, ...], tuple[int, int]] = {}  # of call sites that are alike: names of two units are two rows
+    found: list[tuple[int, int]] = []
+    fields = ("callee", "signature", "flags", "first_target", "targets")
+    for row, site in enumerate(zip(*(calls[field].tolist() for field in fields))):
+        if site not in runs:
+            callee, signature, flags, first_target, target_count = site
             names = targets["name"][first_target : first_target + target_count].tolist()
-            functions = {resolver.named(unit, resolver.text(name)) for name in names}
-            run = tuple(sorted(row for row in functions if row is not None)) if names else resolver.address_taken
-        first[row], count[row] = pool.add(run)
-    return Callees(first, count, np.array(pool.rows, np.uint32))
+            runs[site] = pool.add(_run(resolver, int(call_unit[row]), callee, signature, flags, names))
+        found.append(runs[site])
+    first, count = np.array(found, np.uint32).reshape(-1, 2).T
+    return Callees(first.copy(), count.copy(), np.array(pool.rows, np.uint32))
+
+
+def _run(
+    resolver: Resolver, unit: int, callee: int, signature: int, flags: int, names: Sequence[int]
+) -> tuple[int, ...]:
+    """The functions that a call site of `unit` may enter, ascending; texts are given by their offsets."""
+    if flags & _INDIRECT:
+        return resolver.by_signature.get(resolver.text(signature), ())
+    if (direct := resolver.named(unit, resolver.text(callee))) is not None:
+        return (direct,)
+    if not flags & _MAY_CALL_BACK:
+        return ()
+    if not names:
+        return resolver.address_taken
+    functions = {resolver.named(unit, resolver.text(name)) for name in names}
+    return tuple(sorted(row for row in functions if row is not None))

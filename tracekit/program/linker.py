@@ -5,7 +5,7 @@ Every reference of every row is checked here, once, so that kernels may index wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,6 +88,7 @@ RANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
 """Fields (first, count) that name a run of rows of another table."""
 
 NODE_TABLE = {NodeKind.OP: "ops", NodeKind.PHI: "phis", NodeKind.BRANCH: "blocks"}
+CAUSES_IN_OPS = (CauseKind.LOAD, CauseKind.CALL, CauseKind.BEFORE, CauseKind.BEHIND)
 
 
 def link(units: Sequence[UnitLike]) -> tuple[dict[str, Rows], bytes, dict[str, NDArray[np.int64]]]:
@@ -103,24 +104,11 @@ def link(units: Sequence[UnitLike]) -> tuple[dict[str, Rows], bytes, dict[str, N
     }
     if any(int(start[-1]) >= NONE for start in starts.values()):
         raise TracekitError("The trace's image tables have more than 2^32 rows.")
-    tables = {name: np.empty(int(starts[name][-1]), dtype) for name, dtype in DTYPES.items() if name not in BYTES}
-    for number, unit in enumerate(units):
+    for unit in units:
         _check_strings(unit)
-        for name, table in tables.items():
-            rows = _own(unit.tables[name], name)
-            _rebase(unit, name, rows, starts, number)
-            table[starts[name][number] : starts[name][number + 1]] = rows
+    tables = {name: _Linked(name, units, starts).rows for name in DTYPES if name not in BYTES}
     strings = b"".join(unit.tables["strings"]["byte"].tobytes() for unit in units) or b"\0"
     return tables, strings, starts
-
-
-def _own(rows: Rows, name: str) -> Rows:
-    """A copy of `rows` with exactly the fields this version knows."""
-    own = np.zeros(len(rows), DTYPES[name])
-    for field in DTYPES[name].names or ():
-        if field in (rows.dtype.names or ()):
-            own[field] = rows[field]
-    return own
 
 
 def _check_strings(unit: UnitLike) -> None:
@@ -129,64 +117,87 @@ def _check_strings(unit: UnitLike) -> None:
         _refuse(unit, "strings", "byte")
 
 
-def _rebase(unit: UnitLike, name: str, rows: Rows, starts: Mapping[str, NDArray[np.int64]], number: int) -> None:
-    """Check every reference in `rows` and make it global, in place."""
-    size = {table: len(unit.tables[table]) for table in unit.tables}
+class _Linked:
+    """One table of all units, `rows`; every reference in it is checked and made global."""
 
-    def shift(field: str, table: str, chosen: NDArray[np.bool_]) -> None:
-        values = rows[field][chosen]
-        if bool(np.any(values >= size[table])):
-            _refuse(unit, name, field)
-        rows[field][chosen] = values + np.uint32(starts[table][number])
+    def __init__(self, name: str, units: Sequence[UnitLike], starts: Mapping[str, NDArray[np.int64]]) -> None:
+        self.name = name
+        self.units = units
+        self.starts = starts
+        self.rows = np.zeros(int(starts[name][-1]), DTYPES[name])
+        for unit, first, last in zip(units, starts[name].tolist(), starts[name][1:].tolist()):
+            _copy_known(unit.tables[name], self.rows[first:last])
+        self.unit = np.repeat(np.arange(len(units)), np.diff(starts[name]))  # of each row
+        self._rebase()
 
-    for field in STRINGS.get(name, ()):
-        shift(field, "strings", rows[field] != 0)
-    for field, target in REFERENCES.get(name, {}).items():
-        chosen = np.full(len(rows), True) if target.endswith("!") else rows[field] != NONE
-        shift(field, target.rstrip("!"), chosen)
-    for first, count, table in RANGES.get(name, ()):
-        used = rows[count] > 0
-        if bool(np.any(rows[first].astype(np.int64)[used] + rows[count][used] > size[table])):
-            _refuse(unit, name, first)
-        rows[first] = np.where(used, rows[first] + np.uint32(starts[table][number]), 0)
-    if name == "ops":
-        call = rows["kind"] == OpKind.CALL
-        shift("base", "calls", call)
-        shift("base", "globals", ~call & (rows["base_kind"] == Base.GLOBAL))
-        shift("base", "ops", ~call & (rows["base_kind"] == Base.STACK))
-    if name == "edges":
-        _rebase_edges(unit, rows, shift)
-    if name == "causes":
-        _rebase_causes(unit, rows, shift)
-    if name == "update_parts":
-        _rebase_parts(unit, rows, shift)
+    def _shift(self, field: str, table: str, chosen: NDArray[np.bool_]) -> None:
+        """Make a field of the chosen rows, which refers to `table`, global."""
+        values, unit = self.rows[field][chosen], self.unit[chosen]
+        self._check(field, unit, values >= np.diff(self.starts[table])[unit])
+        self.rows[field][chosen] = values + self.starts[table][unit].astype(np.uint32)
+
+    def _check(self, field: str, unit: NDArray[np.int64], is_bad: NDArray[np.bool_]) -> None:
+        """Refuse the first of these rows, of these units, that is bad."""
+        if bool(is_bad.any()):
+            _refuse(self.units[int(unit[np.argmax(is_bad)])], self.name, field)
+
+    def _check_kinds(self, field: str, kinds: Iterable[int]) -> None:
+        self._check(field, self.unit, ~np.isin(self.rows[field], [int(kind) for kind in kinds]))
+
+    def _rebase(self) -> None:
+        name, rows = self.name, self.rows
+        for field in STRINGS.get(name, ()):
+            self._shift(field, "strings", rows[field] != 0)
+        for field, target in REFERENCES.get(name, {}).items():
+            chosen = np.full(len(rows), True) if target.endswith("!") else rows[field] != NONE
+            self._shift(field, target.rstrip("!"), chosen)
+        for first, count, table in RANGES.get(name, ()):
+            used = rows[count] > 0
+            behind, unit = rows[first].astype(np.int64)[used] + rows[count][used], self.unit[used]
+            self._check(first, unit, behind > np.diff(self.starts[table])[unit])
+            rows[first][~used] = 0
+            rows[first][used] += self.starts[table][unit].astype(np.uint32)
+        special = {"ops": self._ops, "edges": self._edges, "causes": self._causes, "update_parts": self._parts}
+        if name in special:
+            special[name]()
+
+    def _ops(self) -> None:
+        call = self.rows["kind"] == OpKind.CALL
+        self._shift("base", "calls", call)
+        self._shift("base", "globals", ~call & (self.rows["base_kind"] == Base.GLOBAL))
+        self._shift("base", "ops", ~call & (self.rows["base_kind"] == Base.STACK))
+
+    def _edges(self) -> None:
+        for end in ("from", "to"):
+            for kind, table in NODE_TABLE.items():
+                self._shift(end, table, self.rows[end + "_kind"] == kind)
+            self._check_kinds(end + "_kind", NODE_TABLE)
+        self._check_kinds("kind", EdgeKind)
+
+    def _causes(self) -> None:
+        of, kind = self.rows["of_kind"], self.rows["kind"]
+        self._shift("of", "loop_exits", of == CauseOf.EXIT)
+        self._shift("of", "phis", of == CauseOf.PHI)
+        self._shift("index", "ops", np.isin(kind, CAUSES_IN_OPS))
+        self._shift("index", "phis", kind == CauseKind.PHI)
+        self._check_kinds("of_kind", CauseOf)
+        self._check_kinds("kind", CauseKind)
+
+    def _parts(self) -> None:
+        is_decision = self.rows["kind"] == PartKind.DECISION
+        self._shift("index", "ops", ~is_decision)
+        self._shift("index", "blocks", is_decision)
+        self._check_kinds("kind", PartKind)
 
 
-def _rebase_edges(unit: UnitLike, rows: Rows, shift: Any) -> None:
-    for end in ("from", "to"):
-        for kind, table in NODE_TABLE.items():
-            shift(end, table, rows[end + "_kind"] == kind)
-        if not bool(np.isin(rows[end + "_kind"], [int(kind) for kind in NODE_TABLE]).all()):
-            _refuse(unit, "edges", end + "_kind")
-    if not bool(np.isin(rows["kind"], [int(kind) for kind in EdgeKind]).all()):
-        _refuse(unit, "edges", "kind")
-
-
-def _rebase_causes(unit: UnitLike, rows: Rows, shift: Any) -> None:
-    shift("of", "loop_exits", rows["of_kind"] == CauseOf.EXIT)
-    shift("of", "phis", rows["of_kind"] == CauseOf.PHI)
-    shift("index", "ops", np.isin(rows["kind"], (CauseKind.LOAD, CauseKind.CALL, CauseKind.BEFORE, CauseKind.BEHIND)))
-    shift("index", "phis", rows["kind"] == CauseKind.PHI)
-    for field, kinds in (("of_kind", CauseOf), ("kind", CauseKind)):
-        if not bool(np.isin(rows[field], [int(kind) for kind in kinds]).all()):
-            _refuse(unit, "causes", field)
-
-
-def _rebase_parts(unit: UnitLike, rows: Rows, shift: Any) -> None:
-    shift("index", "ops", rows["kind"] != PartKind.DECISION)
-    shift("index", "blocks", rows["kind"] == PartKind.DECISION)
-    if not bool(np.isin(rows["kind"], [int(kind) for kind in PartKind]).all()):
-        _refuse(unit, "update_parts", "kind")
+def _copy_known(rows: Rows, own: Rows) -> None:
+    """Copy the fields that this version knows."""
+    if rows.dtype == own.dtype:
+        own[:] = rows
+        return
+    for field in own.dtype.names or ():
+        if field in (rows.dtype.names or ()):
+            own[field] = rows[field]
 
 
 def _refuse(unit: UnitLike, table: str, field: str) -> None:

@@ -23,7 +23,8 @@ def describe(program: Program, paths: Rows, numbers: I8, blocks: Rows, steps: Ro
     """Fill in the columns ``run``, ``events`` and ``checked`` of `paths` (layouts.PATH) for the runs, `numbers`.
 
     A run is STEADY if it begins and ends no stack object and every term of its addresses counts a loop that is open
-    then: each iteration but the first is a loop_iteration and the same accesses.
+    then: each iteration but the first is a loop_iteration and the same accesses. Operations that nobody wants to see
+    do not count.
     """
     source = program.paths[program.path_row[numbers]]
     members = program.path_blocks["block"][runs(source["first"], source["blocks"])]
@@ -39,6 +40,7 @@ def describe(program: Program, paths: Rows, numbers: I8, blocks: Rows, steps: Ro
     steady &= own["flags"] & layouts.STEP_SAME_SIZE == 0
     loop = program.blocks["loop"][program.path_blocks["block"][source["first"]]]
     steady &= ~_counts_beside(program, own, loop[owner])
+    steady |= own["code"] == layouts.UNWANTED  # a run has no words for it to pass over
     unsteady = np.bincount(owner, ~steady, len(source)) != 0
     kind = np.where(unsteady, layouts.ANY_RUN, layouts.STEADY)
     paths["run"][numbers] = np.where(source["flags"] & PathFlag.GROUND_TRUTH != 0, layouts.GROUND_TRUTH_RUN, kind)
