@@ -184,7 +184,7 @@ class Directives:
         """Raises NoDirective if the loop's text has another name for a variable that a clause has to name."""
         if flags & VariableFlag.RENAMED:
             raise NoDirective(
-                f"it has another name for {name}, a reference or a pointer, which a clause does not reach"
+                f"it has another name for {name}, a reference, a pointer or one with its scope, which no clause has"
             )
 
     def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
@@ -331,7 +331,10 @@ class Directives:
                     f"({place['file']}:{place['line']})"
                 )
             if not self.uses.is_by_name(op, name):
-                raise NoDirective(f"{name} is used through a pointer or a reference at {place['file']}:{place['line']}")
+                raise NoDirective(
+                    f"{name} is used through a pointer or a reference, or by a longer name, at "
+                    f"{place['file']}:{place['line']}"
+                )
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
             self._reduce(name, step, clauses)
@@ -397,8 +400,8 @@ class Directives:
         assert isinstance(line, int)
         if not line or line == row["line"] or site.get("nearby"):
             raise NoDirective(
-                "it is not known whether a local array or structure, or a temporary of the compiler, is declared inside "
-                "the loop"
+                "it is not known whether a local array or structure, or a temporary of the compiler, is declared "
+                "inside the loop"
             )
         return bool(site["file"] == row["file"] and row["line"] < line <= int(self.program.loops["end_line"][loop]))
 
