@@ -211,7 +211,7 @@ def advice(tree: Tree, level: str) -> list[Loop]:
     return [
         Loop(os.path.relpath(row["loop"]["file"], folder), row["loop"]["line"], row["loop"]["column"], row)
         for row in rows
-        if os.path.normpath(row["loop"]["file"]).startswith(folder + "/")
+        if os.path.abspath(row["loop"]["file"]).startswith(folder + "/")
     ]
 
 
@@ -236,7 +236,10 @@ def _objects(blocker: dict[str, Any]) -> str:
 
 
 def recall(tree: Tree, level: str, loops: Sequence[Loop]) -> Counter[str]:
-    """Print what became of the annotated loops; how many there were, were called and were missed for each reason."""
+    """Print what became of the annotated loops; how many there were, were called and were missed for each reason.
+
+    All loops are counted that have a directive, annotated or not.
+    """
     program = tree.program
     counts: Counter[str] = Counter()
     by_place: dict[tuple[str, int], list[Loop]] = {}
@@ -258,6 +261,7 @@ def recall(tree: Tree, level: str, loops: Sequence[Loop]) -> Counter[str]:
                 kinds = {case["reason"] for each in loop.row["cases"] for case in each["blocked_by"]}
                 counts["missed: " + "+".join(sorted(kinds))] += 1
                 print(f"    miss {file}:{line} {verdict}: {'; '.join(why[:6])}\n         {pragma}")
+    counts["directives"] = sum(1 for loop in loops if loop.directive)
     print(f"{program.package} {level}: {counts['called']} of {counts['annotated']} called, {dict(counts)}", flush=True)
     return counts
 

@@ -3,6 +3,7 @@
 
 #include "Compat.h"
 #include "Names.h"
+#include "Temporaries.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 
@@ -40,10 +41,13 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
 }
 
 /// Where memory on the stack is declared, if it is a variable. Its lifetime begins where the whole declaration does,
-/// which may be lines before.
+/// which may be lines before. Of what clang has made for one loop's body, a line of that, without a column.
 static Row declarationOf(const Operation &Alloc, SourceMap &Sources) {
   const DILocation *Begin = Alloc.Origin ? Alloc.Origin->getDebugLoc().get() : nullptr;
   auto Variables = Alloc.Address ? variablesOf(Alloc.Address) : decltype(variablesOf(nullptr))();
+  auto *Local = dyn_cast_or_null<AllocaInst>(Alloc.Address);
+  if (const DILocation *At = Local && Variables.empty() ? placeOfTemporary(*Local) : nullptr)
+    return Sources.declaration(At->getFile(), At->getLine(), At->getScope()->getSubprogram());
   if (Variables.empty())
     return Sources.location(Begin);
   const DILocalVariable *V = Variables.front();

@@ -6,6 +6,7 @@
 #include "SourceTypes.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Function.h"
@@ -24,6 +25,12 @@ static constexpr unsigned MostParts = 100, DeepestAddress = 12;
 static bool isNamedObject(const Value *V) {
   auto *A = dyn_cast<AllocaInst>(V);
   return (A && A->isStaticAlloca()) || isa<GlobalVariable>(V);
+}
+
+/// Whether a variable is one that clang has made: what a reference to the value of an expression is bound to.
+static bool isNameless(const Value *V) {
+  auto *A = dyn_cast<AllocaInst>(V);
+  return A && A->isStaticAlloca() && variablesOf(const_cast<AllocaInst *>(A)).empty();
 }
 
 /// The value of a local variable that is assigned once and whose address goes nowhere, as a parameter's or that of a
@@ -86,8 +93,13 @@ public:
 
 private:
   void spellLoad(Value &From, unsigned Depth) {
-    if (Value *Known = Only.of(&From))
+    if (Value *Known = Only.of(&From)) {
+      if (isNameless(Known->stripInBoundsConstantOffsets())) // a loop that binds the reference has one each time
+        for (User *U : From.users())
+          if (auto *Store = dyn_cast<StoreInst>(U))
+            Of.Others.insert(Store);
       return spell(Known, Depth);
+    }
     OS << '[';
     spell(&From, Depth);
     OS << ']';
@@ -210,7 +222,8 @@ private:
     APInt Offset(DL.getIndexTypeSizeInBits(Pointer->getType()), 0);
     Value *Base = Pointer->stripAndAccumulateConstantOffsets(DL, Offset, /*AllowNonInbounds=*/true);
     Value *Root = rootOf(Base);
-    if (isNamedObject(Root) || isa<IntrinsicInst>(Root))
+    bool IsBound = isNameless(Root) && getUnderlyingObject(Base, /*MaxLookup=*/0) != Root;
+    if ((isNamedObject(Root) && !IsBound) || isa<IntrinsicInst>(Root))
       return; // a variable, also one of a thread
     std::string Key;
     Pointee New;

@@ -43,6 +43,7 @@ void SourceAccesses::look(const Instruction &I) {
       continue;
     Points = true;
     Renamed.insert(keyOf(*At, Name));
+    enter(*Object, false);
     Addressed.insert(Name);
   }
   if (!Points)
@@ -54,13 +55,35 @@ void SourceAccesses::look(const Instruction &I) {
     Here.Named.insert(namedMemory(Address));
 }
 
+/// Whether an address is used for nothing but to access what lies there: no pointer may hold it.
+static bool isOnlyAccessed(const Value &Address) {
+  return all_of(Address.uses(), [](const Use &U) {
+    const User *By = U.getUser();
+    unsigned Number = U.getOperandNo();
+    if (isa<GEPOperator, BitCastOperator>(By))
+      return Number == 0 && isOnlyAccessed(*By);
+    if (isa<StoreInst>(By))
+      return Number == StoreInst::getPointerOperandIndex();
+    auto *I = dyn_cast<Instruction>(By);
+    return I && (isa<LoadInst, MemIntrinsic>(I) || I->isDebugOrPseudoInst() || I->isLifetimeStartOrEnd());
+  });
+}
+
+void SourceAccesses::enter(const Value &Variable, bool IsByName) {
+  bool &Known = ByNameOnly.try_emplace(namedMemory(&Variable), true).first->second;
+  Known &= IsByName;
+}
+
 void SourceAccesses::look(Function &F, const Touches &T) {
   for (const auto &[Variable, In] : T.Of)
     if (In.MayBeReached)
       Addressed.insert(namedMemory(Variable));
   for (const BasicBlock &BB : F)
-    for (const Instruction &I : BB)
+    for (const Instruction &I : BB) {
       look(I);
+      if (isa<AllocaInst>(I))
+        enter(I, isOnlyAccessed(I));
+    }
 }
 
 /// Whether a constant is part of what a global variable begins with.
@@ -73,6 +96,7 @@ static bool isInitial(const Constant &C) {
 void SourceAccesses::look(const GlobalVariable &G) {
   if (isInitial(G))
     Addressed.insert(namedMemory(&G));
+  enter(G, G.hasLocalLinkage() && isOnlyAccessed(G)); // other modules may take another's address
 }
 
 bool SourceAccesses::isRenamed(const DILocation *At, StringRef Name) const {
@@ -80,6 +104,8 @@ bool SourceAccesses::isRenamed(const DILocation *At, StringRef Name) const {
 }
 
 bool SourceAccesses::mayBeByPointer(const DILocation *At, StringRef Name) const {
+  if (ByNameOnly.lookup(Name))
+    return false;
   if (!At || !At->getLine() || !At->getColumn()) // of several places
     return Addressed.contains(Name);
   auto Known = Places.find(placeKey(*At));

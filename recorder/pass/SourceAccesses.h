@@ -34,11 +34,13 @@ private:
   };
 
   void look(const llvm::Instruction &I);
+  void enter(const llvm::Value &Variable, bool IsByName);
 
   SourceText Text;
   llvm::StringMap<Place> Places;
-  llvm::StringSet<> Renamed;   // places with names
-  llvm::StringSet<> Addressed; // names of variables that pointers may lead to
+  llvm::StringMap<bool> ByNameOnly; // of variables: no variable of that name has its address anywhere but in accesses
+  llvm::StringSet<> Renamed;        // places with names
+  llvm::StringSet<> Addressed;      // names of variables that pointers may lead to
 };
 
 } // namespace tracekit

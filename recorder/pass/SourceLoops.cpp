@@ -7,6 +7,7 @@
 #include "Names.h"
 #include "Pointees.h"
 #include "SourceTypes.h"
+#include "Temporaries.h"
 #include "format.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -59,6 +60,8 @@ public:
       if (std::optional<uint32_t> Flags = flagsOf(Variable)) {
         const DIVariable *Declared = declarationOf(Variable);
         StringRef Name = Declared ? Declared->getName() : nameOfGlobal(Variable);
+        if (auto *G = dyn_cast<GlobalVariable>(Variable); G && Name.empty() && *Flags & TK_VARIABLE_RENAMED)
+          Name = namedMemory(G); // clang's own: what a static reference or constant pointer is bound to
         if (!Name.empty() && !(Declared && isDeclaredInside(Declared)))
           Result.Variables.push_back({Name.str(), Declared, *Flags, {}, updateOf(Variable, *Flags)});
       }
@@ -112,9 +115,11 @@ private:
 
   /// Whether the loop's text has another name for a global variable somewhere.
   bool isRenamed(const GlobalVariable &G, const ObjectTouches &In) const {
+    bool HasName = !globalName(G).empty(); // of those that have none, some are given to the run-time library
     return any_of(In.In, [&](const auto &Each) {
-      return L.contains(Each.first) &&
-             any_of(Each.second, [&](const Touch &T) { return Accesses.isRenamed(T.At, globalName(G)); });
+      return L.contains(Each.first) && any_of(Each.second, [&](const Touch &T) {
+               return (HasName || !T.TakesAddress) && Accesses.isRenamed(T.At, namedMemory(&G));
+             });
     });
   }
 
@@ -210,6 +215,7 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
     LoopInfo LI(DT);
     if (LI.empty())
       continue;
+    markTemporaries(F, LI);
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Blocks(RPO.begin(), RPO.end());
     std::vector<Pointee> Pointees = pointeesOf(F);

@@ -121,9 +121,15 @@ const SourceText::File &SourceText::read(const DIFile &Of) {
   return Result;
 }
 
+/// Whether a word of `Text` is part of a longer name there, `outer::name` or `object.name`: no clause has those.
+static bool isQualified(StringRef Text, StringRef Word) {
+  StringRef Before = Text.take_front(Word.data() - Text.data()).rtrim();
+  return Before.take_back(2) == "::" || Before.take_back(2) == "->" || Before.take_back(1) == ".";
+}
+
 bool SourceText::leadsTo(const File &In, StringRef Text, StringRef Name, StringSet<> &Expanded) const {
   return anyWord(Text, [&](StringRef Word) {
-    if (Word == Name)
+    if (Word == Name && !isQualified(Text, Word))
       return true;
     auto Macro = In.Macros.find(Word);
     return Macro != In.Macros.end() && Expanded.insert(Word).second && leadsTo(In, Macro->second, Name, Expanded);

@@ -16,8 +16,8 @@ namespace tracekit {
 /// The source files that a module's debug information names, as far as they can be read.
 class SourceText {
 public:
-  /// Whether the statement around `At` has the identifier `Name`, by itself or through macros of its file or of the
-  /// files that this one includes by "". True where there is no text to look at.
+  /// Whether the statement around `At` has the identifier `Name`, not behind `::`, `.` or `->`, by itself or through
+  /// macros of its file or of the files that this one includes by "". True where there is no text to look at.
   bool hasName(const llvm::DILocation &At, llvm::StringRef Name);
 
 private:

@@ -26,7 +26,8 @@ def compile_parallel(source: Path, program: Path, flags: Sequence[str] = ()) -> 
     """Compile natively with OpenMP; what the compiler says against it, "" if nothing."""
     from tracekit.recorder.toolchain import find_clang
 
-    command = [find_clang().path, "-fopenmp", "-w", *flags, source, "-o", program, "-lm"]
+    language = ["--driver-mode=g++"] if source.suffix == ".cpp" else []
+    command = [find_clang().path, *language, "-fopenmp", "-w", *flags, source, "-o", program, "-lm"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=SECONDS)
     return done.stderr if done.returncode else ""
 

@@ -44,7 +44,8 @@ def named(tables: Any, same_place: bool = False) -> Any:
     program.function_name = lambda function: "main"
     program.phi_place = program.exit_place = lambda row: {"file": "", "line": 0, "column": 0}
     program.source_names = SimpleNamespace(compilation="")
-    program.globals = scenario_tables.table("globals", [{"name": 0, "source_name": 0}])
+    nameless = [{"name": 0, "source_name": 0}] * max(len(tables.globals), 1)
+    program.globals = scenario_tables.table("globals", nameless)
     program.locations = program.sources = np.zeros(0)
     for rows in (program.blocks, program.loop_exits, program.phis):
         rows["location"] = NONE

@@ -196,7 +196,7 @@ class Directives:
         """Raises NoDirective if the loop's text has another name for a variable that a clause has to name."""
         if flags & VariableFlag.RENAMED:
             raise NoDirective(
-                f"it has another name for {name}, a reference or a pointer, which a clause does not reach"
+                f"it has another name for {name}, a reference, a pointer or one with its scope, which no clause has"
             )
 
     def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
@@ -317,10 +317,13 @@ class Directives:
             raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
         if kind == ObjectKind.STACK and self.uses.is_of_an_inlined_call(loop, step.object):
             return  # an iteration has its own
-        self._check_users_known(loop, node)
         name = shown["name"]
+        is_temporary = kind == ObjectKind.STACK and not name and not shown["site"]["column"]
+        if is_temporary and self._is_declared_inside(loop, shown["site"]):
+            return  # the compiler has made it for an expression in the loop's body: the pass has looked
+        self._check_users_known(loop, node)
         if not name:
-            raise NoDirective("the name of an object is not known (compile with -g)")
+            raise NoDirective("memory that it uses has no name: the compiler made it, or it was built without -g")
         if kind == ObjectKind.STACK and (
             self.uses.is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
         ):
@@ -340,7 +343,10 @@ class Directives:
                     f"({place['file']}:{place['line']})"
                 )
             if not self.uses.is_by_name(op, name):
-                raise NoDirective(f"{name} is used through a pointer or a reference at {place['file']}:{place['line']}")
+                raise NoDirective(
+                    f"{name} is used through a pointer or a reference, or by a longer name, at "
+                    f"{place['file']}:{place['line']}"
+                )
         if step.kind == "reduction":
             self._check_only_accumulated(loop, step, name, users)
             self._reduce(name, step, clauses)
@@ -404,8 +410,11 @@ class Directives:
         row = self.names.loop(loop)
         line = site["line"]
         assert isinstance(line, int)
-        if not line or line == row["line"]:
-            raise NoDirective("it is not known whether a local array or structure is declared inside the loop")
+        if not line or line == row["line"] or site.get("nearby"):
+            raise NoDirective(
+                "it is not known whether a local array or structure, or a temporary of the compiler, is declared "
+                "inside the loop"
+            )
         return bool(site["file"] == row["file"] and row["line"] < line <= int(self.program.loops["end_line"][loop]))
 
     def _is_lent(self, loop: int, step: Transformation) -> bool:
