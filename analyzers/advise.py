@@ -49,14 +49,22 @@ class Advise(Camp):
 
     def result(self, state: None) -> dict[str, Any]:
         """Runs, loops and summary."""
+        from tracekit.program.fates import fate_at
         from tracekit.program.lookup import loop_around
-        from tracekit.verdicts.advice import Advice, Limits
+        from tracekit.verdicts.advice import NOWHERE, Advice, Limits
 
-        at = self.options.place and loop_around(self.program, self.options.place)
+        at, replaced = self.options.place, None
+        if at:
+            replaced = fate_at(self.program, at)
+            if replaced is None or replaced["fate"] == "interchanged":
+                at = loop_around(self.program, at)
+            else:
+                at = (replaced["into"]["file"], replaced["into"]["line"]) if replaced["into"] else NOWHERE
         limits = Limits(self.options.top, self.options.min_share, self.options.rare, at)
         advice = Advice(self.program, self.profile, self.own_judgements, limits, self.graphs)
         return {
             "runs": [self._run()],
+            "replaced": replaced,
             "loops": advice.loops(),
             "further_parallel": advice.further(),
             "summary": advice.summary(),

@@ -33,6 +33,7 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("FUNCTION", image.FunctionFlag),
     ("CALL", image.CallFlag),
     ("VARIABLE", image.VariableFlag),
+    ("FATE", image.LoopFate),
     ("LOOP", image.LoopFlag),
     ("PHI", image.PhiKind),
     ("CAUSE_OF", image.CauseOf),

@@ -170,6 +170,17 @@ class PartKind(IntEnum):
     POSITION = 3  # row of `ops`: stores something beside it where the variable is replaced, by an operator of its own
 
 
+class LoopFate(IntEnum):
+    """What the optimiser has made of a loop of the source."""
+
+    UNROLLED = 1  # what is left of it runs without a loop of its own: in straight code, or as part of another loop
+    COMPUTED = 2  # the same, and that is arithmetic alone
+    SET = 3  # a call of memset
+    COPY = 4  # a call of memcpy or memmove
+    DELETED = 5  # nothing is left of it
+    INTERCHANGED = 6  # it runs inside a loop that it surrounds in the source
+
+
 class VariableFlag(IntFlag):
     """Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE."""
 
@@ -301,7 +312,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "loop_exits": [("source", "u4"), ("target", "u4"), ("location", "u4")],
     # operator: "+", "*", "&", "|", "^", "&&", "||", "min", "max"; "argmin", "argmax": what is taken along with such;
     # "=": an iteration leaves it alone or sets it to a value, the same in all; of an INDUCTION what it advances by, if
-    # that is a constant: "+3", "-1", of a pointer "+8 bytes"; or 0. name: of the variable, or 0
+    # that is a constant: "+3", "-1", of a pointer "+8 bytes"; of a RECURRENCE the same, if it advances in some
+    # iterations and keeps its value in others; or 0. name: of the variable, or 0
     "phis": [("kind", "u4"), ("operator", "u4"), ("name", "u4"), ("location", "u4")],
     "edges": [("kind", "u1"), ("from_kind", "u1"), ("to_kind", "u1"), ("reserved", "u1"), ("from", "u4"), ("to", "u4")],
     # load-operator-store: rows of ops, same address
@@ -330,6 +342,10 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "causes": [("of_kind", "u4"), ("of", "u4"), ("kind", "u4"), ("index", "u4"), ("flags", "u4")],
     # update: row of updates. operator: of a POSITION, or 0
     "update_parts": [("update", "u4"), ("kind", "u4"), ("index", "u4"), ("operator", "u4")],
+    # loops of the source that are no loops of the optimised program, or not in their place. into: row of locations
+    "loop_fates": [("location", "u4"), ("end_line", "u4"), ("fate", "u4"), ("into", "u4")],
+    # what the source's loop does to a variable, and nothing else. kind: PhiKind; operator: as of `phis`
+    "variable_updates": [("variable", "u4"), ("kind", "u4"), ("operator", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

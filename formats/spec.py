@@ -30,6 +30,7 @@ ENUMS: tuple[type[IntEnum | IntFlag], ...] = (
     image.CauseFlag,
     image.PartKind,
     image.VariableFlag,
+    image.LoopFate,
     image.EdgeKind,
     image.NodeKind,
     image.GlobalFlag,

@@ -40,24 +40,35 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
   return TK_NONE;
 }
 
-/// Where a local variable is declared; of what clang has made for one loop's body, a line of that, without a column.
-/// `Known`, if that is not known.
-static Row declaration(Value &Variable, Row Known, SourceMap &Sources) {
-  auto *Local = dyn_cast<AllocaInst>(&Variable);
-  auto Variables = variablesOf(&Variable);
-  if (const DILocation *At = Local && Variables.empty() ? placeOfTemporary(*Local) : nullptr)
-    return Sources.declaration(At->getFile(), At->getLine(), At->getScope()->getSubprogram());
-  if (Known != TK_NONE || Variables.empty())
-    return Known;
+/// Where memory on the stack is declared, if it is a variable. Its lifetime begins where the whole declaration does,
+/// which may be lines before. Of what clang has made for one loop's body, a line of that, without a column.
+static Row declarationOf(const Operation &Alloc, SourceMap &Sources) {
+  const DILocation *Begin = Alloc.Origin ? Alloc.Origin->getDebugLoc().get() : nullptr;
+  auto Variables = Alloc.Address ? variablesOf(Alloc.Address) : decltype(variablesOf(nullptr))();
+  if (Variables.empty()) {
+    auto *Local = dyn_cast_or_null<AllocaInst>(Alloc.Address);
+    const DILocation *Of = Local ? placeOfTemporary(*Local) : nullptr;
+    return Of ? Sources.declaration(Of->getFile(), Of->getLine(), Of->getScope()->getSubprogram())
+              : Sources.location(Begin);
+  }
   const DILocalVariable *V = Variables.front();
-  return Sources.declaration(V->getFile(), V->getLine(), V->getScope()->getSubprogram());
+  const DISubprogram *Function = V->getScope()->getSubprogram();
+  if (!Begin)
+    return Sources.declaration(V->getFile(), V->getLine(), Function);
+  bool IsBefore = V->getLine() > Begin->getLine() && V->getFile() == Begin->getFile() &&
+                  Function == Begin->getScope()->getSubprogram();
+  return Sources.location(
+      IsBefore ? DILocation::get(V->getContext(), V->getLine(), 0, V->getScope(), Begin->getInlinedAt()) : Begin);
 }
 
 static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &U, SourceMap &Sources) {
   tk_row_ops R = {};
   bool Dynamic = Op.Flags & TK_OPFLAG_DYNAMIC_SIZE;
   R.size = Dynamic && !Op.ValueWords ? 0 : Op.Size; // of a value, the most that it can be
-  R.location = Op.Origin ? Sources.location(Op.Origin->getDebugLoc()) : TK_NONE;
+  if (Op.Kind == TK_OP_STACK_ALLOC)
+    R.location = declarationOf(Op, Sources);
+  else
+    R.location = Op.Origin ? Sources.location(Op.Origin->getDebugLoc()) : TK_NONE;
   R.offset = Op.Offset;
   R.base = Op.BaseRow;
   R.defines = Op.Defines;
@@ -69,7 +80,6 @@ static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &
   if (Op.Kind == TK_OP_STACK_ALLOC && Op.Address) {
     StringRef Variable = variableName(Op.Address);
     R.name = U.string(Variable.empty() ? Op.Address->getName() : Variable);
-    R.location = declaration(*Op.Address, R.location, Sources);
   } else if (Op.Kind <= TK_OP_SET && Op.Address && Op.Address->getType()->isPointerTy()) {
     StringRef Name = namedMemory(Op.Address);
     R.name = U.string(Name);

@@ -27,6 +27,22 @@ bool LoopText::isAssigned(Value *Pointer) const {
   return Known != T.Of.end() && (effectOn(Known->second).Writes || (G && Callees.Written.contains(G)));
 }
 
+std::pair<unsigned, unsigned> endOf(const Loop &L, const DILocation &Start) {
+  std::pair<unsigned, unsigned> End = {Start.getLine(), Start.getColumn()};
+  auto Extend = [&](const DILocation *At) {
+    if (At && At->getInlinedAt() == Start.getInlinedAt() && At->getFile() == Start.getFile() &&
+        At->getScope()->getSubprogram() == Start.getScope()->getSubprogram())
+      End = std::max(End, {At->getLine(), At->getColumn()});
+  };
+  for (const BasicBlock *BB : L.blocks())
+    for (const Instruction &I : *BB)
+      if (!I.isDebugOrPseudoInst())
+        Extend(I.getDebugLoc().get());
+  if (DebugLoc Last = L.getLocRange().getEnd())
+    Extend(Last.get());
+  return End;
+}
+
 const DIVariable *declarationOf(Object Variable) {
   if (auto *G = dyn_cast<GlobalVariable>(Variable)) {
     SmallVector<DIGlobalVariableExpression *, 1> Debug;

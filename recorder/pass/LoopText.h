@@ -28,6 +28,10 @@ struct LoopText {
   CalleeEffect Callees;
 };
 
+/// Line and column where a loop that begins at `Start` ends: its last instruction that stands in its own function and
+/// file, or its closing brace.
+std::pair<unsigned, unsigned> endOf(const llvm::Loop &L, const llvm::DILocation &Start);
+
 /// The declaration of a variable; null if it has none.
 const llvm::DIVariable *declarationOf(Object Variable);
 

@@ -4,6 +4,7 @@
 #include "Causes.h"
 #include "Compat.h"
 #include "Leaves.h"
+#include "LoopText.h"
 #include "Names.h"
 #include "SourceTypes.h"
 
@@ -60,23 +61,6 @@ static uint32_t loopFlags(const Loop &L, ScalarEvolution &SE) {
   return Flags;
 }
 
-/// The greatest line inside the loop, of its own function and file.
-static unsigned endLine(const Loop &L, const DILocation *Start) {
-  unsigned End = Start->getLine();
-  auto Extend = [&](const DILocation *At) {
-    if (At && At->getInlinedAt() == Start->getInlinedAt() && At->getFile() == Start->getFile() &&
-        At->getScope()->getSubprogram() == Start->getScope()->getSubprogram())
-      End = std::max(End, At->getLine());
-  };
-  for (const BasicBlock *BB : L.blocks())
-    for (const Instruction &I : *BB)
-      if (!I.isDebugOrPseudoInst())
-        Extend(I.getDebugLoc().get());
-  if (DebugLoc Last = L.getLocRange().getEnd())
-    Extend(Last.get());
-  return End;
-}
-
 static void describeExits(const Loop &L, const SegmentedFunction &S, const FunctionRows &Rows, Unit &U,
                           SourceMap &Sources, Causes &Decisions) {
   for (BasicBlock *BB : L.blocks()) {
@@ -128,7 +112,9 @@ static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows
                          Unit &U, SourceMap &Sources, Causes &Advances) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
     auto [Kind, Operator] = classifyPhi(*Phi, L, In);
-    std::string By = Kind == TK_PHI_INDUCTION ? stepOf(*Phi, In) : Operator.str();
+    std::string By = Kind == TK_PHI_INDUCTION    ? stepOf(*Phi, In)
+                     : Kind == TK_PHI_RECURRENCE ? conditionalStep(*Phi, L)
+                                                 : Operator.str();
     Row PhiRow = Rows.PhiOf[Phi] = U.Phis.size();
     U.Phis.push_back({Kind, U.string(By), U.string(nameOf(*Phi, L, In, Kind)), Sources.location(Phi->getDebugLoc())});
     if (Kind == TK_PHI_RECURRENCE)
@@ -148,7 +134,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
     R.parent = L->getParentLoop() ? Rows.LoopOf.lookup(L->getParentLoop()) : TK_NONE;
     R.depth = L->getLoopDepth();
     R.location = Sources.location(Start);
-    R.end_line = Start ? endLine(*L, Start.get()) : 0;
+    R.end_line = Start ? endOf(*L, *Start).first : 0;
     R.flags = TK_LOOP_CAUSES | loopFlags(*L, In.SE) | describeVariables(*L, U.Loops.size(), In, InSource, U, Sources);
     R.first_phi = U.Phis.size();
     Causes Why(*L, In.LI, In.DT, Rows, InSource ? InSource->find(Start.get()) : nullptr, U);

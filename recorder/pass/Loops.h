@@ -23,6 +23,14 @@ uint32_t describeVariables(const llvm::Loop &L, Row LoopRow, const FunctionShape
 /// What a loop header's phi carries: TK_PHI_*, and the operator of a reduction ("" otherwise).
 std::pair<uint32_t, llvm::StringRef> classifyPhi(llvm::PHINode &Phi, const llvm::Loop &L, const FunctionShape &In);
 
+/// TK_PHI_REDUCTION's operator, GreatestElement or LeastElement, of a position that is all that is kept of the greatest
+/// or least element; "" otherwise.
+llvm::StringRef bestElementOperator(llvm::PHINode &Phi, const llvm::Loop &L, const FunctionShape &In);
+
+/// What a loop's variable without a closed form advances by in those iterations in which it changes: "+1"; "" if that
+/// is not one constant.
+std::string conditionalStep(llvm::PHINode &Phi, const llvm::Loop &L);
+
 /// Appends what loops accumulate in memory: loads, an operator, and stores to the same address.
 void describeUpdates(const SegmentedFunction &S, const FunctionRows &Rows, const FunctionShape &In, Unit &U);
 

@@ -14,6 +14,7 @@
 #include "Dependences.h"
 #include "Descriptors.h"
 #include "Emit.h"
+#include "Fates.h"
 #include "Loops.h"
 #include "Names.h"
 #include "SourceLoops.h"
@@ -82,9 +83,11 @@ class SourcePass : public PassInfoMixin<SourcePass> {
 public:
   explicit SourcePass(std::shared_ptr<SourceLoops> InSource) : InSource(std::move(InSource)) {}
   static bool isRequired() { return true; }
-  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     keepLinkageNames(M);
-    InSource->look(M);
+    auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+    InSource->look(M,
+                   [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); });
     return PreservedAnalyses::all();
   }
 
@@ -111,6 +114,11 @@ public:
     for (const Function &F : M)
       if (F.isDeclarationForLinker() && !F.isIntrinsic() && F.hasAddressTaken())
         U.AddressTaken.push_back({U.string(F.getName())});
+  }
+
+  void describeFates() {
+    if (InSource)
+      tracekit::describeFates(M, *InSource, U, Sources);
   }
 
   void instrument(Function &F, const TargetLibraryInfo &TLI) {
@@ -192,6 +200,7 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
   }
   Instrumenter I(M, O, InSource && InSource->knows(M) ? InSource.get() : nullptr);
   I.describeUnit();
+  I.describeFates();
   for (Function *F : Chosen)
     I.instrument(*F, Library(*F));
   I.finish();

@@ -183,9 +183,52 @@ std::pair<uint32_t, StringRef> classifyPhi(PHINode &Phi, const Loop &L, const Fu
     Operator = logicalOperator(Phi, L);
   if (Operator.empty())
     Operator = positionOperator(Phi, L, In);
+  if (Operator.empty())
+    Operator = bestElementOperator(Phi, L, In);
   if (!Operator.empty())
     return {TK_PHI_REDUCTION, Operator};
   return {TK_PHI_RECURRENCE, ""};
+}
+
+std::string conditionalStep(PHINode &Phi, const Loop &L) {
+  SmallPtrSet<Value *, 8> Seen = {&Phi};
+  SmallVector<Value *, 8> Open;
+  for (BasicBlock *Latch : predecessors(Phi.getParent()))
+    if (L.contains(Latch))
+      Open.push_back(Phi.getIncomingValueForBlock(Latch));
+  std::optional<int64_t> Step;
+  const DataLayout &DL = Phi.getModule()->getDataLayout();
+  bool IsKept = false;
+  while (!Open.empty()) {
+    Value *V = Open.pop_back_val();
+    IsKept |= V == &Phi;
+    if (!Seen.insert(V).second)
+      continue;
+    auto *I = dyn_cast<Instruction>(V);
+    if (!I || !L.contains(I))
+      return "";
+    APInt By(Phi.getType()->isPointerTy() ? DL.getIndexTypeSizeInBits(Phi.getType()) : 64, 0);
+    auto *Element = dyn_cast<GetElementPtrInst>(I);
+    const APInt *Added = nullptr;
+    if (isa<PHINode>(I)) {
+      Open.append(I->op_begin(), I->op_end());
+    } else if (auto *Select = dyn_cast<SelectInst>(I)) {
+      Open.append({Select->getTrueValue(), Select->getFalseValue()});
+    } else if (Element && I->getOperand(0) == &Phi && Element->accumulateConstantOffset(DL, By)) {
+      if (Step.value_or(By.getSExtValue()) != By.getSExtValue())
+        return "";
+      Step = By.getSExtValue();
+    } else if (match(I, m_Add(m_Specific(&Phi), m_APInt(Added))) && Added->getBitWidth() <= 64) {
+      if (Step.value_or(Added->getSExtValue()) != Added->getSExtValue())
+        return "";
+      Step = Added->getSExtValue();
+    } else {
+      return "";
+    }
+  }
+  return Step && IsKept
+             ? (Twine(*Step < 0 ? "" : "+") + Twine(*Step) + (Phi.getType()->isPointerTy() ? " bytes" : "")).str()
+             : "";
 }
 
 static StringRef atomicOperator(const AtomicRMWInst &I) {

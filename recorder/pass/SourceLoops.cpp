@@ -13,6 +13,7 @@
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
@@ -34,13 +35,19 @@ StringRef nameOfGlobal(Object Variable) {
 class LoopInSource {
 public:
   LoopInSource(const LoopText &Text, const ModuleTouches &Everything, const SourceAccesses &Accesses,
-               ArrayRef<Pointee> Pointees)
-      : Text(Text), L(Text.L), Everything(Everything), Accesses(Accesses), Pointees(Pointees), Head(headOf(Text)) {}
+               ArrayRef<Pointee> Pointees, SourceUpdates &Updates)
+      : Text(Text), L(Text.L), Everything(Everything), Accesses(Accesses), Pointees(Pointees), Updates(Updates),
+        Head(headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
     Result.IsCanonical = Head.IsCanonical;
     Result.Escapes = escapesOf(L, Text.Blocks);
+    Result.Start = &Text.Start;
+    Result.End = endOf(L, Text.Start);
+    Result.CopiesMemory = any_of(Text.Blocks, [](const BasicBlock *BB) {
+      return any_of(*BB, [](const Instruction &I) { return isa<MemIntrinsic>(I); });
+    });
     SmallSetVector<Object, 16> Candidates;
     for (const auto &[Variable, In] : Text.T.Of)
       if ((In.MayBeReached && !isDeclaredLater(Variable)) ||
@@ -56,7 +63,7 @@ public:
         if (auto *G = dyn_cast<GlobalVariable>(Variable); G && Name.empty() && *Flags & TK_VARIABLE_RENAMED)
           Name = namedMemory(G); // clang's own: what a static reference or constant pointer is bound to
         if (!Name.empty() && !(Declared && isDeclaredInside(Declared)))
-          Result.Variables.push_back({Name.str(), Declared, *Flags, {}});
+          Result.Variables.push_back({Name.str(), Declared, *Flags, {}, updateOf(Variable, *Flags)});
       }
     for (const Pointee &P : Pointees)
       if (isFixed(P))
@@ -74,8 +81,9 @@ private:
     auto *G = dyn_cast<GlobalVariable>(Variable);
     bool Called = G && Text.Callees.Touched.contains(G);
     bool CalledWrites = G && Text.Callees.Written.contains(G);
-    bool Reached =
-        In.MayBeReached && any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); });
+    // The address of a local variable that no call keeps is found by those calls alone that are given it.
+    bool Reached = In.MayBeReached && (G || In.IsKept) &&
+                   any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); });
     if (!E.Writes && !CalledWrites && !Reached)
       return std::nullopt;
     const DIVariable *Declared = declarationOf(Variable);
@@ -92,6 +100,17 @@ private:
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
     return Flags;
+  }
+
+  /// Of the counter nothing is said, nor of what pointers or called functions may change.
+  std::optional<SourceUpdate> updateOf(Object Variable, uint32_t Flags) const {
+    constexpr uint32_t Others = TK_VARIABLE_INDUCTION | TK_VARIABLE_CALLEE | TK_VARIABLE_REACHED | TK_VARIABLE_VARYING;
+    if (!(Flags & TK_VARIABLE_READ_FIRST) || (Flags & Others))
+      return std::nullopt;
+    std::optional<SourceUpdate> Found = Updates.of(Variable, L);
+    if (Found && Found->Kind == TK_PHI_REDUCTION && (Flags & TK_VARIABLE_NO_REDUCTION))
+      return std::nullopt;
+    return Found;
   }
 
   /// Whether the loop's text has another name for a global variable somewhere.
@@ -114,7 +133,7 @@ private:
     RegionEffect E = Text.effectOn(P.At);
     uint32_t Flags = TK_VARIABLE_POINTEE | TK_VARIABLE_USED_AFTER | (E.ReadsFirst ? TK_VARIABLE_READ_FIRST : 0) |
                      (E.WritesAlways ? 0 : TK_VARIABLE_SOMETIMES);
-    SourceVariable New{P.Name, nullptr, Flags, {}};
+    SourceVariable New{P.Name, nullptr, Flags, {}, std::nullopt};
     for (const Instruction *Store : P.Stores)
       if (L.contains(Store))
         New.Stores.push_back(Store->getDebugLoc().get());
@@ -172,13 +191,15 @@ private:
   const ModuleTouches &Everything;
   const SourceAccesses &Accesses;
   ArrayRef<Pointee> Pointees;
+  SourceUpdates &Updates;
   ForHead Head;
 };
 
 } // namespace
 
-void SourceLoops::look(Module &M) {
+void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Function &)> Library) {
   Loops.clear();
+  Order.clear();
   Accesses = SourceAccesses();
   Looked = M.getModuleIdentifier();
   if (M.debug_compile_units().empty())
@@ -196,14 +217,17 @@ void SourceLoops::look(Module &M) {
       continue;
     markTemporaries(F, LI);
     ReversePostOrderTraversal<Function *> RPO(&F);
-    SmallVector<BasicBlock *, 32> Order(RPO.begin(), RPO.end());
+    SmallVector<BasicBlock *, 32> Blocks(RPO.begin(), RPO.end());
     std::vector<Pointee> Pointees = pointeesOf(F);
+    SourceUpdates Updates(F, LI, DT, Library(F));
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
-        LoopText Text(*L, *Start, Everything.of(F), Everything, Order);
-        Entry->second = LoopInSource(Text, Everything, Accesses, Pointees).describe();
+        LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
+        Entry->second = LoopInSource(Text, Everything, Accesses, Pointees, Updates).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
+        if (New)
+          Order.push_back(&Entry->second);
       }
   }
 }

@@ -4,12 +4,16 @@
 #pragma once
 
 #include "SourceAccesses.h"
+#include "SourceUpdates.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Module.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tracekit {
@@ -21,10 +25,14 @@ struct SourceVariable {
   const llvm::DIVariable *Declared; // null of a global one that is declared only, and of memory behind a pointer
   uint32_t Flags;                   // TK_VARIABLE_*
   llvm::SmallVector<const llvm::DILocation *, 2> Stores; // of memory behind a pointer: where it is assigned
+  std::optional<SourceUpdate> Update;                    // if an iteration may read it before it assigns it
 };
 
 struct SourceLoop {
-  bool IsCanonical = false; // one that OpenMP accepts: one counter, one test, one step, no other way out
+  const llvm::DILocation *Start = nullptr;
+  std::pair<unsigned, unsigned> End; // line and column
+  bool CopiesMemory = false;         // by memset, memcpy or memmove, perhaps among other things
+  bool IsCanonical = false;          // one that OpenMP accepts: one counter, one test, one step, no other way out
   std::vector<SourceVariable> Variables;
   /// Line and column of the branches that leave it otherwise than `break` does: by `return`, or for code further on.
   std::vector<std::pair<unsigned, unsigned>> Escapes;
@@ -34,7 +42,7 @@ struct SourceLoop {
 class SourceLoops {
 public:
   /// Looks at a module at the beginning of the pipeline, and forgets the one before.
-  void look(llvm::Module &M);
+  void look(llvm::Module &M, llvm::function_ref<const llvm::TargetLibraryInfo &(llvm::Function &)> Library);
 
   /// Whether `M` is the module that was looked at.
   bool knows(const llvm::Module &M) const { return Looked == M.getModuleIdentifier() && !Looked.empty(); }
@@ -42,11 +50,15 @@ public:
   /// The loop that begins at `Start`; null if there is none.
   const SourceLoop *find(const llvm::DILocation *Start) const;
 
+  /// All of them, function by function, outer ones first. Of several at one place, which come from a macro, one.
+  llvm::ArrayRef<const SourceLoop *> inOrder() const { return Order; }
+
   SourceAccesses Accesses;
 
 private:
   std::string Looked;
   llvm::StringMap<SourceLoop> Loops;
+  std::vector<const SourceLoop *> Order;
 };
 
 } // namespace tracekit

@@ -75,6 +75,8 @@ std::string Unit::bytes() const {
   Out.append(TK_TABLE_options, Options);
   Out.append(TK_TABLE_causes, Causes);
   Out.append(TK_TABLE_update_parts, UpdateParts);
+  Out.append(TK_TABLE_loop_fates, LoopFates);
+  Out.append(TK_TABLE_variable_updates, VariableUpdates);
   Out.append(TK_TABLE_folder, Folder); // the last one: the unit's hash is over the bytes before it
   return Out.finish();
 }

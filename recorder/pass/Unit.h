@@ -47,6 +47,8 @@ public:
   std::vector<tk_row_options> Options;
   std::vector<tk_row_causes> Causes;
   std::vector<tk_row_update_parts> UpdateParts;
+  std::vector<tk_row_loop_fates> LoopFates;
+  std::vector<tk_row_variable_updates> VariableUpdates;
   std::string Folder; // the compilation folder
 
 private:

@@ -237,6 +237,8 @@ static uint32_t describeSource(const SourceLoop &InSource, const Places &Left, R
     else if (V.Declared)
       Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
                                         Local ? Local->getScope()->getSubprogram() : nullptr);
+    if (V.Update)
+      U.VariableUpdates.push_back({Row(U.Variables.size()), V.Update->Kind, U.string(V.Update->Operator)});
     U.Variables.push_back({LoopRow, U.string(V.Name), V.Flags, Declaration});
   }
   return InSource.IsCanonical ? TK_LOOP_FOR_STATEMENT : 0;

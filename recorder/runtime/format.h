@@ -51,7 +51,9 @@ enum tk_table {
     TK_TABLE_options = 22,
     TK_TABLE_causes = 23,
     TK_TABLE_update_parts = 24,
-    TK_TABLES = 25
+    TK_TABLE_loop_fates = 25,
+    TK_TABLE_variable_updates = 26,
+    TK_TABLES = 27
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -246,6 +248,19 @@ struct __attribute__((packed)) tk_row_update_parts {
     uint32_t operator_;
 };
 
+struct __attribute__((packed)) tk_row_loop_fates {
+    uint32_t location;
+    uint32_t end_line;
+    uint32_t fate;
+    uint32_t into;
+};
+
+struct __attribute__((packed)) tk_row_variable_updates {
+    uint32_t variable;
+    uint32_t kind;
+    uint32_t operator_;
+};
+
 /* What an operation does; LOAD to SET are memory accesses. */
 enum {
     TK_OP_LOAD = 1,
@@ -348,6 +363,16 @@ enum {
     TK_VARIABLE_POINTEE = 512,
     TK_VARIABLE_LENT = 1024,
     TK_VARIABLE_RENAMED = 2048,
+};
+
+/* What the optimiser has made of a loop of the source. */
+enum {
+    TK_FATE_UNROLLED = 1,
+    TK_FATE_COMPUTED = 2,
+    TK_FATE_SET = 3,
+    TK_FATE_COPY = 4,
+    TK_FATE_DELETED = 5,
+    TK_FATE_INTERCHANGED = 6,
 };
 
 /* Flags of a loop. */

@@ -73,6 +73,8 @@ TABLES = [
     ("options", "option"),
     ("causes", "of_kind of kind index flags"),
     ("update_parts", "update kind index operator"),
+    ("loop_fates", "location end_line fate into"),
+    ("variable_updates", "variable kind operator"),
 ]
 
 FOLDER = 21

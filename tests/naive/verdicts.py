@@ -59,6 +59,7 @@ class Variable:
     name: str
     flags: frozenset[str] = frozenset()  # names of VariableFlag, in small letters
     line: int = 0  # of its declaration; 0: not known
+    operator: str = ""  # by which the source's iterations accumulate in it, if they do nothing else to it
 
 
 @dataclass
@@ -202,8 +203,15 @@ def with_copies(
     if not scenario.loops[loop].in_source:
         return found
     result = set(found)
+    phis = [name for row in scenario.loops for _, _, name in row.phis]
     for number, variable in enumerate(scenario.variables):
-        if variable.loop != loop or variable.flags & {"induction", "read_first", "varying", "reached"}:
+        if variable.loop == loop and variable.operator and not may_be_copied(variable):
+            if not any(
+                speaks_of(scenario, step, variable) or (step[1] == "register" and not phis[step[2] or 0])
+                for step in found
+            ):
+                result.add(("reduction", "source", number, variable.operator))
+        if variable.loop != loop or not may_be_copied(variable):
             continue
         kind = "lastprivate" if "used_after" in variable.flags and "pointee" not in variable.flags else "private"
         of_it = {step for step in found if speaks_of(scenario, step, variable)}
@@ -214,6 +222,11 @@ def with_copies(
                 result.remove(step)
                 result.add((kind, *step[1:]))
     return result
+
+
+def may_be_copied(variable: Variable) -> bool:
+    """May each iteration have a copy of its own, by the source?"""
+    return not variable.flags & {"induction", "read_first", "varying", "reached"}
 
 
 def speaks_of(scenario: Scenario, step: tuple[str, str, int | None, str], variable: Variable) -> bool:

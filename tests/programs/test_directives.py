@@ -25,15 +25,18 @@ from tracekit.recorder.toolchain import find_clang
 LEVELS = ("-O0", "-O2")
 CHECKED = (
     *(f"advise/{name}.cpp" for name in ("bound_references", "by_other_name", "temporaries")),
-    *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "effects", "exits", "extremes")),
+    *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
     *(f"advise/{name}.c" for name in ("extremes_of_types", "false_dependences", "lent", "lists", "memory_reductions")),
-    *(f"advise/{name}.c" for name in ("not_private", "private", "rare", "recurrences", "reductions", "stages")),
+    *(
+        f"advise/{name}.c"
+        for name in ("not_private", "private", "rare", "recurrences", "reductions", "stages", "unused")
+    ),
     *("control_flow.c", "known_bounds.c", "known_bounds.cpp", "known_joins.c", "known_verdicts.c"),
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = (
     *(f"advise/{name}.cpp" for name in ("by_other_name", "temporaries")),
-    *(f"advise/{name}.c" for name in ("by_pointer", "lent", "private", "reductions")),
+    *(f"advise/{name}.c" for name in ("by_pointer", "copies", "lent", "private", "reductions", "unused")),
     *("known_bounds.c", "known_bounds.cpp"),
 )
 THREADS = (2, 3, 8)

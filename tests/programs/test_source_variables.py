@@ -9,13 +9,14 @@ import pytest
 
 import tracekit
 from tests.programs.running import compile_program, record
+from tests.programs.running import tracekit as command
 from tracekit.api import analyze
 from tracekit.formats.image import LoopFlag, VariableFlag
 
 SOURCE = """#include <stdio.h>
 #define NOINLINE __attribute__((noinline)) static
 double a[500], out[500];
-static double one, two;
+static double one, two, *kept;
 static int notes;
 static struct pair { double x, y; } both;
 NOINLINE void note(int i) { notes += i; }
@@ -43,6 +44,21 @@ NOINLINE int append(int n) {
   int i, len = 0;
   for (i = 0; i < n; i++) { // for len! out: may read len before
     out[len++] = a[i];
+  }
+  return len;
+}
+NOINLINE int compact(int n) {
+  int i, len = 0;
+  for (i = 0; i < n; i++) { // for len! out
+    if (a[i] > 3) out[len++] = a[i];
+  }
+  return len;
+}
+NOINLINE int by_two_steps(int n) {
+  int i, len = 0;
+  for (i = 0; i < n; i++) { // for len! out
+    if (a[i] > 3) out[len++] = a[i];
+    if (a[i] > 8) len += 2;
   }
   return len;
 }
@@ -75,6 +91,42 @@ NOINLINE void through_a_pointer(int n) {
   for (int i = 0; i < n; i++) { // for x! out: kept x out of memory
     *p = a[i];
     out[i] = x * 2;
+  }
+}
+NOINLINE double lent_elsewhere(int n, double *p) {
+  double x = 1;
+  for (int i = 0; i < n; i++) { // for : parallel for
+    p[i] = i;
+  }
+  get(3, &x);
+  return x;
+}
+NOINLINE double lent_inside(int n, double *p) {
+  double x = 1;
+  for (int i = 0; i < n; i++) { // for x!
+    p[i] = i;
+    get(i, &x);
+  }
+  return x;
+}
+NOINLINE double kept_elsewhere(int n, double *p) {
+  double x = 1;
+  kept = &x;
+  for (int i = 0; i < n; i++) { // for x
+    p[i] = *kept;
+  }
+  return x;
+}
+NOINLINE void fill(int i, double *to) {
+  for (int k = 0; k < 2; k++) to[k] = i + a[k];
+}
+NOINLINE void in_two_lines(int n) {
+  double s[2],
+    t[2];
+  for (int i = 0; i < n; i++) { // for s! t! out: firstprivate(s, t)
+    fill(i, s);
+    fill(i + 1, t);
+    out[i] = s[1] + t[0];
   }
 }
 NOINLINE int sometimes(int n) {
@@ -133,6 +185,9 @@ int main(void) {
   called(n);
   through_a_pointer(n);
   down(n);
+  two = compact(n) + by_two_steps(n / 3);
+  in_two_lines(n);
+  one = lent_elsewhere(n, out) + lent_inside(n, out) + kept_elsewhere(n, out);
   double got;
   get(3, &got);
   printf("%f %d %d %f %f\\n", locals(n), append(n), sometimes(n), structure(n), got);
@@ -172,6 +227,22 @@ def test_the_image_knows_the_variables_of_the_source(trace: Path) -> None:
         line: (kind, names) for line, (kind, names, _) in EXPECTED.items() if line in seen
     }
     assert len(seen.keys() & EXPECTED.keys()) >= 9  # the optimiser may have replaced one or two
+
+
+def test_the_reason_says_how_a_counter_advances(trace: Path) -> None:
+    loops = analyze(trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    steps = {"compact": ["+1"], "by_two_steps": [None]}
+    for row in loops:
+        (case,) = row["cases"] or [{"blocked_by": []}]
+        if row["loop"]["function"] in steps:
+            reasons = [each for each in case["blocked_by"] if each["reason"] == "recurrence"]
+            assert [each["source"].get("advances") for each in reasons] == steps.pop(row["loop"]["function"])
+        elif row["loop"]["function"] == "append":
+            assert "len advances by 1 in each" in row["openmp"]["missing"]
+    assert not steps
+    line = next(number for number, line in enumerate(SOURCE.splitlines(), 1) if "compact" in line) + 2
+    text = " ".join(command("advise", f"app.c:{line}", trace).split())
+    assert "which some iterations advance by 1: count these first, as a prefix sum" in text
 
 
 def test_directives_speak_of_the_source(trace: Path) -> None:

@@ -65,6 +65,7 @@ STRING_FIELDS = {
     "update_parts": ("operator",),
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
+    "variable_updates": ("operator",),
     "declarations": ("name", "source_name"),
     "options": ("option",),
 }

@@ -56,6 +56,9 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         ("updates", "load", "ops"),
         ("updates", "store", "ops"),
         ("update_parts", "update", "updates"),
+        ("loop_fates", "location", "locations"),
+        ("loop_fates", "into", "locations"),
+        ("variable_updates", "variable", "variables"),
     ]:
         for row in tables[name]:
             assert row[column] == NO_ROW or row[column] < rows[target], (name, column)

@@ -107,6 +107,14 @@ def program(scenario: Scenario) -> Any:
                 for row in s.variables
             ],
         ),
+        variable_updates=table(
+            "variable_updates",
+            [
+                {"variable": number, "kind": PhiKind.REDUCTION, "operator": OPERATORS.index(row.operator)}
+                for number, row in enumerate(s.variables)
+                if row.operator
+            ],
+        ),
         calls=table(
             "calls",
             [

@@ -68,7 +68,8 @@ def _add_variables(draw: st.DrawFn, s: Scenario) -> None:
     for _ in range(draw(st.integers(0, 4))):
         flags = draw(st.frozensets(FLAGS, max_size=3)) | draw(st.just(frozenset()) | st.frozensets(RARE_FLAGS))
         loop = draw(st.integers(0, len(s.loops) - 1))
-        s.variables.append(Variable(loop, draw(NAMES.filter(bool)), flags, draw(LINES)))
+        operator = draw(st.sampled_from(["", "", "+", "max"]))
+        s.variables.append(Variable(loop, draw(NAMES.filter(bool)), flags, draw(LINES), operator))
 
 
 def _add_static_dependences(draw: st.DrawFn, s: Scenario) -> None:

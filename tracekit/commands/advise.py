@@ -117,5 +117,9 @@ def _print_patch(gathered: Gathered, folders: Sequence[str]) -> None:
 
 def _no_loop(gathered: Gathered) -> str:
     """Why there is no patch although nothing was left out."""
-    at = gathered.profiles[0].report["options"]["at"]
+    from tracekit.program.fates import fate_text
+
+    at, replaced = gathered.profiles[0].report["options"]["at"], gathered.profiles[0].result["replaced"]
+    if replaced:
+        return fate_text(replaced)
     return f"The loop at {at} is not parallel as it stands." if at else "No hot loop is parallel as it stands."

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, NodeKind, OpKind, PartKind
+from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, LoopFate, NodeKind, OpKind, PartKind
 
 Rows = NDArray[Any]
 """A table: a structured array with one of the dtypes of ``formats.image.DTYPES``."""
@@ -48,6 +48,7 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "globals": ("name", "source_name", "type"),
     "address_taken": ("name",),
     "variables": ("name",),
+    "variable_updates": ("operator",),
     "declarations": ("name", "source_name"),
     "options": ("option",),
 }
@@ -68,6 +69,8 @@ REFERENCES: dict[str, dict[str, str]] = {
     "update_parts": {"update": "updates!"},
     "globals": {"location": "locations"},
     "variables": {"loop": "loops!", "location": "locations"},
+    "variable_updates": {"variable": "variables!"},
+    "loop_fates": {"location": "locations!", "into": "locations"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""
 
@@ -160,6 +163,8 @@ class _Linked:
         special = {"ops": self._ops, "edges": self._edges, "causes": self._causes, "update_parts": self._parts}
         if name in special:
             special[name]()
+        if name == "loop_fates":
+            self._check_kinds("fate", LoopFate)
 
     def _ops(self) -> None:
         call = self.rows["kind"] == OpKind.CALL

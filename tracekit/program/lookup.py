@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
+from tracekit.program.fates import fate_at, fate_text
 from tracekit.program.sources import is_meant
 from tracekit.program.symbols import shorter_names
 
@@ -50,7 +51,10 @@ def loops_at(program: Program, place: tuple[str, int]) -> NDArray[np.uint8]:
         names.setdefault(f"{file}:{line}", ending)  # a whole path stands for itself
     near = [f"{file}:{other}" for other in sorted(lines, key=lambda other: abs(other - line))]
     place_text = f"{file}:{line}"
-    return _chosen(names, place_text, len(program.loops), f"The trace's program has no loop at {place_text}", near)
+    sentence = f"The trace's program has no loop at {place_text}"
+    if place_text not in names and (fate := fate_at(program, place)):
+        raise TracekitError(fate_text(fate))
+    return _chosen(names, place_text, len(program.loops), sentence, near)
 
 
 def one_place(program: Program, place: tuple[str, int]) -> tuple[str, int]:

@@ -46,6 +46,8 @@ class Tables:
     options: Rows
     causes: Rows
     update_parts: Rows
+    loop_fates: Rows
+    variable_updates: Rows
     locations: Rows
     sources: Rows
     units: Rows

@@ -8,6 +8,7 @@ from itertools import groupby
 from textwrap import wrap
 
 from tracekit.counted import counted
+from tracekit.program.fates import fate_text
 from tracekit.render.dependence import (
     VERDICT_COLOUR,
     causes_text,
@@ -27,6 +28,7 @@ SMALL = 1.0
 CONTEXTS_SHOWN = 3
 INLINED_SHOWN = 3
 LINES_SHOWN = 8
+HELD_SHOWN = 4
 COMMAND_WIDTH = 100
 
 VERDICTS = {
@@ -51,7 +53,10 @@ def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     """Every loop that the profile has, at most `limit` (0: all)."""
     result = report["result"]
     loops, folder = without_folder(loops_told_apart(result["loops"])[: limit or None], report)
+    replaced, _ = without_folder(result.get("replaced"), report)
     lines = [f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else "")]
+    if replaced:
+        lines += ["", *wrapped(fate_text(replaced), "")]
     for number, row in enumerate(loops, 1):
         lines += ["", *_loop(number, row, style)]
         around = [outer for outer, other in enumerate(loops[: number - 1], 1) if _surrounds(other, row)]
@@ -59,8 +64,9 @@ def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
             lines.append(f"   It lies inside loop {around[-1]}, which is parallel, too: one of them is enough.")
     if not loops and not report["options"].get("at"):
         lines += ["", "No hot loop reached a second iteration."]
-    elif not loops:
-        lines += ["", f"The loop at {report['options']['at']} did not run."]
+    elif not loops and not (replaced and not replaced["into"]):
+        at = f"{replaced['into']['file']}:{replaced['into']['line']}" if replaced else report["options"]["at"]
+        lines += ["", f"The loop at {at} did not run."]
     lines += more(len(result["loops"]), len(loops), "loop")
     further, _ = without_folder(loops_told_apart(result["further_parallel"])[: limit or None], report)
     if further:
@@ -79,10 +85,19 @@ def _loop(number: int, row: Json, style: Style) -> list[str]:
         lines.append("   The verdict depends on the caller: a copy of the function for the better one could use it.")
     if row["openmp"]:
         lines += _openmp(row["openmp"], style)
+    if row.get("holds"):
+        lines += wrapped(f"   Part of it since the program was optimised: {_held_text(row['holds'])}.", "      ")
     if row["contexts_not_exercised"]:
         count = row["contexts_not_exercised"]
         lines.append(f"   In {counted(count, 'more context')} it never reached a second iteration.")
     return lines
+
+
+def _held_text(rows: Sequence[Json]) -> str:
+    """The loops of the source that are part of another one, at most some."""
+    shown = [f"the loop at {row['loop']['file']}:{row['loop']['line']}" for row in rows[:HELD_SHOWN]]
+    rest = len(rows) - len(shown)
+    return ", ".join([*shown, *([counted(rest, "more loop")] if rest else [])])
 
 
 def _surrounds(outer: Json, inner: Json) -> bool:
@@ -169,7 +184,7 @@ def _thing(rows: Sequence[Json]) -> str:
     row = rows[0]
     source = row["source"]
     if row["reason"] == "recurrence":
-        return f"each iteration needs {_variable(rows)} of the one before"
+        return f"each iteration needs {_variable(rows)} of the one before{_advance(source)}"
     if row["reason"] == "exit":
         return f"whether there is a next iteration is decided at {place_text(source)} by {causes_text(source)}"
     if row["reason"] == "external":
@@ -186,6 +201,14 @@ def _thing(rows: Sequence[Json]) -> str:
         ends = f"{place_text(flow['destination'])} after {place_text(flow['source'])}"
         return f"an iteration reads from {thing} what {before} stored ({ends})"
     return f"the iterations' stores to {thing} have to keep their order ({place_text(row['destination'])})"
+
+
+def _advance(source: Json) -> str:
+    """What to do about a counter that only some iterations advance."""
+    if not source.get("advances"):
+        return ""
+    step = source["advances"].lstrip("+")
+    return f", which some iterations advance by {step}: count these first, as a prefix sum, and the rest is independent"
 
 
 def _variable(rows: Sequence[Json]) -> str:

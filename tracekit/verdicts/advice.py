@@ -18,6 +18,7 @@ from tracekit.dependence.profile import LISTED_OBJECTS, DependenceKind, Dependen
 from tracekit.dependence.rows import LoopKey, instruction_key, loop_key
 from tracekit.formats.events import NONE
 from tracekit.formats.image import CallFlag, EdgeKind, NodeKind, OpKind
+from tracekit.program.fates import fates
 from tracekit.verdicts.names import VerdictNames
 from tracekit.verdicts.obstacles import in_order
 from tracekit.verdicts.openmp import Directives, NoDirective
@@ -33,6 +34,9 @@ LISTED_CONTEXTS = 8
 
 HOPELESS = 0.9
 """A pipeline of which one stage in order makes so much of the accesses is called sequential: it gains a tenth."""
+
+NOWHERE = ("", -1)
+"""A place that no loop has."""
 
 KIND_NAMES = {kind.value: kind.name for kind in DependenceKind}
 
@@ -162,15 +166,27 @@ class Advice:
         for judgement in exercised:
             groups.setdefault(self._signature(judgement), []).append(judgement)
         ordered = sorted(groups.values(), key=lambda group: (-self._accesses(group), self._context_key(group)))
+        shown = self._shown_loop(judgements)
         return {
-            "loop": self._shown_loop(judgements) | {"end_line": int(self.program.loops["end_line"][loop])},
+            "loop": shown | {"end_line": int(self.program.loops["end_line"][loop])},
             "verdict": self._worst_shown(judgements).value,
             "accesses": accesses,
             "share": self._share(accesses),
             "openmp": self._openmp(exercised),
             "cases": [self._case(group) for group in ordered],
             "contexts_not_exercised": len(judgements) - len(exercised),
+            "holds": self._held.get((shown["file"], shown["line"], shown["column"]), []),
         }
+
+    @cached_property
+    def _held(self) -> dict[tuple[str, int, int], list[Json]]:
+        """Place of a loop -> the loops of the source that the optimiser has made a part of it."""
+        held: dict[tuple[str, int, int], list[Json]] = {}
+        for fate in fates(self.program):
+            if into := fate["into"]:
+                row = {"loop": fate["loop"], "fate": fate["fate"]}
+                held.setdefault((into["file"], into["line"], into["column"]), []).append(row)
+        return held
 
     def _shown_loop(self, judgements: Sequence[Judgement]) -> Json:
         """A loop of the source; of one in the system's headers, with all places in the user's code."""

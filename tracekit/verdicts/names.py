@@ -91,6 +91,8 @@ class VerdictNames(ProfileNames):
         """One obstacle: an instruction, a variable or an exit as source; a destination for dependences only."""
         if blocker.reason is Reason.RECURRENCE:
             source = self.phi(blocker.source)
+            if step := self.program.text(int(self.program.phis["operator"][blocker.source])):
+                source["advances"] = step
         elif blocker.reason is Reason.EXIT:
             source = self._exit(blocker.source)
         else:

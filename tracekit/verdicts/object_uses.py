@@ -93,12 +93,16 @@ class ObjectUses:
         return lists
 
     def users(self, node: int, thing: int) -> Indices:
-        """The instructions (i8) below `node` known to touch an object: ends of its dependences."""
+        """The instructions (i8) below `node` known to touch an object: ends of its dependences.
+
+        A copy goes by its load in profiles; where it is what it stores that touches the object, its store stands here.
+        """
         rows = self.profile.dependences[(self._listed == thing).any(axis=1)]
-        ends = [
-            rows[end][self._is_inside(node, rows[end], rows[end + "_node"])].astype(np.int64)
-            for end in ("source", "destination")
-        ]
+        ends = []
+        for end, loads in (("source", DependenceKind.WAR), ("destination", DependenceKind.RAW)):
+            inside = rows[self._is_inside(node, rows[end], rows[end + "_node"])]
+            ops = inside[end].astype(np.int64)
+            ends.append(ops + ((self.program.ops["kind"][ops] == OpKind.COPY_FROM) & (inside["kind"] != loads)))
         return np.unique(np.concatenate(ends))
 
     def _is_inside(self, node: int, instructions: Indices, nodes: Indices) -> np.ndarray:

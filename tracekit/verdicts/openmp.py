@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -107,7 +107,7 @@ class Directives:
             if step.variable != NONE:
                 continue  # with the other variables of the source
             if step.phi != NONE:
-                name = self._phi_name(step.phi)
+                name = self._phi_name(loop, step.phi)
                 if in_source:
                     self._check_accumulator(loop, name)
                 self._reduce(name, step, clauses)
@@ -158,11 +158,21 @@ class Directives:
             raise NoDirective(NO_CLAUSE[operator].format(name=name))
         clauses.add(f"reduction({operator}", name)
 
-    def _phi_name(self, phi: int) -> str:
+    def _phi_name(self, loop: int, phi: int) -> str:
         name = self.program.text(int(self.program.phis["name"][phi]))
         if not name:
+            parted = VariableFlag.READ_FIRST | VariableFlag.NO_REDUCTION
+            for row in self.judge.source_variables.rows(loop):  # a part of it may be in the register
+                if int(self.program.variables["flags"][row]) & parted == parted:
+                    self._refuse_type(self.program.text(int(self.program.variables["name"][row])))
             raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
         return name
+
+    def _refuse_type(self, name: str) -> NoReturn:
+        raise NoDirective(
+            f"OpenMP's reductions do not take {name}, which is no plain number; accumulate in one, or declare a "
+            "reduction for its type"
+        )
 
     def _check_accumulator(self, loop: int, name: str) -> None:
         """Raises NoDirective unless the loop's text gets to what it accumulates in by that name only."""
@@ -175,6 +185,8 @@ class Directives:
             raise NoDirective(
                 f"it accumulates in {name} through a pointer or in a called function, which a clause does not reach"
             )
+        if any(flags & VariableFlag.CALLEE for flags in of_it):
+            raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
         if any(flags & VariableFlag.REACHED and not flags & VariableFlag.LENT for flags in of_it):
             raise NoDirective(f"it may use {name} through a pointer, which a clause does not reach")
         for flags in of_it:
@@ -189,27 +201,28 @@ class Directives:
 
     def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
         """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
-        copies = {step.variable: step.kind for step in judgement.transformations}
+        copies = {step.variable: step for step in judgement.transformations}
         for row in self.judge.source_variables.rows(loop):
             name = self.program.text(int(self.program.variables["name"][row]))
             flags = int(self.program.variables["flags"][row])
             if flags & VariableFlag.NO_REDUCTION and any(
                 name in names for key, names in clauses.names.items() if "reduction" in key
             ):
-                raise NoDirective(
-                    f"OpenMP's reductions do not take {name}, which is no plain number; accumulate in one"
-                )
+                self._refuse_type(name)
             if any(name in names for names in clauses.names.values()):
                 continue  # the run has shown how iterations use it
-            if row in copies:
+            if row in copies and copies[row].kind == "reduction":
+                self._check_name(name, flags)
+                self._reduce(name, copies[row], clauses)
+            elif row in copies:
                 self._check_copy(name, flags)
-                clauses.add(copies[row], name)
+                clauses.add(copies[row].kind, name)
             elif flags & VariableFlag.INDUCTION:  # the counter is private anyway
                 self._check_name(name, flags)
                 if flags & VariableFlag.USED_AFTER:
                     clauses.add("lastprivate", name)
             else:
-                self._check_uncopied(loop, name, flags)
+                self._check_uncopied(loop, row, name, flags)
 
     def _check_pointee(self, row: int) -> None:
         """Raises NoDirective for memory behind a pointer that the run shows nothing of."""
@@ -234,7 +247,7 @@ class Directives:
         if flags & VariableFlag.USED_AFTER and flags & VariableFlag.SOMETIMES:
             raise NoDirective(f"{name} may be read after the loop, and not every iteration assigns it")
 
-    def _check_uncopied(self, loop: int, name: str, flags: int) -> None:
+    def _check_uncopied(self, loop: int, row: int, name: str, flags: int) -> None:
         """Raises NoDirective unless a variable of which the verdict says nothing needs no clause."""
         if flags & BY_RUN:
             is_global, is_varying = bool(flags & VariableFlag.GLOBAL), bool(flags & VariableFlag.VARYING)
@@ -246,15 +259,14 @@ class Directives:
             return  # the run has shown that iterations do not get into each other's way there
         if flags & VariableFlag.CALLEE:
             raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
-        self._check_advance(loop, name)
+        self._check_advance(loop, row, name)
         raise NoDirective(f"an iteration may read {name} before it assigns it")
 
-    def _check_advance(self, loop: int, name: str) -> None:
+    def _check_advance(self, loop: int, row: int, name: str) -> None:
         """Raises NoDirective with the closed form of a variable that advances beside the counter."""
         phis = self.program.phis[self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)]
-        steps = {
-            self.program.text(int(row["operator"])) for row in phis if self.program.text(int(row["name"])) == name
-        } - {""}
+        steps = {self.program.text(int(phi["operator"])) for phi in phis if self.program.text(int(phi["name"])) == name}
+        steps = (steps | {self.judge.source_variables.step_of(row)}) - {""}
         if len(steps) == 1:
             step = steps.pop()
             raise NoDirective(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tracekit.containers.grouping import Indices
 from tracekit.formats.events import NONE
-from tracekit.formats.image import LoopFlag, VariableFlag
+from tracekit.formats.image import LoopFlag, PhiKind, VariableFlag
 from tracekit.objects.kinds import ObjectKind
 from tracekit.verdicts.transformations import Transformation
 
@@ -80,10 +80,32 @@ class SourceVariables:
             of_it = [at for at, step in enumerate(steps) if self._is_about(step, row)]
             if kind and not of_it:
                 steps.append(Transformation(kind, NONE, NONE, 0, row))
+            elif not of_it and (operator := self._accumulates(row, steps)):
+                steps.append(Transformation("reduction", NONE, NONE, operator, row))
             for at in of_it if kind else ():
                 if steps[at].kind == "private":
                     steps[at] = steps[at]._replace(kind=kind)
         return tuple(sorted(steps))
+
+    def _accumulates(self, row: int, steps: Iterable[Transformation]) -> int:
+        """The operator (offset of its string) by which the source's loop does nothing but accumulate in a variable.
+
+        0 if it does not, or if a reduction of `steps` without a name may be of that variable.
+        """
+        kind, operator = self.updates.get(row, (0, 0))
+        nameless = any(step.phi != NONE and not int(self.program.phis["name"][step.phi]) for step in steps)
+        return operator if kind == PhiKind.REDUCTION and not nameless else 0
+
+    def step_of(self, row: int) -> str:
+        """What each iteration adds to a variable of the source, if that is a constant: ``+3``; else nothing."""
+        kind, operator = self.updates.get(row, (0, 0))
+        return self.program.text(operator) if kind == PhiKind.INDUCTION else ""
+
+    @cached_property
+    def updates(self) -> dict[int, tuple[int, int]]:
+        """Row of variables -> PhiKind, and operator (offset of its string), of what the source does to it."""
+        rows = self.program.variable_updates
+        return {int(row["variable"]): (int(row["kind"]), int(row["operator"])) for row in rows}
 
     def row_of(self, loop: int, step: Transformation) -> int:
         """The row of variables that a transformation of a loop is about; NONE if there is none."""

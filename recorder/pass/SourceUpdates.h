@@ -1,0 +1,42 @@
+// SourceUpdates.h: variables that a loop of the source accumulates in, or advances by a constant, and nothing else.
+//
+// Where nobody looks at the result in the program as it is compiled, the optimiser leaves nothing of it, and merges
+// what advances with the counter. The iterations of the source still share the variable.
+#pragma once
+
+#include "Accumulation.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tracekit {
+
+/// What each iteration does to a variable that it reads before it assigns it.
+struct SourceUpdate {
+  uint32_t Kind; // TK_PHI_REDUCTION or TK_PHI_INDUCTION
+  std::string Operator;
+};
+
+/// Answers for the loops of one function, where nothing has been optimised and all variables lie in memory.
+class SourceUpdates {
+public:
+  SourceUpdates(llvm::Function &F, llvm::LoopInfo &LI, llvm::DominatorTree &DT, const llvm::TargetLibraryInfo &TLI)
+      : F(F), LI(LI), DT(DT), TLI(TLI) {}
+
+  /// Nothing if it is not known that `L` does nothing else to the variable, a local or global one whose address no
+  /// pointer has.
+  std::optional<SourceUpdate> of(llvm::Value *Variable, const llvm::Loop &L);
+
+private:
+  struct Analyses;
+  const FunctionShape &shape();
+
+  llvm::Function &F;
+  llvm::LoopInfo &LI;
+  llvm::DominatorTree &DT;
+  const llvm::TargetLibraryInfo &TLI;
+  std::shared_ptr<Analyses> Made; // when first asked for
+};
+
+} // namespace tracekit
