@@ -45,11 +45,12 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
 static Row declarationOf(const Operation &Alloc, SourceMap &Sources) {
   const DILocation *Begin = Alloc.Origin ? Alloc.Origin->getDebugLoc().get() : nullptr;
   auto Variables = Alloc.Address ? variablesOf(Alloc.Address) : decltype(variablesOf(nullptr))();
-  auto *Local = dyn_cast_or_null<AllocaInst>(Alloc.Address);
-  if (const DILocation *At = Local && Variables.empty() ? placeOfTemporary(*Local) : nullptr)
-    return Sources.declaration(At->getFile(), At->getLine(), At->getScope()->getSubprogram());
-  if (Variables.empty())
-    return Sources.location(Begin);
+  if (Variables.empty()) {
+    auto *Local = dyn_cast_or_null<AllocaInst>(Alloc.Address);
+    const DILocation *Of = Local ? placeOfTemporary(*Local) : nullptr;
+    return Of ? Sources.declaration(Of->getFile(), Of->getLine(), Of->getScope()->getSubprogram())
+              : Sources.location(Begin);
+  }
   const DILocalVariable *V = Variables.front();
   const DISubprogram *Function = V->getScope()->getSubprogram();
   if (!Begin)
