@@ -197,7 +197,8 @@ class Names:
     def __init__(self) -> None:
         self.functions = np.zeros(4, [("name", "u4")])
         self.functions["name"] = range(4)
-        self.loops = np.zeros(3)
+        self.loops = np.zeros(3, [("location", "u4"), ("end_line", "u4")])
+        self.loop_fates = np.zeros(0, [("location", "u4")])
         self.source_names = SourceNames(["src/a.c", "lib/a.c"], ["/home/me", "/home/me"])
 
     def function_name(self, row: int) -> str:
@@ -205,6 +206,9 @@ class Names:
 
     def text(self, offset: int) -> str:
         return ("main", "_ZN4list6insertEi", "_ZN4list6insertEl", "_ZN4list5eraseEi")[offset]
+
+    def place(self, location: int) -> dict[str, Any]:
+        return self.loop(location) | {"column": 1}
 
     def loop(self, row: int) -> dict[str, Any]:
         return [{"file": "src/a.c", "line": 7}, {"file": "src/a.c", "line": 7}, {"file": "lib/a.c", "line": 9}][row]
