@@ -160,11 +160,15 @@ class _Linked:
             self._check(first, unit, behind > np.diff(self.starts[table])[unit])
             rows[first][~used] = 0
             rows[first][used] += self.starts[table][unit].astype(np.uint32)
-        special = {"ops": self._ops, "edges": self._edges, "causes": self._causes, "update_parts": self._parts}
+        special = {
+            "ops": self._ops,
+            "edges": self._edges,
+            "causes": self._causes,
+            "update_parts": self._parts,
+            "loop_fates": self._fates,
+        }
         if name in special:
             special[name]()
-        if name == "loop_fates":
-            self._check_kinds("fate", LoopFate)
 
     def _ops(self) -> None:
         call = self.rows["kind"] == OpKind.CALL
@@ -187,6 +191,9 @@ class _Linked:
         self._shift("index", "phis", kind == CauseKind.PHI)
         self._check_kinds("of_kind", CauseOf)
         self._check_kinds("kind", CauseKind)
+
+    def _fates(self) -> None:
+        self._check_kinds("fate", LoopFate)
 
     def _parts(self) -> None:
         is_decision = self.rows["kind"] == PartKind.DECISION
