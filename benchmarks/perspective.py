@@ -34,6 +34,8 @@ def seconds(trace: TraceReader, program: Program, options: dict[Any, Any], feed:
     """Processor time of one pass through the modules, and the first one's result."""
     replay, runners = api.prepare(trace, program, options, 1)
     begin = time.process_time()
+    if not feed:
+        replay.compiled = None
     run(replay.batches(), list(runners.values()) if feed else [], 1)
     spent = time.process_time() - begin
     return spent, next(iter(runners.values())).result()[0] if len(options) == 1 else None

@@ -8,3 +8,7 @@ class TracekitError(Exception):
 
     Commands print it as ``tracekit: <message>`` and exit; it never shows a traceback.
     """
+
+
+CLAIMS_TOO_MUCH = "The trace is damaged: an event claims more bytes than a program can have."
+"""Said of a size that no access and no object of any program has."""

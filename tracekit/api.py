@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from tracekit.modules.runner import Runner
     from tracekit.program.program import Program
     from tracekit.replay.engine import Replay
-    from tracekit.replay.selection import EventSelection
     from tracekit.replay.window import Restriction
+
+ALONE = 2
+"""Threads up to which a module with compiled paths and one worker is as fast as workers that share the memory."""
 
 
 def load_profile(path: str | Path, module: str | None = None) -> Profile:
@@ -87,7 +89,6 @@ def analyze_all(
 
     with TraceReader(str(path)) as trace:
         # Only now the modules that import Numba: a file that is no trace is told so at once.
-        from tracekit.modules.scheduler import run
         from tracekit.program.program import Program
         from tracekit.replay.window import Restriction
 
@@ -97,10 +98,9 @@ def analyze_all(
         restricted = Restriction(window, trace, program)
         options = _expanded(trace, program, options, window, restricted.loop, threads)
         replay, runners = prepare(trace, program, options, threads, restricted)
-        events = {event for runner in runners.values() for event in runner.columns}
-        run(restricted.batches(replay.batches(), events), list(runners.values()), threads)
+        _run(replay, runners, restricted, threads)
         if explain is not None:
-            _explain(trace, program, runners, restricted.events, replay.selection, explain)
+            _explain(trace, program, runners, restricted.events, replay, explain)
         return [
             _profile(name, chosen, trace, program, runner, restricted)
             for (name, runner), chosen in zip(runners.items(), options.values())
@@ -120,15 +120,13 @@ def _expanded(
     What options leave to the trace is settled; `loop` is that of the window.
     """
     from tracekit.modules.contract import NoOptions, Preset
-    from tracekit.modules.scheduler import run
     from tracekit.replay.window import Restriction
 
     def count(module: type[Module]) -> dict[str, Any]:
         restricted = Restriction(window, trace, program)
         replay, runners = prepare(trace, program, {module: NoOptions()}, threads, restricted)
-        events = {event for runner in runners.values() for event in runner.columns}
         with progress.step("counting first"):
-            run(restricted.batches(replay.batches(), events), list(runners.values()), threads)
+            _run(replay, runners, restricted, threads)
         return runners[module.__name__].result()[0]
 
     expanded: dict[Any, Any] = {}
@@ -137,6 +135,15 @@ def _expanded(
         members = kind(program, chosen).modules() if issubclass(kind, Preset) else {name: chosen}
         expanded.update((member, options.get(member, own)) for member, own in members.items())
     return {name: _loaded(name).settled(chosen, loop, count) for name, chosen in expanded.items()}
+
+
+def _run(replay: Replay, runners: Mapping[str, Runner], restricted: Restriction, threads: int) -> None:
+    """Replay, through all modules. With compiled paths what they do not replay has to be done before they go on."""
+    from tracekit.modules.scheduler import run
+
+    events = {event for runner in runners.values() for event in runner.columns}
+    jobs = threads if replay.compiled is None else 1
+    run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
 
 
 def _loaded(module: str | type[Analysis]) -> type[Analysis]:
@@ -152,8 +159,9 @@ def prepare(
 ) -> tuple[Replay, dict[str, Runner]]:
     """A replay of the events and columns that modules want, and the modules' runners by name."""
     from tracekit.containers.budget import divided
-    from tracekit.modules.runner import runners_of
+    from tracekit.modules.runner import CallbackRunner, runners_of
     from tracekit.modules.scheduler import KEPT
+    from tracekit.replay.compiled import compiler
     from tracekit.replay.engine import Replay
     from tracekit.replay.totals import trace_totals
     from tracekit.replay.window import Restriction
@@ -170,7 +178,8 @@ def prepare(
         if name in modules:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made
-    runners = divided(lambda: runners_of(modules, threads))
+    alone = threads <= ALONE and restricted.window is None and compiler.pays(trace)
+    runners = divided(lambda: runners_of(modules, 1 if alone else threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}
     replay = Replay(
@@ -180,6 +189,9 @@ def prepare(
         columns=columns | restricted.columns,
         kept=KEPT if threads > 1 else 1,
     )
+    sinks = [runner for runner in runners.values() if runner.workers]
+    if alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):
+        replay.compiled = compiler.CompiledPaths([runner for runner in sinks if isinstance(runner, CallbackRunner)])
     return replay, runners
 
 
@@ -188,7 +200,7 @@ def _explain(
     program: Program,
     runners: Mapping[str, Runner],
     for_window: frozenset[str],
-    replayed: EventSelection,
+    replayed: Replay,
     say: Callable[[str], None],
 ) -> None:
     """Which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
@@ -197,7 +209,9 @@ def _explain(
     from tracekit.replay.kernels.derive import derive
 
     say(f"replay: {origin(derive)}")
-    counts = count_events(trace, program, replayed)
+    if replayed.compiled is not None:
+        say(replayed.compiled.explained(replayed.position()))
+    counts = count_events(trace, program, replayed.selection)
     total = sum(counts.values())
     for name, runner in runners.items():
         say(f"{name}: {counted(runner.workers, 'worker')}, {runner.explained}")

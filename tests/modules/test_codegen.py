@@ -118,5 +118,5 @@ class Typed(Module):
         return {}
 """
     made = [plan(typed_in(each)(None, NoOptions())) for each in (text, text, text.replace("+= 1", "+= 2"))]  # type: ignore[arg-type]
-    files = [kernel_of(each, "Typed").function.__code__.co_filename for each in made]  # type: ignore[attr-defined]
+    files = [kernel_of(each, "Typed")[0].function.__code__.co_filename for each in made]  # type: ignore[attr-defined]
     assert files[0] == files[1] != files[2]

@@ -101,7 +101,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracekit.jit.kernel import kernel, uncached
+from tracekit.jit.kernel import inlined, kernel, uncached
 from tracekit.contexts.kernels.contexts import (
     enter_function,
     enter_loop,
@@ -120,7 +120,7 @@ def use(functions):
     """Take the callbacks and hand the kernel back."""
     for name, function in functions.items():
         globals()["on_" + name] = uncached(function)
-    return consume
+    return consume, handlers
 
 
 @kernel
@@ -158,7 +158,35 @@ def source(made: Plan, origin: str) -> str:
     text += _chain(_handling(made))
     if made.keeps_contexts:
         text += _chain({_LEAVING[name]: [name] for name in made.columns() if name in _LEAVING})
-    return text + "    return False\n"
+    return text + "    return False\n" + _handlers(made)
+
+
+_HANDLER = '''
+
+@inlined
+def handle_{name}(state, contexts, levels, clock, stream, subject, address, size, value):
+    """What consume does for a {name}."""
+    within = first_worker = alone = np.int64(1)
+{lines}
+    return False
+'''
+
+
+def _handlers(made: Plan) -> str:
+    """A function for each event, of one that is alone and without a window: what compiled paths call."""
+    alone = made._replace(shard_by="")
+    text = ""
+    for name in sorted(made.columns(), key=lambda name: BY_NAME[name].code):
+        around = made.keeps_contexts
+        lines = [
+            *([_ENTERING[name]] if around and name in _ENTERING else []),
+            *_branch(alone, name),
+            *([_LEAVING[name]] if around and name in _LEAVING else []),
+        ]
+        body = indent("\n".join(lines), " " * 4).replace("[event]", "")
+        text += _HANDLER.format(name=name, lines=body)
+    names = ", ".join(f'"{name}": handle_{name}' for name in made.columns())
+    return text + f"\n\nhandlers = {{{names}}}\n"
 
 
 def _handling(made: Plan) -> dict[str, list[str]]:
@@ -283,20 +311,23 @@ def _shared(made: Plan, name: str) -> Iterator[str]:
 # -- its file --------------------------------------------------------------------------------------
 
 
-def kernel_of(made: Plan, origin: str) -> Kernel[..., bool]:
-    """The kernel for a plan, imported from the file that this or an earlier process wrote."""
+def kernel_of(made: Plan, origin: str) -> tuple[Kernel[..., bool], Mapping[str, Kernel[..., bool]]]:
+    """The kernel for a plan, and what it does for each event, from the file that this or an earlier process wrote.
+
+    Callbacks that stand in no file have no functions for single events.
+    """
     text = source(made, origin)
     digest = hashlib.blake2b(text.encode(), digest_size=12)
     for part in _ingredients(made.callbacks.values()):
         digest.update(b"\0" + part)
     name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
     loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, text)
-    kernel: Kernel[..., bool] = loaded.use(made.callbacks)
+    kernel, handlers = loaded.use(made.callbacks)
     if all(_has_file(function) for function in made.callbacks.values()):
-        return kernel
+        return kernel, handlers
     # Numba finds code that was typed into a notebook again only in the process that it was typed into.
     alone: Kernel[..., bool] = uncached(kernel.function)  # type: ignore[assignment]
-    return alone
+    return alone, {}
 
 
 def _has_file(function: Callable[..., None]) -> bool:

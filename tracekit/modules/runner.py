@@ -16,7 +16,7 @@ from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.rules import is_static
 from tracekit.contexts.state import empty_contexts, empty_stream, with_room
 from tracekit.contexts.table import ContextTable
-from tracekit.formats.errors import TracekitError
+from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
 from tracekit.formats.events import BY_NAME, COLUMNS
 from tracekit.modules import diagnostics
 from tracekit.modules.codegen import Plan, kernel_of, plan
@@ -191,7 +191,7 @@ class CallbackRunner:
         self.workers = workers
         self.plan: Plan = plan(module)
         self.columns = self.plan.columns()
-        self.kernel = kernel_of(self.plan, name)
+        self.kernel, self.handlers = kernel_of(self.plan, name)
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
             self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
@@ -207,16 +207,16 @@ class CallbackRunner:
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""
         own = self._workers[worker]
-        if self._run(own, self._levels(own, batch), batch, worker):
-            raise TracekitError("The trace is damaged: an event claims more bytes than a program can have.")
+        if self._run(own, self._levels(own, batch.stream, len(batch.kind)), batch, worker):
+            raise TracekitError(CLAIMS_TOO_MUCH)
         check(*own.arenas)
 
-    def _levels(self, own: Worker, batch: EventBatch) -> Stream | None:
+    def _levels(self, own: Worker, stream: int, events: int) -> Stream | None:
         if own.contexts is None:
             return None
-        levels = own.levels.get(batch.stream) or empty_stream(len(own.levels), len(own.contexts.tree.rows))
-        own.levels[batch.stream] = with_room(levels, len(batch.kind))
-        return own.levels[batch.stream]
+        levels = own.levels.get(stream) or empty_stream(len(own.levels), len(own.contexts.tree.rows))
+        own.levels[stream] = with_room(levels, events)
+        return own.levels[stream]
 
     def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
         try:
@@ -238,6 +238,15 @@ class CallbackRunner:
             if raised is None:
                 raise
             raise TracekitError(f"Module {self.name!r} failed: {raised}.") from error
+
+    def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
+        """State, contexts, levels and clock of the one worker, with room for so many events of a stream."""
+        own = self._workers[0]
+        return own.state, own.contexts, self._levels(own, stream, events), own.clock
+
+    def check(self) -> None:
+        """Raise TracekitError if the module has run out of memory."""
+        check(*self._workers[0].arenas)
 
     @property
     def explained(self) -> str:

@@ -21,6 +21,7 @@ from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
 from tracekit.program.program import Program
 from tracekit.replay import lowering as derive_tables
+from tracekit.replay.compiled.compiler import CompiledPaths
 from tracekit.replay.kernels import heap, layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import Columns
@@ -171,18 +172,27 @@ class Replay:
         self.columns = self.selection.room(batch)
         self.kept = kept
         self._handed_out: deque[Columns] = deque()
+        self.compiled: CompiledPaths | None = None
+        """Set by whoever wants no batches but the events handed to modules one by one, as far as that can be."""
         self.delivered = 0
         """Events delivered so far."""
 
     def batches(self) -> Iterator[Batch]:
         """All events of the trace; see :class:`Batch`."""
-        with progress.step("replaying", self.records, self.position):
-            waiting = list(self.streams)
-            for stream in self.streams:
-                yield from self._run(stream, -1)
-            while waiting := [stream for stream in waiting if len(stream.ids)]:
-                stream, limit = self._next(waiting)
-                yield from self._run(stream, limit)
+        try:
+            with progress.step("replaying", self.records, self.position):
+                yield from self._batches()
+        finally:
+            if self.compiled is not None:
+                self.compiled.end()
+
+    def _batches(self) -> Iterator[Batch]:
+        waiting = list(self.streams)
+        for stream in self.streams:
+            yield from self._run(stream, -1)
+        while waiting := [stream for stream in waiting if len(stream.ids)]:
+            stream, limit = self._next(waiting)
+            yield from self._run(stream, limit)
 
     def position(self) -> int:
         """Records replayed so far, of `records`; may be called from any thread."""
@@ -200,15 +210,14 @@ class Replay:
     def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
         """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
         while True:
-            status = derive(
-                self.tables, stream.state, self.process, self.columns, stream.ids, stream.words, stream.cursor, limit
-            )
+            status = self._replay(stream, limit)
             events = int(stream.cursor[layouts.FILLED])
             stopping = status == layouts.TICKET
             if status == layouts.CREATED:
                 limit = -1  # the new thread's tickets count from now on
             if status == layouts.INPUT:
                 stopping = not stream.next_records()
+                self._look_at(stream)
             if events and (stopping or status == layouts.FULL):
                 stream.cursor[layouts.FILLED] = 0
                 yield self._batch(stream.number, events)
@@ -223,6 +232,27 @@ class Replay:
                 stream.grow(status)
             if stopping:
                 return
+
+    def _replay(self, stream: StreamReplay, limit: int) -> int:
+        """Replay records of a stream, by compiled paths if there are any. Returns the derive kernel's status."""
+        arguments = self._arguments(stream, limit)
+        status = None
+        if self.compiled is not None and not stream.cursor[layouts.FILLED]:
+            status = self.compiled.replay(stream.number, arguments)
+        return derive(*arguments) if status is None else status
+
+    def _arguments(self, stream: StreamReplay, limit: int) -> tuple[Any, ...]:
+        """Those of the derive kernel."""
+        return self.tables, stream.state, self.process, self.columns, stream.ids, stream.words, stream.cursor, limit
+
+    def _look_at(self, stream: StreamReplay) -> None:
+        """Let the compiler of paths see the records at hand."""
+        compiled = self.compiled
+        if compiled is not None and compiled.see(stream.number, stream.ids):
+            if compiled.waits:
+                self.tables = self.template_cache.add(self.tables, stream.ids)
+            self.tables, rows, runs = self.template_cache.add_runs(self.tables, compiled.seen())
+            compiled.start(self._arguments(stream, 0), stream.number, rows, runs)
 
     def _batch(self, stream: int, events: int) -> Batch:
         self.delivered += events

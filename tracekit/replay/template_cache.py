@@ -51,7 +51,33 @@ class TemplateCache:
         """Make the templates of those paths among `ids` that are new; returns the tables to go on with."""
         new = np.unique(ids[ids < len(tables.templates)])
         new = new[tables.templates["flags"][new] & layouts.TEMPLATE_UNKNOWN != 0].astype(np.int64)
-        made = templates.make_templates(self.program, tables, self.keep, new, values=self.values)
+        if not len(new):
+            return tables
+        made, tables = self._made(tables, new)
+        tables.templates[new] = made.rows
+        return tables
+
+    def add_runs(
+        self, tables: layouts.Tables, ids: NDArray[np.uint32]
+    ) -> tuple[layouts.Tables, Any, NDArray[np.int64]]:
+        """Make the templates of those paths among `ids` that are runs, for compiled paths.
+
+        Returns the tables to go on with, the rows of the templates (layouts.TEMPLATE), and beside them the record ids.
+        """
+        runs = np.unique(ids[ids < len(tables.paths)]).astype(np.int64)
+        runs = runs[tables.paths["run"][runs] != 0]
+        if not len(runs):
+            return tables, np.zeros(0, layouts.TEMPLATE), runs
+        made, tables = self._made(tables, runs, runs_only=True)
+        return tables, made.rows, runs
+
+    def _made(
+        self, tables: layouts.Tables, numbers: NDArray[np.int64], runs_only: bool = False
+    ) -> tuple[templates.Templates, layouts.Tables]:
+        """The templates of these paths, and the tables with what templates share."""
+        made = templates.make_templates(
+            self.program, tables, self.keep, numbers, values=self.values, runs_only=runs_only
+        )
         for part, column, counted in POINTERS:
             getattr(made, part)[column] += self.used[counted]
         larger = {}
@@ -64,5 +90,4 @@ class TemplateCache:
                 table[:used] = getattr(tables, name)[:used]
             table[used : self.used[name]] = added
             larger[name] = table
-        tables.templates[new] = made.rows
-        return tables._replace(**larger)
+        return made, tables._replace(**larger)

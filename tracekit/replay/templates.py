@@ -44,11 +44,18 @@ class Templates(NamedTuple):
 
 
 def make_templates(
-    program: Program, tables: layouts.Tables, keep: NDArray[np.uint8], numbers: I8, *, values: bool
+    program: Program,
+    tables: layouts.Tables,
+    keep: NDArray[np.uint8],
+    numbers: I8,
+    *,
+    values: bool,
+    runs_only: bool = False,
 ) -> Templates:
     """The templates of the paths with these record ids.
 
-    keep: (256) u1, 1 for the code of a wanted event; values: those of loads and stores are wanted.
+    keep: (256) u1, 1 for the code of a wanted event; values: those of loads and stores are wanted; runs_only: runs have
+    templates, which tell one iteration, and no other paths.
     """
     blocks, loops = tables.blocks, tables.loops
     source = program.paths[program.path_row[numbers]]
@@ -61,12 +68,13 @@ def make_templates(
     slots = tables.functions["slots"][blocks["function"][members[starts]]].astype(np.int64)
     parts = parts_of(blocks, tables.steps, members, owner, slots)
     terms, unsure = terms_of(program, loops, blocks["loop"][members], parts, crossed)
+    first, last = blocks[members[starts]], blocks[members[starts + blocks_of - 1]]
     dynamic = is_dynamic(parts.steps)
     good = _may_have_template(source, blocks, members, owner) & ~crossed.unsure
+    good &= _is_plain_run(source, first, parts, crossed) if runs_only else source["flags"] & PathFlag.RUN == 0
     good &= ~_any(parts.path, unsure | ~is_simple(parts.steps, dynamic, values), count)
     good &= source["words"] <= layouts.MOST_WORDS
     rows = np.zeros(count, layouts.TEMPLATE)
-    first, last = blocks[members[starts]], blocks[members[starts + blocks_of - 1]]
     events = events_of(parts, crossed, terms, dynamic, keep, good)
     template_events, strides, dynamic_steps = _divided(rows, events, slots)
     defines, defining = _defines(parts, good)
@@ -87,6 +95,7 @@ def make_templates(
     rows["room"] = np.where(good, tables.paths["room"][numbers], layouts.NEVER)
     counting = _any(parts.path[terms.holder], np.ones(len(terms.holder), np.bool_), count)
     rows["flags"] = _flags(rows, first, last, crossed.inside, counting)
+    rows["flags"] |= layouts.TEMPLATE_RUN if runs_only else 0
     return Templates(rows, template_events, strides, dynamic_steps, defines, changes)
 
 
@@ -164,8 +173,19 @@ def _may_have_template(source: Rows, blocks: Rows, members: I8, owner: I8) -> Bo
     flags = blocks["flags"][members]
     apart = flags & BlockFlag.LANDING != 0
     apart |= (flags & BlockFlag.TAIL_CALL != 0) & (flags & BlockFlag.RETURNS == 0)
-    possible: Bools = (source["flags"] & PathFlag.RUN == 0) & ~_any(owner, apart, len(source))
+    possible: Bools = ~_any(owner, apart, len(source))
     return possible
+
+
+def _is_plain_run(source: Rows, first: Rows, parts: Parts, crossed: Crossings) -> Bools:
+    """Runs of a loop from its header on, without loops inside, that begin and end no stack object and nothing else."""
+    steps = parts.steps
+    apart = np.isin(steps["code"], [layouts.ALLOC, layouts.FREE, layouts.REGISTER])
+    apart |= steps["flags"] & (layouts.STEP_WORD | layouts.STEP_DYNAMIC | layouts.STEP_SAME_SIZE) != 0
+    plain: Bools = (source["flags"] & PathFlag.RUN != 0) & (source["flags"] & PathFlag.GROUND_TRUTH == 0)
+    plain &= (first["flags"] & BlockFlag.LOOP_HEADER != 0) & (first["flags"] & BlockFlag.ENTRY == 0)
+    plain &= (first["loop"] != NONE) & ~crossed.inside & ~_any(parts.path, apart, len(source))
+    return plain
 
 
 def _defines(parts: Parts, good: Bools) -> tuple[Rows, I8]:

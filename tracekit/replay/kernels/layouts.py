@@ -143,6 +143,7 @@ TEMPLATE_LOOPS = 16  # loops begin, end or iterate between its blocks
 TEMPLATE_TERMS = 32  # addresses count iterations
 TEMPLATE_UNKNOWN = 64  # nobody has looked whether its path can have one
 TEMPLATE_DYNAMIC = 128  # it has dynamic steps
+TEMPLATE_RUN = 256  # its record stands for many iterations; only compiled paths know such templates
 
 TEMPLATE_EVENT = np.dtype(
     [

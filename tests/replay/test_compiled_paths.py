@@ -1,0 +1,98 @@
+"""Compiled paths against the naive reader, event by event, and against the kernels that they stand in for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracekit
+from tests.naive.random_program import RandomProgram
+from tests.naive.reader import read
+from tests.naive.trace_file import Record, write_trace
+from tests.naive.walker import Walk
+from tests.replay.event_log import EventLog
+from tests.replay.test_engine import TICKETED, disturb, engine_events, runs_of, some_events
+from tracekit.formats.events import BY_CODE
+from tracekit.replay.compiled import machine
+from tracekit.replay.compiled.compiler import SETTING, CompiledPaths
+from tracekit.replay.engine import Replay
+
+Event = tuple[int, str, int, int, int]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _always() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SETTING, "always")
+        yield
+
+
+def replayed(path: Path) -> tuple[list[Event], Replay, int]:
+    """All events in order, the replay that made them, and how many records compiled paths replayed."""
+    events: list[Event] = []
+    log = EventLog()
+    with tracekit.open(path) as trace:
+        replay = Replay(trace.reader, trace.program)
+        replay.compiled = CompiledPaths([log])
+        for batch in replay.batches():
+            events += log.taken()
+            columns = (batch.kind, batch.subject, batch.address, batch.size)
+            events += [
+                (batch.stream, BY_CODE[kind].name, *rest)
+                for kind, *rest in zip(*(column.tolist() for column in columns))
+            ]
+        events += log.taken()
+        blocks = replay.compiled._machines.values()
+        return events, replay, sum(int(block.words[machine.COMPILED]) for block in blocks)
+
+
+def recorded(made: RandomProgram, rng: random.Random, streams: int, broken: bool) -> dict[int, list[Record]]:
+    """Records of random walks through a program."""
+    walks: dict[int, list[Record]] = {}
+    ticket = 0
+    for stream in range(streams):
+        walk = Walk(made, rng, [], budget=100)
+        walk.run()
+        walks[stream] = walk.records()
+        for _ in range(rng.randint(0, 3)):
+            walks[stream].insert(rng.randrange(len(walks[stream])), some_events(rng, streams))
+        if broken:
+            walks[stream] = disturb(walks[stream], rng, runs_of(made))
+        for at, (identity, words) in enumerate(walks[stream]):
+            if identity in TICKETED:
+                ticket += rng.randint(1, 3)
+                walks[stream][at] = identity, [ticket * streams + stream, *words[1:]]
+    return walks
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 3), broken=st.booleans())
+def test_the_events_are_those_of_the_naive_reader(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool
+) -> None:
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_trace(path, made.layout, recorded(made, rng, streams, broken), totals={}, chunk=rng.randint(1, 60))
+    events, replay, _ = replayed(path)
+    assert events == (engine_events(path) if broken else read(path.read_bytes()).process().events)
+    with tracekit.open(path) as trace:
+        as_before = Replay(trace.reader, trace.program)
+        for _ in as_before.batches():
+            pass
+    assert replay.violations() == as_before.violations()
+    assert replay.compared() == as_before.compared()
+
+
+def test_most_records_of_a_walk_are_replayed_by_compiled_paths(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    made = RandomProgram(rng)
+    walks = recorded(made, rng, 1, broken=False)
+    write_trace(tmp_path / "trace.zst", made.layout, walks, totals={}, chunk=10_000)
+    _, replay, compiled = replayed(tmp_path / "trace.zst")
+    assert compiled > replay.position() / 3

@@ -1,0 +1,93 @@
+"""From LLVM's text to functions that can be called: linked with Numba's code, optimised, loaded where the data lies."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm_binding
+
+llvm: Any = llvm_binding
+
+FAR = 'external global [0 x i8], code_model "large"'
+"""What lies anywhere in memory."""
+
+
+def externals(symbols: Collection[str]) -> str:
+    """Declarations of data that the loader is told of."""
+    return "\n".join(f"@{name} = {FAR}" for name in symbols)
+
+
+@cache
+def _features() -> str:
+    features: str = llvm.get_host_cpu_features().flatten()
+    return features
+
+
+@cache
+def _machine() -> Any:
+    """The target: this processor, code that may lie anywhere."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=_features(),
+        opt=2,
+        reloc="pic",
+        codemodel="small",
+    )
+
+
+@cache
+def _engine() -> Any:
+    return llvm.create_lljit_compiler(_machine(), use_jit_link=True)
+
+
+def target() -> bytes:
+    """What machine code depends on beside its text."""
+    return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {_features()}".encode()
+
+
+def object_of(text: str, linked: Iterable[bytes] = (), exported: Collection[str] = ()) -> bytes:
+    """Machine code of the text, with the bitcode of what it calls; with `exported` nothing else can be called."""
+    context = llvm.create_context()
+    module = llvm.parse_assembly(text, context=context)
+    for code in linked:
+        module.link_in(llvm.parse_bitcode(code, context=context))
+    module.triple = llvm.get_process_triple()
+    module.data_layout = str(_machine().target_data)
+    for function in module.functions:
+        if exported and not function.is_declaration and function.name not in exported:
+            function.linkage = llvm.Linkage.internal
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(_machine(), options)
+    builder.getModulePassManager().run(module, builder)
+    made: bytes = _machine().emit_object(module)
+    return made
+
+
+class Loaded:
+    """Code in memory, as long as this lives."""
+
+    _count = 0
+
+    def __init__(self, code: bytes, symbols: Mapping[str, int], functions: Iterable[str]) -> None:
+        Loaded._count += 1
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name, address in symbols.items():
+            builder.import_symbol(name, address)
+        names = list(functions)
+        for name in names:
+            builder.export_symbol(name)
+        self._tracker = builder.link(_engine(), f"paths{Loaded._count}")
+        self.functions: dict[str, int] = {name: self._tracker[name] for name in names}
+        """The addresses of these functions."""
+
+
+def callable_at(address: int) -> Any:
+    """The function ``i64 (i64, i64, i64, i64)`` at an address; Python's lock is free while it runs."""
+    word = ctypes.c_int64
+    return ctypes.CFUNCTYPE(word, *[word] * 4)(address)

@@ -1,0 +1,344 @@
+"""Compiles the paths that a replay takes often, in a thread beside it, and replays by them once they are there.
+
+The first records are counted. Then the thread makes a library: the loop over records and one function for each event,
+which holds the callbacks of all modules; and after it the paths, in shares, the hottest first. Each share is taken into
+use when it is there. All of it is kept on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.counted import counted
+from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
+from tracekit.formats.events import CODE, NONE
+from tracekit.formats.reader import TraceReader
+from tracekit.jit import cache as jit_cache
+from tracekit.jit.cache import CHECKS_BOUNDS
+from tracekit.replay.compiled import build, driver_code, machine, object_cache, raised
+from tracekit.replay.compiled.driver_code import Handler
+from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
+from tracekit.replay.compiled.machine import ARGUMENTS, Machine
+from tracekit.replay.compiled.path_code import (
+    CONSTANT_SIZES,
+    PathCode,
+    Wanted,
+    function_name,
+    handler_name,
+    ingredients,
+)
+from tracekit.replay.compiled.sample import Predecessors, Sample
+from tracekit.replay.kernels import layouts
+from tracekit.replay.kernels.derive import derive
+from tracekit.replay.kernels.seldom import SELDOM
+
+SETTING = "TRACEKIT_COMPILE_PATHS"
+"""0: never; ``always``: every path, from the first records on, waiting for the compiler (for tests)."""
+ENOUGH = 1 << 20
+"""Records that are counted before paths are compiled."""
+LONG_ENOUGH = 1 << 22
+"""Records of a trace from which on that is worth it."""
+WORTH = 0.85
+"""Share of a batch of records from which on compiled paths replay it: a record without one costs more than before."""
+ENOUGH_SHARE = 0.97
+"""Share from which on no more paths are looked for."""
+ROUNDS = 32
+"""Times that paths are compiled at most."""
+ENTERED = 0
+"""Stands for the block before a path that enters a function."""
+SHARE = 0.99
+"""Paths that make this share of the records that paths can make are compiled."""
+TOGETHER = 48
+"""Paths that are compiled, loaded and kept together."""
+BUDGET = 1 << 20
+"""Events that modules make room for at once."""
+LARGE = 200_000
+"""Bytes of bitcode of a module's function for an event from which on it is not copied for each size."""
+EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
+"""Values like those of an event: stream, subject, address, size, value."""
+
+Arguments = Sequence[Any]
+"""Those of the derive kernel."""
+
+
+class Sink(Protocol):
+    """What takes events one by one: a module, alone with its state."""
+
+    @property
+    def handlers(self) -> Mapping[str, Any]:
+        """Event -> kernel (state, contexts, levels, clock, stream, subject, address, size, value)."""
+
+    def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
+        """The first four of them, with room for so many events of a stream; only the third ever moves."""
+
+    def check(self) -> None:
+        """Raise TracekitError if the module has run out of memory."""
+
+
+def pays(trace: TraceReader) -> bool:
+    """Whether a replay of the trace takes long enough for compiling paths, and nobody has turned that off."""
+    setting = os.environ.get(SETTING, "")
+    if setting in ("0", "always"):
+        return setting == "always"
+    return not CHECKS_BOUNDS and sum(frame.items for frame in trace.chunk_frames()) >= LONG_ENOUGH
+
+
+@dataclass(frozen=True)
+class Library:
+    """The code around paths, loaded."""
+
+    loaded: build.Loaded
+    wanted: Wanted
+    replay: Any
+
+
+class CompiledPaths:
+    """The compiled paths of one replay."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self.sinks = sinks
+        self.waits = os.environ.get(SETTING) == "always"
+        self.seconds = 0.0
+        self.from_cache = 0
+        self.failure: BaseException | None = None
+        self._sample = Sample()
+        self._machines: dict[int, Machine] = {}
+        self._library: Library | None = None
+        self._loaded: list[build.Loaded] = []
+        self._before: dict[int, frozenset[int]] = {}  # of each compiled path
+        self._paths = np.zeros((0, 2), np.uint64)
+        """By record id: the address of its path's function, 0 if there is none, and the words of the record."""
+        self._serves: dict[int, bool] = {}  # by stream: the records at hand
+        self._thread: threading.Thread | None = None
+        self._rounds = 0
+        self._ends = False
+
+    # -- which, and when -------------------------------------------------------------------------
+
+    def see(self, stream: int, ids: NDArray[np.uint32]) -> bool:
+        """Look at the next records of a stream; returns whether it is time to compile paths (:meth:`start`)."""
+        known = ids[ids < len(self._paths)]
+        share = np.count_nonzero(self._paths[known, 0]) / max(len(ids), 1)
+        self._serves[stream] = self._library is not None and bool(share >= WORTH or self.waits)
+        if share >= ENOUGH_SHARE or self._rounds >= ROUNDS or self.failure is not None:
+            return False
+        self._sample.add(ids)
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        return self.waits or self._sample.records >= ENOUGH
+
+    def seen(self) -> NDArray[np.uint32]:
+        """The record ids that were seen since the last start."""
+        return self._sample.ids()
+
+    def start(self, arguments: Arguments, stream: int, runs: NDArray[np.void], numbers: NDArray[np.int64]) -> None:
+        """Begin to compile the paths that were seen and whose templates stand in the tables.
+
+        runs: templates of those that are runs, beside `numbers`, their record ids.
+        """
+        sample, self._sample = self._sample, Sample()
+        self._rounds += 1
+        given = [sink.arguments(stream, BUDGET) for sink in self.sinks]
+        tables = arguments[0]._replace(templates=arguments[0].templates.copy())  # the replay goes on making templates
+        tables.templates[numbers] = runs
+        arguments = (tables, *arguments[1:])
+        self._thread = threading.Thread(target=self._compile, args=(sample, arguments, given), daemon=True)
+        self._thread.start()
+        if self.waits:
+            self._thread.join()
+            self._serves[stream] = True
+            if self.failure is not None:
+                raise self.failure
+
+    def end(self) -> None:
+        """Compile no more. What is being compiled is waited for: LLVM must not be at work when the process ends."""
+        self._ends = True
+        if self._thread is not None:
+            self._thread.join()
+
+    # -- in the thread ---------------------------------------------------------------------------
+
+    def _compile(self, sample: Sample, arguments: Arguments, given: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+        begun = time.thread_time()
+        try:
+            if self._library is None:
+                library = self._make_library(arguments, given)
+                self._compile_paths(library, sample, arguments[0])
+                self._library = library  # only now: a record without a function costs more than before
+            else:
+                self._compile_paths(self._library, sample, arguments[0])
+        except Exception as error:  # the replay goes on as it did; --explain says so
+            self.failure = error
+        self.seconds += time.thread_time() - begun
+
+    def _compile_paths(self, library: Library, sample: Sample, tables: layouts.Tables) -> None:
+        """Compile, load and take into use the hot paths of a sample, as far as they are not."""
+        predecessors = Predecessors(tables, sample)
+        hot = sample.hottest(tables.templates["room"] != layouts.NEVER, 1.0 if self.waits else SHARE)
+        chosen = []
+        for number in hot.tolist():
+            known = self._before.get(number, frozenset())
+            before = known.union(_entries(tables, predecessors, number))
+            if before != known:
+                chosen.append((number, sorted(before)))
+        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in SELDOM])
+        if not len(self._paths):
+            self._paths = np.zeros((len(tables.templates), 2), np.uint64)
+        for first in range(0, len(chosen), TOGETHER):
+            if self._ends:
+                return
+            self._compile_share(library, tables, head, chosen[first : first + TOGETHER])
+
+    def _compile_share(
+        self, library: Library, tables: layouts.Tables, head: str, share: Sequence[tuple[int, Sequence[int]]]
+    ) -> None:
+        def make() -> bytes:
+            codes = [PathCode(tables, library.wanted, before, number).text() for number, before in share]
+            return build.object_of("\n\n".join([head, *codes]))
+
+        parts = [ingredients(tables, before, number) for number, before in share]
+        code, was_kept = object_cache.kept(self._key(library.wanted, *parts), make)
+        names = [function_name(number) for number, _ in share]
+        symbols = {**library.loaded.functions, "functions": tables.functions.ctypes.data}
+        loaded = build.Loaded(code, symbols, names)
+        self._loaded.append(loaded)
+        numbers = [number for number, _ in share]
+        self._paths[numbers, 1] = tables.templates["words"][numbers]
+        self._paths[numbers, 0] = [loaded.functions[name] for name in names]
+        self._before.update((number, frozenset(before)) for number, before in share)
+        self.from_cache += len(share) * was_kept
+
+    def _make_library(self, arguments: Arguments, given: Sequence[tuple[Any, Any, Any, Any]]) -> Library:
+        """The code around paths."""
+        tables, stream, _, out = arguments[:4]
+        handlers = self._handlers(given)
+        large = {event for event, some in handlers.items() if sum(len(each.function.code) for each in some) > LARGE}
+        wanted = Wanted(
+            frozenset(handlers),
+            frozenset({CODE["load"], CODE["store"]} & (handlers.keys() - large)),
+            any(levels is not None for _, _, levels, _ in given),
+        )
+        constants = Constants(tuple((state, contexts, clock) for state, contexts, _, clock in given))
+        places = np.cumsum([ARGUMENTS, *(count(argument) for argument in arguments)]).tolist()
+        example = (tables, stream, out, np.int64(0), np.uint64(0), np.uint64(0))
+        seldom = {kernel.__name__: NumbaFunction.of(kernel, example) for kernel in SELDOM}
+        derived = NumbaFunction.of(derive, arguments)
+        columns = {
+            getattr(machine, name.upper()): getattr(out, name) is not None
+            for name in ("subject", "address", "size", "value")
+        }
+        text = [
+            driver_code.declarations(
+                handlers, {name: (function, example) for name, function in seldom.items()} | {"d": (derived, arguments)}
+            ),
+            *(driver_code.event_function(event, some, constants, places[-1]) for event, some in handlers.items()),
+            *(driver_code.sized_function(event, size) for event in sorted(wanted.sized) for size in CONSTANT_SIZES),
+            driver_code.drain_function(wanted, columns),
+            *(
+                driver_code.seldom_function(name, function, example[:3], (places[0], places[1], places[3]))
+                for name, function in seldom.items()
+            ),
+            driver_code.derive_function(derived, arguments),
+            "!0 = !{}",
+            driver_code.REPLAY,
+        ]
+        names = ["replay", *seldom, *(handler_name(event) for event in wanted.codes)]
+        names += [handler_name(event, size) for event in wanted.sized for size in CONSTANT_SIZES]
+        symbols = {**constants.addresses}
+        linked = {each.function.name: each.function.code for some in handlers.values() for each in some}
+        linked |= {function.name: function.code for function in (*seldom.values(), derived)}
+        whole = "\n\n".join([build.externals(symbols), *text])
+        key = self._key(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
+        code, _ = object_cache.kept(key, lambda: build.object_of(whole, linked.values(), names))
+        loaded = build.Loaded(code, symbols, names)
+        return Library(loaded, wanted, build.callable_at(loaded.functions["replay"]))
+
+    def _handlers(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> dict[int, list[Handler]]:
+        """Event -> what modules do for it, in their order."""
+        handlers: dict[int, list[Handler]] = {}
+        at = 0
+        for sink, (state, contexts, levels, clock) in zip(self.sinks, given):
+            for name, kernel in sink.handlers.items():
+                function = NumbaFunction.of(kernel, (state, contexts, levels, clock, *EVENT))
+                handler = Handler(function, state, contexts, levels, at, clock, EVENT)
+                handlers.setdefault(CODE[name], []).append(handler)
+            at += count(levels)
+        return handlers
+
+    def _key(self, wanted: Wanted, *parts: bytes) -> str:
+        events = repr((sorted(wanted.codes), sorted(wanted.sized), wanted.has_budget)).encode()
+        return object_cache.key_of([_sources(), build.target(), events, *parts])
+
+    # -- replay ----------------------------------------------------------------------------------
+
+    def replay(self, stream: int, arguments: Arguments) -> int | None:
+        """Replay records of a stream from its cursor on; None if there is no code for that yet.
+
+        Returns a status of the derive kernel's. Raises what a module raises, and TracekitError if it has run out of
+        memory or an event's size cannot be.
+        """
+        library = self._library
+        if library is None or not self._serves.get(stream):
+            return None
+        own = self._machines.setdefault(stream, Machine(stream))
+        reserve = len(arguments[3].kind) + (1 << 17)
+        while True:
+            given = [sink.arguments(stream, BUDGET + reserve) for sink in self.sinks]
+            own.describe(arguments, tuple(levels for _, _, levels, _ in given))
+            own.words[machine.BUDGET] = BUDGET + reserve if library.wanted.has_budget else 1 << 62
+            status = int(library.replay(own.address, self._paths.ctypes.data, len(self._paths), reserve))
+            if told := int(own.words[machine.RAISED]):
+                raise raised.exception_at(told)
+            for sink in self.sinks:
+                sink.check()
+            if status == driver_code.BROKEN:
+                raise TracekitError(CLAIMS_TOO_MUCH)
+            if status != driver_code.ROOM:
+                return status
+
+    def explained(self, records: int) -> str:
+        """How many paths were compiled, what they replayed of so many records, and what that took."""
+        if self.failure is not None:
+            return f"compiled paths: none, for this failed: {self.failure}"
+        if self._library is None:
+            return "compiled paths: none; the trace is too short"
+        replayed = sum(int(own.words[machine.COMPILED]) for own in self._machines.values())
+        share = 100 * replayed / max(records, 1)
+        return (
+            f"compiled paths: {counted(len(self._before), 'path')} replayed {share:.1f} % of the records; "
+            f"{self.seconds:.1f} s of processor time to compile them, {self.from_cache} were in the cache"
+        )
+
+
+def _entries(tables: layouts.Tables, predecessors: Predecessors, number: int) -> Sequence[int]:
+    """The blocks before a path, or some number for one that enters; none if no code can be made for it."""
+    path = tables.templates[number]
+    if not path["flags"] & layouts.TEMPLATE_ENTERS:
+        return predecessors.of(number)
+    beside_header = path["loop"] != NONE and not path["flags"] & layouts.TEMPLATE_HEADER
+    return () if beside_header else (ENTERED,)
+
+
+def _sources() -> bytes:
+    """What the text of paths depends on: this package, and the layouts of the replay kernels."""
+    here = Path(__file__).parent
+    return "".join(jit_cache.digest(path) for path in sorted(here.glob("*.py"))).encode()
+
+
+def _address_of_derive(arguments: Arguments) -> int:
+    """The machine code of the derive kernel for these arguments."""
+    dispatcher: Any = derive.dispatcher  # type: ignore[attr-defined]
+    types = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
+    dispatcher.compile(types)
+    made = dispatcher.overloads[types]
+    address: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    return address

@@ -1,0 +1,126 @@
+"""Numba's functions as LLVM sees them: what modules do for an event, and what the replay kernels do seldom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracekit.replay.compiled.machine import leaves
+
+
+@dataclass(frozen=True)
+class NumbaFunction:
+    """A function for kernels, compiled for some arguments as code that is linked into its callers."""
+
+    name: str
+    code: bytes
+    """LLVM bitcode, with all that it calls."""
+
+    @classmethod
+    def of(cls, kernel: Any, arguments: Sequence[Any]) -> NumbaFunction:
+        """Compile `kernel` for arguments like these, or find it compiled."""
+        callee = kernel.callee
+        types = tuple(callee.typeof_pyval(argument) for argument in arguments)
+        callee.compile(types)
+        made = callee.overloads[types]
+        return cls(made.fndesc.mangled_name, made.library.bitcode())
+
+    def call(self, arguments: Sequence[str]) -> str:
+        """LLVM's text of a call; ``%result`` and ``%raised`` are places for what it returns and what it raises."""
+        return f"call i32 @{quoted(self.name)}(ptr %result, ptr %raised, {', '.join(arguments)})"
+
+    def declaration(self, types: Sequence[str]) -> str:
+        """LLVM's text that declares it, for arguments of these types."""
+        return f"declare i32 @{quoted(self.name)}(ptr, ptr, {', '.join(types)})"
+
+
+def quoted(name: str) -> str:
+    """A name as LLVM's text has it."""
+    return f'"{name}"'
+
+
+def types_of(value: Any) -> Iterator[str]:
+    """LLVM's types of the arguments that Numba makes of `value` (machine.leaves)."""
+    if isinstance(value, np.ndarray):
+        yield from ("ptr", "ptr", "i64", "i64", "ptr", *["i64"] * (2 * value.ndim))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from types_of(part)
+    else:
+        yield "ptr" if value is None else _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    widths = {np.uint8: "i8", np.uint32: "i32", np.bool_: "i1", bool: "i1"}
+    return widths.get(type(value), "i64")
+
+
+class Constants:
+    """Arguments that stay the same as long as a replay lives, as LLVM's text: addresses are symbols.
+
+    LLVM takes it that different symbols are different memory, so arrays that overlap share one.
+    """
+
+    def __init__(self, values: Any) -> None:
+        begins: dict[int, int] = {}  # where an array begins -> where the memory does that it shares with others
+        start = end = -1
+        for first, behind in sorted({_extent(array) for array in arrays_of(values)}):
+            start = start if first < end else first
+            begins[first] = start
+            end = max(end, behind)
+        names: dict[int, str] = {}  # in the order of the values: the same text in each process
+        self._symbols: dict[int, str] = {}
+        for array in arrays_of(values):
+            first = array.ctypes.data
+            name = names.setdefault(begins[first], f"data{len(names)}")
+            self._symbols[first] = f"getelementptr (i8, ptr @{name}, i64 {first - begins[first]})"
+        self.addresses = {name: start for start, name in names.items()}
+        """Symbol -> address: what has to be told when the code is loaded."""
+
+    def text(self, value: Any) -> Iterator[str]:
+        """The LLVM arguments that Numba makes of `value`, a part of what this was made with."""
+        if isinstance(value, np.ndarray):
+            numbers = [f"i64 {number}" for number in (*value.shape, *value.strides)]
+            place = f"ptr {self._symbols[value.ctypes.data]}"
+            yield from ("ptr null", "ptr null", f"i64 {value.size}", f"i64 {value.itemsize}", place, *numbers)
+        elif isinstance(value, tuple):
+            for part in value:
+                yield from self.text(part)
+        elif value is None:
+            yield "ptr null"
+        else:
+            yield f"{_scalar(value)} {int(value)}"
+
+
+def arrays_of(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """The arrays anywhere in a value."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from arrays_of(part)
+
+
+def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """First byte of an array, and the one behind its last."""
+    first = array.ctypes.data
+    return first, first + max(array.nbytes, 1)
+
+
+def loads(value: Any, first: int, prefix: str) -> tuple[list[str], list[str]]:
+    """Lines that load the arguments that Numba makes of `value` from the words of ``%machine``, and the arguments."""
+    lines, names = [], []
+    for number, kind in enumerate(types_of(value)):
+        name = f"%{prefix}{number}"
+        lines.append(f"{name}.at = getelementptr i64, ptr %machine, i64 {first + number}")
+        lines.append(f"{name} = load {kind}, ptr {name}.at, !invariant.load !0")
+        names.append(f"{kind} {name}")
+    return lines, names
+
+
+def count(value: Any) -> int:
+    """How many leaves a value has."""
+    return sum(1 for _ in leaves(value))

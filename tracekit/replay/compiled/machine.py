@@ -1,0 +1,110 @@
+"""The block of words through which Python and compiled paths see one stream: where its arrays lie, how far it is.
+
+Arrays grow between calls, so compiled code finds them here. What never moves (the state of modules) stands in it as a
+constant instead (arguments.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.replay.kernels import layouts
+
+# Words of the block.
+FRAME = 0  # address of the top frame; 0: there is none
+FRAMES_END = 1  # one past the last row that a frame may have
+OPEN_LOOPS = 2
+ITERATIONS = 3
+LOOPS_ROOM = 4  # elements of both
+REGISTERS = 5
+REGISTERS_ROOM = 6
+OBJECTS_ROOM = 7
+SCALARS = 8  # address of Stream.scalars
+CURSOR = 9  # address of the cursor
+FRAMES = 10
+IDS = 11  # addresses of the records at hand
+WORDS = 12
+RECORDS = 13  # how many there are
+WORDS_END = 14  # address one past their words
+STREAM = 15  # its number
+BUDGET = 16  # how many more events there is room for in what modules keep of a stream
+KIND = 17  # the columns
+SUBJECT = 18
+ADDRESS = 19
+SIZE = 20
+VALUE = 21
+ROOM = 22  # rows of them
+COMPILED = 23  # records that compiled paths replayed
+RAISED = 24  # address of what a module has raised, as Numba describes it; 0: nothing
+ARGUMENTS = 25  # behind these: the leaves of the arguments of the derive kernel, then those of the modules
+
+ALL_BITS = (1 << 64) - 1
+Leaf = int | None
+"""What one LLVM argument of a Numba function holds; None for a pointer that is not used."""
+
+
+def leaves(value: Any) -> Iterator[Leaf]:
+    """The LLVM arguments that Numba makes of `value`: an array, a number, None, or a tuple of such."""
+    if isinstance(value, np.ndarray):
+        yield from (None, None, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield None if value is None else int(value)
+
+
+class Machine:
+    """The block of one stream."""
+
+    def __init__(self, number: int) -> None:
+        self.words: NDArray[np.int64] = np.zeros(ARGUMENTS, np.int64)
+        self.words[STREAM] = number
+        self._kept: Any = ()
+
+    @property
+    def address(self) -> int:
+        """Where it lies."""
+        return self.words.ctypes.data
+
+    def describe(self, arguments: Sequence[Any], moving: Sequence[Any]) -> None:
+        """Note where everything lies now: the `arguments` of the derive kernel, and the `moving` ones of modules."""
+        _, stream, _, out, ids, words, cursor, _ = arguments
+        told = [(leaf or 0) & ALL_BITS for part in (*arguments, *moving) for leaf in leaves(part)]
+        if len(told) + ARGUMENTS != len(self.words):
+            self.words = np.concatenate([self.words[:ARGUMENTS], np.zeros(len(told), np.int64)])
+        self.words[ARGUMENTS:] = np.array(told, np.uint64).view(np.int64)
+        top = int(stream.scalars[layouts.TOP])
+        own = {
+            FRAME: _address(stream.frames[top:]) if top >= 0 else 0,
+            FRAMES_END: _address(stream.frames) + stream.frames.nbytes,
+            OPEN_LOOPS: _address(stream.open_loops),
+            ITERATIONS: _address(stream.iterations),
+            LOOPS_ROOM: len(stream.open_loops),
+            REGISTERS: _address(stream.registers),
+            REGISTERS_ROOM: len(stream.registers),
+            OBJECTS_ROOM: len(stream.objects),
+            SCALARS: _address(stream.scalars),
+            CURSOR: _address(cursor),
+            FRAMES: _address(stream.frames),
+            IDS: _address(ids),
+            WORDS: _address(words),
+            RECORDS: len(ids),
+            WORDS_END: _address(words) + words.nbytes,
+            KIND: _address(out.kind),
+            SUBJECT: _address(out.subject),
+            ADDRESS: _address(out.address),
+            SIZE: _address(out.size),
+            VALUE: _address(out.value),
+            ROOM: len(out.kind),
+        }
+        self.words[list(own)] = list(own.values())
+        self._kept = (arguments, moving)  # arrays that compiled code uses live on
+
+
+def _address(array: Any) -> int:
+    return 0 if array is None else int(array.ctypes.data)

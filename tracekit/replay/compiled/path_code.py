@@ -1,0 +1,491 @@
+"""The code of one path: what kernels/templates.py does with its template, as straight-line LLVM text.
+
+A path function is ``i64 (machine, words, frame)``: DONE, FALLBACK before it has changed anything, or DAMAGED. What the kernel looks up in tables stands in the code as a constant. Where control comes from (the
+frame's last block) decides which loops begin, iterate and end: one way for each kind of block that can come before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracekit.formats.events import CODE, NONE
+from tracekit.replay.compiled import machine
+from tracekit.replay.compiled.code import Code
+from tracekit.replay.kernels import layouts
+from tracekit.replay.kernels.layouts import FRAME_ROW
+
+DONE = 0
+FALLBACK = -1
+DAMAGED = -2
+LONGEST = 1 << 22
+"""Iterations of a run that are replayed without a pause."""
+CONSTANT_SIZES = (1, 2, 4, 8, 16, 32)
+"""Sizes of accesses that callbacks are specialised to."""
+
+ROW = FRAME_ROW.itemsize
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The events that modules have a function for: ``@on_<code>(machine, subject, address, size, value)``."""
+
+    codes: frozenset[int]
+    sized: frozenset[int]
+    """Those with a function for each of CONSTANT_SIZES: ``@on_<code>_<size>(machine, subject, address, value)``."""
+    has_budget: bool
+    """Whether modules keep something of a stream that events can make longer."""
+
+    def __contains__(self, name: str) -> bool:
+        return CODE[name] in self.codes
+
+
+def function_name(number: int) -> str:
+    """The function of a path."""
+    return f"path_{number}"
+
+
+def handler_name(code: int, size: int | None = None) -> str:
+    """The function for an event: of any size, or of one."""
+    return f"on_{code}" if size is None else f"on_{code}_{size}"
+
+
+def ingredients(tables: layouts.Tables, before: Sequence[int], number: int) -> bytes:
+    """All that the text of a path depends on: the same for the same path in each process."""
+    path = tables.templates[number]
+    groups = [(int(path["first_template_event"]), int(path["template_events"]))]
+    first, count = int(path["first_dynamic_step"]), int(path["dynamic_steps"])
+    steps = tables.dynamic_steps[first : first + count]
+    groups += [(int(step["first_template_event"]), int(step["template_events"])) for step in steps]
+    define, change = int(path["first_define"]), int(path["first_change"])
+    # Where its rows lie is no part of its code, but for the dynamic steps: these are looked up when it runs.
+    own = [path[name].item() for name in layouts.TEMPLATE.names or () if not name.startswith("first_")]
+    parts: list[Any] = [number, own, first, tables.functions[path["function"]].item()]
+    parts += [
+        [step[name].item() for name in layouts.DYNAMIC_STEP.names or () if name != "first_template_event"]
+        for step in steps
+    ]
+    for row, events in groups:
+        behind = row + -(-events // layouts.GROUP)
+        parts += [events, tables.template_events[row:behind].tolist()]
+        parts += [tables.strides[row * layouts.GROUP : behind * layouts.GROUP].tolist()]
+    parts += [tables.defines[define : define + int(path["defines"])].tolist()]
+    parts += [tables.changes[change : change + int(path["changes"])].tolist()]
+    for block in before:
+        at = tables.blocks[block]
+        parts += [(block, chain_of(tables.loops, int(at["loop"])), int(at["test_of"]))]
+    parts += [chain_of(tables.loops, int(path[name])) for name in ("loop", "last_loop")]
+    return repr(parts).encode()
+
+
+def chain_of(loops: Any, loop: int) -> list[int]:
+    """The loops around and at `loop`, outermost first."""
+    chain = []
+    while loop != NONE:
+        chain.append(loop)
+        loop = int(loops["parent"][loop])
+    return chain[::-1]
+
+
+class PathCode:
+    """Writes the function of one path."""
+
+    def __init__(self, tables: layouts.Tables, wanted: Wanted, before: Sequence[int], number: int) -> None:
+        self.tables, self.wanted, self.number = tables, wanted, number
+        self.path = tables.templates[number]
+        self.flags = int(self.path["flags"])
+        self.before = before
+        self.code = Code()
+        self.slots = int(self.path["slots"])
+        self.is_run = bool(self.flags & layouts.TEMPLATE_RUN)
+        self.budget = 0
+        """Events that it hands on at most; of a run: in each iteration."""
+
+    def text(self) -> str:
+        """The function."""
+        code = self.code
+        self._guards()
+        if self.flags & layouts.TEMPLATE_ENTERS:
+            self._enter()
+            self._move(None)
+        else:
+            self._continue()
+        again, once = code.label("again"), code.label("once")
+        if self.is_run:
+            code.jump(once)
+            code.place(again)
+            self._count_iteration("%frame.own", len(chain_of(self.tables.loops, int(self.path["loop"]))) - 1)
+            self._emit("loop_iteration", int(self.path["loop"]))
+            code.jump(once)
+            code.place(once)
+        base = code.wide(code.field(FRAME_ROW, "%frame.own", "register_base"))
+        self.registers = code.set(f"getelementptr i64, ptr {code.word(machine.REGISTERS, 'ptr')}, i64 {base}")
+        if self.flags & layouts.TEMPLATE_TERMS:
+            levels = code.wide(code.field(FRAME_ROW, "%frame.own", "loop_base"))
+            self.levels = code.set(f"getelementptr i64, ptr {code.word(machine.ITERATIONS, 'ptr')}, i64 {levels}")
+        self._deliver(self.path)
+        first = int(self.path["first_dynamic_step"])
+        for row in range(first, first + int(self.path["dynamic_steps"])):
+            self._dynamic_step(row)
+        if self.is_run:
+            left = code.set(f"sub i64 {code.load('%left', 0)}, 1")
+            code.store("%left", 0, left)
+            done = code.label("done")
+            code.branch(code.test("eq", left, 0), done, again)
+            code.place(done)
+        self._define()
+        self._change()
+        self._end()
+        code.line(f"ret i64 {DONE}")
+        code.place("fallback")
+        code.line(f"ret i64 {FALLBACK}")
+        code.place("damaged")
+        code.line(f"ret i64 {DAMAGED}")
+        head = f"define i64 @{function_name(self.number)}(ptr %machine, ptr %words, ptr %frame) {{"
+        return "\n".join([head, "begin:", *self._budgeted(), *code.lines, "}"])
+
+    def _budgeted(self) -> list[str]:
+        """Lines that take the events that the path may cause from the budget; a long run falls back without it."""
+        taking = Code()
+        if self.is_run:
+            taking.line("%left = alloca i64")
+            taking.line("%iterations = load i64, ptr %words")
+            taking.line("store i64 %iterations, ptr %left")
+            taking.line(f"%short = icmp ule i64 %iterations, {LONGEST}")
+            taking.branch("%short", "is.short", "fallback")
+            taking.place("is.short")
+            taking.line("%some = icmp ne i64 %iterations, 0")
+            taking.branch("%some", "has.some", "nothing")
+            taking.place("nothing")
+            taking.line(f"ret i64 {DONE}")
+            taking.place("has.some")
+        if self.wanted.has_budget and self.budget:
+            taking.line(f"%budget.at = getelementptr i64, ptr %machine, i64 {machine.BUDGET}")
+            taking.line("%budget = load i64, ptr %budget.at")
+            need = f"mul i64 %iterations, {self.budget}" if self.is_run else f"add i64 0, {self.budget}"
+            taking.line(f"%need = {need}")
+            taking.line("%budget.left = sub i64 %budget, %need")
+            if self.is_run:
+                taking.line("%rich = icmp sge i64 %budget.left, 0")
+                taking.branch("%rich", "is.rich", "fallback")
+                taking.place("is.rich")
+            taking.line("store i64 %budget.left, ptr %budget.at")
+        return taking.lines
+
+    # -- guards ----------------------------------------------------------------------------------
+
+    def _guards(self) -> None:
+        """Whatever has to hold, tested before anything is changed."""
+        code = self.code
+        if self.is_run:
+            begun = code.load(code.word(machine.SCALARS, "ptr"), 8 * layouts.RUN_DONE)
+            code.require(code.test("eq", begun, 0), "fallback")
+        if self.flags & layouts.TEMPLATE_DYNAMIC:
+            objects = code.load(code.word(machine.SCALARS, "ptr"), 8 * layouts.OBJECTS)
+            most = code.add(objects, int(self.path["dynamic_steps"]))
+            code.require(code.test("sle", most, code.word(machine.OBJECTS_ROOM)), "fallback")
+        if self.flags & layouts.TEMPLATE_LEAVES:
+            objects = code.load(code.word(machine.SCALARS, "ptr"), 8 * layouts.OBJECTS)
+            first = objects
+            if not self.flags & layouts.TEMPLATE_ENTERS:
+                first = code.wide(code.field(FRAME_ROW, "%frame", "object_base"))
+            live = code.set(f"sub i64 {objects}, {first}")
+            need = code.add(live, int(self.path["room"]) + 1)
+            code.require(code.test("sle", need, code.word(machine.ROOM)), "fallback")
+
+    def _enter(self) -> None:
+        """Begin an activation, from the open call of the top frame (frames.push)."""
+        code, function = self.code, int(self.path["function"])
+        depth, own_slots = (int(self.tables.functions[name][function]) for name in ("depth", "slots"))
+        call = code.field(FRAME_ROW, "%frame", "pending")
+        code.require(code.test("ne", call, NONE, "i32"), "fallback")
+        code.require(code.test("eq", code.field(FRAME_ROW, "%frame", "tail"), 0, "i8"), "fallback")
+        code.line(f"%frame.own = getelementptr i8, ptr %frame, i64 {ROW}")
+        end = code.set(f"getelementptr i8, ptr %frame, i64 {2 * ROW}")
+        code.require(code.set(f"icmp ule ptr {end}, {code.word(machine.FRAMES_END, 'ptr')}"), "fallback")
+        above = code.wide(code.field(FRAME_ROW, "%frame", "function"))
+        row = code.set(f"getelementptr {{i32, i32}}, ptr @functions, i64 {above}")
+        slots_above, depth_above = code.load(row, 0, "i32"), code.load(row, 4, "i32")
+        loop_base = code.set(f"add i32 {code.field(FRAME_ROW, '%frame', 'loop_base')}, {depth_above}")
+        register_base = code.set(f"add i32 {code.field(FRAME_ROW, '%frame', 'register_base')}, {slots_above}")
+        levels = code.add(code.wide(loop_base), depth)
+        code.require(code.test("sle", levels, code.word(machine.LOOPS_ROOM)), "fallback")
+        behind = code.add(code.wide(register_base), own_slots + layouts.SPARE)
+        code.require(code.test("sle", behind, code.word(machine.REGISTERS_ROOM)), "fallback")
+        code.set_field(FRAME_ROW, "%frame", "entered", 1)
+        scalars = code.word(machine.SCALARS, "ptr")
+        code.store(scalars, 8 * layouts.TOP, code.add(code.load(scalars, 8 * layouts.TOP), 1))
+        objects = code.set(f"trunc i64 {code.load(scalars, 8 * layouts.OBJECTS)} to i32")
+        fields: Mapping[str, int | str] = {
+            "address": 0,
+            "function": function,
+            "pending": NONE,
+            "block": NONE,
+            "loop": NONE,
+            "loops": 0,
+            "loop_base": loop_base,
+            "register_base": register_base,
+            "object_base": objects,
+            "dead": 0,
+            "entered": 0,
+            "tail": 0,
+            "effects": 0,
+        }
+        for name, value in fields.items():
+            code.set_field(FRAME_ROW, "%frame.own", name, value)
+        code.set_word(machine.FRAME, "%frame.own", "ptr")
+        zeros = code.set(
+            f"getelementptr i64, ptr {code.word(machine.REGISTERS, 'ptr')}, i64 {code.wide(register_base)}"
+        )
+        code.line(f"call void @llvm.memset.p0.i64(ptr align 8 {zeros}, i8 0, i64 {8 * own_slots}, i1 false)")
+        self._emit("function_entry", function, size=code.wide(call))
+
+    def _continue(self) -> None:
+        """Go on in the top frame: a case for each kind of block that it may stand at."""
+        code = self.code
+        ways: dict[tuple[int, int], list[int]] = {}
+        for block in self.before:
+            row = self.tables.blocks[block]
+            ways.setdefault((int(row["loop"]), int(row["test_of"])), []).append(block)
+        stands_at = code.field(FRAME_ROW, "%frame", "block")
+        labels = {way: code.label("from") for way in ways}
+        cases = " ".join(f"i32 {number}, label %{labels[way]}" for way, numbers in ways.items() for number in numbers)
+        code.line(f"switch i32 {stands_at}, label %fallback [ {cases} ]")
+        body = code.label("body")
+        for way in ways:
+            code.place(labels[way])
+            self._effects()
+            self._move(way)
+            code.jump(body)
+        code.place(body)
+        code.line("%frame.own = getelementptr i8, ptr %frame, i64 0")
+
+    def _effects(self) -> None:
+        """The call that the path continues has unknown effects unless it entered instrumented code."""
+        if self.flags & layouts.TEMPLATE_EFFECTS and "external_call" in self.wanted:
+            code = self.code
+            call, behind = code.label("effects"), code.label("behind")
+            entered = code.field(FRAME_ROW, "%frame", "entered")
+            code.branch(code.test("eq", entered, 0, "i8"), call, behind)
+            code.place(call)
+            self._emit("external_call", int(self.path["continues"]))
+            code.jump(behind)
+            code.place(behind)
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def _move(self, way: tuple[int, int] | None) -> None:
+        """Loop events on the way to the path's first block (frames.move_to)."""
+        frame = "%frame.own" if way is None else "%frame"
+        loop, tested = way or (NONE, NONE)
+        code, target = self.code, int(self.path["loop"])
+        open_loops, wanted = chain_of(self.tables.loops, loop), chain_of(self.tables.loops, target)
+        header = bool(self.flags & layouts.TEMPLATE_HEADER)
+        kept = shared(open_loops, wanted)
+        for ended in open_loops[kept:][::-1]:
+            self._emit("loop_exit", ended, size=int(ended == tested))
+        if kept == len(wanted):
+            if header:
+                self._count_iteration(frame, kept - 1)
+                self._emit("loop_iteration", target)
+        else:
+            for level in range(kept, len(wanted)):
+                self._open(frame, level, wanted[level])
+            for level in range(kept, len(wanted)):
+                self._emit("loop_invocation", wanted[level])
+        if loop != target:
+            code.set_field(FRAME_ROW, frame, "loops", len(wanted))
+            code.set_field(FRAME_ROW, frame, "loop", target)
+
+    def _level(self, frame: str, level: int) -> str:
+        """The place of a level of the frame in the stream's arrays."""
+        return self.code.add(self.code.wide(self.code.field(FRAME_ROW, frame, "loop_base")), level)
+
+    def _count_iteration(self, frame: str, level: int) -> None:
+        code = self.code
+        place = self._level(frame, level)
+        counter = code.set(f"getelementptr i64, ptr {code.word(machine.ITERATIONS, 'ptr')}, i64 {place}")
+        code.store(counter, 0, code.add(code.load(counter, 0), 1))
+
+    def _open(self, frame: str, level: int, loop: int) -> None:
+        code = self.code
+        place = self._level(frame, level)
+        counter = code.set(f"getelementptr i64, ptr {code.word(machine.ITERATIONS, 'ptr')}, i64 {place}")
+        code.store(counter, 0, 0)
+        opened = code.set(f"getelementptr i32, ptr {code.word(machine.OPEN_LOOPS, 'ptr')}, i64 {place}")
+        code.store(opened, 0, loop, "i32")
+
+    def _change(self) -> None:
+        """The loops that the path leaves open, and their iterations (templates._change)."""
+        if not self.flags & layouts.TEMPLATE_LOOPS:
+            return
+        first = int(self.path["first_change"])
+        for change in self.tables.changes[first : first + int(self.path["changes"])]:
+            if change["opens"]:
+                self._open("%frame.own", int(change["level"]), int(change["loop"]))
+            else:
+                self._count_iteration("%frame.own", int(change["level"]))
+        self.code.set_field(FRAME_ROW, "%frame.own", "loop", int(self.path["last_loop"]))
+        self.code.set_field(FRAME_ROW, "%frame.own", "loops", int(self.path["last_depth"]))
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def _emit(self, name: str, subject: int, address: int | str = 0, size: int | str = 0, value: int | str = 0) -> None:
+        self._emit_code(CODE[name], subject, address, size, value)
+
+    def _emit_code(
+        self, event: int, subject: int, address: int | str = 0, size: int | str = 0, value: int | str = 0
+    ) -> None:
+        """Hand an event to the modules, if one wants it."""
+        if event not in self.wanted.codes:
+            return
+        self.budget += 1
+        code = self.code
+        if isinstance(size, int) and size in CONSTANT_SIZES and event in self.wanted.sized:
+            code.line(
+                f"call void @{handler_name(event, size)}(ptr %machine, i32 {subject}, i64 {address}, i64 {value})"
+            )
+            return
+        damaged = code.set(
+            f"call i1 @{handler_name(event)}(ptr %machine, i32 {subject}, i64 {address}, i64 {size}, i64 {value})"
+        )
+        if not isinstance(size, int):
+            sound = code.label("sound")
+            code.branch(damaged, "damaged", sound)
+            code.place(sound)
+
+    def _base(self, which: int) -> str | None:
+        """The word or the register of this number (TEMPLATE_EVENT.base); None for the one that is always 0."""
+        if which >= self.slots:
+            return self.code.load("%words", 8 * (which - self.slots))
+        if which == self.slots - 2:
+            return None
+        return self.code.load(self.registers, 8 * which)
+
+    def _plus(self, base: str | None, offset: int, strides: Any) -> str:
+        """``base + offset`` and the products of `strides`."""
+        code = self.code
+        offset = offset - (1 << 64) if offset >> 63 else offset
+        address = str(offset) if base is None else code.add(base, offset)
+        for which in ("1", "2"):
+            stride = int(strides["stride" + which].astype(np.uint64).astype(np.int64)) if strides is not None else 0
+            if stride:
+                count = code.load(self.levels, 8 * int(strides["level" + which]))
+                address = code.add(code.set(f"mul i64 {count}, {stride}"), address)
+        return address
+
+    def _deliver(self, part: Any) -> None:
+        """The events of a part of the path (templates._deliver), without the padding."""
+        first, count = int(part["first_template_event"]), int(part["template_events"])
+        for number in range(count):
+            group, place = first + number // layouts.GROUP, number % layouts.GROUP
+            events = self.tables.template_events[group]
+            strides = None
+            if self.flags & layouts.TEMPLATE_TERMS:
+                strides = self.tables.strides[group * layouts.GROUP + place]
+            event = int(events["kind"][place])
+            if event not in self.wanted.codes:
+                continue
+            address = self._plus(self._base(int(events["base"][place])), int(events["offset"][place]), strides)
+            value = self._base(int(events["value"][place])) or 0
+            self._emit_code(event, int(events["subject"][place]), address, int(events["size"][place]), value)
+
+    # -- dynamic steps ---------------------------------------------------------------------------
+
+    def _dynamic_step(self, row: int) -> None:
+        """A step that takes a decision, and the events behind it (templates._parts)."""
+        code, step = self.code, self.tables.dynamic_steps[row]
+        strides = step if self.flags & layouts.TEMPLATE_TERMS else None
+        address = self._plus(self._base(int(step["base"])), int(step["offset"]), strides)
+        size_base = self._base(int(step["size_base"]))
+        size: int | str = int(step["size"]) if size_base is None else code.add(size_base, int(step["size"]))
+        if step["code"] in (layouts.ALLOC, layouts.FREE):
+            name = "begin_object" if step["code"] == layouts.ALLOC else "finish_object"
+            code.require(code.set(f"call i1 @{name}(ptr %machine, i64 {row}, i64 {address}, i64 {size})"), "damaged")
+        else:
+            if step["flags"] & (layouts.STEP_GLOBAL | layouts.STEP_STACK):
+                code.line(f"call void @check_object(ptr %machine, i64 {row}, i64 {address}, i64 {size})")
+            self._access(step, address, size)
+        self._deliver(step)
+
+    def _access(self, step: Any, address: str, size: int | str) -> None:
+        """A load or store; of size 0 it is none."""
+        if size == 0:
+            return
+        code = self.code
+        behind = code.label("behind")
+        if not isinstance(size, int):
+            moved = code.label("moved")
+            code.branch(code.test("ne", size, 0), moved, behind)
+            code.place(moved)
+        if step["flags"] & layouts.STEP_LOADS_TOO:
+            self._emit_code(CODE["load"], int(step["subject"]), address, size)
+        self._emit_code(int(step["kind"]), int(step["subject"]), address, size)
+        code.jump(behind)
+        code.place(behind)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def _define(self) -> None:
+        """Set the registers that the path defines (templates._define), without the padding."""
+        first = int(self.path["first_define"])
+        rows = self.tables.defines[first : first + int(self.path["defines"])]
+        values = [(int(row["register"]), self._base(int(row["word"])) or "0") for row in rows]
+        for register, value in values:
+            self.code.store(self.registers, 8 * register, value)
+
+    def _end(self) -> None:
+        code = self.code
+        if self.flags & layouts.TEMPLATE_LEAVES:
+            self._leave()
+            return
+        code.set_field(FRAME_ROW, "%frame.own", "block", int(self.path["block"]))
+        code.set_field(FRAME_ROW, "%frame.own", "pending", int(self.path["call"]))
+        code.set_field(FRAME_ROW, "%frame.own", "entered", 0)
+
+    def _leave(self) -> None:
+        """The top frame returns (frames.leave): its loops, its stack objects, itself, frames that tail-called it."""
+        code = self.code
+        in_loops = bool(self.flags & layouts.TEMPLATE_LOOPS)
+        last = int(self.path["last_loop"] if in_loops else self.path["loop"])
+        for loop in chain_of(self.tables.loops, last)[::-1]:
+            self._emit("loop_exit", loop)
+        scalars = code.word(machine.SCALARS, "ptr")
+        first = code.wide(code.field(FRAME_ROW, "%frame.own", "object_base"))
+        if {CODE["stack_free"]} & self.wanted.codes:
+            some, behind = code.label("objects"), code.label("behind")
+            objects = code.load(scalars, 8 * layouts.OBJECTS)
+            code.branch(code.test("sgt", objects, first), some, behind)
+            code.place(some)
+            code.require(code.set("call i1 @free_all(ptr %machine, i64 0, i64 0, i64 0)"), "damaged")
+            code.jump(behind)
+            code.place(behind)
+        code.store(scalars, 8 * layouts.OBJECTS, first)
+        code.set_field(FRAME_ROW, "%frame.own", "dead", 0)
+        code.set_field(FRAME_ROW, "%frame.own", "loop", NONE)
+        code.set_field(FRAME_ROW, "%frame.own", "loops", 0)
+        top = code.set(f"sub i64 {code.load(scalars, 8 * layouts.TOP)}, 1")
+        code.store(scalars, 8 * layouts.TOP, top)
+        below = code.at("%frame.own", -ROW)
+        alive = code.test("sge", top, 0)
+        code.set_word(machine.FRAME, code.set(f"select i1 {alive}, ptr {below}, ptr null"), "ptr")
+        self._emit("function_exit", int(self.path["function"]))
+        some, tails, done = code.label("below"), code.label("tails"), code.label("done")
+        code.branch(alive, some, done)
+        code.place(some)
+        code.branch(code.test("eq", code.field(FRAME_ROW, below, "tail"), 0, "i8"), done, tails)
+        code.place(tails)
+        code.require(code.set("call i1 @pop_tails(ptr %machine, i64 0, i64 0, i64 0)"), "damaged")
+        code.jump(done)
+        code.place(done)
+
+
+def shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many first loops two chains have in common."""
+    count = 0
+    while count < min(len(one), len(other)) and one[count] == other[count]:
+        count += 1
+    return count

@@ -1,0 +1,29 @@
+"""What compiled callbacks raise, found where Numba's code has left it."""
+
+from __future__ import annotations
+
+import ctypes
+
+
+class _Description(ctypes.Structure):
+    """Numba's description of an exception (numba.core.pythonapi)."""
+
+    _fields_ = (
+        ("pickled", ctypes.c_void_p),
+        ("size", ctypes.c_int32),
+        ("digest", ctypes.c_void_p),
+        ("function", ctypes.c_void_p),
+        ("is_allocated", ctypes.c_int32),
+    )
+
+
+def exception_at(address: int) -> BaseException:
+    """The exception that is described at `address`; its ``__notes__`` hold the file and the line, if they are known."""
+    from numba import cloudpickle
+
+    description = _Description.from_address(address)
+    kind, arguments, place = cloudpickle.loads(ctypes.string_at(description.pickled, description.size))
+    error: BaseException = kind(*(arguments or ()))
+    if place is not None:
+        error.add_note(f"{place[1]}:{place[2]}")
+    return error
