@@ -191,7 +191,9 @@ def prepare(
     )
     sinks = [runner for runner in runners.values() if runner.workers]
     if alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):
-        replay.compiled = compiler.CompiledPaths([runner for runner in sinks if isinstance(runner, CallbackRunner)])
+        replay.compiled = compiler.CompiledPaths(
+            [runner for runner in sinks if isinstance(runner, CallbackRunner)], repr(_build(trace)).encode()
+        )
     return replay, runners
 
 
@@ -248,11 +250,21 @@ def _profile(
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         "result": result,
     }
-    build = tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()
     return Profile(
-        report, facts, trace.complete and not trace.cut, restricted.accesses_inside, build, images, runner.merge_state
+        report,
+        facts,
+        trace.complete and not trace.cut,
+        restricted.accesses_inside,
+        _build(trace),
+        images,
+        runner.merge_state,
     )
+
+
+def _build(trace: TraceReader) -> tuple[tuple[Any, ...], ...]:
+    """What tells the program from others: the hash of each unit, image by image."""
+    return tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
 
 
 def _folders(program: Program) -> dict[str, dict[str, str]]:

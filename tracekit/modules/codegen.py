@@ -180,7 +180,7 @@ def _handlers(made: Plan) -> str:
         around = made.keeps_contexts
         lines = [
             *([_ENTERING[name]] if around and name in _ENTERING else []),
-            *_branch(alone, name),
+            *_branch(alone, name, in_window=False),
             *([_LEAVING[name]] if around and name in _LEAVING else []),
         ]
         body = indent("\n".join(lines), " " * 4).replace("[event]", "")
@@ -230,10 +230,10 @@ def _options(values: Mapping[str, Any]) -> str:
     return _OPTIONS.format(members=members, given=given)
 
 
-def _branch(made: Plan, name: str) -> Iterator[str]:
-    """The lines for one event."""
+def _branch(made: Plan, name: str, in_window: bool = True) -> Iterator[str]:
+    """The lines for one event; `in_window`: there may be a window."""
     is_access = name in ACCESS_EVENTS
-    if "inside" in made.parameters.get(name, ()):
+    if in_window and "inside" in made.parameters.get(name, ()):
         yield "if inside is not None:"
         yield "    within = np.int64(inside[event])"
     if name in SIZED_EVENTS and "size" in made.columns()[name]:

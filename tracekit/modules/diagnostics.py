@@ -62,9 +62,14 @@ def of_file(file: str | None, error: Exception) -> str | None:
     return _told(error, own[-1]) if own else None
 
 
-def _told(error: Exception, frame: traceback.FrameSummary) -> str:
+def of_place(error: Exception, file: str, line: int) -> str:
+    """What was raised, with the line that it comes from."""
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return told + _shown(frame.filename, frame.lineno or 0)
+    return told + _shown(file, line)
+
+
+def _told(error: Exception, frame: traceback.FrameSummary) -> str:
+    return of_place(error, frame.filename, frame.lineno or 0)
 
 
 def _reason(text: str) -> str:

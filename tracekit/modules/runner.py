@@ -248,6 +248,12 @@ class CallbackRunner:
         """Raise TracekitError if the module has run out of memory."""
         check(*self._workers[0].arenas)
 
+    def failure(self, error: Exception, file: str, line: int) -> Exception | None:
+        """What to raise for an error from this place; None if none of the module's callbacks stands in the file."""
+        if all(callback.__code__.co_filename != file for callback in self.plan.callbacks.values()):
+            return None
+        return TracekitError(f"Module {self.name!r} failed: {diagnostics.of_place(error, file, line)}.")
+
     @property
     def explained(self) -> str:
         """See :class:`Runner`."""

@@ -249,9 +249,8 @@ class Replay:
         """Let the compiler of paths see the records at hand."""
         compiled = self.compiled
         if compiled is not None and compiled.see(stream.number, stream.ids):
-            if compiled.waits:
-                self.tables = self.template_cache.add(self.tables, stream.ids)
-            self.tables, rows, runs = self.template_cache.add_runs(self.tables, compiled.seen())
+            seen = compiled.seen()
+            self.tables, rows, runs = self.template_cache.add_runs(self.template_cache.add(self.tables, seen), seen)
             compiled.start(self._arguments(stream, 0), stream.number, rows, runs)
 
     def _batch(self, stream: int, events: int) -> Batch:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tracekit.counted import counted
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
-from tracekit.formats.events import CODE, NONE
+from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import cache as jit_cache
 from tracekit.jit.cache import CHECKS_BOUNDS
@@ -36,10 +36,11 @@ from tracekit.replay.compiled.path_code import (
     handler_name,
     ingredients,
 )
+from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
 from tracekit.replay.compiled.sample import Predecessors, Sample
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.derive import derive
-from tracekit.replay.kernels.seldom import SELDOM
+from tracekit.replay.kernels.seldom import SELDOM, Step
 
 SETTING = "TRACEKIT_COMPILE_PATHS"
 """0: never; ``always``: every path, from the first records on, waiting for the compiler (for tests)."""
@@ -49,12 +50,12 @@ LONG_ENOUGH = 1 << 22
 """Records of a trace from which on that is worth it."""
 WORTH = 0.85
 """Share of a batch of records from which on compiled paths replay it: a record without one costs more than before."""
-ENOUGH_SHARE = 0.97
+ENOUGH_SHARE = 0.92
 """Share from which on no more paths are looked for."""
-ROUNDS = 32
+FIRST_BATCHES = 3
+"""Batches of records before the thread begins: LLVM serves one thread at a time, and the kernels have to be loaded."""
+ROUNDS = 4
 """Times that paths are compiled at most."""
-ENTERED = 0
-"""Stands for the block before a path that enters a function."""
 SHARE = 0.99
 """Paths that make this share of the records that paths can make are compiled."""
 TOGETHER = 48
@@ -83,6 +84,9 @@ class Sink(Protocol):
     def check(self) -> None:
         """Raise TracekitError if the module has run out of memory."""
 
+    def failure(self, error: Exception, file: str, line: int) -> Exception | None:
+        """What to raise for an error that comes from this place; None if the place is not in the module's code."""
+
 
 def pays(trace: TraceReader) -> bool:
     """Whether a replay of the trace takes long enough for compiling paths, and nobody has turned that off."""
@@ -104,8 +108,12 @@ class Library:
 class CompiledPaths:
     """The compiled paths of one replay."""
 
-    def __init__(self, sinks: Sequence[Sink]) -> None:
+    def __init__(self, sinks: Sequence[Sink], program: bytes) -> None:
+        """`program`: what tells the program from others."""
         self.sinks = sinks
+        self._plan = Plan(
+            [program, *(name.encode() for name in sorted({name for sink in sinks for name in sink.handlers}))]
+        )
         self.waits = os.environ.get(SETTING) == "always"
         self.seconds = 0.0
         self.from_cache = 0
@@ -117,6 +125,8 @@ class CompiledPaths:
         self._before: dict[int, frozenset[int]] = {}  # of each compiled path
         self._paths = np.zeros((0, 2), np.uint64)
         """By record id: the address of its path's function, 0 if there is none, and the words of the record."""
+        self._is_compiled = np.zeros(1, np.uint8)  # by record id
+        self._batches = 0
         self._serves: dict[int, bool] = {}  # by stream: the records at hand
         self._thread: threading.Thread | None = None
         self._rounds = 0
@@ -126,19 +136,25 @@ class CompiledPaths:
 
     def see(self, stream: int, ids: NDArray[np.uint32]) -> bool:
         """Look at the next records of a stream; returns whether it is time to compile paths (:meth:`start`)."""
-        known = ids[ids < len(self._paths)]
-        share = np.count_nonzero(self._paths[known, 0]) / max(len(ids), 1)
+        share = self._is_compiled.take(ids, mode="clip").sum() / max(len(ids), 1)
         self._serves[stream] = self._library is not None and bool(share >= WORTH or self.waits)
-        if share >= ENOUGH_SHARE or self._rounds >= ROUNDS or self.failure is not None:
+        self._batches += 1
+        kernels_are_there = self._batches > FIRST_BATCHES or self.waits
+        if share >= ENOUGH_SHARE or self._rounds >= ROUNDS or self.failure is not None or not kernels_are_there:
             return False
-        self._sample.add(ids)
         if self._thread is not None and self._thread.is_alive():
             return False
-        return self.waits or self._sample.records >= ENOUGH
+        self._sample.add(ids)
+        return self.waits or self._sample.records >= ENOUGH or bool(self._recalled())
 
     def seen(self) -> NDArray[np.uint32]:
-        """The record ids that were seen since the last start."""
-        return self._sample.ids()
+        """The record ids that were seen since the last start, or those that an earlier replay has compiled."""
+        recalled = [number for share in self._recalled() for number, _ in share]
+        return np.array(recalled, np.uint32) if recalled else self._sample.ids()
+
+    def _recalled(self) -> Shares:
+        """What an earlier replay of the program has compiled; nothing once that is done."""
+        return () if self.waits or self._rounds else self._plan.shares
 
     def start(self, arguments: Arguments, stream: int, runs: NDArray[np.void], numbers: NDArray[np.int64]) -> None:
         """Begin to compile the paths that were seen and whose templates stand in the tables.
@@ -146,12 +162,13 @@ class CompiledPaths:
         runs: templates of those that are runs, beside `numbers`, their record ids.
         """
         sample, self._sample = self._sample, Sample()
+        recalled = self._recalled()
         self._rounds += 1
         given = [sink.arguments(stream, BUDGET) for sink in self.sinks]
         tables = arguments[0]._replace(templates=arguments[0].templates.copy())  # the replay goes on making templates
         tables.templates[numbers] = runs
         arguments = (tables, *arguments[1:])
-        self._thread = threading.Thread(target=self._compile, args=(sample, arguments, given), daemon=True)
+        self._thread = threading.Thread(target=self._compile, args=(recalled or sample, arguments, given), daemon=True)
         self._thread.start()
         if self.waits:
             self._thread.join()
@@ -164,43 +181,49 @@ class CompiledPaths:
         self._ends = True
         if self._thread is not None:
             self._thread.join()
+        self._plan.keep()
 
     # -- in the thread ---------------------------------------------------------------------------
 
-    def _compile(self, sample: Sample, arguments: Arguments, given: Sequence[tuple[Any, Any, Any, Any]]) -> None:
+    def _compile(self, what: Sample | Shares, arguments: Arguments, given: Sequence[tuple[Any, Any, Any, Any]]) -> None:
         begun = time.thread_time()
         try:
             if self._library is None:
                 library = self._make_library(arguments, given)
-                self._compile_paths(library, sample, arguments[0])
+                self._compile_paths(library, what, arguments[0])
                 self._library = library  # only now: a record without a function costs more than before
             else:
-                self._compile_paths(self._library, sample, arguments[0])
+                self._compile_paths(self._library, what, arguments[0])
         except Exception as error:  # the replay goes on as it did; --explain says so
             self.failure = error
         self.seconds += time.thread_time() - begun
 
-    def _compile_paths(self, library: Library, sample: Sample, tables: layouts.Tables) -> None:
-        """Compile, load and take into use the hot paths of a sample, as far as they are not."""
+    def _compile_paths(self, library: Library, what: Sample | Shares, tables: layouts.Tables) -> None:
+        """Compile, load and take into use the hot paths of a sample, as far as they are not, or given ones."""
+        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in SELDOM])
+        if not len(self._paths):
+            self._paths = np.zeros((len(tables.templates), 2), np.uint64)
+            self._is_compiled = np.zeros(len(tables.templates) + 1, np.uint8)
+        for share in self._shares(what, tables) if isinstance(what, Sample) else possible(what, tables):
+            if self._ends:
+                return
+            self._compile_share(library, tables, head, share)
+
+    def _shares(self, sample: Sample, tables: layouts.Tables) -> Shares:
+        """The hot paths of a sample that are not compiled, or not for all blocks that come before them."""
         predecessors = Predecessors(tables, sample)
         hot = sample.hottest(tables.templates["room"] != layouts.NEVER, 1.0 if self.waits else SHARE)
         chosen = []
         for number in hot.tolist():
             known = self._before.get(number, frozenset())
-            before = known.union(_entries(tables, predecessors, number))
+            before = known.union(predecessors.of(number))
             if before != known:
                 chosen.append((number, sorted(before)))
-        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in SELDOM])
-        if not len(self._paths):
-            self._paths = np.zeros((len(tables.templates), 2), np.uint64)
-        for first in range(0, len(chosen), TOGETHER):
-            if self._ends:
-                return
-            self._compile_share(library, tables, head, chosen[first : first + TOGETHER])
+        shares = [chosen[first : first + TOGETHER] for first in range(0, len(chosen), TOGETHER)]
+        self._plan.add(shares)
+        return shares
 
-    def _compile_share(
-        self, library: Library, tables: layouts.Tables, head: str, share: Sequence[tuple[int, Sequence[int]]]
-    ) -> None:
+    def _compile_share(self, library: Library, tables: layouts.Tables, head: str, share: Share) -> None:
         def make() -> bytes:
             codes = [PathCode(tables, library.wanted, before, number).text() for number, before in share]
             return build.object_of("\n\n".join([head, *codes]))
@@ -214,6 +237,7 @@ class CompiledPaths:
         numbers = [number for number, _ in share]
         self._paths[numbers, 1] = tables.templates["words"][numbers]
         self._paths[numbers, 0] = [loaded.functions[name] for name in names]
+        self._is_compiled[numbers] = 1
         self._before.update((number, frozenset(before)) for number, before in share)
         self.from_cache += len(share) * was_kept
 
@@ -229,7 +253,8 @@ class CompiledPaths:
         )
         constants = Constants(tuple((state, contexts, clock) for state, contexts, _, clock in given))
         places = np.cumsum([ARGUMENTS, *(count(argument) for argument in arguments)]).tolist()
-        example = (tables, stream, out, np.int64(0), np.uint64(0), np.uint64(0))
+        step = Step(np.uint32(0), np.uint32(0), np.uint32(0), np.uint8(0))
+        example = (tables, stream, out, step, np.uint64(0), np.uint64(0))
         seldom = {kernel.__name__: NumbaFunction.of(kernel, example) for kernel in SELDOM}
         derived = NumbaFunction.of(derive, arguments)
         columns = {
@@ -297,13 +322,18 @@ class CompiledPaths:
             own.words[machine.BUDGET] = BUDGET + reserve if library.wanted.has_budget else 1 << 62
             status = int(library.replay(own.address, self._paths.ctypes.data, len(self._paths), reserve))
             if told := int(own.words[machine.RAISED]):
-                raise raised.exception_at(told)
+                raise self._failure(*raised.exception_at(told))
             for sink in self.sinks:
                 sink.check()
             if status == driver_code.BROKEN:
                 raise TracekitError(CLAIMS_TOO_MUCH)
             if status != driver_code.ROOM:
                 return status
+
+    def _failure(self, error: Exception, file: str, line: int) -> Exception:
+        """What to raise for what one of the modules has raised."""
+        failures = (sink.failure(error, file, line) for sink in self.sinks)
+        return next((failure for failure in failures if failure is not None), error)
 
     def explained(self, records: int) -> str:
         """How many paths were compiled, what they replayed of so many records, and what that took."""
@@ -317,15 +347,6 @@ class CompiledPaths:
             f"compiled paths: {counted(len(self._before), 'path')} replayed {share:.1f} % of the records; "
             f"{self.seconds:.1f} s of processor time to compile them, {self.from_cache} were in the cache"
         )
-
-
-def _entries(tables: layouts.Tables, predecessors: Predecessors, number: int) -> Sequence[int]:
-    """The blocks before a path, or some number for one that enters; none if no code can be made for it."""
-    path = tables.templates[number]
-    if not path["flags"] & layouts.TEMPLATE_ENTERS:
-        return predecessors.of(number)
-    beside_header = path["loop"] != NONE and not path["flags"] & layouts.TEMPLATE_HEADER
-    return () if beside_header else (ENTERED,)
 
 
 def _sources() -> bytes:

@@ -18,6 +18,16 @@ from tracekit.replay.compiled.machine import ARGUMENTS
 from tracekit.replay.compiled.path_code import CONSTANT_SIZES, DONE, FALLBACK, ROW, Wanted, handler_name
 from tracekit.replay.kernels import layouts
 
+SELDOM_PARAMETERS = (
+    ("i32", "subject"),
+    ("i32", "object"),
+    ("i32", "base"),
+    ("i8", "flags"),
+    ("i64", "address"),
+    ("i64", "size"),
+)
+"""Parameters of the functions of kernels/seldom.py, after the stream's."""
+
 ROOM = 100
 """Status: what modules keep of the stream has no room for more events."""
 BROKEN = 101
@@ -154,12 +164,13 @@ def seldom_function(name: str, function: NumbaFunction, arguments: Any, places: 
         lines, names = loads(argument, place, f"a{number}.")
         code.lines += ["  " + line for line in lines]
         given += names
-    _call(code, function, [*given, "i64 %row", "i64 %address", "i64 %size"])
+    _call(code, function, [*given, *(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)])
     n = code.load("%result", 0)
     _find_frame(code)
     damaged = code.set(f"call i1 @drain(ptr %machine, i64 {n})")
     code.line(f"ret i1 {code.set(f'xor i1 {damaged}, true')}")
-    return _function(f"i1 @{name}(ptr %machine, i64 %row, i64 %address, i64 %size)", code, "noinline")
+    parameters = ", ".join(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)
+    return _function(f"i1 @{name}(ptr %machine, {parameters})", code, "noinline")
 
 
 def _find_frame(code: Code) -> None:
@@ -331,5 +342,5 @@ def declared(wanted: Wanted, seldom: Sequence[str]) -> str:
         for event in sorted(wanted.sized)
         for size in CONSTANT_SIZES
     ]
-    lines += [f"declare i1 @{name}(ptr, i64, i64, i64)" for name in seldom]
+    lines += [f"declare i1 @{name}(ptr, {', '.join(kind for kind, _ in SELDOM_PARAMETERS)})" for name in seldom]
     return "\n".join(lines)

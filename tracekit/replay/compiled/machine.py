@@ -42,6 +42,8 @@ COMPILED = 23  # records that compiled paths replayed
 RAISED = 24  # address of what a module has raised, as Numba describes it; 0: nothing
 ARGUMENTS = 25  # behind these: the leaves of the arguments of the derive kernel, then those of the modules
 
+IDS_ARGUMENT = 4
+"""Arguments of the derive kernel before the records."""
 ALL_BITS = (1 << 64) - 1
 Leaf = int | None
 """What one LLVM argument of a Numba function holds; None for a pointer that is not used."""
@@ -64,6 +66,8 @@ class Machine:
     def __init__(self, number: int) -> None:
         self.words: NDArray[np.int64] = np.zeros(ARGUMENTS, np.int64)
         self.words[STREAM] = number
+        self._ids = ARGUMENTS
+        self._lasting: tuple[Any, ...] = ()  # what was described last; it lives on
         self._kept: Any = ()
 
     @property
@@ -72,15 +76,31 @@ class Machine:
         return self.words.ctypes.data
 
     def describe(self, arguments: Sequence[Any], moving: Sequence[Any]) -> None:
-        """Note where everything lies now: the `arguments` of the derive kernel, and the `moving` ones of modules."""
-        _, stream, _, out, ids, words, cursor, _ = arguments
+        """Note where everything lies now: the `arguments` of the derive kernel, and the `moving` ones of modules.
+
+        Between most calls only the records are others, and all else is known by its identity.
+        """
+        lasting = (*arguments[:IDS_ARGUMENT], *moving)
+        if len(lasting) != len(self._lasting) or not all(map(_is_same, lasting, self._lasting)):
+            self._describe_all(arguments, moving)
+        _, stream, _, _, ids, words, cursor, limit = arguments
+        told = [(leaf or 0) & ALL_BITS for part in (ids, words, cursor, limit) for leaf in leaves(part)]
+        self.words[self._ids : self._ids + len(told)] = np.array(told, np.uint64).view(np.int64)
+        top = int(stream.scalars[layouts.TOP])
+        self.words[FRAME] = self.words[FRAMES] + top * stream.frames.itemsize if top >= 0 else 0
+        self.words[[IDS, WORDS, RECORDS]] = _address(ids), _address(words), len(ids)
+        self.words[WORDS_END] = self.words[WORDS] + words.nbytes
+        self._kept = (ids, words)
+
+    def _describe_all(self, arguments: Sequence[Any], moving: Sequence[Any]) -> None:
         told = [(leaf or 0) & ALL_BITS for part in (*arguments, *moving) for leaf in leaves(part)]
         if len(told) + ARGUMENTS != len(self.words):
             self.words = np.concatenate([self.words[:ARGUMENTS], np.zeros(len(told), np.int64)])
         self.words[ARGUMENTS:] = np.array(told, np.uint64).view(np.int64)
-        top = int(stream.scalars[layouts.TOP])
+        self._ids = ARGUMENTS + sum(1 for part in arguments[:IDS_ARGUMENT] for _ in leaves(part))
+        _, stream, _, out, _, _, cursor, _ = arguments
         own = {
-            FRAME: _address(stream.frames[top:]) if top >= 0 else 0,
+            FRAMES: _address(stream.frames),
             FRAMES_END: _address(stream.frames) + stream.frames.nbytes,
             OPEN_LOOPS: _address(stream.open_loops),
             ITERATIONS: _address(stream.iterations),
@@ -90,11 +110,6 @@ class Machine:
             OBJECTS_ROOM: len(stream.objects),
             SCALARS: _address(stream.scalars),
             CURSOR: _address(cursor),
-            FRAMES: _address(stream.frames),
-            IDS: _address(ids),
-            WORDS: _address(words),
-            RECORDS: len(ids),
-            WORDS_END: _address(words) + words.nbytes,
             KIND: _address(out.kind),
             SUBJECT: _address(out.subject),
             ADDRESS: _address(out.address),
@@ -103,7 +118,11 @@ class Machine:
             ROOM: len(out.kind),
         }
         self.words[list(own)] = list(own.values())
-        self._kept = (arguments, moving)  # arrays that compiled code uses live on
+        self._lasting = (*arguments[:IDS_ARGUMENT], *moving)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other
 
 
 def _address(array: Any) -> int:

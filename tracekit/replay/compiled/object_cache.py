@@ -22,21 +22,31 @@ def key_of(parts: Sequence[bytes]) -> str:
 
 
 def kept(key: str, make: Callable[[], bytes]) -> tuple[bytes, bool]:
-    """The bytes that an earlier process made under this key, or those of `make`; whether they were there.
+    """The bytes that an earlier process made under this key, or those of `make`; whether they were there."""
+    found = read(key)
+    if found is not None:
+        return found, True
+    made = make()
+    write(key, made)
+    return made, False
 
-    A file that was cut off or changed counts as none, a folder that cannot be written keeps none.
-    """
-    folder = home() / "paths"
-    path = folder / key
+
+def read(key: str) -> bytes | None:
+    """What was written under this key; None if nothing was, or not all of it is there."""
+    path = home() / "paths" / key
     with contextlib.suppress(OSError):
         whole = path.read_bytes()
         if hashlib.blake2b(whole[DIGEST:], digest_size=DIGEST).digest() == whole[:DIGEST]:
             os.utime(path)
-            return whole[DIGEST:], True
-    made = make()
+            return whole[DIGEST:]
+    return None
+
+
+def write(key: str, contents: bytes) -> None:
+    """Write it, if the folder can be written."""
+    folder = home() / "paths"
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(hashlib.blake2b(made, digest_size=DIGEST).digest() + made)
-        os.replace(file.name, path)
-    return made, False
+            file.write(hashlib.blake2b(contents, digest_size=DIGEST).digest() + contents)
+        os.replace(file.name, folder / key)

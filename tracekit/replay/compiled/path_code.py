@@ -1,7 +1,8 @@
 """The code of one path: what kernels/templates.py does with its template, as straight-line LLVM text.
 
-A path function is ``i64 (machine, words, frame)``: DONE, FALLBACK before it has changed anything, or DAMAGED. What the kernel looks up in tables stands in the code as a constant. Where control comes from (the
-frame's last block) decides which loops begin, iterate and end: one way for each kind of block that can come before it.
+A path function is ``i64 (machine, words, frame)``: DONE, FALLBACK before it has changed anything, or DAMAGED. What the
+kernel looks up in tables stands in the code as a constant. Where control comes from (the frame's last block) decides
+which loops begin, iterate and end: one way for each kind of block that can come before it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.layouts import FRAME_ROW
+from tracekit.replay.kernels.seldom import Step
 
 DONE = 0
 FALLBACK = -1
@@ -61,9 +63,9 @@ def ingredients(tables: layouts.Tables, before: Sequence[int], number: int) -> b
     steps = tables.dynamic_steps[first : first + count]
     groups += [(int(step["first_template_event"]), int(step["template_events"])) for step in steps]
     define, change = int(path["first_define"]), int(path["first_change"])
-    # Where its rows lie is no part of its code, but for the dynamic steps: these are looked up when it runs.
+    # Where its rows lie is no part of its code.
     own = [path[name].item() for name in layouts.TEMPLATE.names or () if not name.startswith("first_")]
-    parts: list[Any] = [number, own, first, tables.functions[path["function"]].item()]
+    parts: list[Any] = [number, own, tables.functions[path["function"]].item()]
     parts += [
         [step[name].item() for name in layouts.DYNAMIC_STEP.names or () if name != "first_template_event"]
         for step in steps
@@ -129,7 +131,7 @@ class PathCode:
         self._deliver(self.path)
         first = int(self.path["first_dynamic_step"])
         for row in range(first, first + int(self.path["dynamic_steps"])):
-            self._dynamic_step(row)
+            self._dynamic_step(self.tables.dynamic_steps[row])
         if self.is_run:
             left = code.set(f"sub i64 {code.load('%left', 0)}, 1")
             code.store("%left", 0, left)
@@ -395,19 +397,19 @@ class PathCode:
 
     # -- dynamic steps ---------------------------------------------------------------------------
 
-    def _dynamic_step(self, row: int) -> None:
+    def _dynamic_step(self, step: Any) -> None:
         """A step that takes a decision, and the events behind it (templates._parts)."""
-        code, step = self.code, self.tables.dynamic_steps[row]
+        code = self.code
         strides = step if self.flags & layouts.TEMPLATE_TERMS else None
         address = self._plus(self._base(int(step["base"])), int(step["offset"]), strides)
         size_base = self._base(int(step["size_base"]))
         size: int | str = int(step["size"]) if size_base is None else code.add(size_base, int(step["size"]))
         if step["code"] in (layouts.ALLOC, layouts.FREE):
             name = "begin_object" if step["code"] == layouts.ALLOC else "finish_object"
-            code.require(code.set(f"call i1 @{name}(ptr %machine, i64 {row}, i64 {address}, i64 {size})"), "damaged")
+            code.require(code.set(_seldom(name, step, address, size)), "damaged")
         else:
             if step["flags"] & (layouts.STEP_GLOBAL | layouts.STEP_STACK):
-                code.line(f"call void @check_object(ptr %machine, i64 {row}, i64 {address}, i64 {size})")
+                code.line(_seldom("check_object", step, address, size))
             self._access(step, address, size)
         self._deliver(step)
 
@@ -460,7 +462,7 @@ class PathCode:
             objects = code.load(scalars, 8 * layouts.OBJECTS)
             code.branch(code.test("sgt", objects, first), some, behind)
             code.place(some)
-            code.require(code.set("call i1 @free_all(ptr %machine, i64 0, i64 0, i64 0)"), "damaged")
+            code.require(code.set(_seldom("free_all")), "damaged")
             code.jump(behind)
             code.place(behind)
         code.store(scalars, 8 * layouts.OBJECTS, first)
@@ -478,9 +480,18 @@ class PathCode:
         code.place(some)
         code.branch(code.test("eq", code.field(FRAME_ROW, below, "tail"), 0, "i8"), done, tails)
         code.place(tails)
-        code.require(code.set("call i1 @pop_tails(ptr %machine, i64 0, i64 0, i64 0)"), "damaged")
+        code.require(code.set(_seldom("pop_tails")), "damaged")
         code.jump(done)
         code.place(done)
+
+
+def _seldom(name: str, step: Any = None, address: int | str = 0, size: int | str = 0) -> str:
+    """A call of one of kernels/seldom.py."""
+    fields = (0, 0, 0, 0) if step is None else tuple(int(step[name]) for name in Step._fields)
+    subject, thing, base, flags = fields
+    return (
+        f"call i1 @{name}(ptr %machine, i32 {subject}, i32 {thing}, i32 {base}, i8 {flags}, i64 {address}, i64 {size})"
+    )
 
 
 def shared(one: Sequence[int], other: Sequence[int]) -> int:

@@ -17,13 +17,11 @@ class _Description(ctypes.Structure):
     )
 
 
-def exception_at(address: int) -> BaseException:
-    """The exception that is described at `address`; its ``__notes__`` hold the file and the line, if they are known."""
+def exception_at(address: int) -> tuple[Exception, str, int]:
+    """The exception that is described at `address`, and the file and the line that it comes from."""
     from numba import cloudpickle
 
     description = _Description.from_address(address)
     kind, arguments, place = cloudpickle.loads(ctypes.string_at(description.pickled, description.size))
-    error: BaseException = kind(*(arguments or ()))
-    if place is not None:
-        error.add_note(f"{place[1]}:{place[2]}")
-    return error
+    error: Exception = kind(*(arguments or ()))
+    return (error, "", 0) if place is None else (error, place[1], place[2])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import FIRST_PATH, NONE
-from tracekit.formats.image import BlockFlag
+from tracekit.replay.compiled.plan import entries
 from tracekit.replay.kernels import layouts
 
 U4 = NDArray[np.uint32]
@@ -65,12 +63,8 @@ class Predecessors:
         members: U4 = self._tables.members[paths["first"].astype(np.int64) + paths["blocks"] - 1]
         return members.astype(np.int64)
 
-    def of(self, number: int) -> Sequence[int]:
-        """Those of a path that goes on: the ones that end with the call that it continues, or came right before it.
-
-        Only such as the path's template holds for: a tail call has closed the loops of its block, and a loop is entered
-        at its header.
-        """
+    def of(self, number: int) -> list[int]:
+        """Those that a path may come after: they end with the call that it continues, or came right before it."""
         tables = self._tables
         path = tables.templates[number]
         if path["continues"] != NONE:
@@ -79,15 +73,4 @@ class Predecessors:
             numbers = self._before[self._behind == number]
             numbers = numbers[numbers < len(tables.paths)]
             lasts = np.unique(self._lasts(tables.paths[numbers][tables.paths["blocks"][numbers] != 0]))
-        blocks = tables.blocks[lasts]
-        fits = (blocks["function"] == path["function"]) & (blocks["call"] == path["continues"])
-        fits &= blocks["flags"] & BlockFlag.TAIL_CALL == 0
-        if path["loop"] != NONE and not path["flags"] & layouts.TEMPLATE_HEADER:
-            fits &= np.array([self._is_inside(int(loop), int(path["loop"])) for loop in blocks["loop"]], np.bool_)
-        chosen: list[int] = lasts[fits].tolist()
-        return chosen
-
-    def _is_inside(self, loop: int, outer: int) -> bool:
-        while loop not in (NONE, outer):
-            loop = int(self._tables.loops["parent"][loop])
-        return loop == outer
+        return entries(tables, path, lasts.tolist())

@@ -5,42 +5,51 @@ The functions append events to the columns, from row 0 on, and return how many; 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tracekit.jit.kernel import inlined
 from tracekit.replay.kernels import accesses
 from tracekit.replay.kernels.frames import free_objects, pop
 from tracekit.replay.kernels.layouts import TOP, Columns, Int, Stream, Tables
 
 
-@inlined
-def begin_object(tables: Tables, stream: Stream, out: Columns, row: Int, address: Int, size: Int) -> Int:
-    """A stack object of the top frame begins, by row `row` of the dynamic steps."""
-    frame = stream.frames[stream.scalars[TOP]]
-    return accesses.begin(stream, frame, tables.dynamic_steps[row], out, 0, address, size)
+class Step(NamedTuple):
+    """Fields of a dynamic step (layouts.DYNAMIC_STEP)."""
+
+    subject: Int
+    object: Int
+    base: Int
+    flags: Int
 
 
 @inlined
-def finish_object(tables: Tables, stream: Stream, out: Columns, row: Int, address: Int, size: Int) -> Int:
+def begin_object(tables: Tables, stream: Stream, out: Columns, step: Step, address: Int, size: Int) -> Int:
+    """A stack object of the top frame begins."""
+    return accesses.begin(stream, stream.frames[stream.scalars[TOP]], step, out, 0, address, size)
+
+
+@inlined
+def finish_object(tables: Tables, stream: Stream, out: Columns, step: Step, address: Int, size: Int) -> Int:
     """One ends before its frame."""
-    frame = stream.frames[stream.scalars[TOP]]
-    return accesses.finish(stream, frame, tables.dynamic_steps[row], out, 0, address)
+    return accesses.finish(stream, stream.frames[stream.scalars[TOP]], step, out, 0, address)
 
 
 @inlined
-def check_object(tables: Tables, stream: Stream, out: Columns, row: Int, address: Int, size: Int) -> Int:
+def check_object(tables: Tables, stream: Stream, out: Columns, step: Step, address: Int, size: Int) -> Int:
     """Count an access that leaves its object; no event."""
     registers = stream.frames[stream.scalars[TOP]].register_base
-    accesses.check_object(tables, stream, registers, tables.dynamic_steps[row], address, size)
+    accesses.check_object(tables, stream, registers, step, address, size)
     return 0
 
 
 @inlined
-def free_all(tables: Tables, stream: Stream, out: Columns, row: Int, address: Int, size: Int) -> Int:
+def free_all(tables: Tables, stream: Stream, out: Columns, step: Step, address: Int, size: Int) -> Int:
     """All stack objects of the top frame end."""
     return free_objects(stream, stream.frames[stream.scalars[TOP]], out, 0)
 
 
 @inlined
-def pop_tails(tables: Tables, stream: Stream, out: Columns, row: Int, address: Int, size: Int) -> Int:
+def pop_tails(tables: Tables, stream: Stream, out: Columns, step: Step, address: Int, size: Int) -> Int:
     """The frames that tail-called the one that has returned return with it."""
     n = 0
     while stream.scalars[TOP] >= 0 and stream.frames[stream.scalars[TOP]].tail:

@@ -1,0 +1,107 @@
+"""Profiles with compiled paths, forced upon every path, against those without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.programs.running import Recording
+from tracekit.api import analyze_all
+from tracekit.formats.errors import TracekitError
+from tracekit.modules import registry
+from tracekit.replay.compiled import object_cache
+from tracekit.replay.compiled.compiler import SETTING
+
+ALL_KINDS = {"dependence": {"kinds": "raw,war,waw", "counts": True, "distance": True}}
+SEVERAL: Mapping[str, Mapping[str, Any]] = {"accesses": {}, "camp": {}, "footprint": {}, "object_lifetime": {}}
+CASES = (
+    *((name, 1, {"dependence": {}}) for name in ("tail_calls.c", "longjmp.c", "signals.c", "threads.c", "vla.c")),
+    *((name, 2, {"dependence": {}}) for name in ("exceptions.cpp", "recursion.c", "qsort.c", "bulk.c")),
+    ("known_dependences.c", 0, ALL_KINDS),
+    ("control_flow.c", 1, ALL_KINDS),
+    ("recursion.c", 1, SEVERAL),
+    ("known_verdicts.c", 1, SEVERAL),
+)
+
+RAISING = """
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracekit.module import Module
+
+
+class State(NamedTuple):
+    seen: Any
+
+
+class Raises(Module):
+    def state(self):
+        return State(np.zeros(1, np.int64))
+
+    @staticmethod
+    def load(state, address):
+        state.seen[0] += 1
+        if state.seen[0] > 20:
+            raise ValueError("twenty loads are enough")
+
+    def result(self, state):
+        return {}
+
+
+MODULE = Raises
+"""
+
+
+def profiles(trace: Path, modules: Mapping[str, Mapping[str, Any]]) -> list[tuple[Any, Any]]:
+    """What each module finds, and the facts beside it."""
+    options = {name: registry.load(name).Options(**chosen) for name, chosen in modules.items()}
+    return [(found.report["result"], found.facts) for found in analyze_all(trace, options, jobs=1)]
+
+
+@pytest.mark.parametrize("name, level, modules", CASES)
+def test_profiles_are_the_same(
+    name: str,
+    level: int,
+    modules: Mapping[str, Mapping[str, Any]],
+    recording: Callable[..., Recording],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace = recording(name, level).trace
+    monkeypatch.setenv(SETTING, "0")
+    without = profiles(trace, modules)
+    monkeypatch.setenv(SETTING, "always")
+    assert profiles(trace, modules) == without
+
+
+def test_what_a_callback_raises_is_told_with_its_line(
+    recording: Callable[..., Recording], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trace = recording("recursion.c", 1).trace
+    module = tmp_path / "raising.py"
+    module.write_text(RAISING)
+    told = []
+    for setting in ("0", "always"):
+        monkeypatch.setenv(SETTING, setting)
+        with pytest.raises(TracekitError, match="twenty loads are enough") as error:
+            profiles(trace, {str(module): {}})
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+def test_a_kept_file_that_is_damaged_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
+    assert object_cache.kept("key", lambda: b"code") == (b"code", False)
+    assert object_cache.kept("key", lambda: b"other") == (b"code", True)
+    (tmp_path / "paths" / "key").write_bytes((tmp_path / "paths" / "key").read_bytes()[:-1])
+    assert object_cache.kept("key", lambda: b"code") == (b"code", False)
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(object_cache, "home", lambda: tmp_path / "file")
+    assert object_cache.kept("key", lambda: b"code") == (b"code", False)
+    assert object_cache.kept("key", lambda: b"code") == (b"code", False)
