@@ -38,7 +38,7 @@ def replayed(path: Path) -> tuple[list[Event], Replay, int]:
     log = EventLog()
     with tracekit.open(path) as trace:
         replay = Replay(trace.reader, trace.program)
-        replay.compiled = CompiledPaths([log], b"")
+        replay.compiled = CompiledPaths([log], b"", 0)
         for batch in replay.batches():
             events += log.taken()
             columns = (batch.kind, batch.subject, batch.address, batch.size)
@@ -91,11 +91,11 @@ def test_the_events_are_those_of_the_naive_reader(
 
 def test_compiled_paths_replay_a_good_part_of_random_walks(tmp_path: Path) -> None:
     records = compiled = 0
-    for seed in range(10):
+    for seed in range(40):
         rng = random.Random(seed)
         made = RandomProgram(rng)
         path = tmp_path / f"{seed}.zst"
         write_trace(path, made.layout, recorded(made, rng, 1, broken=False), totals={}, chunk=10_000)
         _, replay, by_paths = replayed(path)
         records, compiled = records + replay.position(), compiled + by_paths
-    assert compiled > records / 4
+    assert compiled > records / 6 > 50

@@ -46,8 +46,10 @@ SETTING = "TRACEKIT_COMPILE_PATHS"
 """0: never; ``always``: every path, from the first records on, waiting for the compiler (for tests)."""
 ENOUGH = 1 << 20
 """Records that are counted before paths are compiled."""
-LONG_ENOUGH = 1 << 22
+LONG_ENOUGH = 1 << 25
 """Records of a trace from which on that is worth it."""
+LONG_ENOUGH_TO_LOAD = 1 << 23
+"""Records from which on it is worth it to load what an earlier replay has compiled."""
 WORTH = 0.85
 """Share of a batch of records from which on compiled paths replay it: a record without one costs more than before."""
 ENOUGH_SHARE = 0.92
@@ -89,11 +91,16 @@ class Sink(Protocol):
 
 
 def pays(trace: TraceReader) -> bool:
-    """Whether a replay of the trace takes long enough for compiling paths, and nobody has turned that off."""
+    """Whether a replay of the trace may take long enough for compiled paths, and nobody has turned them off."""
     setting = os.environ.get(SETTING, "")
     if setting in ("0", "always"):
         return setting == "always"
-    return not CHECKS_BOUNDS and sum(frame.items for frame in trace.chunk_frames()) >= LONG_ENOUGH
+    return not CHECKS_BOUNDS and records_of(trace) >= LONG_ENOUGH_TO_LOAD
+
+
+def records_of(trace: TraceReader) -> int:
+    """How many records a trace has."""
+    return sum(frame.items for frame in trace.chunk_frames())
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,8 @@ class Library:
 class CompiledPaths:
     """The compiled paths of one replay."""
 
-    def __init__(self, sinks: Sequence[Sink], program: bytes) -> None:
-        """`program`: what tells the program from others."""
+    def __init__(self, sinks: Sequence[Sink], program: bytes, records: int) -> None:
+        """`program`: what tells the program from others; `records`: those of the trace."""
         self.sinks = sinks
         self._plan = Plan(
             [program, *(name.encode() for name in sorted({name for sink in sinks for name in sink.handlers}))]
@@ -129,7 +136,7 @@ class CompiledPaths:
         self._batches = 0
         self._serves: dict[int, bool] = {}  # by stream: the records at hand
         self._thread: threading.Thread | None = None
-        self._rounds = 0
+        self._rounds = 0 if records >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
         self._ends = False
 
     # -- which, and when -------------------------------------------------------------------------
@@ -154,7 +161,7 @@ class CompiledPaths:
 
     def _recalled(self) -> Shares:
         """What an earlier replay of the program has compiled; nothing once that is done."""
-        return () if self.waits or self._rounds else self._plan.shares
+        return () if self.waits or self._thread is not None else self._plan.shares
 
     def start(self, arguments: Arguments, stream: int, runs: NDArray[np.void], numbers: NDArray[np.int64]) -> None:
         """Begin to compile the paths that were seen and whose templates stand in the tables.
