@@ -73,6 +73,10 @@ Arguments = Sequence[Any]
 """Those of the derive kernel."""
 
 
+class Ended(Exception):
+    """The replay has ended while its paths were being compiled."""
+
+
 class Sink(Protocol):
     """What takes events one by one: a module, alone with its state."""
 
@@ -201,6 +205,8 @@ class CompiledPaths:
                 self._library = library  # only now: a record without a function costs more than before
             else:
                 self._compile_paths(self._library, what, arguments[0])
+        except Ended:
+            pass
         except Exception as error:  # the replay goes on as it did; --explain says so
             self.failure = error
         self.seconds += time.thread_time() - begun
@@ -262,8 +268,8 @@ class CompiledPaths:
         places = np.cumsum([ARGUMENTS, *(count(argument) for argument in arguments)]).tolist()
         step = Step(np.uint32(0), np.uint32(0), np.uint32(0), np.uint8(0))
         example = (tables, stream, out, step, np.uint64(0), np.uint64(0))
-        seldom = {kernel.__name__: NumbaFunction.of(kernel, example) for kernel in SELDOM}
-        derived = NumbaFunction.of(derive, arguments)
+        seldom = {kernel.__name__: self._linkable(kernel, example) for kernel in SELDOM}
+        derived = self._linkable(derive, arguments)
         columns = {
             getattr(machine, name.upper()): getattr(out, name) is not None
             for name in ("subject", "address", "size", "value")
@@ -300,11 +306,17 @@ class CompiledPaths:
         at = 0
         for sink, (state, contexts, levels, clock) in zip(self.sinks, given):
             for name, kernel in sink.handlers.items():
-                function = NumbaFunction.of(kernel, (state, contexts, levels, clock, *EVENT))
+                function = self._linkable(kernel, (state, contexts, levels, clock, *EVENT))
                 handler = Handler(function, state, contexts, levels, at, clock, EVENT)
                 handlers.setdefault(CODE[name], []).append(handler)
             at += count(levels)
         return handlers
+
+    def _linkable(self, kernel: Any, arguments: Arguments) -> NumbaFunction:
+        """A kernel for linking; raises Ended if the replay has ended."""
+        if self._ends:
+            raise Ended
+        return NumbaFunction.of(kernel, arguments)
 
     def _key(self, wanted: Wanted, *parts: bytes) -> str:
         events = repr((sorted(wanted.codes), sorted(wanted.sized), wanted.has_budget)).encode()
