@@ -64,7 +64,7 @@ def signed(address: int) -> int:
     return address - (1 << 64) if address >> 63 == 1 else address
 
 
-SIZES = st.sampled_from([0, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 33, 64, 100, 5000])
+SIZES = st.sampled_from([0, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 33, 64, 100, 120, 248, 256, 5000])
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from([WRITE, WRITE, CHANGE, CHANGE, CLEAR]),

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
 from tracekit.containers.kernels.rows import rows_of
+from tracekit.containers.kernels.zeros import is_zero, make_zero
 from tracekit.jit.kernel import inlined, kernel
 
 PAGE_BITS = 12
@@ -247,18 +248,59 @@ writing = rows_of(write_word)
 # -- clearing --------------------------------------------------------------------------------------
 
 
+FEW = 32
+"""Fewer whole words are cleared without a call: most that is cleared are local variables of a few words."""
+
+
 @inlined
 def clear(memory: Any, address: Any, size: Any) -> None:
     """Make all that is known of `size` bytes zero, in every stream."""
-    if size > 0:
-        end = address + size - 1
-        number = np.uint64(address) >> np.uint64(PAGE_BITS)
-        if memory.control[STREAMS] == 1 and number == np.uint64(end) >> np.uint64(PAGE_BITS):
-            page = page_of(memory, number)
-            if page != NOWHERE:
-                clear_page(memory.rows, memory.granules, page, address & 4095, (end & 4095) + 1)
-        else:
-            clear_range(memory, address, end)
+    low = address & 4095
+    if memory.control[STREAMS] == 1 and 0 < size <= 4096 - low:
+        page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
+        if page != NOWHERE:
+            if (low | size) & 7 == 0 and size < 8 * FEW:
+                _clear_few(memory, np.uint64(_word(page, address)), size >> 3)
+            elif (low & 7) + size > 8 or not _clear_one(memory, _word(page, address), low & 7, size):
+                clear_page(memory.rows, memory.granules, page, low, low + size)
+    elif size > 0:
+        clear_range(memory, address, address + size - 1)
+
+
+@inlined
+def _clear_words(memory: Any, word: Any, words: Any) -> Any:
+    """Make whole words zero; returns the one behind them."""
+    make_zero(memory.granules, word, words)
+    make_zero(memory.rows, np.uint64(memory.granules.size) + word, words)
+    return word + np.uint64(words)
+
+
+@inlined
+def _clear_few(memory: Any, word: Any, words: Any) -> None:
+    """Make fewer than FEW whole words zero: no loop, for stores of constant width take no call."""
+    if words & 16:
+        word = _clear_words(memory, word, 16)
+    if words & 8:
+        word = _clear_words(memory, word, 8)
+    if words & 4:
+        word = _clear_words(memory, word, 4)
+    if words & 2:
+        word = _clear_words(memory, word, 2)
+    if words & 1:
+        _clear_words(memory, word, 1)
+
+
+@inlined
+def _clear_one(memory: Any, word: Any, first: Any, size: Any) -> Any:
+    """Make bytes of one word zero if they have none or one row to themselves; returns whether that is so."""
+    granules = np.int64(memory.granules[np.uint64(word)])
+    row = memory.granules.size + word
+    if granules == 0:
+        return is_zero(memory.rows, row)
+    if size != 8 >> granules or first & (size - 1) != 0:
+        return False
+    make_zero(memory.rows, (row << granules) + (first >> (3 - granules)), 1)
+    return True
 
 
 @kernel
@@ -306,17 +348,17 @@ def clear_page(rows: Any, granules: Any, page: Any, low: Any, high: Any) -> None
         _clear_part(rows, granules, word - 1, low & 7, 8)
     if high & 7 != 0:
         _clear_part(rows, granules, stop, 0, high & 7)
-    for number in range(word, stop):
-        granules[number] = 0
-        rows[granules.size + number] = rows[0]  # nobody writes there
+    make_zero(granules, word, stop - word)
+    make_zero(rows, granules.size + word, stop - word)
 
 
 @kernel
 def _clear_part(rows: Any, granules: Any, word: Any, first: Any, last: Any) -> None:
     needed = _needed(first, last)
     if granules[word] < needed:
+        if granules[word] == 0 and is_zero(rows, granules.size + word):
+            return  # a word without history stays whole
         divide(rows, granules, word, needed)
     parts = 3 - np.int64(granules[word])
     start = (granules.size + word) << (3 - parts)
-    for row in range(start + (first >> parts), start + (last >> parts)):
-        rows[row] = rows[0]
+    make_zero(rows, start + (first >> parts), (last - first) >> parts)
