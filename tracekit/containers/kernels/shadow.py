@@ -8,6 +8,8 @@ Callbacks of modules use four functions. The first three are for loops; rows are
                                                   # has what was known, or zeros where a divided word becomes whole
     clear(memory, address, size)                  # all is zero again, in every stream
 
+`reading_range` and `writing_range` give the same rows many at a time, for the adjoining accesses of a run.
+
 The layout. A page is 4 KiB of one stream, its 512 words have consecutive numbers. ``granules[word]`` says in how many
 parts the word is divided: 1 << 0 to 1 << 3. Rows lie in four planes: those of whole words, of halves, of quarters, and
 of bytes; where a row lies needs no pointer: with G words in all, it is ((G + word) << granules) + part. Only the parts
@@ -243,6 +245,43 @@ changing = rows_of(change_word)
 """(memory, address, size): the rows of these bytes, to be changed: none reaches beyond them."""
 writing = rows_of(write_word)
 """(memory, address, size): the rows that these bytes have from now on; the loop sets every field of each."""
+
+
+# -- ranges of rows --------------------------------------------------------------------------------
+
+
+@inlined
+def reading_range(memory: Any, address: Any, left: Any) -> Any:
+    """As many of the `left` bytes at `address` as have consecutive rows: the first and last row, and how many bytes.
+
+    For the accesses of a run that adjoin one another: what is known of all of them takes one look for each word, not
+    one for each access. The rows are those that `reading` gives of these bytes; call it again for the bytes behind.
+    """
+    word = _word(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
+    granules, first = np.int64(memory.granules[np.uint64(word)]), address & 7
+    most = min((first + left + 7) >> 3, WORDS - (word & (WORDS - 1)))
+    words = np.int64(1)
+    while words < most and memory.granules[np.uint64(word + words)] == granules:
+        words += 1
+    return _span(memory, word, granules, first, min(left, 8 * words - first))
+
+
+@inlined
+def writing_range(memory: Any, address: Any, left: Any) -> Any:
+    """The same for bytes that are written: every word that they cover becomes whole, others are divided at their ends.
+
+    Set every field of these rows, as with `writing`, whose rows they are.
+    """
+    if address & 7 != 0 or left < 8:
+        return change_word(memory, address, left)
+    word = _word_to_write(memory, address)
+    words = min(left >> 3, WORDS - (word & (WORDS - 1)))
+    row = memory.granules.size + word
+    for number in range(words):
+        if memory.granules[np.uint64(word + number)] != 0:
+            memory.granules[np.uint64(word + number)] = 0
+            make_zero(memory.rows, row + number, 1)  # what it was before it was divided says nothing
+    return row, row + words - 1, 8 * words
 
 
 # -- clearing --------------------------------------------------------------------------------------
