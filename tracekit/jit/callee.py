@@ -66,8 +66,12 @@ class CalleeLibrary(CPUCodeLibrary):
 
     def _optimize_functions(self, module: Any) -> None:
         """As Numba does, with the passes for all functions made once. Nothing is known of those only declared."""
+        try:
+            passes, builder = _function_passes(self._codegen)
+        except TypeError:  # an older Numba makes them for one module
+            super()._optimize_functions(module)
+            return
         module.data_layout = self._codegen._data_layout
-        passes, builder = _function_passes(self._codegen)
         for function in module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
