@@ -2,8 +2,8 @@
 
     python -m benchmarks.footprints [--module NAME]... TRACE ...
 
-For each trace the bytes that its accesses touched, and for each module the peak memory of `tracekit analyze -j 1` as the
-system counts it, less that of a run that reads the trace's first access and no more, as bytes for each touched byte.
+For each trace the bytes that its accesses touched, and for each module the peak memory of `tracekit analyze -j 1` as
+the system counts it; less that of a run that looks at the first access alone, as bytes for each touched byte.
 """
 
 from __future__ import annotations
