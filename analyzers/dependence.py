@@ -73,6 +73,9 @@ class Options:
 
 # -- flow dependences ------------------------------------------------------------------------------
 
+NARROW = 1 << 16
+"""With fewer instructions than this a row of flow dependences has two bytes, else four."""
+
 KNOWN = 8
 """Sources of an instruction that are found without the map."""
 
@@ -295,7 +298,8 @@ class Dependence(Module):
         instructions = len(self.program.ops) + 1
         if self.flow:
             known = np.zeros(instructions * KNOWN, np.uint32)
-            return Flow(shadow.empty("u4", per_stream=True), known, maps.count_map())
+            row = "u2" if instructions < NARROW else "u4"
+            return Flow(shadow.empty(row, per_stream=True), known, maps.count_map())
         kinds = self.options.kinds.split(",")
         detail = Detail(
             raw=int("raw" in kinds),

@@ -6,6 +6,7 @@ from itertools import groupby
 from random import Random
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tests.naive.dependence_ladder import FoldingLadder, NaiveLadder
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import EventLog
 from tests.naive.dependence_rows import from_profile, paths_of
+from tracekit.analyzers import dependence
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.containers import maps
 from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS
@@ -161,8 +163,23 @@ def test_every_rung_of_the_ladder_is_its_reference(seed: int, streams: int, data
     )
     collect = data.draw(st.booleans()) and "war" in options.kinds
     workers = data.draw(st.integers(1, 3))
-    runner = run(made.program, events, options, workers, collect)
+    with patch.object(dependence, "NARROW", data.draw(st.sampled_from([0, dependence.NARROW]))):
+        runner = run(made.program, events, options, workers, collect)
     assert shown(runner, options) == expected(made.program, events, options)
+
+
+@pytest.mark.parametrize("row", ["u2", "u4"])
+def test_a_row_of_flow_holds_every_instruction(row: str) -> None:
+    instructions = dependence.NARROW - 1 if row == "u2" else dependence.NARROW
+    program: Any = SimpleNamespace(ops=np.zeros(instructions - 1))
+    last = instructions - 1  # stands for a call that is not known
+    runner = CallbackRunner(Dependence(program, Options()), "dependence", 1)
+    assert runner._workers[0].state.memory.rows.dtype == row
+    accesses = [(CODE["store"], last, X), (CODE["load"], last, X), (CODE["load"], 5, X)]
+    kind, subject, address = (np.array(column, dtype) for column, dtype in zip(zip(*accesses), ("u1", "u4", "u8")))
+    runner.feed(SimpleNamespace(stream=0, kind=kind, subject=subject, address=address, size=address * 0 + 8), 0)
+    pairs = maps.rows(runner._workers[0].state.pairs)["key"].tolist()
+    assert sorted(pairs) == [(last + 1) << 32 | 5, (last + 1) << 32 | last]
 
 
 @pytest.fixture(scope="module")

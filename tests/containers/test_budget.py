@@ -18,6 +18,7 @@ from tracekit.containers import arena, budget, shadow
 from tracekit.contexts.kernels.contexts import STATIC
 from tracekit.contexts.state import empty_contexts, empty_stream
 from tracekit.dependence.state import empty_state
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.objects.kernels.identities import WORDS
 from tracekit.program.program import Program
@@ -156,3 +157,26 @@ def test_a_trace_that_needs_more_is_told_so(limited: Callable[[int], None]) -> N
         r"There is a limit: lift it or take fewer jobs \(`-j 1`\); only",
     ):
         analyze(FIXTURE, "camp", jobs=1)
+
+
+def test_an_analysis_stops_before_the_system_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "_next_look", 0.0)
+    budget.require_memory()
+    monkeypatch.setattr(budget, "unused", lambda: 3 << 20)
+    budget.require_memory()  # it has just looked
+    monkeypatch.setattr(budget, "_next_look", 0.0)
+    with pytest.raises(TracekitError, match=r"^Ran out of memory: 3 MiB of it are left\. Analyse a part of the run"):
+        analyze(FIXTURE, "footprint")
+
+
+def test_how_much_memory_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(budget, "MEMINFO", tmp_path / "meminfo")
+    files = [tmp_path / name for name in ("max", "current", "stat")]
+    monkeypatch.setattr(budget, "GROUPS", [tuple(map(str, files)), ("/none", "/none", "/none")])
+    assert budget.unused() is None
+    budget.MEMINFO.write_text("MemTotal: 100 kB\nMemAvailable: 40 kB\n")
+    for file, text in zip(files, ("max", "3000", "active_file 1\ninactive_file 500\n")):
+        file.write_text(text)
+    assert budget.unused() == 40 << 10
+    files[0].write_text("10000\n")
+    assert budget.unused() == 7500

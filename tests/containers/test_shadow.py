@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from tests.naive.shadow_bytes import NaiveShadow
 from tracekit.containers import arena, budget, shadow
-from tracekit.containers.kernels.shadow import Shadow, changing, clear, reading, turn_to, writing
+from tracekit.containers.kernels.shadow import (
+    PAGES,
+    SCRATCH,
+    Shadow,
+    changing,
+    clear,
+    reading,
+    reading_range,
+    turn_to,
+    writing,
+    writing_range,
+)
 from tracekit.formats.errors import TracekitError
 from tracekit.jit.kernel import kernel
 
@@ -20,7 +31,7 @@ KNOWN = np.dtype([("number", "<u4"), ("changes", "<i8")])
 BASES = (0x7FFF_0000_0FC0, 0x1000, -0x4000 + 0xFC0, 0x7FFF_FFFF_FFFF_FFC0)
 """Near the end of a page: of a stack, at the bottom, near the top, and before the addresses whose sign bit is set."""
 
-WRITE, CHANGE, CLEAR = range(3)
+WRITE, CHANGE, CLEAR, WRITE_RANGE = range(4)
 
 
 @kernel
@@ -37,6 +48,15 @@ def act(memory: Shadow, action: int, stream: int, address: int, size: int, numbe
         for row in changing(memory, address, size):
             memory.rows[row].changes += 1
             rows += 1
+    elif action == WRITE_RANGE:
+        left = size
+        while left > 0:
+            first, last, taken = writing_range(memory, address + size - left, left)
+            for row in range(first, last + 1):
+                memory.rows[row].number = number
+                memory.rows[row].changes = 0
+                rows += 1
+            left -= taken
     else:
         clear(memory, address, size)
     return rows
@@ -54,9 +74,32 @@ def look(memory: Shadow, stream: int, address: int, size: int, found: Any) -> in
     return rows
 
 
+@kernel
+def look_at_ranges(memory: Shadow, stream: int, address: int, size: int, found: Any) -> int:
+    """The same, range by range; `found` has the number of ranges behind the rows."""
+    turn_to(memory, stream)
+    rows, ranges, left = 0, 0, size
+    while left > 0:
+        first, last, taken = reading_range(memory, address + size - left, left)
+        for row in range(first, last + 1):
+            found[rows].number = memory.rows[row].number
+            found[rows].changes = memory.rows[row].changes
+            rows += 1
+        left -= taken
+        ranges += 1
+    found[rows].number = ranges
+    return rows
+
+
 def read(memory: Shadow, stream: int, address: int, size: int) -> list[tuple[int, int]]:
     found = np.zeros(size, KNOWN)
     return [tuple(row) for row in found[: look(memory, stream, address, size, found)].tolist()]
+
+
+def read_ranges(memory: Shadow, stream: int, address: int, size: int) -> tuple[list[tuple[int, int]], int]:
+    found = np.zeros(size + 1, KNOWN)
+    rows = look_at_ranges(memory, stream, address, size, found)
+    return [tuple(row) for row in found[:rows].tolist()], int(found[rows]["number"])
 
 
 def signed(address: int) -> int:
@@ -64,10 +107,10 @@ def signed(address: int) -> int:
     return address - (1 << 64) if address >> 63 == 1 else address
 
 
-SIZES = st.sampled_from([0, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 33, 64, 100, 5000])
+SIZES = st.sampled_from([0, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 33, 64, 100, 120, 248, 256, 5000])
 ACTIONS = st.lists(
     st.tuples(
-        st.sampled_from([WRITE, WRITE, CHANGE, CHANGE, CLEAR]),
+        st.sampled_from([WRITE, WRITE, CHANGE, CHANGE, CLEAR, WRITE_RANGE]),
         st.integers(0, 2),
         st.integers(0, 120),
         SIZES,
@@ -91,14 +134,16 @@ def test_every_byte_has_its_own_history(
         stream = stream if per_stream else 0
         address = signed(bases[base % len(bases)] + offset)
         act(memory, action, stream, address, size, number)
-        if action == WRITE:
+        if action in (WRITE, WRITE_RANGE):
             naive.write(stream, address, size, number)
         elif action == CHANGE:
             naive.change(stream, address, size)
         else:
             naive.clear(address, size)
         around = {naive.at(stream, byte) for byte in range(address, address + size)}
-        assert set(read(memory, stream, address, size)) == around
+        rows = read(memory, stream, address, size)
+        assert set(rows) == around
+        assert read_ranges(memory, stream, address, size)[0] == rows
     for stream in range(3 if per_stream else 1):
         for base in bases:
             for byte in range(base - 16, base + 240):
@@ -120,6 +165,20 @@ def test_a_word_has_one_row_until_an_access_divides_it() -> None:
     assert len(read(memory, 0, base + 8, 56)) == 7
     assert act(memory, WRITE, 0, base, 8, 3) == 1  # whole again
     assert read(memory, 0, base, 8) == [(3, 0)]
+
+
+def test_a_range_has_all_words_of_a_page_that_are_divided_alike() -> None:
+    memory = shadow.empty(KNOWN, pages=4)
+    base = 0x1FC0
+    assert act(memory, WRITE_RANGE, 0, base, 4096, 1) == 512
+    assert read_ranges(memory, 0, base, 4096) == ([(1, 0)] * 512, 2)  # in two pages
+    assert read_ranges(memory, 0, base + 13, 4000) == ([(1, 0)] * 501, 2)
+    act(memory, WRITE, 0, base + 64 + 24, 4, 2)
+    assert read_ranges(memory, 0, base + 64, 64) == ([(1, 0)] * 3 + [(2, 0)] + [(1, 0)] * 5, 3)
+    assert act(memory, WRITE_RANGE, 0, base + 64 + 2, 60, 3) == 3 + 6 + 3
+    assert read_ranges(memory, 0, base + 64, 64)[0] == [(1, 0), *[(3, 0)] * 12, (1, 0)]
+    assert read_ranges(memory, 0, 1 << 40, 4096) == ([(0, 0)] * 512, 1)
+    assert memory.control[PAGES] == SCRATCH + 3
 
 
 def test_reading_makes_nothing() -> None:

@@ -67,7 +67,8 @@ def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE, beside:
 
 
 def check(*arenas: Limited) -> None:
-    """Raise TracekitError if a kernel wanted more rows than one of `arenas` has."""
+    """Raise TracekitError if a kernel wanted more rows than one of `arenas` has, or the machine has no memory left."""
+    budget.require_memory()
     for table in arenas:
         if table.control[EXHAUSTED]:
             raise TracekitError(

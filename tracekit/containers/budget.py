@@ -10,11 +10,14 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+from tracekit.formats.errors import TracekitError
 
 T = TypeVar("T")
 
@@ -83,9 +86,7 @@ def _limits() -> Iterator[Limit]:
                 ADDRESS_SPACE.format(option=option),
             )
     if OVERCOMMIT.exists() and int(OVERCOMMIT.read_text()) == NEVER:
-        kib = {
-            name: int(rest.split()[0]) for name, rest in (line.split(":") for line in MEMINFO.read_text().splitlines())
-        }
+        kib = _kibibytes()
         left = (kib["CommitLimit"] - kib["Committed_AS"]) << 10
         yield Limit(max(left, 0) // 2, "The system does not overcommit: let it (`sysctl vm.overcommit_memory=0`)")
 
@@ -98,6 +99,60 @@ def advice() -> str:
     except MemoryError:  # not even to look
         text = ADDRESS_SPACE.format(option="v")
     return f" {text} or take fewer jobs (`-j 1`); only what is touched takes memory." if text else ""
+
+
+GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+    ),
+)
+"""Where a container says how much memory it may use, how much it uses, and for what."""
+INTERVAL = 0.1
+"""Seconds between two looks at how much memory is left: an analysis touches less than LEAST_LEFT in it."""
+LEAST_LEFT = 256 << 20
+"""With fewer bytes left an analysis stops, before the system ends it or another process without a word."""
+
+_next_look = 0.0
+
+
+def require_memory() -> None:
+    """Raise TracekitError if next to no memory is left; it looks every INTERVAL seconds."""
+    global _next_look
+    now = time.monotonic()
+    if now < _next_look:
+        return
+    _next_look = now + INTERVAL
+    left = unused()
+    if left is not None and left < min(LEAST_LEFT, memory() // 32):
+        raise TracekitError(
+            f"Ran out of memory: {left >> 20:,} MiB of it are left. Analyse a part of the run (`--function`, `--from`, "
+            "`--to`), fewer modules at once, or use a machine or container with more memory."
+        )
+
+
+def unused() -> int | None:
+    """Bytes of memory that this process can still get; None where the system does not tell."""
+    found = [] if (available := _kibibytes().get("MemAvailable")) is None else [available << 10]
+    for most, used, about in GROUPS:
+        try:
+            limit = int(Path(most).read_text())  # or "max"
+            files = [line for line in Path(about).read_text().splitlines() if line.startswith("inactive_file ")]
+            found.append(limit - int(Path(used).read_text()) + sum(int(line.split()[1]) for line in files))
+        except (OSError, ValueError):
+            pass
+    return min(found, default=None)
+
+
+def _kibibytes() -> dict[str, int]:
+    """What MEMINFO says; nothing where there is none."""
+    try:
+        lines = MEMINFO.read_text().splitlines()
+    except OSError:
+        return {}
+    return {name: int(rest.split()[0]) for name, rest in (line.split(":") for line in lines)}
 
 
 def share(parts: int) -> int | None:

@@ -10,23 +10,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from llvmlite.binding import Linkage
-from numba.core import dispatcher, types  # noqa: F401  (numba.core.compiler cannot be imported before the dispatcher)
-from numba.core.callconv import CPUCallConv
+from numba.core import dispatcher, event, sigutils, types  # noqa: F401  (numba.core.compiler cannot be imported before the dispatcher)
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.cpu import CPUContext
 from numba.core.datamodel.models import OpaqueModel
 from numba.core.lowering import Lower
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonTypeInference
 from numba.extending import register_model
 
-from tracekit.jit.cache import CHECKS_BOUNDS, digest, stamp
+from tracekit.jit.cache import digest, stamp
 from tracekit.jit.callee_cache import entry_point
+from tracekit.jit.inference import Inference
+from tracekit.jit.lowering import CalleeLower
+
+
+@cache
+def _function_passes(codegen: Any) -> tuple[Any, Any]:
+    passes, builder = codegen._function_pass_manager()
+    return passes, builder
 
 
 class CalleeLibrary(CPUCodeLibrary):
@@ -55,8 +64,20 @@ class CalleeLibrary(CPUCodeLibrary):
         super().add_linking_library(library)
         self.names |= getattr(library, "names", set())
 
+    def _optimize_functions(self, module: Any) -> None:
+        """As Numba does, with the passes for all functions made once. Nothing is known of those only declared."""
+        try:
+            passes, builder = _function_passes(self._codegen)
+        except TypeError:  # an older Numba makes them for one module
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
     def _optimize_final_module(self) -> None:
-        """No optimisation: that is done once, in the caller. What is not ours becomes private.
+        """No optimisation of the whole: that is done once, in the caller. What is not ours becomes private.
 
         Numba tells functions of one name apart by numbers that hold for one process.
         """
@@ -90,45 +111,17 @@ class KernelLowering(NativeLowering):
 
     _name = "tracekit_kernel_lowering"
 
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """See Numba's."""
+        return CalleeLower
+
     def run_pass(self, state: Any) -> bool:
         """See Numba's."""
         state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         changed: bool = super().run_pass(state)
         return changed
-
-
-class PlacedErrors(CPUCallConv):
-    """Exceptions name the line that they come from. Numba's do so if that says `raise`, not if it uses an index."""
-
-    def return_user_exc(
-        self, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None, func_name: str | None = None
-    ) -> None:
-        """See Numba's."""
-        lower = self.context.lower
-        super().return_user_exc(builder, exc, exc_args, loc or lower.loc, func_name or lower.func_ir.func_id.func_name)
-
-
-class CheckingContext(CPUContext):
-    """Numba's target, with :class:`PlacedErrors`."""
-
-    lower: Lower
-
-    @property
-    def call_conv(self) -> PlacedErrors:
-        """See Numba's."""
-        return PlacedErrors(self)
-
-
-class CalleeLower(Lower):
-    """Numba's lowering of one function, in a :class:`CheckingContext` if indices are checked."""
-
-    def init(self) -> None:
-        """See Numba's: its own context has been made."""
-        super().init()
-        if CHECKS_BOUNDS:
-            self.context.__class__ = CheckingContext
-            self.context.lower = self
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -171,6 +164,12 @@ def _number(function: Any) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "little")
 
 
+_OF_CLOSURES = ("WithLifting", "InlineClosureLikes", "MakeFunctionToJitFunction")
+"""Numba's passes for functions and `with` in a function."""
+_OF_ARRAYS = ("NopythonRewrites",)
+"""Those for expressions whose value is an array, which a function that makes none has not."""
+
+
 class CalleeCompiler(CompilerBase):
     """Numba's pipeline with :class:`CalleeLowering`."""
 
@@ -181,9 +180,17 @@ class CalleeCompiler(CompilerBase):
         if self.lowering is CalleeLowering:
             self.state.func_id.unique_id = _number(self.state.func_id) or self.state.func_id.unique_id
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.passes = [(self.lowering if made is NativeLowering else made, text) for made, text in manager.passes]
+        ours = {NativeLowering: self.lowering, NopythonTypeInference: Inference}
+        manager.passes = [(ours.get(made, made), text) for made, text in manager.passes if self._is_needed(made)]
         manager.finalize()
         return [manager]
+
+    def _is_needed(self, made: type) -> bool:
+        """Whether a pass may find anything to do in this function."""
+        code = self.state.func_id.code
+        if made.__name__ in _OF_CLOSURES:
+            return any(isinstance(constant, CodeType) for constant in code.co_consts)
+        return made.__name__ not in _OF_ARRAYS or self.state.flags.nrt
 
 
 class KernelCompiler(CalleeCompiler):
@@ -202,3 +209,23 @@ class CalleeType(types.Dispatcher):
 
 
 register_model(CalleeType)(OpaqueModel)
+
+
+def compile_callee(of: Any, signature: Any) -> Any:
+    """In place of Numba's Dispatcher.compile, of which each one under way hears of every lock that LLVM takes."""
+    with global_compiler_lock, of._compiling_counter:
+        arguments, return_type = sigutils.normalize_signature(signature)
+        made = of.overloads.get(tuple(arguments))
+        if made is not None:
+            return made.entry_point
+        made = of._cache.load_overload(signature, of.targetctx)
+        if made is not None:
+            of.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
+            of.add_overload(made)
+            return made.entry_point
+        details = {"dispatcher": of, "args": arguments, "return_type": return_type}
+        with event.trigger_event("numba:compile", data=details):
+            made = of._compiler.compile(arguments, return_type)
+            of.add_overload(made)
+        of._cache.save_overload(signature, made)
+        return made.entry_point

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from tracekit.jit.cache import CHECKS_BOUNDS
@@ -76,13 +76,14 @@ class Kernel(Generic[P, R]):
     @cached_property
     def callee(self) -> Any:
         """Numba's dispatcher for calls from other kernels, whose code it becomes a part of."""
-        from tracekit.jit.callee import CalleeCompiler, CalleeLibrary
+        from tracekit.jit.callee import CalleeCompiler, CalleeLibrary, compile_callee
         from tracekit.jit.callee_cache import CalleeCache
 
         options = {**self._options, "cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         made = _numba().njit(**options, pipeline_class=CalleeCompiler)(self.function)
         if self._options["cache"] and os.path.isfile(self.function.__code__.co_filename):
             made._cache = CalleeCache(self.function, CalleeLibrary)
+        made.compile = partial(compile_callee, made)
         return made
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:

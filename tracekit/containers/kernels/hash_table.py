@@ -41,7 +41,7 @@ def row_of(table: Any, key: Any) -> Any:
     cell = cell_of(table.rows, table.cells, table.control[CELLS], word)
     row = np.uint64(table.cells[cell])
     if row == 0:
-        row = np.uint64(make_row(table.rows, table.cells, table.control, word, cell))
+        row = np.uint64(make_row(table.rows.key, table.cells, table.control, word, cell))
     return row
 
 
@@ -52,7 +52,7 @@ def find_or_make(table: Any, key: Any) -> Any:
     row = np.int64(table.cells[cell])
     is_new = row == 0
     if is_new:
-        row = np.int64(make_row(table.rows, table.cells, table.control, key, cell))
+        row = np.int64(make_row(table.rows.key, table.cells, table.control, key, cell))
     return row, is_new
 
 
@@ -66,18 +66,28 @@ def cell_of(rows: Any, cells: Any, count: Any, key: Any) -> Any:
     return np.uint64(count) + place
 
 
+@inlined
+def _free_cell(cells: Any, count: Any, key: Any) -> Any:
+    """The free cell where a key belongs that is in none."""
+    mask = np.uint64(count - 1)
+    place = ((key * GOLDEN) >> np.uint64(32)) & mask
+    while cells[np.uint64(count) + place] != 0:
+        place = (place + np.uint64(1)) & mask
+    return np.uint64(count) + place
+
+
 @kernel
-def make_row(rows: Any, cells: Any, control: Any, key: Any, cell: Any) -> int:
-    """Make the row of a key in a free cell; 0 if there is no room."""
+def make_row(keys: Any, cells: Any, control: Any, key: Any, cell: Any) -> int:
+    """Make the row of a key in a free cell; 0 if there is no room. `keys` is of one type for rows of any."""
     row = control[USED]
-    if row >= rows.size or 4 * control[CELLS] > cells.size:
+    if row >= keys.size or 4 * control[CELLS] > cells.size:
         control[EXHAUSTED] = 1
         return 0
     control[USED] = row + 1
-    rows[row].key = key
+    keys[row] = key
     cells[cell] = row
     if 2 * row > control[CELLS]:
         control[CELLS] *= 2
         for other in range(1, row + 1):
-            cells[cell_of(rows, cells, control[CELLS], rows[other].key)] = other
+            cells[_free_cell(cells, control[CELLS], keys[other])] = other
     return int(row)

@@ -8,6 +8,8 @@ Callbacks of modules use four functions. The first three are for loops; rows are
                                                   # has what was known, or zeros where a divided word becomes whole
     clear(memory, address, size)                  # all is zero again, in every stream
 
+`reading_range` and `writing_range` give the same rows many at a time, for the adjoining accesses of a run.
+
 The layout. A page is 4 KiB of one stream, its 512 words have consecutive numbers. ``granules[word]`` says in how many
 parts the word is divided: 1 << 0 to 1 << 3. Rows lie in four planes: those of whole words, of halves, of quarters, and
 of bytes; where a row lies needs no pointer: with G words in all, it is ((G + word) << granules) + part. Only the parts
@@ -28,6 +30,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
 from tracekit.containers.kernels.rows import rows_of
+from tracekit.containers.kernels.zeros import is_zero, make_zero
 from tracekit.jit.kernel import inlined, kernel
 
 PAGE_BITS = 12
@@ -244,21 +247,99 @@ writing = rows_of(write_word)
 """(memory, address, size): the rows that these bytes have from now on; the loop sets every field of each."""
 
 
+# -- ranges of rows --------------------------------------------------------------------------------
+
+
+@inlined
+def reading_range(memory: Any, address: Any, left: Any) -> Any:
+    """As many of the `left` bytes at `address` as have consecutive rows: the first and last row, and how many bytes.
+
+    For the accesses of a run that adjoin one another: what is known of all of them takes one look for each word, not
+    one for each access. The rows are those that `reading` gives of these bytes; call it again for the bytes behind.
+    """
+    word = _word(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
+    granules, first = np.int64(memory.granules[np.uint64(word)]), address & 7
+    most = min((first + left + 7) >> 3, WORDS - (word & (WORDS - 1)))
+    words = np.int64(1)
+    while words < most and memory.granules[np.uint64(word + words)] == granules:
+        words += 1
+    return _span(memory, word, granules, first, min(left, 8 * words - first))
+
+
+@inlined
+def writing_range(memory: Any, address: Any, left: Any) -> Any:
+    """The same for bytes that are written: every word that they cover becomes whole, others are divided at their ends.
+
+    Set every field of these rows, as with `writing`, whose rows they are.
+    """
+    if address & 7 != 0 or left < 8:
+        return change_word(memory, address, left)
+    word = _word_to_write(memory, address)
+    words = min(left >> 3, WORDS - (word & (WORDS - 1)))
+    row = memory.granules.size + word
+    for number in range(words):
+        if memory.granules[np.uint64(word + number)] != 0:
+            memory.granules[np.uint64(word + number)] = 0
+            make_zero(memory.rows, row + number, 1)  # what it was before it was divided says nothing
+    return row, row + words - 1, 8 * words
+
+
 # -- clearing --------------------------------------------------------------------------------------
+
+
+FEW = 32
+"""Fewer whole words are cleared without a call: most that is cleared are local variables of a few words."""
 
 
 @inlined
 def clear(memory: Any, address: Any, size: Any) -> None:
     """Make all that is known of `size` bytes zero, in every stream."""
-    if size > 0:
-        end = address + size - 1
-        number = np.uint64(address) >> np.uint64(PAGE_BITS)
-        if memory.control[STREAMS] == 1 and number == np.uint64(end) >> np.uint64(PAGE_BITS):
-            page = page_of(memory, number)
-            if page != NOWHERE:
-                clear_page(memory.rows, memory.granules, page, address & 4095, (end & 4095) + 1)
-        else:
-            clear_range(memory, address, end)
+    low = address & 4095
+    if memory.control[STREAMS] == 1 and 0 < size <= 4096 - low:
+        page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
+        if page != NOWHERE:
+            if (low | size) & 7 == 0 and size < 8 * FEW:
+                _clear_few(memory, np.uint64(_word(page, address)), size >> 3)
+            elif (low & 7) + size > 8 or not _clear_one(memory, _word(page, address), low & 7, size):
+                clear_page(memory.rows, memory.granules, page, low, low + size)
+    elif size > 0:
+        clear_range(memory, address, address + size - 1)
+
+
+@inlined
+def _clear_words(memory: Any, word: Any, words: Any) -> Any:
+    """Make whole words zero; returns the one behind them."""
+    make_zero(memory.granules, word, words)
+    make_zero(memory.rows, np.uint64(memory.granules.size) + word, words)
+    return word + np.uint64(words)
+
+
+@inlined
+def _clear_few(memory: Any, word: Any, words: Any) -> None:
+    """Make fewer than FEW whole words zero: no loop, for stores of constant width take no call."""
+    if words & 16:
+        word = _clear_words(memory, word, 16)
+    if words & 8:
+        word = _clear_words(memory, word, 8)
+    if words & 4:
+        word = _clear_words(memory, word, 4)
+    if words & 2:
+        word = _clear_words(memory, word, 2)
+    if words & 1:
+        _clear_words(memory, word, 1)
+
+
+@inlined
+def _clear_one(memory: Any, word: Any, first: Any, size: Any) -> Any:
+    """Make bytes of one word zero if they have none or one row to themselves; returns whether that is so."""
+    granules = np.int64(memory.granules[np.uint64(word)])
+    row = memory.granules.size + word
+    if granules == 0:
+        return is_zero(memory.rows, row)
+    if size != 8 >> granules or first & (size - 1) != 0:
+        return False
+    make_zero(memory.rows, (row << granules) + (first >> (3 - granules)), 1)
+    return True
 
 
 @kernel
@@ -306,17 +387,17 @@ def clear_page(rows: Any, granules: Any, page: Any, low: Any, high: Any) -> None
         _clear_part(rows, granules, word - 1, low & 7, 8)
     if high & 7 != 0:
         _clear_part(rows, granules, stop, 0, high & 7)
-    for number in range(word, stop):
-        granules[number] = 0
-        rows[granules.size + number] = rows[0]  # nobody writes there
+    make_zero(granules, word, stop - word)
+    make_zero(rows, granules.size + word, stop - word)
 
 
 @kernel
 def _clear_part(rows: Any, granules: Any, word: Any, first: Any, last: Any) -> None:
     needed = _needed(first, last)
     if granules[word] < needed:
+        if granules[word] == 0 and is_zero(rows, granules.size + word):
+            return  # a word without history stays whole
         divide(rows, granules, word, needed)
     parts = 3 - np.int64(granules[word])
     start = (granules.size + word) << (3 - parts)
-    for row in range(start + (first >> parts), start + (last >> parts)):
-        rows[row] = rows[0]
+    make_zero(rows, start + (first >> parts), (last - first) >> parts)
