@@ -63,6 +63,7 @@ def empty_relations() -> DependenceTable:
     return DependenceTable(
         accesses=hash_table(dependence_table.ACCESS_FIELDS, MOST_ACCESSES, load_history.SEEN.itemsize),
         dependences=hash_table(dependence_table.DEPENDENCE_FIELDS),
+        related=np.zeros(1 << dependence_table.RELATED_BITS, dependence_table.RELATED),
         levels=levels,
         distances=hash_table([("times", "<i8")], parts=4),
         tallies=arena.reserve(dependence_table.TALLY, len(levels.rows)),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
+from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, row_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
 from tracekit.contexts.kernels.levels import distance_to, is_between
 from tracekit.contexts.kernels.streams import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
@@ -57,6 +57,9 @@ LEVEL_FIELDS = [
 OBJECT_FIELDS = [("execution", "<i8")]  # the first there
 TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
 """What was counted `times` in sequence, and is not yet entered in the histogram."""
+RELATED = np.dtype([("key", "<u8"), ("row", "<i8")])
+"""A dependence that was found lately: kind, source and destination as numbers of accesses, and its row."""
+RELATED_BITS = 16
 DISTANCE_BITS = 36
 END_BITS = 30
 """Of an access in the key of a dependence: kind, source, destination."""
@@ -67,6 +70,7 @@ class DependenceTable(NamedTuple):
 
     accesses: HashTable
     dependences: HashTable
+    related: NDArray[Any]  # RELATED, by a hash of the key
     levels: HashTable
     distances: HashTable
     tallies: NDArray[Any]  # TALLY, beside `levels`
@@ -93,8 +97,12 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
     tag = np.uint32((source << 1) | (kind == WAW))
     row = np.uint64(known.dependences[way])
     if known.sources[way] != tag:
-        printed = np.int64(relations.accesses.rows[np.uint64(source)].printed)
-        row = row_of(relations.dependences, (kind << (2 * END_BITS)) | (printed << END_BITS) | np.int64(known.printed))
+        key = np.uint64((kind << (2 * END_BITS)) | (source << END_BITS) | destination)
+        related = relations.related[(key * GOLDEN) >> np.uint64(64 - RELATED_BITS)]
+        if related.key != key:
+            related.row = _related(relations.accesses.rows, relations.dependences, kind, source, destination)
+            related.key = key
+        row = np.uint64(related.row)
         known.sources[way] = tag
         known.dependences[way] = row
     dependence = relations.dependences.rows[row]
@@ -103,6 +111,13 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
         dependence.execution = execution
         dependence.count += 1
     return row, is_new
+
+
+@kernel
+def _related(accesses: Any, dependences: HashTable, kind: Any, source: Any, destination: Any) -> int:
+    """The row of a dependence that was not found lately."""
+    ends = (np.int64(accesses[source].printed) << END_BITS) | np.int64(accesses[destination].printed)
+    return int(row_of(dependences, (kind << (2 * END_BITS)) | ends))
 
 
 @inlined
