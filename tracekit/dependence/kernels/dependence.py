@@ -45,6 +45,12 @@ from tracekit.objects.kernels.identities import place as place_object
 WAYS = 4
 """In so many contexts the access of an instruction is at hand."""
 
+# What a store has been compared with, but for entries of the chunk.
+STORE = -1
+LOAD = -2
+PAIR = -3  # the later one
+PAIRS = -4
+
 ENDING = 0
 """In place of the kind of an object that begins: what was there ends."""
 
@@ -242,21 +248,31 @@ def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     """First the last store, then the loads since, the latest first."""
     known, loads = state.memory.rows[row], state.readers.rows
     kind, source, stamp = WAW, np.int64(known.store) * detail.waw, known.stamp
-    first, entry = np.int64(0), np.int64(-1)  # of the chunk; -1 before the loads
+    first, entry = np.int64(0), np.int64(STORE)  # of the chunk
     while True:
         if source != 0:
             _depends(state, detail, levels, kind, source, access, stamp, now, identity)
-        if entry == -1:
+        if entry == STORE:
             if known.reader == 0:
                 break
             kind, source, stamp = WAR, np.int64(known.reader), known.loaded
-            first = np.int64(known.chunk) * UNIT
-            entry = first
-            if first != 0:
-                entry += np.int64(loads[first].about)
-        elif entry == first:
-            break
+            entry = np.int64(LOAD)
+        elif entry == LOAD:
+            if known.pair == 0:
+                break
+            source, stamp = np.int64(known.pair), known.latest
+            entry = np.int64(PAIR) if known.latest != known.earliest else np.int64(PAIRS)
+        elif entry == PAIR:
+            stamp = known.earliest
+            entry = np.int64(PAIRS)
         else:
+            if entry == PAIRS:
+                first = np.int64(known.chunk) * UNIT
+                entry = first
+                if first != 0:
+                    entry += np.int64(loads[first].about)
+            if entry == first:
+                break
             entry -= 1
             source, stamp = np.int64(loads[entry].access), loads[entry].stamp
 
