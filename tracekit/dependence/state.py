@@ -7,8 +7,8 @@ import numpy as np
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED
-from tracekit.dependence.kernels import dependence_table, executions, load_history, sharding
-from tracekit.dependence.kernels.dependence import WAYS, State
+from tracekit.dependence.kernels import dependence, dependence_table, executions, load_history, sharding
+from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.executions import Runs
 from tracekit.dependence.kernels.load_history import LoadHistory
@@ -38,7 +38,8 @@ def empty_state(program: Program) -> State:
         ),
         objects=empty_objects(),
         identities=hash_table([]),
-        known=np.zeros((WAYS, len(program.ops) + 1), np.int64),  # the last column: an unknown call
+        access=np.zeros(len(program.ops) + 1, np.int64),  # the last: an unknown call
+        known=np.zeros(1 << dependence.KNOWN_BITS, dependence.KNOWN),
     )
 
 

@@ -42,8 +42,11 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.objects.kernels.identities import Objects, identity_at
 from tracekit.objects.kernels.identities import place as place_object
 
-WAYS = 4
-"""In so many contexts the access of an instruction is at hand."""
+KNOWN = np.dtype([("key", "<u8"), ("access", "<i8")])
+"""An instruction << 32 | context that was met lately, and its access."""
+KNOWN_BITS = 16
+CONTEXT_STRIDE = 0x9E3779B1
+"""Accesses of one context lie side by side, those of two contexts far apart."""
 
 # What a store has been compared with, but for entries of the chunk.
 STORE = -1
@@ -76,7 +79,8 @@ class State(NamedTuple):
     shared: Shared
     objects: Objects
     identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
-    known: Any  # [context % WAYS, instruction]: context << 32 | its access there
+    access: Any  # [instruction]: its access, if contexts are not told apart; 0: none yet
+    known: Any  # KNOWN, by instruction and context
 
 
 @inlined
@@ -147,7 +151,7 @@ def store_access(state: Any, detail: Any, levels: Any, context: Any, given: Acce
 
 @inlined
 def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
-    instruction = min(given.instruction, state.known.shape[1] - 1)
+    instruction = min(given.instruction, state.access.size - 1)
     is_long = state.runs.updating[np.uint64(instruction)] != 0
     if not part.mine:
         if is_long or state.runs.control[runs.INSTRUCTION] != 0:
@@ -287,22 +291,22 @@ def _access_in(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
 
 @inlined
 def _access_of_instruction(state: Any, instruction: Any) -> Any:
-    access = np.int64(state.known[0, np.uint64(instruction)])
+    access = np.int64(state.access[np.uint64(instruction)])
     if access == 0:
         access = access_of(state.relations, instruction, 0, 0, 0)
-        state.known[0, np.uint64(instruction)] = access
+        state.access[np.uint64(instruction)] = access
     return access
 
 
 @inlined
 def _access_in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
-    way = np.uint64(levels.control[CONTEXT] & (WAYS - 1))
-    known = np.int64(state.known[way, np.uint64(instruction)])
-    if known == 0 or known >> 32 != levels.control[CONTEXT]:
-        access = access_of(state.relations, instruction, levels.control[CONTEXT], context, levels.control[DEPTH])
-        known = (levels.control[CONTEXT] << 32) | access
-        state.known[way, np.uint64(instruction)] = known
-    return known & 0xFFFFFFFF
+    present = levels.control[CONTEXT]
+    key = np.uint64((instruction << 32) | present)
+    known = state.known[np.uint64(instruction + present * CONTEXT_STRIDE) & np.uint64((1 << KNOWN_BITS) - 1)]
+    if known.key != key or known.access == 0:
+        known.access = access_of(state.relations, instruction, present, context, levels.control[DEPTH])
+        known.key = key
+    return np.int64(known.access)
 
 
 @inlined
