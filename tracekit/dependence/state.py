@@ -69,6 +69,7 @@ def empty_relations() -> DependenceTable:
         distances=hash_table([("times", "<i8")], parts=4),
         tallies=arena.reserve(dependence_table.TALLY, len(levels.rows)),
         exposed=hash_table([]),
+        exposed_loops=np.zeros(1 << dependence_table.EXPOSED_BITS, dependence_table.EXPOSED_LOOPS),
         objects=hash_table(dependence_table.OBJECT_FIELDS),
     )
 

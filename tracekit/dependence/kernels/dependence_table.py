@@ -31,8 +31,7 @@ ACCESS_FIELDS = [
     ("count", "<i8"),
     ("exposed_from", "<i8"),  # its loads are known to be exposed at all levels that are still open
     ("exposed_to", "<i8"),  # and whose invocation began in exposed_from .. exposed_to
-    ("exposed_loops", "<u4"),  # and at the nodes of this stack of loops (`LEVEL.loops`), 0: none
-    ("exposed_nest", "<u4"),  # but for so many outermost ones
+    ("reserved", "<i8"),
     ("sources", "<u4", (2,)),  # of its last dependence on a store, with the kind, and on a load
     ("dependences", "<u4", (2,)),  # and the rows of the two, for they come again
 ]
@@ -43,8 +42,8 @@ DEPENDENCE_FIELDS = [
     ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
     ("carried", "<u4"),
     ("identity", "<i4"),  # of the object of the last execution, plus 1
-    ("loops", "<u4"),  # a stack of loops (`LEVEL.loops`) that is marked as intra, 0: none
-    ("reserved", "<u4", (4,)),
+    ("loops", "<u4", (4,)),  # stacks of loops (`LEVEL.loops`) that are marked as intra, by their lowest bits; 0: none
+    ("reserved", "<u4"),
 ]
 LEVEL_FIELDS = [
     ("intra", "<i4"),
@@ -60,6 +59,9 @@ TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
 RELATED = np.dtype([("key", "<u8"), ("row", "<i8")])
 """A dependence that was found lately: kind, source and destination as numbers of accesses, and its row."""
 RELATED_BITS = 16
+EXPOSED_LOOPS = np.dtype([("key", "<u8"), ("nest", "<i8")])
+"""An access << 32 | a stack of loops (`LEVEL.loops`) that its loads were marked as exposed in, but for `nest` loops."""
+EXPOSED_BITS = 14
 DISTANCE_BITS = 36
 END_BITS = 30
 """Of an access in the key of a dependence: kind, source, destination."""
@@ -75,6 +77,7 @@ class DependenceTable(NamedTuple):
     distances: HashTable
     tallies: NDArray[Any]  # TALLY, beside `levels`
     exposed: HashTable  # access << 32 | node of a level
+    exposed_loops: NDArray[Any]  # EXPOSED_LOOPS, by a hash of the key
     objects: HashTable  # OBJECT_FIELDS, by dependence << 32 | identity
 
 
@@ -184,7 +187,7 @@ def _note_intra(relations: Any, levels: Any, row: Any, intra: Any) -> None:
     dependence, innermost = relations.dependences.rows[row], levels.levels[np.uint64(intra - 1)]
     begun = innermost.looped
     if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
-        if innermost.loops != 0 and dependence.loops == innermost.loops:  # the same loops in other invocations
+        if innermost.loops != 0 and dependence.loops[innermost.loops & 3] == innermost.loops:  # in other invocations
             dependence.mark = begun
         else:
             _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
@@ -242,7 +245,7 @@ def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any)
         if levels[level].depth == 0:  # else an activation, of which it is not said
             table.rows[_level_row(table, row, levels[level].node)].intra = 1
     dependences[row].mark = innermost
-    dependences[row].loops = levels[intra - 1].loops
+    dependences[row].loops[levels[intra - 1].loops & 3] = levels[intra - 1].loops
 
 
 @kernel
@@ -278,25 +281,29 @@ def expose(relations: Any, levels: Any, access: Any, first: Any) -> None:
             if first > 0:
                 around = np.int64(levels.levels[np.uint64(first - 1)].nest)
             if around != innermost.nest:  # else there are only activations, of which it is not said
-                _note_exposed(relations, levels, known, first, around)
+                _note_exposed(relations, levels, access, known, first, around)
 
 
 @inlined
-def _note_exposed(relations: Any, levels: Any, known: Any, first: Any, around: Any) -> None:
+def _note_exposed(relations: Any, levels: Any, access: Any, known: Any, first: Any, around: Any) -> None:
     """The loops from level `first` on, but the outermost `around`, are not known to be marked for these invocations."""
     count = levels.control[LEVELS]
     outermost, innermost = levels.levels[np.uint64(first)].invocation, levels.levels[np.uint64(count - 1)]
-    if innermost.loops != 0 and known.exposed_loops == innermost.loops and known.exposed_nest <= around:
+    key = np.uint64((access << 32) | np.int64(innermost.loops))
+    marked = relations.exposed_loops[(key * GOLDEN) >> np.uint64(64 - EXPOSED_BITS)]
+    if innermost.loops != 0 and marked.key == key and marked.nest <= around:
         if (known.exposed_to ^ outermost) >> STREAM_BITS != 0 or outermost > known.exposed_to:
             known.exposed_from = outermost
         known.exposed_from = min(known.exposed_from, outermost)
         known.exposed_to = innermost.looped
     else:
-        _mark_exposed(known, relations.exposed, levels.levels, count, first, around)
+        _mark_exposed(known, relations.exposed, levels.levels, count, first)
+        marked.key = key
+        marked.nest = around
 
 
 @kernel
-def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any, around: Any) -> None:
+def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any) -> None:
     outermost, innermost = levels[first].invocation, levels[count - 1].looped
     known_from, known_to = known.exposed_from, known.exposed_to
     if (known_to ^ innermost) >> STREAM_BITS != 0 or outermost > known_to:
@@ -306,5 +313,3 @@ def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first
             row_of(exposed, (np.int64(known.printed) << 32) | levels[level].node)
     known.exposed_from = min(known_from, outermost)
     known.exposed_to = max(known_to, innermost)
-    known.exposed_loops = levels[count - 1].loops
-    known.exposed_nest = around
