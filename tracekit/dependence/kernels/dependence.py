@@ -17,15 +17,20 @@ from tracekit.contexts.kernels.levels import shared_levels
 from tracekit.contexts.kernels.streams import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs
 from tracekit.dependence.kernels.dependence_table import (
+    AS_BEFORE,
     RAW,
     WAR,
     WAW,
     DependenceTable,
     access_of,
     expose,
+    lies_as_before,
     note_object,
     place,
+    place_again,
     relate,
+    remember_place,
+    settle,
     tally,
 )
 from tracekit.dependence.kernels.executions import Runs
@@ -87,7 +92,10 @@ class State(NamedTuple):
 def _depends(
     state: Any, detail: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any, identity: Any
 ) -> Any:
-    """A byte of an access, in the object `identity`, depends on an earlier one; returns what ``shared_levels`` does."""
+    """A byte of an access, in the object `identity`, depends on an earlier one.
+
+    Returns what ``shared_levels`` does, or AS_BEFORE.
+    """
     row, is_new = relate(state.relations, kind, source, access, now)
     if is_new:
         if state.shared.control[MAY_BE_SHARED]:
@@ -96,23 +104,55 @@ def _depends(
             note_object(state.relations, row, identity, now)
     shared = np.int64(0)
     if detail.loops:
-        depth = np.int64(0)
-        if levels.control[LEAF_LEVEL] >= 0:
-            depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
-        shared = np.int64(shared_levels(levels, stamp, depth))
-        if place(state.relations, levels, row, stamp, shared, depth, now):
-            distance = np.int64(NOTHING)
-            if detail.histogram:
-                distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
-            if state.shared.control[MAY_BE_SHARED]:
-                note(
-                    state.shared.levels,
-                    state.shared.control,
-                    np.int64(state.relations.dependences.rows[row].carried),
-                    now,
-                    distance,
-                )
+        dependence = state.relations.dependences.rows[row]
+        if lies_as_before(dependence, levels, stamp):
+            place_again(dependence, levels, stamp, is_new)
+            if is_new and dependence.level != 0 and (detail.histogram or state.shared.control[MAY_BE_SHARED]):
+                _carried_again(state, detail, levels, row, stamp, now)
+            shared = np.int64(AS_BEFORE)
+        else:
+            shared = np.int64(_place_anew(state, detail, levels, row, source, stamp, now, is_new))
     return shared
+
+
+@kernel
+def _place_anew(
+    state: State, detail: Any, levels: Any, row: Any, source: Any, stamp: Any, now: Any, is_new: Any
+) -> int:
+    """Enter in which of the open levels a dependence lies; returns what ``shared_levels`` does."""
+    depth = np.int64(0)
+    if levels.control[LEAF_LEVEL] >= 0:
+        depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
+    before = np.uint64(state.relations.dependences.rows[row].level)
+    if before != 0 and not is_new:
+        state.relations.levels.rows[before].execution = now
+    settle(state.relations, row)
+    shared = np.int64(shared_levels(levels, stamp, depth))
+    if place(state.relations, levels, row, stamp, shared, depth, now):
+        _note_carried(state, detail, levels, row, stamp, shared, depth, now)
+    remember_place(state.relations, levels, row, stamp, shared)
+    return int(shared)
+
+
+@kernel
+def _carried_again(state: State, detail: Any, levels: Any, row: Any, stamp: Any, now: Any) -> None:
+    """A dependence that lies as before is carried for an execution for the first time."""
+    begun = np.int64(state.relations.dependences.rows[row].begun)
+    level = levels.telling[np.uint64((begun - 1) >> 1)].level
+    _note_carried(state, detail, levels, row, stamp, 2 * level + 2 - (begun & 1), np.int64(0), now)
+
+
+@inlined
+def _note_carried(
+    state: Any, detail: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, now: Any
+) -> None:
+    """A level carries a dependence for an execution for the first time."""
+    distance = np.int64(NOTHING)
+    if detail.histogram:
+        distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
+    if state.shared.control[MAY_BE_SHARED]:
+        carrier = np.int64(state.relations.dependences.rows[row].carrier)
+        note(state.shared.levels, state.shared.control, carrier, now, distance)
 
 
 @inlined
@@ -218,7 +258,7 @@ def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     shared = np.int64(0)
     if detail.raw and known.store != 0:
         shared = _depends(state, detail, levels, RAW, np.int64(known.store), access, known.stamp, now, identity)
-    if detail.profile:
+    if detail.profile and shared != AS_BEFORE:
         expose(state.relations, levels, access, shared >> 1)
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, row_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
-from tracekit.contexts.kernels.levels import distance_to, is_between
-from tracekit.contexts.kernels.streams import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
+from tracekit.contexts.kernels.levels import distance_to, is_between, last_begun
+from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
 from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
 from tracekit.jit.kernel import inlined, kernel
 
@@ -38,12 +38,19 @@ ACCESS_FIELDS = [
 DEPENDENCE_FIELDS = [
     ("execution", "<i8"),  # the last that had it
     ("count", "<i8"),
+    ("chain", "<u4"),  # the stack of telling levels (`CHAIN`) that it was placed in last, 0: none
+    ("begun", "<u4"),  # and the place in `Stream.begun` of what its source was in
+    ("level", "<u4"),  # the row of the level that carries it if it lies so, 0: none does
+    ("identity", "<i4"),  # of the object of the last execution, plus 1
+    ("carried", "<i8"),  # for how many executions it lay so, after the first
+    ("least", "<i8"),  # distances, if a loop carries it
+    ("greatest", "<i8"),
+    # A cache line ends here: the rest is for dependences that lie in another way than the last time.
     ("mark", "<i8"),  # levels whose invocation began until this clock, and that are open still, are marked as intra
     ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
-    ("carried", "<u4"),
-    ("identity", "<i4"),  # of the object of the last execution, plus 1
+    ("carrier", "<u4"),
     ("loops", "<u4", (4,)),  # stacks of loops (`LEVEL.loops`) that are marked as intra, by their lowest bits; 0: none
-    ("reserved", "<u4"),
+    ("reserved", "<i8", (4,)),
 ]
 LEVEL_FIELDS = [
     ("intra", "<i4"),
@@ -62,6 +69,8 @@ RELATED_BITS = 16
 EXPOSED_LOOPS = np.dtype([("key", "<u8"), ("nest", "<i8")])
 """An access << 32 | a stack of loops (`LEVEL.loops`) that its loads were marked as exposed in, but for `nest` loops."""
 EXPOSED_BITS = 14
+AS_BEFORE = -1
+"""In place of what ``shared_levels`` says: the same was entered before, among the same levels."""
 DISTANCE_BITS = 36
 END_BITS = 30
 """Of an access in the key of a dependence: kind, source, destination."""
@@ -151,6 +160,70 @@ def keep_alone(relations: Any, shared: Any) -> None:
 
 
 @inlined
+def lies_as_before(dependence: Any, levels: Any, stamp: Any) -> Any:
+    """Whether a source at `stamp` lies where that of the dependence lay last, among the same levels.
+
+    Then the same level carries it, and the same loops are marked as intra, and as exposed.
+    """
+    begun = np.uint64(dependence.begun)
+    return (
+        np.int64(dependence.chain) == levels.control[CHAIN]
+        and stamp >= levels.begun[begun]
+        and stamp < levels.begun[begun + np.uint64(1)]
+    )
+
+
+@inlined
+def place_again(dependence: Any, levels: Any, stamp: Any, is_new: Any) -> None:
+    """Enter that a dependence lies as before; `is_new`: for this execution for the first time."""
+    if dependence.level != 0:
+        dependence.carried += is_new
+        begun = np.int64(dependence.begun)
+        if begun & 1 != 0:  # a loop, else a recursion, of which the distance is the same
+            level = levels.telling[np.uint64(begun >> 1)].level
+            if not is_between(levels, level, stamp, dependence.least, dependence.greatest):
+                distance = distance_to(levels, level, stamp)
+                dependence.least = min(dependence.least, distance)
+                dependence.greatest = max(dependence.greatest, distance)
+
+
+@inlined
+def settle(relations: Any, row: Any) -> None:
+    """Enter in the row of its level what was found of a dependence that lay as before."""
+    dependence = relations.dependences.rows[row]
+    if dependence.level != 0:
+        carried = relations.levels.rows[np.uint64(dependence.level)]
+        carried.carried += dependence.carried
+        carried.least = min(carried.least, dependence.least)
+        carried.greatest = max(carried.greatest, dependence.greatest)
+        dependence.level = 0
+    dependence.chain = 0
+
+
+@kernel
+def settle_all(relations: DependenceTable) -> None:
+    """The same for all dependences."""
+    for row in range(1, relations.dependences.control[USED]):
+        settle(relations, np.uint64(row))
+
+
+@inlined
+def remember_place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any) -> None:
+    """Remember how a dependence lies, which has just been entered."""
+    if levels.control[CHAIN] <= 0 or levels.control[LEAF_LEVEL] >= 0:  # in a leaf depths count as well
+        return
+    dependence = relations.dependences.rows[row]
+    dependence.chain = levels.control[CHAIN]
+    dependence.begun = last_begun(levels.begun, levels.control, stamp)
+    if _carrier(levels, shared) >= 0:
+        carried = relations.levels.rows[np.uint64(dependence.carrier)]
+        dependence.level = dependence.carrier
+        dependence.carried = 0
+        dependence.least = carried.least
+        dependence.greatest = carried.greatest
+
+
+@inlined
 def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, execution: Any) -> Any:
     """Enter what ``shared_levels`` says of a source at `stamp` and recursion depth `depth`.
 
@@ -166,8 +239,8 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
         level = levels.levels[np.uint64(carrier)]
         if dependence.node != level.node + 1:
             dependence.node = level.node + 1
-            dependence.carried = _level_row(relations.levels, row, level.node)
-        carried = relations.levels.rows[dependence.carried]
+            dependence.carrier = _level_row(relations.levels, row, level.node)
+        carried = relations.levels.rows[dependence.carrier]
         if level.depth != 0:
             _note_distance(carried, activations_since(levels, carrier))
         elif intra == levels.control[LEAF_LEVEL]:
@@ -214,7 +287,7 @@ def _note_distance(carried: Any, distance: Any) -> None:
 def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> Any:
     """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
     carrier = _carrier(levels, shared)
-    carried = relations.dependences.rows[row].carried
+    carried = relations.dependences.rows[row].carrier
     level = relations.tallies[carried]
     distance = abs(levels.control[DEPTH] - depth)
     if levels.levels[np.uint64(carrier)].depth != 0:
