@@ -60,10 +60,12 @@ def empty_load_history(accesses: int) -> LoadHistory:
 
 def empty_relations() -> DependenceTable:
     """No dependences."""
+    dependences = hash_table(dependence_table.DEPENDENCE_FIELDS, beside=dependence_table.LYING.itemsize)
     levels = hash_table(dependence_table.LEVEL_FIELDS, MOST_LEVELS, dependence_table.TALLY.itemsize, parts=2)
     return DependenceTable(
         accesses=hash_table(dependence_table.ACCESS_FIELDS, MOST_ACCESSES, load_history.SEEN.itemsize),
-        dependences=hash_table(dependence_table.DEPENDENCE_FIELDS),
+        dependences=dependences,
+        lying=arena.reserve(dependence_table.LYING, len(dependences.rows)),
         related=np.zeros(1 << dependence_table.RELATED_BITS, dependence_table.RELATED),
         levels=levels,
         distances=hash_table([("times", "<i8")], parts=4),

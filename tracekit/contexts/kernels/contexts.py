@@ -294,7 +294,7 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
             telling = control[TELLING]
             is_outermost = open_activation(stream, context)
             if control[TELLING] != telling:
-                _name_telling(contexts.named, stream, telling)
+                _name_telling(contexts, stream, telling)
             nodes[context].invocations += is_outermost
             nodes[context].folded = max(nodes[context].folded, FOLDED - is_outermost)
         control[CONTEXT] = context
@@ -363,11 +363,11 @@ def open_level(contexts: Any, stream: Any, node: Any) -> None:
     push_telling(stream, control[LEVELS] - 1)
     level.looped = control[CLOCK]
     chain = np.int64(level.loops)
-    level.loops = name_loops(contexts.named, chain, node)
+    level.loops = name_loops(contexts, chain, node)
     if control[CHAIN] == chain and level.loops != 0:  # all telling levels are loops
         chain = np.int64(level.loops)
     else:
-        chain = _name_chain(contexts.named, control[CHAIN], node)
+        chain = _name_chain(contexts, control[CHAIN], node)
     stream.telling[np.uint64(control[TELLING] - 1)].chain = chain
     control[CHAIN] = chain
     level.nest += 1
@@ -377,13 +377,13 @@ def open_level(contexts: Any, stream: Any, node: Any) -> None:
 
 
 @inlined
-def name_loops(named: Any, around: Any, node: Any) -> Any:
+def name_loops(contexts: Any, around: Any, node: Any) -> Any:
     """The name of a stack of levels: `node` inside the stack that is named `around`.
 
     Two stacks of one name are the same; one stack has another name when it comes again after many others.
     """
     key = (np.uint64(around) << np.uint64(32)) | np.uint64(node)
-    known = named[(key * GOLDEN) >> np.uint64(64 - NAMED_BITS)]
+    known = contexts.named[(key * GOLDEN) >> np.uint64(64 - NAMED_BITS)]
     name = np.int64(known.name)
     if around == 0 or (known.key != key and name >= LAST_NAME):
         name = np.int64(0)
@@ -395,16 +395,16 @@ def name_loops(named: Any, around: Any, node: Any) -> Any:
 
 
 @inlined
-def _name_chain(named: Any, around: Any, node: Any) -> Any:
+def _name_chain(contexts: Any, around: Any, node: Any) -> Any:
     """The same, but NO_CHAIN if it has no name."""
     name = np.int64(0)
     if around > 0:
-        name = np.int64(name_loops(named, around, node))
+        name = np.int64(name_loops(contexts, around, node))
     return name if name != 0 else np.int64(NO_CHAIN)
 
 
 @kernel
-def _name_telling(named: Any, stream: Any, before: Int) -> None:
+def _name_telling(contexts: Contexts, stream: Any, before: Int) -> None:
     """Name the stack of telling levels after an activation was pushed; all, if one further out came to be telling."""
     telling, control = stream.telling, stream.control
     first = before if control[TELLING] == before + 1 else np.int64(0)
@@ -412,7 +412,7 @@ def _name_telling(named: Any, stream: Any, before: Int) -> None:
     if first > 0:
         chain = np.int64(telling[first - 1].chain)
     for place in range(first, control[TELLING]):
-        chain = np.int64(_name_chain(named, chain, np.int64(stream.levels[telling[place].level].node)))
+        chain = np.int64(_name_chain(contexts, chain, np.int64(stream.levels[telling[place].level].node)))
         telling[place].chain = chain
     control[CHAIN] = chain
 

@@ -48,9 +48,16 @@ def is_between(stream: Any, level: Any, stamp: Any, least: Any, greatest: Any) -
     False says nothing. `stamp` is before the present iteration.
     """
     iteration = stream.levels[np.uint64(level)].iteration
-    return stamp >= _began(stream, level, iteration - min(greatest, RECENT - 1)) and (
-        least == 1 or (least < RECENT and stamp < _began(stream, level, iteration - least + 1))
+    return stamp >= _began(stream, level, iteration - min(greatest, RECENT - 1)) and is_from(
+        stream, level, stamp, least
     )
+
+
+@inlined
+def is_from(stream: Any, level: Any, stamp: Any, least: Any) -> Any:
+    """Whether `stamp` was surely at least `least` iterations before the level's present one; False says nothing."""
+    iteration = stream.levels[np.uint64(level)].iteration
+    return least == 1 or (least < RECENT and stamp < _began(stream, level, iteration - least + 1))
 
 
 @kernel

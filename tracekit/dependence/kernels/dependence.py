@@ -106,7 +106,7 @@ def _depends(
     if detail.loops:
         dependence = state.relations.dependences.rows[row]
         if lies_as_before(dependence, levels, stamp):
-            place_again(dependence, levels, stamp, is_new)
+            place_again(state.relations, levels, row, stamp, is_new)
             if is_new and dependence.level != 0 and (detail.histogram or state.shared.control[MAY_BE_SHARED]):
                 _carried_again(state, detail, levels, row, stamp, now)
             shared = np.int64(AS_BEFORE)
@@ -151,7 +151,7 @@ def _note_carried(
     if detail.histogram:
         distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
     if state.shared.control[MAY_BE_SHARED]:
-        carrier = np.int64(state.relations.dependences.rows[row].carrier)
+        carrier = np.int64(state.relations.lying[row].carrier)
         note(state.shared.levels, state.shared.control, carrier, now, distance)
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, row_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
-from tracekit.contexts.kernels.levels import distance_to, is_between, last_begun
-from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
+from tracekit.contexts.kernels.levels import distance_to, is_between, is_from, last_begun
+from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, NEVER, STREAM_BITS
 from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
 from tracekit.jit.kernel import inlined, kernel
 
@@ -45,13 +45,19 @@ DEPENDENCE_FIELDS = [
     ("carried", "<i8"),  # for how many executions it lay so, after the first
     ("least", "<i8"),  # distances, if a loop carries it
     ("greatest", "<i8"),
-    # A cache line ends here: the rest is for dependences that lie in another way than the last time.
-    ("mark", "<i8"),  # levels whose invocation began until this clock, and that are open still, are marked as intra
-    ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
-    ("carrier", "<u4"),
-    ("loops", "<u4", (4,)),  # stacks of loops (`LEVEL.loops`) that are marked as intra, by their lowest bits; 0: none
-    ("reserved", "<i8", (4,)),
 ]
+LYING = np.dtype(
+    [
+        ("mark", "<i8"),  # levels whose invocation began until this clock, and that are open still, are marked as intra
+        ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
+        ("carrier", "<u4"),
+        ("loops", "<u4", (4,)),  # stacks of loops (`LEVEL.loops`) that are marked as intra, by their lowest bits
+        ("searched", "<i8"),  # a clock that was looked up for its distance, and the iteration that was then under way
+        ("iteration", "<i8"),
+        ("reserved", "<i8", (2,)),
+    ]
+)
+"""What is needed when a dependence does not lie as the last time: beside its row, which is a cache line without it."""
 LEVEL_FIELDS = [
     ("intra", "<i4"),
     ("inter", "<i4"),
@@ -81,6 +87,7 @@ class DependenceTable(NamedTuple):
 
     accesses: HashTable
     dependences: HashTable
+    lying: NDArray[Any]  # LYING, beside `dependences`
     related: NDArray[Any]  # RELATED, by a hash of the key
     levels: HashTable
     distances: HashTable
@@ -174,17 +181,33 @@ def lies_as_before(dependence: Any, levels: Any, stamp: Any) -> Any:
 
 
 @inlined
-def place_again(dependence: Any, levels: Any, stamp: Any, is_new: Any) -> None:
+def place_again(relations: Any, levels: Any, row: Any, stamp: Any, is_new: Any) -> None:
     """Enter that a dependence lies as before; `is_new`: for this execution for the first time."""
+    dependence = relations.dependences.rows[row]
     if dependence.level != 0:
         dependence.carried += is_new
         begun = np.int64(dependence.begun)
         if begun & 1 != 0:  # a loop, else a recursion, of which the distance is the same
             level = levels.telling[np.uint64(begun >> 1)].level
             if not is_between(levels, level, stamp, dependence.least, dependence.greatest):
-                distance = distance_to(levels, level, stamp)
-                dependence.least = min(dependence.least, distance)
-                dependence.greatest = max(dependence.greatest, distance)
+                _note_distance_again(dependence, relations.lying[row], levels, level, stamp)
+
+
+@inlined
+def _note_distance_again(dependence: Any, lying: Any, levels: Any, level: Any, stamp: Any) -> None:
+    """The distance of a dependence that lies as before, unless a source that is no later had one within the bounds."""
+    open_level = levels.levels[np.uint64(level)]
+    if (
+        stamp < lying.searched
+        or lying.searched < open_level.invocation
+        or open_level.iteration - lying.iteration > dependence.greatest
+        or not is_from(levels, level, stamp, dependence.least)
+    ):
+        distance = np.int64(distance_to(levels, level, stamp))
+        dependence.least = min(dependence.least, distance)
+        dependence.greatest = max(dependence.greatest, distance)
+        lying.searched = stamp
+        lying.iteration = open_level.iteration - distance
 
 
 @inlined
@@ -216,9 +239,11 @@ def remember_place(relations: Any, levels: Any, row: Any, stamp: Any, shared: An
     dependence.chain = levels.control[CHAIN]
     dependence.begun = last_begun(levels.begun, levels.control, stamp)
     if _carrier(levels, shared) >= 0:
-        carried = relations.levels.rows[np.uint64(dependence.carrier)]
-        dependence.level = dependence.carrier
+        carrier = relations.lying[row].carrier
+        carried = relations.levels.rows[np.uint64(carrier)]
+        dependence.level = carrier
         dependence.carried = 0
+        relations.lying[row].searched = NEVER
         dependence.least = carried.least
         dependence.greatest = carried.greatest
 
@@ -230,17 +255,17 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
     Returns whether the level that carries the dependence has not yet done so for this execution.
     """
     is_new = False
-    dependence = relations.dependences.rows[row]
+    lying = relations.lying[row]
     intra = shared >> 1
     if intra > 0:
         _note_intra(relations, levels, row, intra)
     carrier = _carrier(levels, shared)
     if carrier >= 0:
         level = levels.levels[np.uint64(carrier)]
-        if dependence.node != level.node + 1:
-            dependence.node = level.node + 1
-            dependence.carrier = _level_row(relations.levels, row, level.node)
-        carried = relations.levels.rows[dependence.carrier]
+        if lying.node != level.node + 1:
+            lying.node = level.node + 1
+            lying.carrier = _level_row(relations.levels, row, level.node)
+        carried = relations.levels.rows[np.uint64(lying.carrier)]
         if level.depth != 0:
             _note_distance(carried, activations_since(levels, carrier))
         elif intra == levels.control[LEAF_LEVEL]:
@@ -257,13 +282,13 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
 @inlined
 def _note_intra(relations: Any, levels: Any, row: Any, intra: Any) -> None:
     """The outermost `intra` levels are in one iteration; most often that was marked before."""
-    dependence, innermost = relations.dependences.rows[row], levels.levels[np.uint64(intra - 1)]
+    lying, innermost = relations.lying[row], levels.levels[np.uint64(intra - 1)]
     begun = innermost.looped
-    if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
-        if innermost.loops != 0 and dependence.loops[innermost.loops & 3] == innermost.loops:  # in other invocations
-            dependence.mark = begun
+    if lying.mark < begun or (lying.mark ^ begun) >> STREAM_BITS != 0:
+        if innermost.loops != 0 and lying.loops[innermost.loops & 3] == innermost.loops:  # in other invocations
+            lying.mark = begun
         else:
-            _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
+            _mark(relations.lying, relations.levels, levels.levels, row, intra)
 
 
 @inlined
@@ -287,7 +312,7 @@ def _note_distance(carried: Any, distance: Any) -> None:
 def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> Any:
     """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
     carrier = _carrier(levels, shared)
-    carried = relations.dependences.rows[row].carrier
+    carried = relations.lying[row].carrier
     level = relations.tallies[carried]
     distance = abs(levels.control[DEPTH] - depth)
     if levels.levels[np.uint64(carrier)].depth != 0:
@@ -307,9 +332,9 @@ def _level_row(table: Any, dependence: Any, node: Any) -> Any:
 
 
 @kernel
-def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
+def _mark(lying: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
     """Mark the loops among the outermost `intra` levels but those that were marked before."""
-    mark, innermost = dependences[row].mark, levels[intra - 1].looped
+    mark, innermost = lying[row].mark, levels[intra - 1].looped
     if (mark ^ innermost) >> STREAM_BITS != 0:
         mark = 0
     for level in range(intra - 1, -1, -1):
@@ -317,8 +342,8 @@ def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any)
             break
         if levels[level].depth == 0:  # else an activation, of which it is not said
             table.rows[_level_row(table, row, levels[level].node)].intra = 1
-    dependences[row].mark = innermost
-    dependences[row].loops[levels[intra - 1].loops & 3] = levels[intra - 1].loops
+    lying[row].mark = innermost
+    lying[row].loops[levels[intra - 1].loops & 3] = levels[intra - 1].loops
 
 
 @kernel
