@@ -103,15 +103,34 @@ def _depends(
         elif detail.profile:
             note_object(state.relations, row, identity, now)
     shared = np.int64(0)
-    if detail.loops:
+    if detail.loops and detail.histogram:  # every distance counts
+        shared = np.int64(_place(state, detail, levels, row, source, stamp, now))
+    elif detail.loops:
         dependence = state.relations.dependences.rows[row]
         if lies_as_before(dependence, levels, stamp):
             place_again(state.relations, levels, row, stamp, is_new)
-            if is_new and dependence.level != 0 and (detail.histogram or state.shared.control[MAY_BE_SHARED]):
-                _carried_again(state, detail, levels, row, stamp, now)
+            if is_new and dependence.level != 0 and state.shared.control[MAY_BE_SHARED]:
+                note(state.shared.levels, state.shared.control, np.int64(dependence.level), now, np.int64(NOTHING))
             shared = np.int64(AS_BEFORE)
         else:
             shared = np.int64(_place_anew(state, detail, levels, row, source, stamp, now, is_new))
+    return shared
+
+
+@inlined
+def _place(state: Any, detail: Any, levels: Any, row: Any, source: Any, stamp: Any, now: Any) -> Any:
+    """Enter in which of the open levels a dependence lies; returns what ``shared_levels`` does."""
+    depth = np.int64(0)
+    if levels.control[LEAF_LEVEL] >= 0:
+        depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
+    shared = np.int64(shared_levels(levels, stamp, depth))
+    if place(state.relations, levels, row, stamp, shared, depth, now):
+        distance = np.int64(NOTHING)
+        if detail.histogram:
+            distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
+        if state.shared.control[MAY_BE_SHARED]:
+            carrier = np.int64(state.relations.lying[row].carrier)
+            note(state.shared.levels, state.shared.control, carrier, now, distance)
     return shared
 
 
@@ -119,40 +138,14 @@ def _depends(
 def _place_anew(
     state: State, detail: Any, levels: Any, row: Any, source: Any, stamp: Any, now: Any, is_new: Any
 ) -> int:
-    """Enter in which of the open levels a dependence lies; returns what ``shared_levels`` does."""
-    depth = np.int64(0)
-    if levels.control[LEAF_LEVEL] >= 0:
-        depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
+    """The same for a dependence that may have lain as before until now."""
     before = np.uint64(state.relations.dependences.rows[row].level)
     if before != 0 and not is_new:
         state.relations.levels.rows[before].execution = now
     settle(state.relations, row)
-    shared = np.int64(shared_levels(levels, stamp, depth))
-    if place(state.relations, levels, row, stamp, shared, depth, now):
-        _note_carried(state, detail, levels, row, stamp, shared, depth, now)
+    shared = np.int64(_place(state, detail, levels, row, source, stamp, now))
     remember_place(state.relations, levels, row, stamp, shared)
     return int(shared)
-
-
-@kernel
-def _carried_again(state: State, detail: Any, levels: Any, row: Any, stamp: Any, now: Any) -> None:
-    """A dependence that lies as before is carried for an execution for the first time."""
-    begun = np.int64(state.relations.dependences.rows[row].begun)
-    level = levels.telling[np.uint64((begun - 1) >> 1)].level
-    _note_carried(state, detail, levels, row, stamp, 2 * level + 2 - (begun & 1), np.int64(0), now)
-
-
-@inlined
-def _note_carried(
-    state: Any, detail: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, now: Any
-) -> None:
-    """A level carries a dependence for an execution for the first time."""
-    distance = np.int64(NOTHING)
-    if detail.histogram:
-        distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
-    if state.shared.control[MAY_BE_SHARED]:
-        carrier = np.int64(state.relations.lying[row].carrier)
-        note(state.shared.levels, state.shared.control, carrier, now, distance)
 
 
 @inlined
