@@ -69,11 +69,13 @@ def empty_stream(number: int, contexts: int) -> Stream:
     control = np.zeros(streams.CONTROL, np.int64)
     control[streams.CLOCK] = number << streams.STREAM_BITS
     control[streams.LEAF_LEVEL] = -1
+    control[streams.CHAIN] = streams.NO_LOOPS
     return Stream(
         control=control,
         frames=np.zeros(1, streams.FRAME),
         levels=np.zeros(1, streams.LEVEL),
         telling=np.zeros(2, streams.TELLING_LEVEL),
+        begun=np.array([0, streams.NEVER, 0, 0], np.int64),
         recent=np.zeros(streams.RECENT, np.int64),
         runs=np.zeros(1, streams.RUN),
         dated=np.zeros(streams.DATED, streams.DATE),
@@ -89,6 +91,7 @@ def with_room(stream: Stream, events: int) -> Stream:
     if control[streams.LEVELS] + events > len(stream.levels):
         stream = stream._replace(levels=_lengthened(stream.levels, control[streams.LEVELS] + events))
         stream = stream._replace(telling=_lengthened(stream.telling, len(stream.levels) + 1))
+        stream = stream._replace(begun=_lengthened(stream.begun, 2 * len(stream.levels) + 4))
         stream = stream._replace(recent=_lengthened(stream.recent, streams.RECENT * len(stream.levels)))
     if control[streams.RUNS] + events > len(stream.runs):
         stream = stream._replace(runs=_lengthened(stream.runs, control[streams.RUNS] + events))

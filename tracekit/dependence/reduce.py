@@ -19,7 +19,7 @@ from tracekit.containers.hash_table import used_rows
 from tracekit.containers.kernels.arena import USED, Arena
 from tracekit.containers.kernels.shadow import PAGES, WORDS
 from tracekit.dependence.kernels.dependence import State
-from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS, count_all
+from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS, count_all, settle_all
 from tracekit.dependence.kernels.sharding import NOTHING
 
 Rows = NDArray[Any]
@@ -42,6 +42,7 @@ class Findings:
 def reduce_states(states: Sequence[State]) -> Findings:
     """What the states of all workers come to."""
     for state in states:
+        settle_all(state.relations)
         count_all(state.relations, int(state.relations.levels.control[USED]))
     parts = [_of(state) for state in states]
     accesses, access_of = _united([part.accesses for part in parts])

@@ -7,8 +7,8 @@ import numpy as np
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED
-from tracekit.dependence.kernels import dependence_table, executions, load_history, sharding
-from tracekit.dependence.kernels.dependence import WAYS, State
+from tracekit.dependence.kernels import dependence, dependence_table, executions, load_history, sharding
+from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.executions import Runs
 from tracekit.dependence.kernels.load_history import LoadHistory
@@ -38,7 +38,8 @@ def empty_state(program: Program) -> State:
         ),
         objects=empty_objects(),
         identities=hash_table([]),
-        known=np.zeros((WAYS, len(program.ops) + 1), np.int64),  # the last column: an unknown call
+        access=np.zeros(len(program.ops) + 1, np.int64),  # the last: an unknown call
+        known=np.zeros(1 << dependence.KNOWN_BITS, dependence.KNOWN),
     )
 
 
@@ -59,14 +60,18 @@ def empty_load_history(accesses: int) -> LoadHistory:
 
 def empty_relations() -> DependenceTable:
     """No dependences."""
+    dependences = hash_table(dependence_table.DEPENDENCE_FIELDS, beside=dependence_table.LYING.itemsize)
     levels = hash_table(dependence_table.LEVEL_FIELDS, MOST_LEVELS, dependence_table.TALLY.itemsize, parts=2)
     return DependenceTable(
         accesses=hash_table(dependence_table.ACCESS_FIELDS, MOST_ACCESSES, load_history.SEEN.itemsize),
-        dependences=hash_table(dependence_table.DEPENDENCE_FIELDS),
+        dependences=dependences,
+        lying=arena.reserve(dependence_table.LYING, len(dependences.rows)),
+        related=np.zeros(1 << dependence_table.RELATED_BITS, dependence_table.RELATED),
         levels=levels,
         distances=hash_table([("times", "<i8")], parts=4),
         tallies=arena.reserve(dependence_table.TALLY, len(levels.rows)),
         exposed=hash_table([]),
+        exposed_loops=np.zeros(1 << dependence_table.EXPOSED_BITS, dependence_table.EXPOSED_LOOPS),
         objects=hash_table(dependence_table.OBJECT_FIELDS),
     )
 

@@ -42,7 +42,7 @@ def open_activation(stream: Any, node: Any) -> Any:
         level.first = levels[before - 1].first
         levels[level.first - 1].iteration += 1
         if before == level.first:
-            insert_telling(stream.telling, control, before - 1, levels[before - 1].invocation)
+            insert_telling(stream.telling, stream.begun, control, before - 1, levels[before - 1].invocation)
         push_telling(stream, control[LEVELS] - 1)
         while below >= before:
             levels[below - 1].entered = control[LEVELS]

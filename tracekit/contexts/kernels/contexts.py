@@ -27,14 +27,18 @@ from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_ma
 from tracekit.contexts.kernels.activations import close_activation, open_activation
 from tracekit.contexts.kernels.streams import (
     ACCESSES,
+    CHAIN,
     CLOCK,
     CONTEXT,
     DEPTH,
     FRAMES,
     LEAF_LEVEL,
     LEVELS,
+    NEVER,
     NO_CALL,
+    NO_CHAIN,
     NO_LEVEL,
+    NO_LOOPS,
     RECENT,
     RUNS,
     TELLING,
@@ -287,7 +291,10 @@ def _enter_dynamic(contexts: Any, stream: Any, function: Any, call: Any) -> None
             control[LEAF_LEVEL] = NO_LEVEL
             frame.leaf = 2
         elif contexts.recursing[function] != 0 and nodes[row].kind != ROOT:
+            telling = control[TELLING]
             is_outermost = open_activation(stream, context)
+            if control[TELLING] != telling:
+                _name_telling(contexts, stream, telling)
             nodes[context].invocations += is_outermost
             nodes[context].folded = max(nodes[context].folded, FOLDED - is_outermost)
         control[CONTEXT] = context
@@ -355,7 +362,14 @@ def open_level(contexts: Any, stream: Any, node: Any) -> None:
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + 1)] = control[CLOCK]
     push_telling(stream, control[LEVELS] - 1)
     level.looped = control[CLOCK]
-    level.loops = name_loops(contexts, level.loops, node)
+    chain = np.int64(level.loops)
+    level.loops = name_loops(contexts, chain, node)
+    if control[CHAIN] == chain and level.loops != 0:  # all telling levels are loops
+        chain = np.int64(level.loops)
+    else:
+        chain = _name_chain(contexts, control[CHAIN], node)
+    stream.telling[np.uint64(control[TELLING] - 1)].chain = chain
+    control[CHAIN] = chain
     level.nest += 1
     stream.open[node] += 1
     contexts.tree.rows[node].invocations += 1
@@ -364,7 +378,7 @@ def open_level(contexts: Any, stream: Any, node: Any) -> None:
 
 @inlined
 def name_loops(contexts: Any, around: Any, node: Any) -> Any:
-    """The name of a stack of loops: `node` inside the stack that is named `around`.
+    """The name of a stack of levels: `node` inside the stack that is named `around`.
 
     Two stacks of one name are the same; one stack has another name when it comes again after many others.
     """
@@ -378,6 +392,39 @@ def name_loops(contexts: Any, around: Any, node: Any) -> Any:
         known.key = key
         known.name = name
     return name
+
+
+@inlined
+def _name_chain(contexts: Any, around: Any, node: Any) -> Any:
+    """The same, but NO_CHAIN if it has no name."""
+    name = np.int64(0)
+    if around > 0:
+        name = np.int64(name_loops(contexts, around, node))
+    return name if name != 0 else np.int64(NO_CHAIN)
+
+
+@kernel
+def _name_telling(contexts: Contexts, stream: Any, before: Int) -> None:
+    """Name the stack of telling levels after an activation was pushed; all, if one further out came to be telling."""
+    telling, control = stream.telling, stream.control
+    first = before if control[TELLING] == before + 1 else np.int64(0)
+    chain = np.int64(NO_LOOPS)
+    if first > 0:
+        chain = np.int64(telling[first - 1].chain)
+    for place in range(first, control[TELLING]):
+        chain = np.int64(_name_chain(contexts, chain, np.int64(stream.levels[telling[place].level].node)))
+        telling[place].chain = chain
+    control[CHAIN] = chain
+
+
+@inlined
+def _pop_telling(stream: Any, control: Any) -> None:
+    """The last telling level closes."""
+    control[TELLING] -= 1
+    stream.begun[np.uint64(2 * control[TELLING] + 1)] = NEVER
+    control[CHAIN] = NO_LOOPS
+    if control[TELLING] > 0:
+        control[CHAIN] = stream.telling[np.uint64(control[TELLING] - 1)].chain
 
 
 @inlined
@@ -401,7 +448,7 @@ def iterate(stream: Any) -> None:
     control[CLOCK] += 1
     level.iteration += 1
     level.iteration_start = control[CLOCK]
-    stream.telling[np.uint64(control[TELLING] - 1)].iteration_start = control[CLOCK]
+    stream.begun[np.uint64(2 * control[TELLING])] = control[CLOCK]
     stream.recent[np.uint64((control[LEVELS] - 1) * RECENT + (level.iteration & (RECENT - 1)))] = control[CLOCK]
     run = stream.runs[control[RUNS] - 1]
     ahead = level.iteration - run.first
@@ -418,7 +465,7 @@ def close_level(contexts: Any, stream: Any, partial: Any) -> None:
     control[LEVELS] -= 1
     level = stream.levels[control[LEVELS]]
     if control[TELLING] > 0 and stream.telling[np.uint64(control[TELLING] - 1)].level == control[LEVELS]:
-        control[TELLING] -= 1
+        _pop_telling(stream, control)
     if level.depth != 0:
         close_activation(stream)
     else:

@@ -48,9 +48,16 @@ def is_between(stream: Any, level: Any, stamp: Any, least: Any, greatest: Any) -
     False says nothing. `stamp` is before the present iteration.
     """
     iteration = stream.levels[np.uint64(level)].iteration
-    return stamp >= _began(stream, level, iteration - min(greatest, RECENT - 1)) and (
-        least == 1 or (least < RECENT and stamp < _began(stream, level, iteration - least + 1))
+    return stamp >= _began(stream, level, iteration - min(greatest, RECENT - 1)) and is_from(
+        stream, level, stamp, least
     )
+
+
+@inlined
+def is_from(stream: Any, level: Any, stamp: Any, least: Any) -> Any:
+    """Whether `stamp` was surely at least `least` iterations before the level's present one; False says nothing."""
+    iteration = stream.levels[np.uint64(level)].iteration
+    return least == 1 or (least < RECENT and stamp < _began(stream, level, iteration - least + 1))
 
 
 @kernel
@@ -94,27 +101,34 @@ def shared_levels(stream: Any, stamp: Any, depth: Any) -> Any:
     Returns 2 * n if it was made in the present iteration of the outermost n levels and in another invocation
     of the next that is telling, and 2 * n + 1 if it was made in another iteration of the same invocation of the next.
     """
-    control, levels, telling = stream.control, stream.levels, stream.telling
+    control, begun = stream.control, stream.begun
     leaf = control[LEAF_LEVEL]
-    if leaf >= 0 and depth != control[DEPTH] and stamp >= levels[np.uint64(leaf)].invocation:
+    if leaf >= 0 and depth != control[DEPTH] and stamp >= stream.levels[np.uint64(leaf)].invocation:
         return 2 * leaf + 1
-    place = np.int64(control[TELLING]) - 1
-    farthest = place - 8  # most dependences are short
-    while place >= 0 and place > farthest:
-        level = telling[np.uint64(place)]
-        if stamp >= level.iteration_start:
-            return 2 * level.level + 2
-        if stamp >= level.invocation:
-            return 2 * level.level + 1
+    place = last_begun(begun, control, stamp)
+    if place == 0:
+        return np.int64(0)
+    level = stream.telling[np.uint64((place - 1) >> 1)].level
+    return 2 * level + 2 - (place & 1)
+
+
+@inlined
+def last_begun(begun: Any, control: Any, stamp: Any) -> Any:
+    """The place in `begun` of what had begun last at a stamp.
+
+    2 * n + 1 is the invocation of telling level n, 2 * n + 2 the present iteration of that; 0 if it was none of them.
+    """
+    place = 2 * np.int64(control[TELLING])
+    farthest = place - 16  # most dependences are short
+    while place > 0 and place > farthest:
+        if stamp >= begun[np.uint64(place)]:
+            return place
         place -= 1
-    low, high = np.int64(-1), place  # the last level whose invocation had begun
-    while low < high:
-        middle = (low + high + 1) >> 1
-        if stamp >= telling[np.uint64(middle)].invocation:
+    low = np.int64(0)
+    while low < place:
+        middle = (low + place + 1) >> 1
+        if stamp >= begun[np.uint64(middle)]:
             low = middle
         else:
-            high = middle - 1
-    if low < 0:
-        return np.int64(0)
-    level = telling[np.uint64(low)]
-    return 2 * level.level + 2 if stamp >= level.iteration_start else 2 * level.level + 1
+            place = middle - 1
+    return low

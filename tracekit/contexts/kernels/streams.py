@@ -46,7 +46,10 @@ LEVEL = np.dtype(
         ("reserved", "<i4"),
     ]
 )
-TELLING_LEVEL = np.dtype([("invocation", "<i8"), ("iteration_start", "<i8"), ("level", "<i8")])
+TELLING_LEVEL = np.dtype([("level", "<i8"), ("chain", "<i8")])
+"""The number of the level; the name of the stack of telling levels up to it (`name_loops`), or NO_CHAIN."""
+NO_CHAIN = -1
+NEVER = (1 << 63) - 1
 RUN = np.dtype([("start", "<i8"), ("stride", "<i8"), ("first", "<i8")])
 """Iterations first, first + 1, ... began at clock start, start + stride, ..., up to the next run."""
 
@@ -71,7 +74,8 @@ FRAMES = 5
 RUNS = 6  # how many runs
 ACCESSES = 7  # loads and stores so far
 TELLING = 8  # how many levels are in `telling`
-CONTROL = 9
+CHAIN = 9  # the name of the stack of all telling levels, or NO_CHAIN
+CONTROL = 10
 """How many there are."""
 NO_LEVEL = 1 << 40
 
@@ -83,6 +87,7 @@ class Stream(NamedTuple):
     frames: NDArray[Any]  # FRAME
     levels: NDArray[Any]  # LEVEL
     telling: NDArray[Any]  # TELLING_LEVEL: of each level but activations that no other of their node was inside
+    begun: NDArray[np.int64]  # 0; of each telling level when its present invocation and iteration began; NEVER
     recent: NDArray[np.int64]  # [level * RECENT + iteration % RECENT]: clocks at which its last iterations began
     runs: NDArray[Any]  # RUN
     dated: NDArray[Any]  # DATE: the iteration that was under way at a stamp, for stamps that were asked for lately
@@ -122,15 +127,22 @@ def push_level(stream: Any, node: Any) -> Any:
 def push_telling(stream: Any, level: Any) -> None:
     """The new innermost level, number `level`, is one that dependences are told of."""
     control = stream.control
-    told = stream.telling[np.uint64(control[TELLING])]
-    told.invocation = control[CLOCK]
-    told.iteration_start = control[CLOCK]
-    told.level = level
+    stream.telling[np.uint64(control[TELLING])].level = level
     control[TELLING] += 1
+    begin_last(stream.begun, control, control[CLOCK])
+
+
+@inlined
+def begin_last(begun: Any, control: Any, clock: Any) -> None:
+    """The last telling level began at `clock`."""
+    last = np.uint64(2 * control[TELLING])
+    begun[last - np.uint64(1)] = clock
+    begun[last] = clock
+    begun[last + np.uint64(1)] = NEVER
 
 
 @kernel
-def insert_telling(telling: Any, control: Any, level: Any, invocation: Any) -> None:
+def insert_telling(telling: Any, begun: Any, control: Any, level: Any, invocation: Any) -> None:
     """So is a level further out, if it was not yet: an activation that another one is now inside."""
     place = control[TELLING]
     while place > 0 and telling[place - 1].level > level:
@@ -138,10 +150,10 @@ def insert_telling(telling: Any, control: Any, level: Any, invocation: Any) -> N
     if place > 0 and telling[place - 1].level == level:
         return
     for above in range(control[TELLING], place, -1):
-        telling[above].invocation = telling[above - 1].invocation
-        telling[above].iteration_start = telling[above - 1].iteration_start
         telling[above].level = telling[above - 1].level
-    telling[place].invocation = invocation
-    telling[place].iteration_start = invocation
+    for later in range(2 * control[TELLING] + 1, 2 * place, -1):
+        begun[later + 2] = begun[later]
+    begun[2 * place + 1] = invocation
+    begun[2 * place + 2] = invocation
     telling[place].level = level
     control[TELLING] += 1

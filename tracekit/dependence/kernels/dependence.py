@@ -17,15 +17,20 @@ from tracekit.contexts.kernels.levels import shared_levels
 from tracekit.contexts.kernels.streams import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs
 from tracekit.dependence.kernels.dependence_table import (
+    AS_BEFORE,
     RAW,
     WAR,
     WAW,
     DependenceTable,
     access_of,
     expose,
+    lies_as_before,
     note_object,
     place,
+    place_again,
     relate,
+    remember_place,
+    settle,
     tally,
 )
 from tracekit.dependence.kernels.executions import Runs
@@ -42,8 +47,17 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.objects.kernels.identities import Objects, identity_at
 from tracekit.objects.kernels.identities import place as place_object
 
-WAYS = 4
-"""In so many contexts the access of an instruction is at hand."""
+KNOWN = np.dtype([("key", "<u8"), ("access", "<i8")])
+"""An instruction << 32 | context that was met lately, and its access."""
+KNOWN_BITS = 16
+CONTEXT_STRIDE = 0x9E3779B1
+"""Accesses of one context lie side by side, those of two contexts far apart."""
+
+# What a store has been compared with, but for entries of the chunk.
+STORE = -1
+LOAD = -2
+PAIR = -3  # the later one
+PAIRS = -4
 
 ENDING = 0
 """In place of the kind of an object that begins: what was there ends."""
@@ -70,14 +84,18 @@ class State(NamedTuple):
     shared: Shared
     objects: Objects
     identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
-    known: Any  # [context % WAYS, instruction]: context << 32 | its access there
+    access: Any  # [instruction]: its access, if contexts are not told apart; 0: none yet
+    known: Any  # KNOWN, by instruction and context
 
 
 @inlined
 def _depends(
     state: Any, detail: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any, identity: Any
 ) -> Any:
-    """A byte of an access, in the object `identity`, depends on an earlier one; returns what ``shared_levels`` does."""
+    """A byte of an access, in the object `identity`, depends on an earlier one.
+
+    Returns what ``shared_levels`` does, or AS_BEFORE.
+    """
     row, is_new = relate(state.relations, kind, source, access, now)
     if is_new:
         if state.shared.control[MAY_BE_SHARED]:
@@ -85,24 +103,49 @@ def _depends(
         elif detail.profile:
             note_object(state.relations, row, identity, now)
     shared = np.int64(0)
-    if detail.loops:
-        depth = np.int64(0)
-        if levels.control[LEAF_LEVEL] >= 0:
-            depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
-        shared = np.int64(shared_levels(levels, stamp, depth))
-        if place(state.relations, levels, row, stamp, shared, depth, now):
-            distance = np.int64(NOTHING)
-            if detail.histogram:
-                distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
-            if state.shared.control[MAY_BE_SHARED]:
-                note(
-                    state.shared.levels,
-                    state.shared.control,
-                    np.int64(state.relations.dependences.rows[row].carried),
-                    now,
-                    distance,
-                )
+    if detail.loops and detail.histogram:  # every distance counts
+        shared = np.int64(_place(state, detail, levels, row, source, stamp, now))
+    elif detail.loops:
+        dependence = state.relations.dependences.rows[row]
+        if lies_as_before(dependence, levels, stamp):
+            place_again(state.relations, levels, row, stamp, is_new)
+            if is_new and dependence.level != 0 and state.shared.control[MAY_BE_SHARED]:
+                note(state.shared.levels, state.shared.control, np.int64(dependence.level), now, np.int64(NOTHING))
+            shared = np.int64(AS_BEFORE)
+        else:
+            shared = np.int64(_place_anew(state, detail, levels, row, source, stamp, now, is_new))
     return shared
+
+
+@inlined
+def _place(state: Any, detail: Any, levels: Any, row: Any, source: Any, stamp: Any, now: Any) -> Any:
+    """Enter in which of the open levels a dependence lies; returns what ``shared_levels`` does."""
+    depth = np.int64(0)
+    if levels.control[LEAF_LEVEL] >= 0:
+        depth = np.int64(state.relations.accesses.rows[np.uint64(source)].depth)
+    shared = np.int64(shared_levels(levels, stamp, depth))
+    if place(state.relations, levels, row, stamp, shared, depth, now):
+        distance = np.int64(NOTHING)
+        if detail.histogram:
+            distance = np.int64(tally(state.relations, levels, row, stamp, shared, depth))
+        if state.shared.control[MAY_BE_SHARED]:
+            carrier = np.int64(state.relations.lying[row].carrier)
+            note(state.shared.levels, state.shared.control, carrier, now, distance)
+    return shared
+
+
+@kernel
+def _place_anew(
+    state: State, detail: Any, levels: Any, row: Any, source: Any, stamp: Any, now: Any, is_new: Any
+) -> int:
+    """The same for a dependence that may have lain as before until now."""
+    before = np.uint64(state.relations.dependences.rows[row].level)
+    if before != 0 and not is_new:
+        state.relations.levels.rows[before].execution = now
+    settle(state.relations, row)
+    shared = np.int64(_place(state, detail, levels, row, source, stamp, now))
+    remember_place(state.relations, levels, row, stamp, shared)
+    return int(shared)
 
 
 @inlined
@@ -141,7 +184,7 @@ def store_access(state: Any, detail: Any, levels: Any, context: Any, given: Acce
 
 @inlined
 def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
-    instruction = min(given.instruction, state.known.shape[1] - 1)
+    instruction = min(given.instruction, state.access.size - 1)
     is_long = state.runs.updating[np.uint64(instruction)] != 0
     if not part.mine:
         if is_long or state.runs.control[runs.INSTRUCTION] != 0:
@@ -208,7 +251,7 @@ def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     shared = np.int64(0)
     if detail.raw and known.store != 0:
         shared = _depends(state, detail, levels, RAW, np.int64(known.store), access, known.stamp, now, identity)
-    if detail.profile:
+    if detail.profile and shared != AS_BEFORE:
         expose(state.relations, levels, access, shared >> 1)
 
 
@@ -242,21 +285,31 @@ def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     """First the last store, then the loads since, the latest first."""
     known, loads = state.memory.rows[row], state.readers.rows
     kind, source, stamp = WAW, np.int64(known.store) * detail.waw, known.stamp
-    first, entry = np.int64(0), np.int64(-1)  # of the chunk; -1 before the loads
+    first, entry = np.int64(0), np.int64(STORE)  # of the chunk
     while True:
         if source != 0:
             _depends(state, detail, levels, kind, source, access, stamp, now, identity)
-        if entry == -1:
+        if entry == STORE:
             if known.reader == 0:
                 break
             kind, source, stamp = WAR, np.int64(known.reader), known.loaded
-            first = np.int64(known.chunk) * UNIT
-            entry = first
-            if first != 0:
-                entry += np.int64(loads[first].about)
-        elif entry == first:
-            break
+            entry = np.int64(LOAD)
+        elif entry == LOAD:
+            if known.pair == 0:
+                break
+            source, stamp = np.int64(known.pair), known.latest
+            entry = np.int64(PAIR) if known.latest != known.earliest else np.int64(PAIRS)
+        elif entry == PAIR:
+            stamp = known.earliest
+            entry = np.int64(PAIRS)
         else:
+            if entry == PAIRS:
+                first = np.int64(known.chunk) * UNIT
+                entry = first
+                if first != 0:
+                    entry += np.int64(loads[first].about)
+            if entry == first:
+                break
             entry -= 1
             source, stamp = np.int64(loads[entry].access), loads[entry].stamp
 
@@ -271,22 +324,22 @@ def _access_in(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
 
 @inlined
 def _access_of_instruction(state: Any, instruction: Any) -> Any:
-    access = np.int64(state.known[0, np.uint64(instruction)])
+    access = np.int64(state.access[np.uint64(instruction)])
     if access == 0:
         access = access_of(state.relations, instruction, 0, 0, 0)
-        state.known[0, np.uint64(instruction)] = access
+        state.access[np.uint64(instruction)] = access
     return access
 
 
 @inlined
 def _access_in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
-    way = np.uint64(levels.control[CONTEXT] & (WAYS - 1))
-    known = np.int64(state.known[way, np.uint64(instruction)])
-    if known == 0 or known >> 32 != levels.control[CONTEXT]:
-        access = access_of(state.relations, instruction, levels.control[CONTEXT], context, levels.control[DEPTH])
-        known = (levels.control[CONTEXT] << 32) | access
-        state.known[way, np.uint64(instruction)] = known
-    return known & 0xFFFFFFFF
+    present = levels.control[CONTEXT]
+    key = np.uint64((instruction << 32) | present)
+    known = state.known[np.uint64(instruction + present * CONTEXT_STRIDE) & np.uint64((1 << KNOWN_BITS) - 1)]
+    if known.key != key or known.access == 0:
+        known.access = access_of(state.relations, instruction, present, context, levels.control[DEPTH])
+        known.key = key
+    return np.int64(known.access)
 
 
 @inlined

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
+from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, row_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
-from tracekit.contexts.kernels.levels import distance_to, is_between
-from tracekit.contexts.kernels.streams import DEPTH, LEAF_LEVEL, LEVELS, STREAM_BITS
+from tracekit.contexts.kernels.levels import distance_to, is_between, is_from, last_begun
+from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, NEVER, STREAM_BITS
 from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
 from tracekit.jit.kernel import inlined, kernel
 
@@ -31,21 +31,33 @@ ACCESS_FIELDS = [
     ("count", "<i8"),
     ("exposed_from", "<i8"),  # its loads are known to be exposed at all levels that are still open
     ("exposed_to", "<i8"),  # and whose invocation began in exposed_from .. exposed_to
-    ("exposed_loops", "<u4"),  # and at the nodes of this stack of loops (`LEVEL.loops`), 0: none
-    ("exposed_nest", "<u4"),  # but for so many outermost ones
+    ("reserved", "<i8"),
     ("sources", "<u4", (2,)),  # of its last dependence on a store, with the kind, and on a load
     ("dependences", "<u4", (2,)),  # and the rows of the two, for they come again
 ]
 DEPENDENCE_FIELDS = [
     ("execution", "<i8"),  # the last that had it
     ("count", "<i8"),
-    ("mark", "<i8"),  # levels whose invocation began until this clock, and that are open still, are marked as intra
-    ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
-    ("carried", "<u4"),
+    ("chain", "<u4"),  # the stack of telling levels (`CHAIN`) that it was placed in last, 0: none
+    ("begun", "<u4"),  # and the place in `Stream.begun` of what its source was in
+    ("level", "<u4"),  # the row of the level that carries it if it lies so, 0: none does
     ("identity", "<i4"),  # of the object of the last execution, plus 1
-    ("loops", "<u4"),  # a stack of loops (`LEVEL.loops`) that is marked as intra, 0: none
-    ("reserved", "<u4", (4,)),
+    ("carried", "<i8"),  # for how many executions it lay so, after the first
+    ("least", "<i8"),  # distances, if a loop carries it
+    ("greatest", "<i8"),
 ]
+LYING = np.dtype(
+    [
+        ("mark", "<i8"),  # levels whose invocation began until this clock, and that are open still, are marked as intra
+        ("node", "<i4"),  # of the level where it was carried last, plus 1, and its row
+        ("carrier", "<u4"),
+        ("loops", "<u4", (4,)),  # stacks of loops (`LEVEL.loops`) that are marked as intra, by their lowest bits
+        ("searched", "<i8"),  # a clock that was looked up for its distance, and the iteration that was then under way
+        ("iteration", "<i8"),
+        ("reserved", "<i8", (2,)),
+    ]
+)
+"""What is needed when a dependence does not lie as the last time: beside its row, which is a cache line without it."""
 LEVEL_FIELDS = [
     ("intra", "<i4"),
     ("inter", "<i4"),
@@ -57,6 +69,14 @@ LEVEL_FIELDS = [
 OBJECT_FIELDS = [("execution", "<i8")]  # the first there
 TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
 """What was counted `times` in sequence, and is not yet entered in the histogram."""
+RELATED = np.dtype([("key", "<u8"), ("row", "<i8")])
+"""A dependence that was found lately: kind, source and destination as numbers of accesses, and its row."""
+RELATED_BITS = 16
+EXPOSED_LOOPS = np.dtype([("key", "<u8"), ("nest", "<i8")])
+"""An access << 32 | a stack of loops (`LEVEL.loops`) that its loads were marked as exposed in, but for `nest` loops."""
+EXPOSED_BITS = 14
+AS_BEFORE = -1
+"""In place of what ``shared_levels`` says: the same was entered before, among the same levels."""
 DISTANCE_BITS = 36
 END_BITS = 30
 """Of an access in the key of a dependence: kind, source, destination."""
@@ -67,10 +87,13 @@ class DependenceTable(NamedTuple):
 
     accesses: HashTable
     dependences: HashTable
+    lying: NDArray[Any]  # LYING, beside `dependences`
+    related: NDArray[Any]  # RELATED, by a hash of the key
     levels: HashTable
     distances: HashTable
     tallies: NDArray[Any]  # TALLY, beside `levels`
     exposed: HashTable  # access << 32 | node of a level
+    exposed_loops: NDArray[Any]  # EXPOSED_LOOPS, by a hash of the key
     objects: HashTable  # OBJECT_FIELDS, by dependence << 32 | identity
 
 
@@ -93,8 +116,12 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
     tag = np.uint32((source << 1) | (kind == WAW))
     row = np.uint64(known.dependences[way])
     if known.sources[way] != tag:
-        printed = np.int64(relations.accesses.rows[np.uint64(source)].printed)
-        row = row_of(relations.dependences, (kind << (2 * END_BITS)) | (printed << END_BITS) | np.int64(known.printed))
+        key = np.uint64((kind << (2 * END_BITS)) | (source << END_BITS) | destination)
+        related = relations.related[(key * GOLDEN) >> np.uint64(64 - RELATED_BITS)]
+        if related.key != key:
+            related.row = _related(relations.accesses.rows, relations.dependences, kind, source, destination)
+            related.key = key
+        row = np.uint64(related.row)
         known.sources[way] = tag
         known.dependences[way] = row
     dependence = relations.dependences.rows[row]
@@ -103,6 +130,13 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
         dependence.execution = execution
         dependence.count += 1
     return row, is_new
+
+
+@kernel
+def _related(accesses: Any, dependences: HashTable, kind: Any, source: Any, destination: Any) -> int:
+    """The row of a dependence that was not found lately."""
+    ends = (np.int64(accesses[source].printed) << END_BITS) | np.int64(accesses[destination].printed)
+    return int(row_of(dependences, (kind << (2 * END_BITS)) | ends))
 
 
 @inlined
@@ -133,23 +167,105 @@ def keep_alone(relations: Any, shared: Any) -> None:
 
 
 @inlined
+def lies_as_before(dependence: Any, levels: Any, stamp: Any) -> Any:
+    """Whether a source at `stamp` lies where that of the dependence lay last, among the same levels.
+
+    Then the same level carries it, and the same loops are marked as intra, and as exposed.
+    """
+    begun = np.uint64(dependence.begun)
+    return (
+        np.int64(dependence.chain) == levels.control[CHAIN]
+        and stamp >= levels.begun[begun]
+        and stamp < levels.begun[begun + np.uint64(1)]
+    )
+
+
+@inlined
+def place_again(relations: Any, levels: Any, row: Any, stamp: Any, is_new: Any) -> None:
+    """Enter that a dependence lies as before; `is_new`: for this execution for the first time."""
+    dependence = relations.dependences.rows[row]
+    if dependence.level != 0:
+        dependence.carried += is_new
+        begun = np.int64(dependence.begun)
+        if begun & 1 != 0:  # a loop, else a recursion, of which the distance is the same
+            level = levels.telling[np.uint64(begun >> 1)].level
+            if not is_between(levels, level, stamp, dependence.least, dependence.greatest):
+                _note_distance_again(dependence, relations.lying[row], levels, level, stamp)
+
+
+@inlined
+def _note_distance_again(dependence: Any, lying: Any, levels: Any, level: Any, stamp: Any) -> None:
+    """The distance of a dependence that lies as before, unless a source that is no later had one within the bounds."""
+    open_level = levels.levels[np.uint64(level)]
+    if (
+        stamp < lying.searched
+        or lying.searched < open_level.invocation
+        or open_level.iteration - lying.iteration > dependence.greatest
+        or not is_from(levels, level, stamp, dependence.least)
+    ):
+        distance = np.int64(distance_to(levels, level, stamp))
+        dependence.least = min(dependence.least, distance)
+        dependence.greatest = max(dependence.greatest, distance)
+        lying.searched = stamp
+        lying.iteration = open_level.iteration - distance
+
+
+@inlined
+def settle(relations: Any, row: Any) -> None:
+    """Enter in the row of its level what was found of a dependence that lay as before."""
+    dependence = relations.dependences.rows[row]
+    if dependence.level != 0:
+        carried = relations.levels.rows[np.uint64(dependence.level)]
+        carried.carried += dependence.carried
+        carried.least = min(carried.least, dependence.least)
+        carried.greatest = max(carried.greatest, dependence.greatest)
+        dependence.level = 0
+    dependence.chain = 0
+
+
+@kernel
+def settle_all(relations: DependenceTable) -> None:
+    """The same for all dependences."""
+    for row in range(1, relations.dependences.control[USED]):
+        settle(relations, np.uint64(row))
+
+
+@inlined
+def remember_place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any) -> None:
+    """Remember how a dependence lies, which has just been entered."""
+    if levels.control[CHAIN] <= 0 or levels.control[LEAF_LEVEL] >= 0:  # in a leaf depths count as well
+        return
+    dependence = relations.dependences.rows[row]
+    dependence.chain = levels.control[CHAIN]
+    dependence.begun = last_begun(levels.begun, levels.control, stamp)
+    if _carrier(levels, shared) >= 0:
+        carrier = relations.lying[row].carrier
+        carried = relations.levels.rows[np.uint64(carrier)]
+        dependence.level = carrier
+        dependence.carried = 0
+        relations.lying[row].searched = NEVER
+        dependence.least = carried.least
+        dependence.greatest = carried.greatest
+
+
+@inlined
 def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any, execution: Any) -> Any:
     """Enter what ``shared_levels`` says of a source at `stamp` and recursion depth `depth`.
 
     Returns whether the level that carries the dependence has not yet done so for this execution.
     """
     is_new = False
-    dependence = relations.dependences.rows[row]
+    lying = relations.lying[row]
     intra = shared >> 1
     if intra > 0:
         _note_intra(relations, levels, row, intra)
     carrier = _carrier(levels, shared)
     if carrier >= 0:
         level = levels.levels[np.uint64(carrier)]
-        if dependence.node != level.node + 1:
-            dependence.node = level.node + 1
-            dependence.carried = _level_row(relations.levels, row, level.node)
-        carried = relations.levels.rows[dependence.carried]
+        if lying.node != level.node + 1:
+            lying.node = level.node + 1
+            lying.carrier = _level_row(relations.levels, row, level.node)
+        carried = relations.levels.rows[np.uint64(lying.carrier)]
         if level.depth != 0:
             _note_distance(carried, activations_since(levels, carrier))
         elif intra == levels.control[LEAF_LEVEL]:
@@ -166,13 +282,13 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
 @inlined
 def _note_intra(relations: Any, levels: Any, row: Any, intra: Any) -> None:
     """The outermost `intra` levels are in one iteration; most often that was marked before."""
-    dependence, innermost = relations.dependences.rows[row], levels.levels[np.uint64(intra - 1)]
+    lying, innermost = relations.lying[row], levels.levels[np.uint64(intra - 1)]
     begun = innermost.looped
-    if dependence.mark < begun or (dependence.mark ^ begun) >> STREAM_BITS != 0:
-        if innermost.loops != 0 and dependence.loops == innermost.loops:  # the same loops in other invocations
-            dependence.mark = begun
+    if lying.mark < begun or (lying.mark ^ begun) >> STREAM_BITS != 0:
+        if innermost.loops != 0 and lying.loops[innermost.loops & 3] == innermost.loops:  # in other invocations
+            lying.mark = begun
         else:
-            _mark(relations.dependences.rows, relations.levels, levels.levels, row, intra)
+            _mark(relations.lying, relations.levels, levels.levels, row, intra)
 
 
 @inlined
@@ -196,7 +312,7 @@ def _note_distance(carried: Any, distance: Any) -> None:
 def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> Any:
     """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
     carrier = _carrier(levels, shared)
-    carried = relations.dependences.rows[row].carried
+    carried = relations.lying[row].carrier
     level = relations.tallies[carried]
     distance = abs(levels.control[DEPTH] - depth)
     if levels.levels[np.uint64(carrier)].depth != 0:
@@ -216,9 +332,9 @@ def _level_row(table: Any, dependence: Any, node: Any) -> Any:
 
 
 @kernel
-def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
+def _mark(lying: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
     """Mark the loops among the outermost `intra` levels but those that were marked before."""
-    mark, innermost = dependences[row].mark, levels[intra - 1].looped
+    mark, innermost = lying[row].mark, levels[intra - 1].looped
     if (mark ^ innermost) >> STREAM_BITS != 0:
         mark = 0
     for level in range(intra - 1, -1, -1):
@@ -226,8 +342,8 @@ def _mark(dependences: Any, table: HashTable, levels: Any, row: Any, intra: Any)
             break
         if levels[level].depth == 0:  # else an activation, of which it is not said
             table.rows[_level_row(table, row, levels[level].node)].intra = 1
-    dependences[row].mark = innermost
-    dependences[row].loops = levels[intra - 1].loops
+    lying[row].mark = innermost
+    lying[row].loops[levels[intra - 1].loops & 3] = levels[intra - 1].loops
 
 
 @kernel
@@ -263,25 +379,29 @@ def expose(relations: Any, levels: Any, access: Any, first: Any) -> None:
             if first > 0:
                 around = np.int64(levels.levels[np.uint64(first - 1)].nest)
             if around != innermost.nest:  # else there are only activations, of which it is not said
-                _note_exposed(relations, levels, known, first, around)
+                _note_exposed(relations, levels, access, known, first, around)
 
 
 @inlined
-def _note_exposed(relations: Any, levels: Any, known: Any, first: Any, around: Any) -> None:
+def _note_exposed(relations: Any, levels: Any, access: Any, known: Any, first: Any, around: Any) -> None:
     """The loops from level `first` on, but the outermost `around`, are not known to be marked for these invocations."""
     count = levels.control[LEVELS]
     outermost, innermost = levels.levels[np.uint64(first)].invocation, levels.levels[np.uint64(count - 1)]
-    if innermost.loops != 0 and known.exposed_loops == innermost.loops and known.exposed_nest <= around:
+    key = np.uint64((access << 32) | np.int64(innermost.loops))
+    marked = relations.exposed_loops[(key * GOLDEN) >> np.uint64(64 - EXPOSED_BITS)]
+    if innermost.loops != 0 and marked.key == key and marked.nest <= around:
         if (known.exposed_to ^ outermost) >> STREAM_BITS != 0 or outermost > known.exposed_to:
             known.exposed_from = outermost
         known.exposed_from = min(known.exposed_from, outermost)
         known.exposed_to = innermost.looped
     else:
-        _mark_exposed(known, relations.exposed, levels.levels, count, first, around)
+        _mark_exposed(known, relations.exposed, levels.levels, count, first)
+        marked.key = key
+        marked.nest = around
 
 
 @kernel
-def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any, around: Any) -> None:
+def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any) -> None:
     outermost, innermost = levels[first].invocation, levels[count - 1].looped
     known_from, known_to = known.exposed_from, known.exposed_to
     if (known_to ^ innermost) >> STREAM_BITS != 0 or outermost > known_to:
@@ -291,5 +411,3 @@ def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first
             row_of(exposed, (np.int64(known.printed) << 32) | levels[level].node)
     known.exposed_from = min(known_from, outermost)
     known.exposed_to = max(known_to, innermost)
-    known.exposed_loops = levels[count - 1].loops
-    known.exposed_nest = around

@@ -5,8 +5,10 @@ loads of one interval relate to any later store alike at every level. As time go
 merge, but none is ever split. So the earliest and the latest load of each access in each interval are all that a store
 needs to know. (Without levels all the past is one interval.)
 
-A row of shadow memory (HISTORY) has its latest load in itself. Those before it, in order of time, are in a *chunk*: a
-power of two of entries, compacted when it is full, and replaced by a larger one if that does not make half of it free.
+A row of shadow memory (HISTORY) has its latest load in itself, and before that a *pair*: the earliest and the latest of
+some loads by one access in one interval, which is all that most bytes ever have. What came before, in order of time, is
+in a *chunk*: a power of two of entries, compacted when it is full, and replaced by a larger one if that does not make
+half of it free.
 
 Dividing a word copies its row, so that the parts come to share one chunk; a chunk says in how many parts the word was
 when it was made, and a row of other parts copies it before it changes it. Such chunks, and those of cleared memory, are
@@ -32,8 +34,10 @@ HISTORY = np.dtype(
         ("reader", "<u4"),  # access that loaded it last since then, 0: none
         ("stamp", "<i8"),  # clocks of the two
         ("loaded", "<i8"),
-        ("chunk", "<u4"),  # the loads before that, 0: none
-        ("object", "<u4"),
+        ("chunk", "<u4"),  # the loads before the pair, 0: none
+        ("pair", "<u4"),  # access of the loads before the last, 0: none, then there is no chunk
+        ("earliest", "<i8"),  # clocks of the two, which may be the same
+        ("latest", "<i8"),
     ]
 )
 READER = np.dtype(
@@ -107,6 +111,7 @@ def drop_readers(readers: Any, memory: Any, row: Any) -> None:
     """Forget the loads of a row, which is being stored."""
     known = memory.rows[row]
     known.reader = 0
+    known.pair = 0
     if known.chunk != 0:
         _drop(readers, np.int64(known.chunk), parts_of(memory, row))
         known.chunk = 0
@@ -137,34 +142,25 @@ def add_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, level
                 present = levels.levels[np.uint64(count - 1)].iteration_start
             if known.loaded >= present:
                 return  # in this iteration it read the byte before: no store can tell the two apart
-        parts = parts_of(memory, row)
-        if not _prolonged(readers, np.int64(known.chunk), known.reader, known.loaded, levels.levels, count, parts):
-            known.chunk = _push(readers, np.int64(known.chunk), known.reader, known.loaded, levels.levels, count, parts)
+        if known.pair == known.reader and _is_one_interval(levels.levels, count, known.earliest, known.loaded):
+            known.latest = known.loaded
+        else:
+            _make_pair(readers, memory, row, levels.levels, count)
     known.reader = access
     known.loaded = now
 
 
 @inlined
-def _prolonged(readers: Any, chunk: Any, access: Any, stamp: Any, levels: Any, count: Any, parts: Any) -> Any:
-    """Whether the last two loads of a chunk are of this access and interval, so that this one takes the later's place.
-
-    The common case of bytes with one reader: two loads in one interval, and now a later one.
-    """
-    rows, first = readers.rows, np.uint64(chunk * UNIT)
-    if chunk != 0 and np.int64(rows[first + np.uint64(1)].about) >> 8 == parts:
-        length = np.uint64(rows[first].about)
-        last, before = rows[first + length - np.uint64(1)], rows[first + length - min(length, np.uint64(2))]
-        if length > 1 and last.access == access and before.access == access:
-            earliest = min(last.stamp, before.stamp)
-            innermost = np.int64(count) - 1
-            level = innermost
-            while level >= 0 and levels[np.uint64(level)].invocation > stamp and innermost - level < FARTHEST:
-                level -= 1
-            if innermost - level < FARTHEST and earliest >= _interval_start(levels, level + 1, stamp):
-                before.stamp = earliest
-                last.stamp = stamp
-                return True
-    return False
+def _is_one_interval(levels: Any, count: Any, earlier: Any, later: Any) -> Any:
+    """Whether the interval that holds `later` holds `earlier`; False says nothing."""
+    innermost = np.int64(count) - 1
+    level, farthest = innermost, innermost - FARTHEST
+    while level >= 0 and level > farthest and levels[np.uint64(level)].invocation > later:
+        level -= 1
+    if level < 0:
+        return innermost < FARTHEST
+    begun, iteration = levels[np.uint64(level)].invocation, levels[np.uint64(level)].iteration_start
+    return level > farthest and begun <= earlier and (earlier >= iteration or later < iteration)
 
 
 @inlined
@@ -172,17 +168,40 @@ def push_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, leve
     """Enter a load while the levels of its stream are not at hand: nothing is merged."""
     known = memory.rows[row]
     if known.reader != 0:
-        known.chunk = _push(
-            readers,
-            np.int64(known.chunk),
-            known.reader,
-            known.loaded,
-            levels.levels,
-            np.int64(NOT_AT_HAND),
-            parts_of(memory, row),
-        )
+        _make_pair(readers, memory, row, levels.levels, np.int64(NOT_AT_HAND))
     known.reader = access
     known.loaded = now
+
+
+@inlined
+def _make_pair(readers: Any, memory: Any, row: Any, levels: Any, count: Any) -> None:
+    """The last load becomes the pair of its row, and what was the pair goes to the chunk."""
+    known = memory.rows[row]
+    if known.pair != 0:
+        known.chunk = _push_pair(
+            readers,
+            np.int64(known.chunk),
+            known.pair,
+            known.earliest,
+            known.latest,
+            levels,
+            count,
+            parts_of(memory, row),
+        )
+    known.pair = known.reader
+    known.earliest = known.loaded
+    known.latest = known.loaded
+
+
+@kernel
+def _push_pair(
+    readers: LoadHistory, chunk: Any, access: Any, earliest: Any, latest: Any, levels: Any, count: Any, parts: Any
+) -> int:
+    """Append a pair to a chunk; the chunk that has it, maybe another."""
+    chunk = np.int64(_push(readers, chunk, access, earliest, levels, count, parts))
+    if latest != earliest:
+        chunk = np.int64(_push(readers, chunk, access, latest, levels, count, parts))
+    return int(chunk)
 
 
 @kernel

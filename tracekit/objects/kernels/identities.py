@@ -167,16 +167,39 @@ def _forget_near(near: Any) -> None:
 def _fill(words: Any, tables: Any, control: Any, row: Int, number: Int, start: Int, end: Int, content: Int) -> None:
     """Set the words and bytes of one page that lie in start .. end - 1."""
     low, high = max(start - (number << 12), 0), min(end - (number << 12), 4096)
-    for word in range(low >> 3, (high + 7) >> 3):
-        position = np.uint64(row * WORDS + word)
-        old = np.int64(words[position])
-        first, last = max(low - word * 8, 0), min(high - word * 8, 8)
-        if last - first == 8:
-            if old & SHARED:
-                _give_bytes(tables.rows, control, old ^ SHARED)
-            words[position] = content
-        elif old != content:
-            words[position] = _share(tables, control, old, first, last, content)
+    first = np.uint64(row * WORDS)
+    word, stop = (low + 7) >> 3, high >> 3
+    if stop < word:  # inside one word
+        _fill_part(words, tables, control, first + np.uint64(stop), low & 7, high & 7, content)
+        return
+    if low & 7 != 0:
+        _fill_part(words, tables, control, first + np.uint64(word - 1), low & 7, 8, content)
+    if high & 7 != 0:
+        _fill_part(words, tables, control, first + np.uint64(stop), 0, high & 7, content)
+    shared = np.int32(0)
+    for place in range(first + np.uint64(word), first + np.uint64(stop)):  # no branches: LLVM makes vectors of both
+        shared |= words[place]
+    if shared & SHARED:
+        _give_all(words, tables.rows, control, first + np.uint64(word), first + np.uint64(stop))
+    for place in range(first + np.uint64(word), first + np.uint64(stop)):
+        words[place] = content
+
+
+@kernel
+def _give_all(words: Any, tables: Any, control: Any, first: Int, behind: Int) -> None:
+    """The tables of the shared words among words first .. behind - 1 are free."""
+    for place in range(first, behind):
+        old = np.int64(words[place])
+        if old & SHARED:
+            _give_bytes(tables, control, old ^ SHARED)
+
+
+@inlined
+def _fill_part(words: Any, tables: Any, control: Any, place: Any, first: Any, last: Any, content: Any) -> None:
+    """Set the bytes first .. last - 1 of a word, but not all of them."""
+    old = np.int64(words[place])
+    if old != content:
+        words[place] = _share(tables, control, old, first, last, content)
 
 
 @kernel
