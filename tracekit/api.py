@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from tracekit.replay.window import Restriction
 
 ALONE = 2
-"""Threads up to which a module with compiled paths and one worker is as fast as workers that share the memory."""
+"""Threads up to which a module with compiled paths and one worker is as fast as workers that share the memory; for one
+that is bound by its own computing it is not with two."""
 
 
 def load_profile(path: str | Path, module: str | None = None) -> Profile:
@@ -159,6 +160,7 @@ def prepare(
 ) -> tuple[Replay, dict[str, Runner]]:
     """A replay of the events and columns that modules want, and the modules' runners by name."""
     from tracekit.containers.budget import divided
+    from tracekit.modules.contract import Module
     from tracekit.modules.runner import CallbackRunner, runners_of
     from tracekit.modules.scheduler import KEPT
     from tracekit.replay.compiled import compiler
@@ -178,7 +180,8 @@ def prepare(
         if name in modules:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made
-    alone = threads <= ALONE and restricted.window is None and compiler.pays(trace)
+    is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
+    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and compiler.pays(trace)
     runners = divided(lambda: runners_of(modules, 1 if alone else threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}

@@ -18,7 +18,6 @@ from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
 from tests.replay.test_engine import TICKETED, disturb, engine_events, runs_of, some_events
 from tracekit.formats.events import BY_CODE
-from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.compiler import SETTING, CompiledPaths
 from tracekit.replay.engine import Replay
 
@@ -47,8 +46,7 @@ def replayed(path: Path) -> tuple[list[Event], Replay, int]:
                 for kind, *rest in zip(*(column.tolist() for column in columns))
             ]
         events += log.taken()
-        blocks = replay.compiled._machines.values()
-        return events, replay, sum(int(block.words[machine.COMPILED]) for block in blocks)
+        return events, replay, round(replay.compiled.share(replay.position()) * replay.position())
 
 
 def recorded(made: RandomProgram, rng: random.Random, streams: int, broken: bool) -> dict[int, list[Record]]:

@@ -247,11 +247,14 @@ class Replay:
 
     def _look_at(self, stream: StreamReplay) -> None:
         """Let the compiler of paths see the records at hand."""
-        compiled = self.compiled
-        if compiled is not None and compiled.see(stream.number, stream.ids):
-            seen = compiled.seen()
-            self.tables, rows, runs = self.template_cache.add_runs(self.template_cache.add(self.tables, seen), seen)
-            compiled.start(self._arguments(stream, 0), stream.number, rows, runs)
+        if self.compiled is not None and self.compiled.see(stream.number, stream.ids):
+            self.compile_paths(self.compiled, stream)
+
+    def compile_paths(self, compiled: CompiledPaths, stream: StreamReplay) -> None:
+        """Begin to compile the paths that were seen."""
+        seen = compiled.seen()
+        self.tables, rows, runs = self.template_cache.add_runs(self.template_cache.add(self.tables, seen), seen)
+        compiled.start(self._arguments(stream, 0), stream.number, rows, runs)
 
     def _batch(self, stream: int, events: int) -> Batch:
         self.delivered += events

@@ -75,7 +75,7 @@ Arguments = Sequence[Any]
 """Those of the derive kernel."""
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """The replay has ended while its paths were being compiled."""
 
 
@@ -131,7 +131,8 @@ class CompiledPaths:
         self.seconds = 0.0
         self.from_cache = 0
         self.failure: BaseException | None = None
-        self._sample = Sample()
+        self.sample = Sample()
+        """Records whose paths are to be compiled next."""
         self._machines: dict[int, Machine] = {}
         self._library: Library | None = None
         self._loaded: list[build.Loaded] = []
@@ -158,13 +159,13 @@ class CompiledPaths:
             return False
         if self._thread is not None and self._thread.is_alive():
             return False
-        self._sample.add(ids)
-        return self.waits or self._sample.records >= ENOUGH or bool(self._recalled())
+        self.sample.add(ids)
+        return self.waits or self.sample.records >= ENOUGH or bool(self._recalled())
 
     def seen(self) -> NDArray[np.uint32]:
         """The record ids that were seen since the last start, or those that an earlier replay has compiled."""
         recalled = [number for share in self._recalled() for number, _ in share]
-        return np.array(recalled, np.uint32) if recalled else self._sample.ids()
+        return np.array(recalled, np.uint32) if recalled else self.sample.ids()
 
     def _recalled(self) -> Shares:
         """What an earlier replay of the program has compiled; nothing once that is done."""
@@ -175,7 +176,7 @@ class CompiledPaths:
 
         runs: templates of those that are runs, beside `numbers`, their record ids.
         """
-        sample, self._sample = self._sample, Sample()
+        sample, self.sample = self.sample, Sample()
         recalled = self._recalled()
         self._rounds += 1
         given = [sink.arguments(stream, BUDGET) for sink in self.sinks]
@@ -189,6 +190,14 @@ class CompiledPaths:
             self._serves[stream] = True
             if self.failure is not None:
                 raise self.failure
+
+    def wait(self) -> None:
+        """Wait for what is being compiled, and for nothing more to be; raises what has gone wrong with it."""
+        if self._thread is not None:
+            self._thread.join()
+        self._rounds = ROUNDS
+        if self.failure is not None:
+            raise self.failure
 
     def end(self) -> None:
         """Compile no more. What is being compiled is waited for: LLVM must not be at work when the process ends."""
@@ -208,7 +217,7 @@ class CompiledPaths:
                 self._library = library  # only now: a record without a function costs more than before
             else:
                 self._compile_paths(self._library, what, arguments[0])
-        except Ended:
+        except EndedError:
             pass
         except Exception as error:  # the replay goes on as it did; --explain says so
             self.failure = error
@@ -316,9 +325,9 @@ class CompiledPaths:
         return handlers
 
     def _linkable(self, kernel: Any, arguments: Arguments) -> NumbaFunction:
-        """A kernel for linking; raises Ended if the replay has ended."""
+        """A kernel for linking; raises EndedError if the replay has ended."""
         if self._ends:
-            raise Ended
+            raise EndedError
         return NumbaFunction.of(kernel, arguments)
 
     def _key(self, wanted: Wanted, *parts: bytes) -> str:
@@ -357,16 +366,20 @@ class CompiledPaths:
         failures = (sink.failure(error, file, line) for sink in self.sinks)
         return next((failure for failure in failures if failure is not None), error)
 
+    def share(self, records: int) -> float:
+        """The share of so many records that compiled paths have replayed."""
+        replayed = sum(int(own.words[machine.COMPILED]) for own in self._machines.values())
+        return replayed / max(records, 1)
+
     def explained(self, records: int) -> str:
         """How many paths were compiled, what they replayed of so many records, and what that took."""
         if self.failure is not None:
             return f"compiled paths: none, for this failed: {self.failure}"
         if self._library is None:
             return "compiled paths: none; the trace is too short"
-        replayed = sum(int(own.words[machine.COMPILED]) for own in self._machines.values())
-        share = 100 * replayed / max(records, 1)
         return (
-            f"compiled paths: {counted(len(self._before), 'path')} replayed {share:.1f} % of the records; "
+            f"compiled paths: {counted(len(self._before), 'path')} replayed {100 * self.share(records):.1f} % of the "
+            "records; "
             f"{self.seconds:.1f} s of processor time to compile them, {self.from_cache} were in the cache"
         )
 
