@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from tests.programs.running import Recording
 from tracekit.api import analyze_all
 from tracekit.formats.errors import TracekitError
+from tracekit.jit.cache import KEPT_DAYS
 from tracekit.modules import registry
 from tracekit.replay.compiled import object_cache
 from tracekit.replay.compiled.compiler import SETTING
@@ -98,6 +101,16 @@ def test_a_kept_file_that_is_damaged_is_made_again(tmp_path: Path, monkeypatch: 
     assert object_cache.kept("key", lambda: b"other") == (b"code", True)
     (tmp_path / "paths" / "key").write_bytes((tmp_path / "paths" / "key").read_bytes()[:-1])
     assert object_cache.kept("key", lambda: b"code") == (b"code", False)
+
+
+def test_what_nobody_uses_for_a_month_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
+    object_cache.write("old", b"")
+    object_cache.write("new", b"")
+    long_ago = time.time() - (KEPT_DAYS + 1) * 86_400
+    os.utime(tmp_path / "paths" / "old", (long_ago, long_ago))
+    object_cache.forget_unused()
+    assert (object_cache.read("old"), object_cache.read("new")) == (None, b"")
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

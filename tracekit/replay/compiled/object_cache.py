@@ -6,9 +6,10 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 
-from tracekit.jit.cache import home
+from tracekit.jit.cache import KEPT_DAYS, home
 
 DIGEST = 16
 
@@ -50,3 +51,12 @@ def write(key: str, contents: bytes) -> None:
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             file.write(hashlib.blake2b(contents, digest_size=DIGEST).digest() + contents)
         os.replace(file.name, folder / key)
+
+
+def forget_unused() -> None:
+    """Remove what nobody has read or written for as long as compiled kernels are kept."""
+    oldest = time.time() - KEPT_DAYS * 86_400
+    with contextlib.suppress(OSError):
+        for path in (home() / "paths").iterdir():
+            if path.stat().st_mtime < oldest:
+                path.unlink(missing_ok=True)

@@ -36,9 +36,10 @@ class Plan:
         self._is_new = self._is_new or bool(shares)
 
     def keep(self) -> None:
-        """Write it, if there is anything new."""
+        """Write it, if there is anything new; what is in the cache for nobody goes."""
         if self._is_new:
             object_cache.write(self._key, json.dumps(self.shares).encode())
+            object_cache.forget_unused()
 
 
 def possible(shares: Shares, tables: layouts.Tables) -> list[Share]:
