@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.programs.running import Recording
+from tests.programs.running import FIXTURES, Recording, build_flags, compile_program, record
 from tracekit.api import analyze_all
 from tracekit.formats.errors import TracekitError
 from tracekit.jit.cache import KEPT_DAYS
@@ -74,6 +74,30 @@ def test_profiles_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trace = recording(name, level).trace
+    monkeypatch.setenv(SETTING, "0")
+    without = profiles(trace, modules)
+    monkeypatch.setenv(SETTING, "always")
+    assert profiles(trace, modules) == without
+
+
+@pytest.mark.parametrize(
+    "name, flags, modules",
+    [
+        ("known_values.c", ["--values"], {"value_pattern": {}, "histobin": {}}),
+        ("vectors.c", ["--values"], {"value_pattern": {}}),
+        ("known_pointees.c", ["--values", "--pointers"], {"points_to": {}, "privateer": {}}),
+    ],
+)
+def test_profiles_of_values_and_pointers_are_the_same(
+    name: str,
+    flags: Sequence[str],
+    modules: Mapping[str, Mapping[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    source = FIXTURES / name
+    compile_program([source], tmp_path / "program", ["-O1", *flags, *build_flags(source)], instrumented=True)
+    trace = record(tmp_path / "program").trace
     monkeypatch.setenv(SETTING, "0")
     without = profiles(trace, modules)
     monkeypatch.setenv(SETTING, "always")

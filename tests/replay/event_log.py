@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
 from tracekit.jit.kernel import inlined
 
@@ -38,8 +39,9 @@ class EventLog:
         return self.log, None, None, np.zeros(0, np.int64)
 
     def check(self) -> None:
-        """There is room."""
-        assert self.log.used[0] < len(self.log.rows)
+        """Raise TracekitError if there is no more room."""
+        if self.log.used[0] == len(self.log.rows):
+            raise TracekitError("The log is full.")
 
     def failure(self, error: Exception, file: str, line: int) -> Exception | None:
         """These kernels raise nothing."""
@@ -54,9 +56,17 @@ class EventLog:
 
 @inlined
 def _write(log: Any, code: Any, stream: Any, subject: Any, address: Any, size: Any, value: Any) -> bool:
-    row = log.rows[log.used[0]]
-    row.stream, row.code, row.subject, row.address, row.size, row.value = stream, code, subject, address, size, value
-    log.used[0] += 1
+    if log.used[0] < log.rows.size:
+        row = log.rows[log.used[0]]
+        row.stream, row.code, row.subject, row.address, row.size, row.value = (
+            stream,
+            code,
+            subject,
+            address,
+            size,
+            value,
+        )
+        log.used[0] += 1
     return False
 
 

@@ -11,16 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracekit
+from tests.formats.test_hostile import damage, parts, wrap
 from tests.naive.random_program import RandomProgram
 from tests.naive.reader import read
 from tests.naive.trace_file import Record, write_trace
 from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
 from tests.replay.test_engine import TICKETED, disturb, engine_events, runs_of, some_events
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
+from tracekit.formats.reader import TraceReader
+from tracekit.formats.records import RecordSource
+from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import SETTING, CompiledPaths
 from tracekit.replay.engine import Replay
 
+MOST = 1 << 14
+"""Events that are compared of a trace that may claim any number."""
 Event = tuple[int, str, int, int, int]
 
 
@@ -47,6 +54,27 @@ def replayed(path: Path) -> tuple[list[Event], Replay, int]:
             ]
         events += log.taken()
         return events, replay, round(replay.compiled.share(replay.position()) * replay.position())
+
+
+def outcome(data: bytes, with_paths: bool) -> tuple[list[Event], str]:
+    """The first events of a trace that may be forged, and the error that ended it."""
+    events: list[Event] = []
+    log = EventLog(MOST)
+    try:
+        trace = TraceReader(data)
+        program = Program.from_images(trace.images())
+        replay = Replay(RecordSource(trace, program.arity), program)
+        replay.compiled = CompiledPaths([log], b"", 0) if with_paths else None
+        for batch in replay.batches():
+            columns = (batch.kind, batch.subject, batch.address, batch.size)
+            rows = zip(*(column[:MOST].tolist() for column in columns))
+            events += log.taken()
+            events += [(batch.stream, BY_CODE[kind].name, *rest) for kind, *rest in rows]
+            if len(events) >= MOST:
+                break
+    except TracekitError as error:
+        return (events + log.taken())[:MOST], "" if "The log is full" in str(error) else str(error)
+    return (events + log.taken())[:MOST], ""
 
 
 def recorded(made: RandomProgram, rng: random.Random, streams: int, broken: bool) -> dict[int, list[Record]]:
@@ -97,3 +125,13 @@ def test_compiled_paths_replay_a_good_part_of_random_walks(tmp_path: Path) -> No
         _, replay, by_paths = replayed(path)
         records, compiled = records + replay.position(), compiled + by_paths
     assert compiled > records / 6 > 50
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32), st.booleans())
+def test_forged_payloads(seed: int, in_image: bool) -> None:
+    rng = random.Random(seed)
+    image, (stream, records, chunk) = parts(rng.randrange(20))
+    image, chunk = (damage(image, rng), chunk) if in_image else (image, damage(chunk, rng))
+    data = wrap([image], [(stream, records, chunk)])
+    assert outcome(data, True) == outcome(data, False)

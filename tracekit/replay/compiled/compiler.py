@@ -358,7 +358,7 @@ class CompiledPaths:
                 sink.check()
             if status == driver_code.BROKEN:
                 raise TracekitError(CLAIMS_TOO_MUCH)
-            if status != driver_code.ROOM:
+            if status != driver_code.ROOM and not (_emptied(arguments[3].wide) and status == layouts.FULL):
                 return status
 
     def _failure(self, error: Exception, file: str, line: int) -> Exception:
@@ -382,6 +382,14 @@ class CompiledPaths:
             "records; "
             f"{self.seconds:.1f} s of processor time to compile them, {self.from_cache} were in the cache"
         )
+
+
+def _emptied(wide: layouts.Wide | None) -> bool:
+    """Take the words behind the first of wide values, which no callback asks for, away; whether there were some."""
+    if wide is None or wide.filled[0] == 0:
+        return False
+    wide.filled[0] = 0
+    return True
 
 
 def _sources() -> bytes:
