@@ -194,11 +194,12 @@ def prepare(
     )
     sinks = [runner for runner in runners.values() if runner.workers]
     if alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):
-        replay.compiled = compiler.CompiledPaths(
+        paths = compiler.CompiledPaths(
             [runner for runner in sinks if isinstance(runner, CallbackRunner)],
             repr(_build(trace)).encode(),
             compiler.records_of(trace),
         )
+        replay.compiled = paths if paths.may_compile else None
     return replay, runners
 
 

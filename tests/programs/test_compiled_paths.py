@@ -16,7 +16,8 @@ from tracekit.formats.errors import TracekitError
 from tracekit.jit.cache import KEPT_DAYS
 from tracekit.modules import registry
 from tracekit.replay.compiled import object_cache
-from tracekit.replay.compiled.compiler import SETTING
+from tracekit.replay.compiled.compiler import LONG_ENOUGH, SETTING, CompiledPaths
+from tracekit.replay.compiled.plan import Plan
 
 ALL_KINDS = {"dependence": {"kinds": "raw,war,waw", "counts": True, "distance": True}}
 SEVERAL: Mapping[str, Mapping[str, Any]] = {"accesses": {}, "camp": {}, "footprint": {}, "object_lifetime": {}}
@@ -117,6 +118,20 @@ def test_what_a_callback_raises_is_told_with_its_line(
             profiles(trace, {str(module): {}})
         told.append(str(error.value))
     assert told[0] == told[1]
+
+
+def test_only_long_traces_are_compiled_for_and_shorter_ones_of_known_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
+    monkeypatch.delenv(SETTING, raising=False)
+    assert CompiledPaths([], b"program", LONG_ENOUGH).may_compile
+    assert not CompiledPaths([], b"program", LONG_ENOUGH - 1).may_compile
+    plan = Plan([b"program"])
+    plan.add([[(64, [0])]])
+    plan.keep()
+    assert CompiledPaths([], b"program", LONG_ENOUGH - 1).may_compile
+    assert not CompiledPaths([], b"other", LONG_ENOUGH - 1).may_compile
 
 
 def test_a_kept_file_that_is_damaged_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,6 +148,11 @@ class CompiledPaths:
 
     # -- which, and when -------------------------------------------------------------------------
 
+    @property
+    def may_compile(self) -> bool:
+        """Whether the trace is long enough for what is known of the program."""
+        return self._rounds < ROUNDS
+
     def see(self, stream: int, ids: NDArray[np.uint32]) -> bool:
         """Look at the next records of a stream; returns whether it is time to compile paths (:meth:`start`)."""
         some = ids[::LOOK_AT_EACH]
