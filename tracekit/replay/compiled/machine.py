@@ -1,7 +1,7 @@
 """The block of words through which Python and compiled paths see one stream: where its arrays lie, how far it is.
 
 Arrays grow between calls, so compiled code finds them here. What never moves (the state of modules) stands in it as a
-constant instead (arguments.py).
+constant instead (functions.py).
 """
 
 from __future__ import annotations
