@@ -27,6 +27,7 @@ from tracekit.jit.cache import CHECKS_BOUNDS
 from tracekit.replay.compiled import build, driver_code, machine, object_cache, raised
 from tracekit.replay.compiled.driver_code import Handler
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
+from tracekit.replay.compiled.ingredients import ingredients
 from tracekit.replay.compiled.machine import ARGUMENTS, Machine
 from tracekit.replay.compiled.path_code import (
     CONSTANT_SIZES,
@@ -34,7 +35,6 @@ from tracekit.replay.compiled.path_code import (
     Wanted,
     function_name,
     handler_name,
-    ingredients,
 )
 from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
 from tracekit.replay.compiled.sample import Predecessors, Sample
@@ -401,13 +401,3 @@ def _sources() -> bytes:
     """What the text of paths depends on: this package, and the layouts of the replay kernels."""
     here = Path(__file__).parent
     return "".join(jit_cache.digest(path) for path in sorted(here.glob("*.py"))).encode()
-
-
-def _address_of_derive(arguments: Arguments) -> int:
-    """The machine code of the derive kernel for these arguments."""
-    dispatcher: Any = derive.dispatcher  # type: ignore[attr-defined]
-    types = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
-    dispatcher.compile(types)
-    made = dispatcher.overloads[types]
-    address: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
-    return address

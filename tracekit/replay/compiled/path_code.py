@@ -16,6 +16,7 @@ import numpy as np
 from tracekit.formats.events import CODE, NONE
 from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
+from tracekit.replay.compiled.loop_chains import chain_of, shared
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.layouts import FRAME_ROW
 from tracekit.replay.kernels.seldom import Step
@@ -53,43 +54,6 @@ def function_name(number: int) -> str:
 def handler_name(code: int, size: int | None = None) -> str:
     """The function for an event: of any size, or of one."""
     return f"on_{code}" if size is None else f"on_{code}_{size}"
-
-
-def ingredients(tables: layouts.Tables, before: Sequence[int], number: int) -> bytes:
-    """All that the text of a path depends on: the same for the same path in each process."""
-    path = tables.templates[number]
-    groups = [(int(path["first_template_event"]), int(path["template_events"]))]
-    first, count = int(path["first_dynamic_step"]), int(path["dynamic_steps"])
-    steps = tables.dynamic_steps[first : first + count]
-    groups += [(int(step["first_template_event"]), int(step["template_events"])) for step in steps]
-    define, change = int(path["first_define"]), int(path["first_change"])
-    # Where its rows lie is no part of its code.
-    own = [path[name].item() for name in layouts.TEMPLATE.names or () if not name.startswith("first_")]
-    parts: list[Any] = [number, own, tables.functions[path["function"]].item()]
-    parts += [
-        [step[name].item() for name in layouts.DYNAMIC_STEP.names or () if name != "first_template_event"]
-        for step in steps
-    ]
-    for row, events in groups:
-        behind = row + -(-events // layouts.GROUP)
-        parts += [events, tables.template_events[row:behind].tolist()]
-        parts += [tables.strides[row * layouts.GROUP : behind * layouts.GROUP].tolist()]
-    parts += [tables.defines[define : define + int(path["defines"])].tolist()]
-    parts += [tables.changes[change : change + int(path["changes"])].tolist()]
-    for block in before:
-        at = tables.blocks[block]
-        parts += [(block, chain_of(tables.loops, int(at["loop"])), int(at["test_of"]))]
-    parts += [chain_of(tables.loops, int(path[name])) for name in ("loop", "last_loop")]
-    return repr(parts).encode()
-
-
-def chain_of(loops: Any, loop: int) -> list[int]:
-    """The loops around and at `loop`, outermost first."""
-    chain = []
-    while loop != NONE:
-        chain.append(loop)
-        loop = int(loops["parent"][loop])
-    return chain[::-1]
 
 
 class PathCode:
@@ -492,11 +456,3 @@ def _seldom(name: str, step: Any = None, address: int | str = 0, size: int | str
     return (
         f"call i1 @{name}(ptr %machine, i32 {subject}, i32 {thing}, i32 {base}, i8 {flags}, i64 {address}, i64 {size})"
     )
-
-
-def shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many first loops two chains have in common."""
-    count = 0
-    while count < min(len(one), len(other)) and one[count] == other[count]:
-        count += 1
-    return count

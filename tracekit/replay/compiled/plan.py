@@ -12,6 +12,7 @@ import numpy as np
 from tracekit.formats.events import NONE
 from tracekit.formats.image import BlockFlag
 from tracekit.replay.compiled import object_cache
+from tracekit.replay.compiled.loop_chains import chain_of
 from tracekit.replay.kernels import layouts
 
 Share = Sequence[tuple[int, Sequence[int]]]
@@ -68,15 +69,9 @@ def fitting(tables: layouts.Tables, path: Any, before: Sequence[int]) -> list[in
     fits = (blocks["function"] == path["function"]) & (blocks["call"] == path["continues"])
     fits &= blocks["flags"] & BlockFlag.TAIL_CALL == 0
     if path["loop"] != NONE and not path["flags"] & layouts.TEMPLATE_HEADER:
-        fits &= np.array([_is_inside(tables.loops, int(loop), int(path["loop"])) for loop in blocks["loop"]], np.bool_)
+        fits &= np.array([path["loop"] in chain_of(tables.loops, int(loop)) for loop in blocks["loop"]], np.bool_)
     chosen: list[int] = lasts[fits].tolist()
     return chosen
-
-
-def _is_inside(loops: Any, loop: int, outer: int) -> bool:
-    while loop not in (NONE, outer):
-        loop = int(loops["parent"][loop])
-    return loop == outer
 
 
 def entries(tables: layouts.Tables, path: Any, candidates: Sequence[int]) -> list[int]:
