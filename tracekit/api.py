@@ -181,7 +181,7 @@ def prepare(
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made
     is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
-    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and compiler.pays(trace)
+    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and compiler.pays(trace, accesses)
     runners = divided(lambda: runners_of(modules, 1 if alone else threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}

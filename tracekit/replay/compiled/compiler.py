@@ -60,6 +60,9 @@ FIRST_BATCHES = 3
 """Batches of records before the thread begins: LLVM serves one thread at a time, and the kernels have to be loaded."""
 ROUNDS = 4
 """Times that paths are compiled at most."""
+MOST_ACCESSES = 7
+"""Accesses for each record, on the average, up to which that is so: with compiled paths gemm, which has long runs, takes
+1.5 to 3.5 times as long, bzip2, which has 6, two thirds to four fifths."""
 SHARE = 0.99
 """Paths that make this share of the records that paths can make are compiled."""
 TOGETHER = 48
@@ -96,12 +99,17 @@ class Sink(Protocol):
         """What to raise for an error that comes from this place; None if the place is not in the module's code."""
 
 
-def pays(trace: TraceReader) -> bool:
-    """Whether a replay of the trace may take long enough for compiled paths, and nobody has turned them off."""
+def pays(trace: TraceReader, accesses: int) -> bool:
+    """Whether compiled paths may make a replay of the trace shorter, and nobody has turned them off.
+
+    `accesses`: those of the trace. Where most are in runs, the kernels fill them in faster than callbacks are called
+    one by one.
+    """
     setting = os.environ.get(SETTING, "")
     if setting in ("0", "always"):
         return setting == "always"
-    return not CHECKS_BOUNDS and records_of(trace) >= LONG_ENOUGH_TO_LOAD
+    records = records_of(trace)
+    return not CHECKS_BOUNDS and records >= LONG_ENOUGH_TO_LOAD and accesses <= MOST_ACCESSES * records
 
 
 def records_of(trace: TraceReader) -> int:
