@@ -61,7 +61,7 @@ FIRST_BATCHES = 3
 ROUNDS = 4
 """Times that paths are compiled at most."""
 MOST_ACCESSES = 7
-"""Accesses for each record, on the average, up to which that is so: with compiled paths gemm, which has long runs, takes
+"""Accesses for each record, on average, up to which that is so: with compiled paths gemm, which has long runs, takes
 1.5 to 3.5 times as long, bzip2, which has 6, two thirds to four fifths."""
 SHARE = 0.99
 """Paths that make this share of the records that paths can make are compiled."""
