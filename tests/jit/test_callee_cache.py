@@ -34,9 +34,13 @@ def counted(column, left):
 @kernel
 def first(state):
     return state.one[0] * 10 + state.other[0]
+
+@kernel
+def last(rows):
+    return rows[rows.size - 1].last
 """
 ONE = """
-from tracekit.containers.kernels.steps import counted, first, stepped
+from tracekit.containers.kernels.steps import counted, first, last, stepped
 from tracekit.jit.kernel import kernel
 
 @kernel
@@ -50,6 +54,14 @@ def summed(column, times):
 @kernel
 def shown(state):
     return first(state)
+
+@kernel
+def alone(rows):
+    return last(rows)
+
+@kernel
+def both(some, others):
+    return 10 * last(some) + last(others)
 """
 SHOWS = """
 import sys
@@ -70,6 +82,9 @@ class Listener(event.Listener):
 event.register("numba:compile", Listener())
 print({what}, ",".join(compiled))
 """
+
+
+FIRST, LAST = "('first', 'i8')", "('last', 'i8')"
 
 
 @pytest.fixture
@@ -129,6 +144,16 @@ def test_tuples_are_told_apart_by_their_fields(shows: Callable[..., tuple[str, s
     call = "FILE.shown(namedtuple('State', '{fields}')(np.arange(1, 2), np.arange(3, 4)))"
     for file, fields, found in (("one", "one other", "13"), ("other", "other one", "31"), ("other", "one other", "13")):
         assert shows(call.replace("{fields}", fields), file)[0] == found
+
+
+def test_records_are_told_apart_by_their_fields(shows: Callable[..., tuple[str, str]]) -> None:
+    """Numba numbers the types of records in each process anew, and names functions by these numbers."""
+    short, long = (
+        f"np.array([({values})], [{fields}])" for values, fields in (("1,", LAST), ("2, 3", f"{FIRST}, {LAST}"))
+    )
+    assert shows(f"FILE.alone({short})")[0] == "1"
+    assert shows(f"FILE.alone({long})")[0] == "3"
+    assert shows(f"FILE.both({short}, {long})") == ("13", "both")
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a callee", None])

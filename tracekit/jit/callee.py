@@ -27,7 +27,7 @@ from numba.core.typed_passes import NativeLowering, NopythonTypeInference
 from numba.extending import register_model
 
 from tracekit.jit.cache import digest, stamp
-from tracekit.jit.callee_cache import entry_point
+from tracekit.jit.callee_cache import described, entry_point, is_of_one_process
 from tracekit.jit.inference import Inference
 from tracekit.jit.lowering import CalleeLower
 
@@ -142,7 +142,7 @@ class CalleeLowering(NativeLowering):
         super().run_pass(state)
         description = state.cr.fndesc
         state.library.own = description.mangled_name
-        if _number(state.func_id):
+        if _number(state):
             state.library.names.add(description.mangled_name)
         if not state.flags.forceinline:
             # LLVM inlines what is called in one place, however seldom. A loop that takes in all that may ever happen
@@ -155,12 +155,19 @@ class CalleeLowering(NativeLowering):
         return True
 
 
-def _number(function: Any) -> int:
-    """What tells a function from others of its name, the same in all processes; 0 of one that stands in no file."""
+def _number(state: Any) -> int:
+    """What tells a function for these types from others of its name, the same in all processes.
+
+    0 if there is no such number: of a function that stands in no file or within another function, or for types that one
+    process alone knows. The types count because Numba's names have a number of the process in place of a record's type.
+    """
+    function = state.func_id
     file = Path(function.filename)
-    if not file.is_file():
+    types_of_arguments = repr([described(each) for each in state.args])
+    if not file.is_file() or function.func.__closure__ or is_of_one_process(types_of_arguments):
         return 0
-    text = f"{function.modname}\0{function.func_qualname}\0{digest(file)}\0{stamp(file)}"
+    place = f"{function.func_qualname}\0{function.func.__code__.co_firstlineno}"
+    text = "\0".join((function.modname, place, digest(file), stamp(file), types_of_arguments))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "little")
 
 
@@ -177,8 +184,7 @@ class CalleeCompiler(CompilerBase):
 
     def define_pipelines(self) -> list[PassManager]:
         """The passes in their order."""
-        if self.lowering is CalleeLowering:
-            self.state.func_id.unique_id = _number(self.state.func_id) or self.state.func_id.unique_id
+        self.state.func_id.unique_id = _number(self.state) or self.state.func_id.unique_id
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         ours = {NativeLowering: self.lowering, NopythonTypeInference: Inference}
         manager.passes = [(ours.get(made, made), text) for made, text in manager.passes if self._is_needed(made)]

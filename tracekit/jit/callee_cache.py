@@ -88,10 +88,10 @@ class CalleeCache:
 
     def _path(self, arguments: Sequence[Any], codegen: Any) -> Path | None:
         """The file for these types on this processor; None if one of them is an object of this process."""
-        described = [_described(each) for each in arguments]
-        text = repr((self._function.__qualname__, stamp(self._file), CHECKS_BOUNDS, codegen.magic_tuple(), described))
+        known_as = [described(each) for each in arguments]
+        text = repr((self._function.__qualname__, stamp(self._file), CHECKS_BOUNDS, codegen.magic_tuple(), known_as))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        return None if " at 0x" in text else Path(self.cache_path, f"callee-{name}")
+        return None if is_of_one_process(text) else Path(self.cache_path, f"callee-{name}")
 
 
 def _arguments(signature: Any) -> tuple[Any, ...]:
@@ -109,14 +109,19 @@ class _Parts(NamedTuple):
     signature: Any
 
 
-def _described(given: Any) -> str:
+def is_of_one_process(description: str) -> bool:
+    """Whether types that are described so mean objects of this process."""
+    return " at 0x" in description
+
+
+def described(given: Any) -> str:
     """A type as Numba names it; of named tuples also the names of the fields, which their code depends on."""
     if isinstance(given, _NAMED_TUPLE):
         owner = given.instance_class
-        fields = ", ".join(f"{name}: {_described(each)}" for name, each in zip(given.fields, given.types))
+        fields = ", ".join(f"{name}: {described(each)}" for name, each in zip(given.fields, given.types))
         return f"{owner.__module__}.{owner.__qualname__}({fields})"
     if isinstance(given, _TUPLE):
-        return f"({', '.join(_described(each) for each in given.types)})"
+        return f"({', '.join(described(each) for each in given.types)})"
     return str(given)
 
 
