@@ -331,8 +331,7 @@ def consume(state):
 
 state = State(maps.count_map(2), maps.set_map(limit=3))
 consume(state)
-hits = sum(consume.dispatcher.stats.cache_hits.values())
-print(len(maps.rows(state.executions)), len(maps.members(state.targets)), hits)
+print(len(maps.rows(state.executions)), len(maps.members(state.targets)), int(not consume.was_compiled))
 """
 
 

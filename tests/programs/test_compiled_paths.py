@@ -13,9 +13,9 @@ import pytest
 from tests.programs.running import FIXTURES, Recording, build_flags, compile_program, record
 from tracekit.api import analyze_all
 from tracekit.formats.errors import TracekitError
+from tracekit.jit import object_cache
 from tracekit.jit.cache import KEPT_DAYS
 from tracekit.modules import registry
-from tracekit.replay.compiled import object_cache
 from tracekit.replay.compiled.compiler import LONG_ENOUGH, SETTING, CompiledPaths
 from tracekit.replay.compiled.plan import Plan
 

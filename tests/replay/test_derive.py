@@ -269,9 +269,9 @@ def test_counting_needs_no_kernel_of_its_own() -> None:
     for events, columns in ((None, ("subject",)), (None, None), (("load", "store"), ("subject", "size"))):
         replay = Replay(Records({0: [entered]}), program, events=events, columns=columns)
         assert len(list(replay.batches())) == (events is None)
-        kernels = list(derive.dispatcher.signatures)
+        kernels = derive.ready.signatures
         assert count_events(Records({0: [entered]}), program, replay.selection) == {"function_entry": 1}
-        assert derive.dispatcher.signatures == kernels
+        assert derive.ready.signatures == kernels
 
 
 def main_with(flags: int = BlockFlag.ENTRY) -> tuple[ProgramBuilder, int]:

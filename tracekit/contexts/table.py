@@ -16,7 +16,7 @@ from tracekit.contexts.names import ContextNames, Json
 from tracekit.contexts.nodes import NODE, ContextKind
 from tracekit.contexts.state import nodes_of
 from tracekit.formats.events import NONE
-from tracekit.jit.kernel import allocating_kernel
+from tracekit.jit.kernel import kernel
 from tracekit.program.program import Program
 
 Rows = NDArray[Any]
@@ -67,7 +67,8 @@ def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.
     parent = row_of[old["parent"]]
     order = np.lexsort([old["function"], old["loop"], old["call"], old["kind"], parent])
     place = np.empty(len(kept), np.int64)
-    _number_in_preorder(parent, order, place)
+    size, following = np.ones(parent.size, np.int64), np.zeros(parent.size + 1, np.int64)
+    _number_in_preorder(parent, order, place, size, following)
     nodes = np.zeros(len(kept), NODE)
     for field in NODE.names or ():
         nodes[field][place] = old[field].astype(NODE[field])  # -1 becomes NONE
@@ -113,17 +114,16 @@ def _close_open_levels(nodes: Rows, stream: Stream) -> None:
             node["accesses"] += stream.control[stacks.ACCESSES] - level["accesses"]
 
 
-@allocating_kernel
-def _number_in_preorder(parent: Ints, order: Ints, place: Ints) -> None:
+@kernel
+def _number_in_preorder(parent: Ints, order: Ints, place: Ints, size: Ints, following: Ints) -> None:
     """Number the nodes of a forest; `order` sorts them by parent, then as siblings shall stand.
 
-    Parents have smaller rows than their children, and roots have parent -1.
+    Parents have smaller rows than their children, and roots have parent -1. size: ones, which become how many nodes
+    there are in a subtree; following: zeros, one more: where the next child goes; the last is for roots.
     """
-    size = np.ones(parent.size, np.int64)
     for row in range(parent.size - 1, -1, -1):
         if parent[row] >= 0:
             size[parent[row]] += size[row]
-    following = np.zeros(parent.size + 1, np.int64)  # where the next child goes; the last is for roots
     for row in order:
         place[row] = following[parent[row]]
         following[parent[row]] += size[row]

@@ -12,6 +12,7 @@ installed again share what they compile. Any other file counts by its path, for 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -25,7 +26,7 @@ KEPT_DAYS = 30
 """Compiled kernels that nobody used for so long are removed."""
 
 _IMPORT = re.compile(rb"^( *)from (tracekit[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-_EXTENDS_NUMBA = re.compile(rb"^(from|import) numba\b", re.MULTILINE)
+_EXTENDS_NUMBA = re.compile(rb"^(from|import) numba\b|\bLate\(\"numba", re.MULTILINE)
 """A file that imports Numba is imported late, inside a function; compiled code depends on it all the same."""
 
 
@@ -35,6 +36,8 @@ CHECKS_BOUNDS = os.environ.get("TRACEKIT_CHECK_BOUNDS", "") not in ("", "0")
 
 def home() -> Path:
     """The folder that all others are in."""
+    if numbas := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(numbas)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tracekit" / "kernels"
 
 
@@ -42,8 +45,7 @@ def home() -> Path:
 def folder_for(file: Path) -> Path:
     """The folder for the kernels of a source file, made if it can be; those long unused are removed."""
     checked = "-checked" if CHECKS_BOUNDS and home() in file.parents else ""  # kernels with callbacks are in there
-    all_folders = Path(os.environ.get("NUMBA_CACHE_DIR") or home())
-    folder = all_folders / f"{file.stem}-{_with_versions(digest(file))}{checked}"
+    folder = home() / f"{file.stem}-{_with_versions(digest(file))}{checked}"
     try:
         if not folder.exists():
             oldest = time.time() - KEPT_DAYS * 86_400
@@ -57,14 +59,15 @@ def folder_for(file: Path) -> Path:
     return folder
 
 
-def _with_versions(digest: str) -> str:
-    """A hash (hex) over `digest` and what takes part in compiling: Numba writes down its own version alone."""
-    import llvmlite
-    import numba
-    import numpy
+@cache
+def versions() -> tuple[str, ...]:
+    """Those of what takes part in compiling: Numba writes down its own alone. It is not imported for this."""
+    return tuple(importlib.metadata.version(package) for package in ("numba", "llvmlite", "numpy"))
 
-    parts = (digest, numba.__version__, llvmlite.__version__, numpy.__version__)
-    return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+
+def _with_versions(digest: str) -> str:
+    """A hash (hex) over `digest` and the versions."""
+    return hashlib.blake2b("\0".join((digest, *versions())).encode(), digest_size=8).hexdigest()
 
 
 def name_of(file: Path) -> str:

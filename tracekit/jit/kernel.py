@@ -1,12 +1,12 @@
 """The one way to compile a kernel: a typed decorator around Numba, cached on disk and without the GIL.
 
-Numba takes half a second to import, so nothing here imports it before a kernel is called: what the decorators return
-only remembers the function. A kernel that calls another finds it through :func:`_teach_numba`, and compiles it as a
-part of itself (callee.py).
+Numba takes half a second to import, so nothing here imports it before a kernel has to be compiled: what the decorators
+return only remembers the function, and what an earlier process has compiled is called as it is (ready.py). A kernel
+that calls another finds it through :func:`_teach_numba`, and compiles it as a part of itself (callee.py).
 
 Kernels borrow their arrays: they run without Numba's reference counting. With it, a tuple of arrays costs an atomic
 operation per array at each call, a quarter of a microsecond for the state of a replay; without it, nothing. The price:
-a kernel cannot make an array (Numba then says that NRT is required). The few that must are ``allocating_kernel``.
+a kernel cannot make an array (Numba then says that NRT is required): its caller hands it what it fills.
 
 Where compiled code is kept is told in cache.py. Numba does not see that a decorator's options have changed: a
 function takes one decorator of these, always the same.
@@ -14,25 +14,30 @@ function takes one decorator of these, always the same.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property, partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from tracekit.jit.cache import CHECKS_BOUNDS
+from tracekit.jit.ready import ReadyKernel
+from tracekit.jit.values import UnknownTypeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 # What is not given here a callee takes over from the first caller that it is compiled for: forceinline, too.
-_COUNTING: dict[str, Any] = {
+_BORROWING: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "forceinline": False,
     "boundscheck": False,
+    "_nrt": False,
 }
-_BORROWING: dict[str, Any] = {**_COUNTING, "_nrt": False}
 _INLINED: dict[str, Any] = {**_BORROWING, "forceinline": True}
 
 
@@ -47,31 +52,10 @@ class Kernel(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher for calls from Python."""
+        """Numba's dispatcher, for what :attr:`ready` cannot call; it compiles for this process alone."""
         from tracekit.jit.callee import KernelCompiler
-        from tracekit.jit.readonly_cache import KernelCache
 
-        made = _numba().njit(**{**self._options, "cache": False}, pipeline_class=KernelCompiler)(self.function)
-        if self._options["cache"]:
-            try:
-                made._cache = KernelCache(self.function)  # type: ignore[no-untyped-call]  # as enable_caching does
-            except RuntimeError as error:
-                if "cannot cache" not in str(error):
-                    raise
-                # A function without a file: it is compiled for this process alone.
-            else:
-                made.compile = self._compiled_once(made.compile, made._cache.cache_path)
-        return made
-
-    def _compiled_once(self, compiled: Callable[[Any], Any], folder: str) -> Callable[[Any], Any]:
-        """Numba's method that loads or compiles the code for a signature: one process at a time."""
-        from tracekit.jit.lock import one_process
-
-        def compile_once(signature: Any) -> Any:
-            with one_process(folder, self.function.__qualname__, str(signature)):
-                return compiled(signature)
-
-        return compile_once
+        return _numba().njit(**{**self._options, "cache": False}, pipeline_class=KernelCompiler)(self.function)
 
     @cached_property
     def callee(self) -> Any:
@@ -81,15 +65,39 @@ class Kernel(Generic[P, R]):
 
         options = {**self._options, "cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         made = _numba().njit(**options, pipeline_class=CalleeCompiler)(self.function)
-        if self._options["cache"] and os.path.isfile(self.function.__code__.co_filename):
+        if self._options["cache"] and _stands_in_file(self.function):
             made._cache = CalleeCache(self.function, CalleeLibrary)
         made.compile = partial(compile_callee, made)
         return made
 
+    @cached_property
+    def ready(self) -> ReadyKernel:
+        """Its code, called without Numba."""
+        return ReadyKernel(self)
+
+    @cached_property
+    def is_ready(self) -> bool:
+        """Whether it may be called without Numba: what is kept on disk."""
+        return self._options["cache"] and _stands_in_file(self.function) and not self.function.__closure__
+
+    @property
+    def was_compiled(self) -> bool:
+        """Whether this process had to compile what has run."""
+        return "dispatcher" in self.__dict__ or self.ready.compiled > 0
+
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it, compiled for the types of the arguments."""
-        result: R = self.dispatcher(*arguments, **named)
+        result: R
+        if self.is_ready and not named:
+            with suppress(UnknownTypeError):
+                result = self.ready.call(arguments, [None] * len(arguments))
+                return result
+        result = self.dispatcher(*arguments, **named)
         return result
+
+
+def _stands_in_file(function: Callable[..., Any]) -> bool:
+    return os.path.isfile(function.__code__.co_filename)
 
 
 class Instruction:
@@ -106,6 +114,57 @@ class Instruction:
         return intrinsic(self._build)
 
 
+class Foreign:
+    """A function of the C library, for kernels; types by their names in Numba."""
+
+    def __init__(self, name: str, result: str, *arguments: str) -> None:
+        self._name = name
+        self._types = (result, *arguments)
+
+    @cached_property
+    def type(self) -> Any:
+        """Numba's object for it."""
+        from numba.core import types
+
+        result, *arguments = (getattr(types, name) for name in self._types)
+        return types.ExternalFunction(self._name, result(*arguments))
+
+
+class Late:
+    """A module of Numba's or llvmlite's that is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+def specialised(function: Any) -> Callable[[F], F]:
+    """Decorates what chooses an implementation of `function` by Numba's types; compiled as :func:`inlined`."""
+
+    def register(choose: F) -> F:
+        _overloads.append((function, choose))
+        if _numba.cache_info().currsize:
+            _register_overloads()
+        return choose
+
+    return register
+
+
+_overloads: list[tuple[Any, Any]] = []
+"""Those that Numba has not been told of."""
+
+
+def _register_overloads() -> None:
+    from numba.extending import overload
+
+    options: Any = {"forceinline": True, "_nrt": False, "error_model": "numpy"}
+    while _overloads:
+        function, choose = _overloads.pop(0)
+        overload(function, jit_options=options)(choose)
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a global function of arrays and scalars; the compiled code is cached between processes.
 
@@ -117,11 +176,6 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a helper that becomes a part of the kernels that call it."""
     return Kernel(function, _INLINED)
-
-
-def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel that makes arrays of its own; not for inner loops."""
-    return Kernel(function, _COUNTING)
 
 
 def uncached(function: Callable[P, R]) -> Callable[P, R]:
@@ -145,7 +199,7 @@ def _numba() -> Any:
 
 
 def _teach_numba() -> None:
-    """A global Kernel in a kernel's code means its `callee`, a global Instruction its intrinsic."""
+    """A global Kernel in a kernel's code means its `callee`, a global Instruction its intrinsic, and so on."""
     from numba.core import registry
     from numba.extending import typeof_impl
 
@@ -160,5 +214,10 @@ def _teach_numba() -> None:
         typing.refresh()  # it may just have been made
         return typing.resolve_value_type(intrinsic)
 
+    def type_of_foreign(value: Foreign, context: Any) -> Any:
+        return value.type
+
+    _register_overloads()
+    typeof_impl.register(Foreign)(type_of_foreign)
     typeof_impl.register(Kernel)(type_of_kernel)
     typeof_impl.register(Instruction)(type_of_instruction)

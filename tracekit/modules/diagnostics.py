@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tracekit.formats.errors import TracekitError
-from tracekit.jit import kernel
+from tracekit.jit import kernel, raised
 from tracekit.jit.cache import home
 
 Callbacks = Mapping[str, Callable[..., None]]
@@ -37,7 +37,11 @@ def of_compiler(callbacks: Callbacks, error: Exception) -> str:
 def of_run(error: Exception) -> str | None:
     """What a callback raised, and where; None for an error that is not its own."""
     frames = traceback.extract_tb(error.__traceback__)
-    if len(frames) < 2 or frames[-2].filename != kernel.__file__ or not _is_authors(frames[-1].filename):
+    if (
+        len(frames) < 2
+        or frames[-2].filename not in (kernel.__file__, raised.__file__)
+        or not _is_authors(frames[-1].filename)
+    ):
         return None  # not raised by compiled code
     return _told(error, frames[-1])
 

@@ -18,6 +18,7 @@ from tracekit.contexts.state import empty_contexts, empty_stream, with_room
 from tracekit.contexts.table import ContextTable
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
 from tracekit.formats.events import BY_NAME, COLUMNS
+from tracekit.jit.ready import Caller
 from tracekit.modules import diagnostics
 from tracekit.modules.codegen import Plan, kernel_of, plan
 from tracekit.modules.contract import Analysis, BatchModule, EventBatch, Module, declared
@@ -58,8 +59,7 @@ class Selected:
 
 def origin(kernel: Any) -> str:
     """Whether a kernel that has run was compiled for it, and its source file."""
-    compiled = sum(kernel.dispatcher.stats.cache_misses.values()) or not kernel.dispatcher.stats.cache_hits
-    return f"kernel {'compiled' if compiled else 'from the cache'}: {kernel.function.__code__.co_filename}"
+    return f"kernel {'compiled' if kernel.was_compiled else 'from the cache'}: {kernel.function.__code__.co_filename}"
 
 
 class Runner(Protocol):
@@ -192,6 +192,7 @@ class CallbackRunner:
         self.plan: Plan = plan(module)
         self.columns = self.plan.columns()
         self.kernel, self.handlers = kernel_of(self.plan, name)
+        self._callers = [Caller(self.kernel) for _ in range(workers)]
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
             self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
@@ -220,15 +221,17 @@ class CallbackRunner:
 
     def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
         try:
-            return self.kernel(
-                own.state,
-                own.contexts,
-                levels,
-                own.clock,
-                batch.stream,
-                *columns_of(batch),
-                worker if self.workers > 1 else None,
-                self.workers,
+            return bool(
+                self._callers[worker](
+                    own.state,
+                    own.contexts,
+                    levels,
+                    own.clock,
+                    batch.stream,
+                    *columns_of(batch),
+                    worker if self.workers > 1 else None,
+                    self.workers,
+                )
             )
         except Exception as error:
             if type(error).__module__.startswith("numba."):

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tracekit.jit.kernel import allocating_kernel
+from tracekit.jit.kernel import kernel
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
@@ -28,23 +28,30 @@ def components(nodes: int, tails: Indices, heads: Indices) -> Indices:
         raise ValueError(f"an edge leaves the {nodes} nodes")
     order = np.argsort(tails, kind="stable")
     first = np.searchsorted(tails[order], np.arange(nodes + 1))
-    labels = np.full(nodes, -1, dtype=np.int64)
-    _tarjan(first, heads[order], labels)
+    labels, index = (np.full(nodes, -1, dtype=np.int64) for _ in range(2))
+    low, walk, pending = (np.zeros(nodes, np.int64) for _ in range(3))
+    _tarjan(first, heads[order], labels, index, low, first[:nodes].copy(), walk, pending)
     return labels
 
 
-@allocating_kernel
-def _tarjan(first: Indices, heads: Indices, labels: Indices) -> int:
+@kernel
+def _tarjan(
+    first: Indices,
+    heads: Indices,
+    labels: Indices,
+    index: Indices,
+    low: Indices,
+    following: Indices,
+    walk: Indices,
+    pending: Indices,
+) -> int:
     """Tarjan's algorithm with explicit stacks; fills ``labels`` and returns the number of components.
 
-    The successors of node v are ``heads[first[v]:first[v + 1]]``.
+    The successors of node v are ``heads[first[v]:first[v + 1]]``. The other arrays have an element for each node:
+    index: order of discovery, -1 at first; low: 0; following: the next edge to look at, as `first`; walk: the path of
+    the depth-first search; pending: nodes found whose component is still open.
     """
     nodes = labels.size
-    index = np.full(nodes, -1, np.int64)  # order of discovery
-    low = np.zeros(nodes, np.int64)
-    following = first[:nodes].copy()  # the next edge of a node to look at
-    walk = np.empty(nodes, np.int64)  # the path of the depth-first search
-    pending = np.empty(nodes, np.int64)  # nodes found whose component is still open
     discovered = 0
     open_nodes = 0
     count = 0

@@ -19,6 +19,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
+from tracekit.jit.ready import Caller
 from tracekit.program.program import Program
 from tracekit.replay import lowering as derive_tables
 from tracekit.replay.compiled.compiler import CompiledPaths
@@ -173,6 +174,7 @@ class Replay:
         self.kept = kept
         self._handed_out: deque[Columns] = deque()
         self.compiled: CompiledPaths | None = None
+        self._derive = Caller(derive)
         """Set by whoever wants no batches but the events handed to modules one by one, as far as that can be."""
         self.delivered = 0
         """Events delivered so far."""
@@ -239,7 +241,7 @@ class Replay:
         status = None
         if self.compiled is not None and not stream.cursor[layouts.FILLED]:
             status = self.compiled.replay(stream.number, arguments)
-        return derive(*arguments) if status is None else status
+        return int(self._derive(*arguments)) if status is None else status
 
     def _arguments(self, stream: StreamReplay, limit: int) -> tuple[Any, ...]:
         """Those of the derive kernel."""

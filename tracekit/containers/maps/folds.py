@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from tracekit.containers.maps.exact import add_float, add_row, new_row
-from tracekit.containers.maps.kinds import field_type, kind_of, specialised
+from tracekit.containers.maps.kinds import field_type, kind_of
+from tracekit.jit.kernel import Late, specialised
+
+types: Any = Late("numba.core.types")
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)

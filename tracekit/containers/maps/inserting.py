@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types as numba_types
-from numba.core.errors import TypingError
 
 from tracekit.containers.maps.keys import words_of
-from tracekit.containers.maps.kinds import kind_of, specialised
+from tracekit.containers.maps.kinds import kind_of
 from tracekit.containers.maps.sets import drain_set
 from tracekit.containers.maps.table import AHEAD, FILLED, drain, record_words
-from tracekit.jit.kernel import inlined, kernel
+from tracekit.jit.kernel import Late, inlined, kernel, specialised
 
-types: Any = numba_types  # Numba's own functions have no types
+types: Any = Late("numba.core.types")
+errors: Any = Late("numba.core.errors")
 
 
 def _word(value: Any, sample: Any) -> Any:
@@ -36,7 +35,7 @@ def _word_of_type(value: Any, sample: Any) -> Any:
         return _float_word
     if isinstance(given, (types.Integer, types.Boolean)):
         return _integer_word
-    raise TypingError(f"A map of {sample} takes no value of type {given}.")
+    raise errors.TypingError(f"A map of {sample} takes no value of type {given}.")
 
 
 @inlined
@@ -98,7 +97,7 @@ def _insert_any(table: Any, key: Any, value: Any) -> Any:
 def _check(verb: str, table: Any, *kinds: str) -> None:
     """Raises TypingError if a table's Numba type is not of one of the `kinds`."""
     if kind_of(table) not in kinds:
-        raise TypingError(f"maps.{verb} does not fit a {kind_of(table)} map.")
+        raise errors.TypingError(f"maps.{verb} does not fit a {kind_of(table)} map.")
 
 
 def count(table: Any, key: Any) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types as numba_types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
 
-from tracekit.jit.kernel import inlined
+from tracekit.jit.kernel import Instruction, Late, inlined
 
-types: Any = numba_types  # Numba's own functions have no types
+types: Any = Late("numba.core.types")
+errors: Any = Late("numba.core.errors")
+ir: Any = Late("llvmlite.ir")
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 UNGOLDEN = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
@@ -26,17 +24,16 @@ def _types_of_words(key: Any, words: int) -> list[Any]:
     given = list(key) if isinstance(key, types.BaseTuple) else [key]
     if isinstance(key, types.Array):
         if key.ndim != 1:
-            raise TypingError("A map's key is one row, not a table of them.")
+            raise errors.TypingError("A map's key is one row, not a table of them.")
         given = [key.dtype] * words
     given = [types.unliteral(word) for word in given]
     if len(given) != words:
-        raise TypingError(f"The map's keys have {words} words, this one has {len(given)}.")
+        raise errors.TypingError(f"The map's keys have {words} words, this one has {len(given)}.")
     if not all(isinstance(word, (types.Integer, types.Boolean)) for word in given):
-        raise TypingError(f"The words of a map's key are integers, not {', '.join(map(str, given))}.")
+        raise errors.TypingError(f"The words of a map's key are integers, not {', '.join(map(str, given))}.")
     return given
 
 
-@intrinsic
 def _words_of(typing: Any, sample: Any, key: Any) -> Any:
     given = _types_of_words(key, sample.count)
     result = types.UniTuple(types.uint64, sample.count)
@@ -68,7 +65,7 @@ if TYPE_CHECKING:
     def words_of(sample: Any, key: Any) -> Any:
         """The words of `key` (an integer, a tuple, or a row of an array) as a tuple of uint64, as long as `sample`."""
 else:
-    words_of = _words_of
+    words_of = Instruction(_words_of)
 
 
 @inlined

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.errors import TypingError
-from numba.extending import overload
 from numpy.typing import NDArray
 
-F = TypeVar("F", bound=Callable[..., Any])
+from tracekit.jit.kernel import Late
 
-
-def specialised(function: Any) -> Callable[[F], F]:
-    """Decorates what chooses an implementation of `function` by Numba's types; compiled as `jit.kernel.inlined`."""
-    options: Any = {"forceinline": True, "_nrt": False, "error_model": "numpy"}
-    decorate: Callable[[F], F] = overload(function, jit_options=options)
-    return decorate
+errors: Any = Late("numba.core.errors")
 
 
 class Table(NamedTuple):
@@ -88,7 +80,7 @@ def kind_of(table: Any) -> str:
     for name, kind in KINDS.items():
         if made is kind:
             return name
-    raise TypingError(f"A reduction map is wanted here, not {table}.")
+    raise errors.TypingError(f"A reduction map is wanted here, not {table}.")
 
 
 def field_type(table: Any, name: str) -> Any:

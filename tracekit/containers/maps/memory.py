@@ -9,25 +9,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np import arrayobj
+from tracekit.jit.kernel import Foreign, Instruction, Late
 
-_code: Any = cgutils  # Numba's own functions have no types
-_arrays: Any = arrayobj
+ir: Any = Late("llvmlite.ir")
+types: Any = Late("numba.core.types")
+_arrays: Any = Late("numba.np.arrayobj")
 
 ADVISES = sys.platform == "linux"
 HUGE_PAGES = 14
 """Linux: MADV_HUGEPAGE. Random rows of a large map cost a walk of the page table each without."""
 
-allocate_zeroed: Any = types.ExternalFunction("calloc", types.uintp(types.uintp, types.uintp))
-give_back: Any = types.ExternalFunction("free", types.void(types.uintp))
-advise: Any = types.ExternalFunction("madvise", types.int32(types.uintp, types.uintp, types.int32))
+allocate_zeroed: Any = Foreign("calloc", "uintp", "uintp", "uintp")
+give_back: Any = Foreign("free", "void", "uintp")
+advise: Any = Foreign("madvise", "int32", "uintp", "uintp", "int32")
 
 
-@intrinsic
 def _words_at(typing: Any, address: Any, size: Any) -> Any:
     kind = types.Array(types.uint64, 1, "C")
 
@@ -47,4 +43,4 @@ if TYPE_CHECKING:
     def words_at(address: Any, size: Any) -> Any:
         """The `size` words (uint64) at `address` as an array, which owns nothing."""
 else:
-    words_at = _words_at
+    words_at = Instruction(_words_at)

@@ -23,8 +23,9 @@ from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import cache as jit_cache
+from tracekit.jit import machine_code, object_cache, raised
 from tracekit.jit.cache import CHECKS_BOUNDS
-from tracekit.replay.compiled import build, driver_code, machine, object_cache, raised
+from tracekit.replay.compiled import driver_code, machine
 from tracekit.replay.compiled.driver_code import Handler
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
 from tracekit.replay.compiled.ingredients import ingredients
@@ -121,7 +122,7 @@ def records_of(trace: TraceReader) -> int:
 class Library:
     """The code around paths, loaded."""
 
-    loaded: build.Loaded
+    loaded: machine_code.Loaded
     wanted: Wanted
     replay: Any
 
@@ -143,7 +144,7 @@ class CompiledPaths:
         """Records whose paths are to be compiled next."""
         self._machines: dict[int, Machine] = {}
         self._library: Library | None = None
-        self._loaded: list[build.Loaded] = []
+        self._loaded: list[machine_code.Loaded] = []
         self._before: dict[int, frozenset[int]] = {}  # of each compiled path
         self._paths = np.zeros((0, 2), np.uint64)
         """By record id: the address of its path's function, 0 if there is none, and the words of the record."""
@@ -264,13 +265,13 @@ class CompiledPaths:
     def _compile_share(self, library: Library, tables: layouts.Tables, head: str, share: Share) -> None:
         def make() -> bytes:
             codes = [PathCode(tables, library.wanted, before, number).text() for number, before in share]
-            return build.object_of("\n\n".join([head, *codes]))
+            return machine_code.object_of("\n\n".join([head, *codes]))
 
         parts = [ingredients(tables, before, number) for number, before in share]
         code, was_kept = object_cache.kept(self._key(library.wanted, *parts), make)
         names = [function_name(number) for number, _ in share]
         symbols = {**library.loaded.functions, "functions": tables.functions.ctypes.data}
-        loaded = build.Loaded(code, symbols, names)
+        loaded = machine_code.Loaded(code, symbols, names)
         self._loaded.append(loaded)
         numbers = [number for number, _ in share]
         self._paths[numbers, 1] = tables.templates["words"][numbers]
@@ -319,11 +320,11 @@ class CompiledPaths:
         symbols = {**constants.addresses}
         linked = {each.function.name: each.function.code for some in handlers.values() for each in some}
         linked |= {function.name: function.code for function in (*seldom.values(), derived)}
-        whole = "\n\n".join([build.externals(symbols), *text])
+        whole = "\n\n".join([machine_code.externals(symbols), *text])
         key = self._key(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
-        code, _ = object_cache.kept(key, lambda: build.object_of(whole, linked.values(), names))
-        loaded = build.Loaded(code, symbols, names)
-        return Library(loaded, wanted, build.callable_at(loaded.functions["replay"]))
+        code, _ = object_cache.kept(key, lambda: machine_code.object_of(whole, linked.values(), names))
+        loaded = machine_code.Loaded(code, symbols, names)
+        return Library(loaded, wanted, machine_code.callable_at(loaded.functions["replay"]))
 
     def _handlers(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> dict[int, list[Handler]]:
         """Event -> what modules do for it, in their order."""
@@ -345,7 +346,7 @@ class CompiledPaths:
 
     def _key(self, wanted: Wanted, *parts: bytes) -> str:
         events = repr((sorted(wanted.codes), sorted(wanted.sized), wanted.has_budget)).encode()
-        return object_cache.key_of([_sources(), build.target(), events, *parts])
+        return object_cache.key_of([_sources(), machine_code.target(), events, *parts])
 
     # -- replay ----------------------------------------------------------------------------------
 

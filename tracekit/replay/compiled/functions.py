@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.replay.compiled.machine import leaves
+from tracekit.jit.values import leaves
 
 
 @dataclass(frozen=True)

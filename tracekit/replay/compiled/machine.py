@@ -6,12 +6,13 @@ constant instead (functions.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.jit.values import leaves
 from tracekit.replay.kernels import layouts
 
 # Words of the block.
@@ -45,19 +46,6 @@ ARGUMENTS = 25  # behind these: the leaves of the arguments of the derive kernel
 IDS_ARGUMENT = 4
 """Arguments of the derive kernel before the records."""
 ALL_BITS = (1 << 64) - 1
-Leaf = int | None
-"""What one LLVM argument of a Numba function holds; None for a pointer that is not used."""
-
-
-def leaves(value: Any) -> Iterator[Leaf]:
-    """The LLVM arguments that Numba makes of `value`: an array, a number, None, or a tuple of such."""
-    if isinstance(value, np.ndarray):
-        yield from (None, None, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from leaves(part)
-    else:
-        yield None if value is None else int(value)
 
 
 class Machine:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracekit.formats.events import NONE
 from tracekit.formats.image import BlockFlag
-from tracekit.replay.compiled import object_cache
+from tracekit.jit import object_cache
 from tracekit.replay.compiled.loop_chains import chain_of
 from tracekit.replay.kernels import layouts
 

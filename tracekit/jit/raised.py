@@ -1,4 +1,4 @@
-"""What compiled callbacks raise, found where Numba's code has left it."""
+"""What compiled code raises, found where Numba's code has left it."""
 
 from __future__ import annotations
 
@@ -25,3 +25,11 @@ def exception_at(address: int) -> tuple[Exception, str, int]:
     kind, arguments, place = cloudpickle.loads(ctypes.string_at(description.pickled, description.size))
     error: Exception = kind(*(arguments or ()))
     return (error, "", 0) if place is None else (error, place[1], place[2])
+
+
+def raise_at(address: int) -> None:
+    """Raise the exception that is described at `address`, from the place that it comes from."""
+    error, file, line = exception_at(address)
+    if not file:
+        raise error
+    exec(compile("\n" * (line - 1) + "raise error", file, "exec"), {"error": error})  # a traceback with that line

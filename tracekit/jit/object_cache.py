@@ -1,4 +1,4 @@
-"""Machine code of paths on disk: written whole or not at all, read only if it is whole."""
+"""Machine code on disk, of kernels and of paths: written whole or not at all, read only if it is whole."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kept(key: str, make: Callable[[], bytes]) -> tuple[bytes, bool]:
 
 def read(key: str) -> bytes | None:
     """What was written under this key; None if nothing was, or not all of it is there."""
-    path = home() / "paths" / key
+    path = home() / "code" / key
     with contextlib.suppress(OSError):
         whole = path.read_bytes()
         if hashlib.blake2b(whole[DIGEST:], digest_size=DIGEST).digest() == whole[:DIGEST]:
@@ -45,7 +45,7 @@ def read(key: str) -> bytes | None:
 
 def write(key: str, contents: bytes) -> None:
     """Write it, if the folder can be written."""
-    folder = home() / "paths"
+    folder = home() / "code"
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
@@ -57,6 +57,6 @@ def forget_unused() -> None:
     """Remove what nobody has read or written for as long as compiled kernels are kept."""
     oldest = time.time() - KEPT_DAYS * 86_400
     with contextlib.suppress(OSError):
-        for path in (home() / "paths").iterdir():
+        for path in (home() / "code").iterdir():
             if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)

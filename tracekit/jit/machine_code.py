@@ -50,8 +50,13 @@ def target() -> bytes:
     return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {_features()}".encode()
 
 
-def object_of(text: str, linked: Iterable[bytes] = (), exported: Collection[str] = ()) -> bytes:
-    """Machine code of the text, with the bitcode of what it calls; with `exported` nothing else can be called."""
+def object_of(
+    text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), vectorizes: bool = False
+) -> bytes:
+    """Machine code of the text, with the bitcode of what it calls; with `exported` nothing else can be called.
+
+    `vectorizes`: optimised as Numba does, which takes longer.
+    """
     context = llvm.create_context()
     module = llvm.parse_assembly(text, context=context)
     for code in linked:
@@ -61,8 +66,8 @@ def object_of(text: str, linked: Iterable[bytes] = (), exported: Collection[str]
     for function in module.functions:
         if exported and not function.is_declaration and function.name not in exported:
             function.linkage = llvm.Linkage.internal
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
+    options = llvm.create_pipeline_tuning_options(speed_level=3 if vectorizes else 2)
+    options.loop_vectorization = options.slp_vectorization = vectorizes
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
     made: bytes = _machine().emit_object(module)

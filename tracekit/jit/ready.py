@@ -1,0 +1,161 @@
+"""Kernels called as the machine code that they are, without Numba, which takes most of a second to import.
+
+For each combination of argument types a kernel's code is kept on disk with all that it calls (object_cache.py), and
+called by a function ``i64 run(words, results)``: `words` are the kernel's arguments (values.py). Numba is imported when
+code has to be made (ready_code.py), and for what only its own dispatcher can call: kernels that are given or give back
+anything but numbers, arrays that they are given, and tuples of these.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tracekit.jit import object_cache
+from tracekit.jit.cache import CHECKS_BOUNDS, digest, name_of, stamp, versions
+from tracekit.jit.values import UnknownTypeError, told
+
+if TYPE_CHECKING:
+    from tracekit.jit.kernel import Kernel
+
+RUN = "run"
+"""The function that is called."""
+
+Told = tuple[Hashable, bytes]
+
+
+class Code(NamedTuple):
+    """The code of a kernel for some types of arguments."""
+
+    run: Callable[[bytes, Any], int]
+    results: Sequence[str]
+    """What the words of the result are: ``i``, ``u``, ``b``, ``f``: signed or unsigned, truth values, floats."""
+    is_tuple: bool
+    loaded: Any
+    """What keeps it in memory."""
+
+
+class ReadyKernel:
+    """A kernel's code by the types of its arguments."""
+
+    def __init__(self, kernel: Kernel[..., Any]) -> None:
+        self._kernel = kernel
+        self._codes: dict[Hashable, Code | None] = {}
+        self.compiled = 0
+        """Types for which this process had to compile it."""
+
+    @property
+    def signatures(self) -> frozenset[Hashable]:
+        """The types of arguments that it has been called with."""
+        return frozenset(self._codes)
+
+    def call(self, arguments: Sequence[Any], known: Sequence[Told | None]) -> Any:
+        """Run it. `known`: what :func:`told` gives of the arguments, where that is known already.
+
+        Raises UnknownTypeError, before anything has happened, if only Numba can call it.
+        """
+        tell = [each or told(argument) for each, argument in zip(known, arguments)]
+        kinds = tuple(kind for kind, _ in tell)
+        code = self._codes[kinds] if kinds in self._codes else self._find(kinds, arguments)
+        if code is None:
+            raise UnknownTypeError(self._kernel.__name__)
+        results = (ctypes.c_int64 * max(len(code.results), 1))()
+        problem = code.run(b"".join(words for _, words in tell), results)
+        if problem:
+            _raise(problem)
+        values = tuple(_value(form, word) for form, word in zip(code.results, results))
+        if code.is_tuple:
+            return values
+        return values[0] if values else None
+
+    def _find(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
+        """The code for these types: that of an earlier process, or compiled now."""
+        from tracekit.jit.lock import one_process
+
+        key = self._key(kinds)
+        whole = object_cache.read(key)
+        if whole is None:
+            with one_process(key):
+                whole = object_cache.read(key) or self._make(key, arguments)
+        self._codes[kinds] = code = _loaded(whole) if whole else None
+        return code
+
+    def _make(self, key: str, arguments: Sequence[Any]) -> bytes:
+        from tracekit.jit.ready_code import code_of
+
+        self.compiled += 1
+        whole = code_of(self._kernel, arguments)
+        object_cache.write(key, whole)
+        return whole
+
+    def _key(self, kinds: Hashable) -> str:
+        """What the code depends on."""
+        from tracekit.jit.machine_code import target
+
+        function = self._kernel.function
+        file = Path(function.__code__.co_filename)
+        names = (name_of(file), digest(file), stamp(file), function.__qualname__, str(CHECKS_BOUNDS), repr(kinds))
+        line = str(function.__code__.co_firstlineno)
+        return object_cache.key_of([*(name.encode() for name in (*names, line, *versions())), target()])
+
+
+def _loaded(whole: bytes) -> Code | None:
+    from tracekit.jit import machine_code
+
+    head, _, code = whole.partition(b"\n")
+    told_of = json.loads(head)
+    if not told_of["callable"]:
+        return None
+    loaded = machine_code.Loaded(code, {}, [RUN])
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)(loaded.functions[RUN])
+    return Code(run, told_of["results"], told_of["is_tuple"], loaded)
+
+
+def _value(form: str, word: int) -> Any:
+    if form == "i":
+        return word
+    if form == "u":
+        return word & (1 << 64) - 1
+    if form == "b":
+        return bool(word)
+    return ctypes.c_double.from_buffer(ctypes.c_int64(word)).value
+
+
+def _raise(problem: int) -> None:
+    from tracekit.jit.raised import raise_at
+
+    raise_at(problem)
+
+
+class Caller:
+    """Calls a kernel again and again: what it is told of tuples that stay the same is told once.
+
+    It keeps the arguments of the last call alive.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel: Kernel[..., Any] = kernel
+        self._last: list[Any] = []
+        self._known: list[Told | None] = []
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel."""
+        if not self._kernel.is_ready:
+            return self._kernel(*arguments)
+        if len(arguments) != len(self._last):
+            self._last, self._known = [None] * len(arguments), [None] * len(arguments)
+        for number, argument in enumerate(arguments):
+            if not isinstance(argument, tuple):
+                self._known[number] = None
+            elif argument is not self._last[number]:
+                try:
+                    self._known[number], self._last[number] = told(argument), argument
+                except UnknownTypeError:
+                    return self._kernel(*arguments)
+        try:
+            return self._kernel.ready.call(arguments, self._known)
+        except UnknownTypeError:
+            return self._kernel.dispatcher(*arguments)
