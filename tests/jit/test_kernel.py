@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numba
 import numpy as np
 import pytest
 
+from tests.jit import called_again
 from tracekit.jit import cache, object_cache
 from tracekit.jit import kernel as jit
 from tracekit.jit.callee import CalleeLibrary
@@ -21,6 +23,7 @@ from tracekit.jit.callee_cache import CalleeCache
 
 SHARED = """
 import sys
+import traceback
 from pathlib import Path
 import numpy as np
 import tracekit
@@ -212,3 +215,40 @@ def test_a_callee_has_no_machine_code_and_is_inlined_only_if_it_says_so() -> Non
             assert type(made.library) is CalleeLibrary
             function = made.library.get_function(made.fndesc.llvm_func_name)
             assert (b"alwaysinline" in function.attributes) == is_inlined
+
+
+@jit.kernel
+def _scaled(column: Any, times: Any = 2) -> Any:
+    return column[0] * times
+
+
+@jit.kernel
+def _described(flag: Any, number: Any, column: Any) -> Any:
+    return not flag, number, column[0], np.float64(number) / 2
+
+
+@jit.kernel
+def _checked(column: Any) -> Any:
+    if column.size == 0:
+        raise ValueError("no row")
+    return column[0]
+
+
+def test_what_a_kernel_gives_without_numba() -> None:
+    """Every kind of number, also by the code that the first kernel left on disk."""
+    for kernel in (_described, jit.Kernel(_described.function, _described._options)):
+        column = np.array([-3], np.int32)
+        assert kernel(True, -5, column) == (False, -5, -3, -2.5)
+        assert kernel(False, np.uint64(2**64 - 2), column.astype(np.uint64)) == (True, 2**64 - 2, 2**64 - 3, 2.0**63)
+        assert type(kernel(True, 1, column)[0]) is bool
+    assert (_scaled(column), _scaled(column, 5), _scaled(column, times=7)) == (-6, -15, -21)
+    with pytest.raises(ValueError, match="no row") as raised:
+        _checked(column[:0])
+    assert traceback.extract_tb(raised.value.__traceback__)[-1].filename == __file__
+
+
+def test_kernels_are_called_without_numba_once_they_are_compiled() -> None:
+    """In a process of its own, with arrays of other layouts, too; a caller tells tuples that stay the same once."""
+    text = "import sys; from tests.jit import called_again; called_again.run(); assert 'numba' not in sys.modules"
+    called_again.run()
+    assert subprocess.run([sys.executable, "-c", text]).returncode == 0

@@ -15,15 +15,16 @@ function takes one decorator of these, always the same.
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from tracekit.jit.cache import CHECKS_BOUNDS
-from tracekit.jit.ready import ReadyKernel
-from tracekit.jit.values import UnknownTypeError
+
+if TYPE_CHECKING:
+    from tracekit.jit.ready import ReadyKernel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,6 +74,8 @@ class Kernel(Generic[P, R]):
     @cached_property
     def ready(self) -> ReadyKernel:
         """Its code, called without Numba."""
+        from tracekit.jit.ready import ReadyKernel  # which needs numpy
+
         return ReadyKernel(self)
 
     @cached_property
@@ -87,12 +90,12 @@ class Kernel(Generic[P, R]):
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it, compiled for the types of the arguments."""
-        result: R
-        if self.is_ready and not named:
-            with suppress(UnknownTypeError):
-                result = self.ready.call(arguments, [None] * len(arguments))
-                return result
-        result = self.dispatcher(*arguments, **named)
+        given: Sequence[Any] = arguments
+        if named or self.function.__defaults__:
+            bound = inspect.signature(self.function).bind(*arguments, **named)
+            bound.apply_defaults()
+            given = bound.args
+        result: R = self.ready.call(given) if self.is_ready else self.dispatcher(*given)
         return result
 
 

@@ -52,16 +52,16 @@ class ReadyKernel:
         """The types of arguments that it has been called with."""
         return frozenset(self._codes)
 
-    def call(self, arguments: Sequence[Any], known: Sequence[Told | None]) -> Any:
-        """Run it. `known`: what :func:`told` gives of the arguments, where that is known already.
-
-        Raises UnknownTypeError, before anything has happened, if only Numba can call it.
-        """
-        tell = [each or told(argument) for each, argument in zip(known, arguments)]
+    def call(self, arguments: Sequence[Any], known: Sequence[Told | None] = ()) -> Any:
+        """Run it. `known`: what :func:`told` gives of the arguments, where that is known already."""
+        try:
+            tell = [each or told(argument) for each, argument in zip(known or (None,) * len(arguments), arguments)]
+        except UnknownTypeError:
+            return self._kernel.dispatcher(*arguments)
         kinds = tuple(kind for kind, _ in tell)
         code = self._codes[kinds] if kinds in self._codes else self._find(kinds, arguments)
         if code is None:
-            raise UnknownTypeError(self._kernel.__name__)
+            return self._kernel.dispatcher(*arguments)
         results = (ctypes.c_int64 * max(len(code.results), 1))()
         problem = code.run(b"".join(words for _, words in tell), results)
         if problem:
@@ -154,8 +154,5 @@ class Caller:
                 try:
                     self._known[number], self._last[number] = told(argument), argument
                 except UnknownTypeError:
-                    return self._kernel(*arguments)
-        try:
-            return self._kernel.ready.call(arguments, self._known)
-        except UnknownTypeError:
-            return self._kernel.dispatcher(*arguments)
+                    return self._kernel.dispatcher(*arguments)
+        return self._kernel.ready.call(arguments, self._known)
