@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import cache, cached_property, partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from tracekit.jit.cache import CHECKS_BOUNDS
+from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +30,7 @@ _COUNTING: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "forceinline": False,
-    "boundscheck": False,
+    "boundscheck": CHECKS_ALL_BOUNDS,
 }
 _BORROWING: dict[str, Any] = {**_COUNTING, "_nrt": False}
 _INLINED: dict[str, Any] = {**_BORROWING, "forceinline": True}
@@ -127,7 +127,7 @@ def allocating_kernel(function: Callable[P, R]) -> Callable[P, R]:
 def uncached(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a helper whose code is kept only as a part of the cached kernel that it is inlined into.
 
-    What modules' authors write is compiled so, and nothing else: it is what TRACEKIT_CHECK_BOUNDS is for.
+    What modules' authors write is compiled so, and nothing else: it is what TRACEKIT_CHECK_BOUNDS=1 is for.
     """
     return Kernel(function, {**_INLINED, "cache": False, "boundscheck": CHECKS_BOUNDS})
 

@@ -23,8 +23,8 @@ from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import cache as jit_cache
-from tracekit.jit.cache import CHECKS_BOUNDS
-from tracekit.replay.compiled import build, driver_code, machine, object_cache, raised
+from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS
+from tracekit.replay.compiled import bounds, build, driver_code, machine, object_cache, raised
 from tracekit.replay.compiled.driver_code import Handler
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
 from tracekit.replay.compiled.ingredients import ingredients
@@ -136,6 +136,8 @@ class CompiledPaths:
             [program, *(name.encode() for name in sorted({name for sink in sinks for name in sink.handlers}))]
         )
         self.waits = os.environ.get(SETTING) == "always"
+        self.checks = CHECKS_ALL_BOUNDS
+        """Whether the code of paths makes sure that it does not leave its tables (bounds.py)."""
         self.seconds = 0.0
         self.from_cache = 0
         self.failure: BaseException | None = None
@@ -263,11 +265,12 @@ class CompiledPaths:
 
     def _compile_share(self, library: Library, tables: layouts.Tables, head: str, share: Share) -> None:
         def make() -> bytes:
-            codes = [PathCode(tables, library.wanted, before, number).text() for number, before in share]
+            codes = [PathCode(tables, library.wanted, before, number, self.checks).text() for number, before in share]
             return build.object_of("\n\n".join([head, *codes]))
 
         parts = [ingredients(tables, before, number) for number, before in share]
-        code, was_kept = object_cache.kept(self._key(library.wanted, *parts), make)
+        checked = [f"checked, {len(tables.functions)}".encode()] if self.checks else []
+        code, was_kept = object_cache.kept(self._key(library.wanted, *parts, *checked), make)
         names = [function_name(number) for number, _ in share]
         symbols = {**library.loaded.functions, "functions": tables.functions.ctypes.data}
         loaded = build.Loaded(code, symbols, names)
@@ -367,6 +370,8 @@ class CompiledPaths:
             status = int(library.replay(own.address, self._paths.ctypes.data, len(self._paths), reserve))
             if told := int(own.words[machine.RAISED]):
                 raise self._failure(*raised.exception_at(told))
+            if outside := int(own.words[machine.OUTSIDE]):
+                raise bounds.error_of(outside)
             for sink in self.sinks:
                 sink.check()
             if status == driver_code.BROKEN:
