@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,6 +38,7 @@ from tracekit.replay.compiled.path_code import (
 )
 from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
 from tracekit.replay.compiled.sample import Predecessors, Sample
+from tracekit.replay.compiled.worker import EndedError, Worker
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.seldom import SELDOM, Step
@@ -76,10 +77,6 @@ EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
 
 Arguments = Sequence[Any]
 """Those of the derive kernel."""
-
-
-class EndedError(Exception):
-    """The replay has ended while its paths were being compiled."""
 
 
 class Sink(Protocol):
@@ -153,6 +150,7 @@ class CompiledPaths:
         self._batches = 0
         self._serves: dict[int, bool] = {}  # by stream: the records at hand
         self._thread: threading.Thread | None = None
+        self._worker = Worker()
         self._rounds = 0 if records >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
         self._ends = False
 
@@ -198,6 +196,7 @@ class CompiledPaths:
         tables = arguments[0]._replace(templates=arguments[0].templates.copy())  # the replay goes on making templates
         tables.templates[numbers] = runs
         arguments = (tables, *arguments[1:])
+        self._worker = Worker()
         self._thread = threading.Thread(target=self._compile, args=(recalled or sample, arguments, given), daemon=True)
         self._thread.start()
         if self.waits:
@@ -215,8 +214,9 @@ class CompiledPaths:
             raise self.failure
 
     def end(self) -> None:
-        """Compile no more. What is being compiled is waited for: LLVM must not be at work when the process ends."""
+        """Compile no more. What Numba is at is waited for (one function at most), LLVM is ended."""
         self._ends = True
+        self._worker.end()
         if self._thread is not None:
             self._thread.join()
         self._plan.keep()
@@ -236,7 +236,9 @@ class CompiledPaths:
             pass
         except Exception as error:  # the replay goes on as it did; --explain says so
             self.failure = error
-        self.seconds += time.thread_time() - begun
+        finally:
+            self._worker.end()
+        self.seconds += time.thread_time() - begun + self._worker.seconds
 
     def _compile_paths(self, library: Library, what: Sample | Shares, tables: layouts.Tables) -> None:
         """Compile, load and take into use the hot paths of a sample, as far as they are not, or given ones."""
@@ -266,7 +268,7 @@ class CompiledPaths:
     def _compile_share(self, library: Library, tables: layouts.Tables, head: str, share: Share) -> None:
         def make() -> bytes:
             codes = [PathCode(tables, library.wanted, before, number, self.checks).text() for number, before in share]
-            return build.object_of("\n\n".join([head, *codes]))
+            return self._object_of("\n\n".join([head, *codes]))
 
         parts = [ingredients(tables, before, number) for number, before in share]
         checked = [f"checked, {len(tables.functions)}".encode()] if self.checks else []
@@ -324,7 +326,7 @@ class CompiledPaths:
         linked |= {function.name: function.code for function in (*seldom.values(), derived)}
         whole = "\n\n".join([build.externals(symbols), *text])
         key = self._key(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
-        code, _ = object_cache.kept(key, lambda: build.object_of(whole, linked.values(), names))
+        code, _ = object_cache.kept(key, lambda: self._object_of(whole, linked.values(), names))
         loaded = build.Loaded(code, symbols, names)
         return Library(loaded, wanted, build.callable_at(loaded.functions["replay"]))
 
@@ -345,6 +347,10 @@ class CompiledPaths:
         if self._ends:
             raise EndedError
         return NumbaFunction.of(kernel, arguments)
+
+    def _object_of(self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = ()) -> bytes:
+        """Machine code; in another process unless that is waited for."""
+        return (build if self.waits else self._worker).object_of(text, linked, exported)
 
     def _key(self, wanted: Wanted, *parts: bytes) -> str:
         events = repr((sorted(wanted.codes), sorted(wanted.sized), wanted.has_budget)).encode()

@@ -365,7 +365,7 @@ class PathCode:
     # -- dynamic steps ---------------------------------------------------------------------------
 
     def _dynamic_step(self, step: Any) -> None:
-        """A step that takes a decision, and the events behind it (templates._parts)."""
+        """A dynamic step, and the events behind it (templates._parts)."""
         code = self.code
         strides = step if self.flags & layouts.TEMPLATE_TERMS else None
         address = self._plus(self._base(int(step["base"])), int(step["offset"]), strides)
@@ -374,6 +374,8 @@ class PathCode:
         if step["code"] in (layouts.ALLOC, layouts.FREE):
             name = "begin_object" if step["code"] == layouts.ALLOC else "finish_object"
             code.require(code.set(_seldom(name, step, address, size)), "damaged")
+        elif step["code"] == layouts.FRAME:
+            code.set_field(FRAME_ROW, "%frame.own", "address", address)
         else:
             if step["flags"] & (layouts.STEP_GLOBAL | layouts.STEP_STACK):
                 code.line(_seldom("check_object", step, address, size))
