@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from tests.formats.test_hostile import parts, wrap
+from tests.formats.traces import arities, payload_of
+from tests.naive.random_program import RandomProgram
+from tests.naive.walker import Walk
 from tests.replay.mutations import mutated, outcome, verdict
-from tracekit.replay.compiled import object_cache
+from tests.replay.test_engine import runs_of
+from tracekit.formats.chunk_codec import encode
+from tracekit.replay.compiled import compiler
 from tracekit.replay.compiled.bounds import OutsideTableError
 from tracekit.replay.compiled.compiler import SETTING
 from tracekit.replay.compiled.path_code import PathCode
@@ -39,11 +47,35 @@ def test_a_mutation_is_the_same_each_time() -> None:
     assert len({mutated(seed)[0] for seed in range(20)}) == 20
 
 
+def test_runs_that_claim_any_number_of_iterations_pause() -> None:
+    """So that a replay can be ended in the middle of one, here by a log that is full."""
+    found = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        made = RandomProgram(rng)
+        walk = Walk(made, rng, [], budget=60)
+        walk.run()
+        records, runs = walk.records(), runs_of(made)
+        longer = [(number, [(1 << 22, 1 << 40)[seed % 2]] if number in runs else words) for number, words in records]
+        if longer == records:
+            continue
+        found += 1
+        image = made.layout.image()
+        words = np.array([word for _, values in longer for word in values], np.uint64)
+        chunk = encode(np.array([number for number, _ in longer], np.uint32), words, arities([image])).build()
+        data = wrap([payload_of(image)], [(0, len(longer), chunk)])
+        with_paths = outcome(data, True)
+        assert len(with_paths.events) == 1 << 14
+        assert with_paths.same(outcome(data, False))
+        if found == 6:
+            break
+    assert found == 6
+
+
 def _left(patch: pytest.MonkeyPatch, method: str, by: object) -> str:
     """What is said of path code whose `method` was replaced by one that leaves a table."""
     patch.setattr(PathCode, method, by)
-    patch.setattr(object_cache, "read", lambda key: None)
-    patch.setattr(object_cache, "write", lambda key, contents: None)
+    patch.setattr(compiler, "ingredients", lambda *given: os.urandom(16))  # wrong code is never found on disk
     for seed in range(20):
         image, chunk = parts(seed)
         try:

@@ -70,6 +70,9 @@ TOGETHER = 48
 """Paths that are compiled, loaded and kept together."""
 BUDGET = 1 << 20
 """Events that modules make room for at once."""
+PAUSE = 1 << 24
+"""Events of runs, and of records without code, after which a call comes back though modules need no room: a run may
+claim any number of iterations, and somebody may want to end the replay."""
 LARGE = 200_000
 """Bytes of bitcode of a module's function for an event from which on it is not copied for each size."""
 EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
@@ -372,7 +375,7 @@ class CompiledPaths:
         while True:
             given = [sink.arguments(stream, BUDGET + reserve) for sink in self.sinks]
             own.describe(arguments, tuple(levels for _, _, levels, _ in given))
-            own.words[machine.BUDGET] = BUDGET + reserve if library.wanted.has_budget else 1 << 62
+            own.words[machine.BUDGET] = (BUDGET if library.wanted.has_budget else PAUSE) + reserve
             status = int(library.replay(own.address, self._paths.ctypes.data, len(self._paths), reserve))
             if told := int(own.words[machine.RAISED]):
                 raise self._failure(*raised.exception_at(told))

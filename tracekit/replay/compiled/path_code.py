@@ -131,7 +131,7 @@ class PathCode:
             taking.place("nothing")
             taking.line(f"ret i64 {DONE}")
             taking.place("has.some")
-        if self.wanted.has_budget and self.budget:
+        if (self.wanted.has_budget or self.is_run) and self.budget:
             taking.line(f"%budget.at = getelementptr i64, ptr %machine, i64 {machine.BUDGET}")
             taking.line("%budget = load i64, ptr %budget.at")
             need = f"mul i64 %iterations, {self.budget}" if self.is_run else f"add i64 0, {self.budget}"
