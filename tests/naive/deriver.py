@@ -193,11 +193,7 @@ class Stream(RecordedEvents):
             if frame.function != block["function"]:
                 continue
             if landing is not None and frame.address == landing:
-                first_return = frame is top and frame.call == block["continues"]
-                self.unwind_to(frame)
-                frame.tail = False
-                if not first_return:
-                    frame.block = NONE
+                self.land(frame, block)
                 return True
             if landing is None and block["continues"] not in (NONE, -1) and frame.call == block["continues"]:
                 self.unwind_to(frame)
@@ -211,11 +207,20 @@ class Stream(RecordedEvents):
             if frame.function == NONE:
                 break
             if frame.function == block["function"]:
-                self.unwind_to(frame)
                 if landed:
-                    frame.tail, frame.block = False, NONE
+                    self.land(frame, block)
+                else:
+                    self.unwind_to(frame)
                 return True
         return False
+
+    def land(self, frame: Activation, block: Row) -> None:
+        """Control lands in a frame; where it came from is forgotten, but for the first return of setjmp."""
+        first_return = frame is self.frames[-1] and frame.call == block["continues"]
+        self.unwind_to(frame)
+        frame.tail = False
+        if not first_return:
+            frame.block = NONE
 
     def landing_word(self, block: Row, words: list[int]) -> int | None:
         """The word of the block's LANDING operation."""

@@ -7,27 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tracekit
-from tests.formats.test_hostile import damage, parts, wrap
 from tests.naive.random_program import RandomProgram
 from tests.naive.reader import read
 from tests.naive.trace_file import Record, write_trace
 from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
-from tests.replay.test_engine import TICKETED, disturb, engine_events, runs_of, some_events
-from tracekit.formats.errors import TracekitError
+from tests.replay.test_engine import TICKETED, disturb, runs_of, some_events
 from tracekit.formats.events import BY_CODE
-from tracekit.formats.reader import TraceReader
-from tracekit.formats.records import RecordSource
-from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import SETTING, CompiledPaths
 from tracekit.replay.engine import Replay
 
-MOST = 1 << 14
-"""Events that are compared of a trace that may claim any number."""
 Event = tuple[int, str, int, int, int]
 
 
@@ -56,27 +49,6 @@ def replayed(path: Path) -> tuple[list[Event], Replay, int]:
         return events, replay, round(replay.compiled.share(replay.position()) * replay.position())
 
 
-def outcome(data: bytes, with_paths: bool) -> tuple[list[Event], str]:
-    """The first events of a trace that may be forged, and the error that ended it."""
-    events: list[Event] = []
-    log = EventLog(MOST)
-    try:
-        trace = TraceReader(data)
-        program = Program.from_images(trace.images())
-        replay = Replay(RecordSource(trace, program.arity), program)
-        replay.compiled = CompiledPaths([log], b"", 0) if with_paths else None
-        for batch in replay.batches():
-            columns = (batch.kind, batch.subject, batch.address, batch.size)
-            rows = zip(*(column[:MOST].tolist() for column in columns))
-            events += log.taken()
-            events += [(batch.stream, BY_CODE[kind].name, *rest) for kind, *rest in rows]
-            if len(events) >= MOST:
-                break
-    except TracekitError as error:
-        return (events + log.taken())[:MOST], "" if "The log is full" in str(error) else str(error)
-    return (events + log.taken())[:MOST], ""
-
-
 def recorded(made: RandomProgram, rng: random.Random, streams: int, broken: bool) -> dict[int, list[Record]]:
     """Records of random walks through a program."""
     walks: dict[int, list[Record]] = {}
@@ -98,6 +70,7 @@ def recorded(made: RandomProgram, rng: random.Random, streams: int, broken: bool
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 3), broken=st.booleans())
+@example(seed=103, streams=2, broken=True)  # an unknown landing in the top frame, whose last block is a loop's header
 def test_the_events_are_those_of_the_naive_reader(
     tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool
 ) -> None:
@@ -106,7 +79,7 @@ def test_the_events_are_those_of_the_naive_reader(
     path = tmp_path_factory.mktemp("t") / "trace.zst"
     write_trace(path, made.layout, recorded(made, rng, streams, broken), totals={}, chunk=rng.randint(1, 60))
     events, replay, _ = replayed(path)
-    assert events == (engine_events(path) if broken else read(path.read_bytes()).process().events)
+    assert events == read(path.read_bytes()).process().events
     with tracekit.open(path) as trace:
         as_before = Replay(trace.reader, trace.program)
         for _ in as_before.batches():
@@ -124,14 +97,4 @@ def test_compiled_paths_replay_a_good_part_of_random_walks(tmp_path: Path) -> No
         write_trace(path, made.layout, recorded(made, rng, 1, broken=False), totals={}, chunk=10_000)
         _, replay, by_paths = replayed(path)
         records, compiled = records + replay.position(), compiled + by_paths
-    assert compiled > records / 6 > 50
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 1 << 32), st.booleans())
-def test_forged_payloads(seed: int, in_image: bool) -> None:
-    rng = random.Random(seed)
-    image, (stream, records, chunk) = parts(rng.randrange(20))
-    image, chunk = (damage(image, rng), chunk) if in_image else (image, damage(chunk, rng))
-    data = wrap([image], [(stream, records, chunk)])
-    assert outcome(data, True) == outcome(data, False)
+    assert compiled > 0.52 * records > 350

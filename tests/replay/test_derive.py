@@ -245,11 +245,16 @@ def test_only_what_there_is_can_be_asked_for(asked: dict[str, Sequence[str]]) ->
 
 def test_a_column_that_was_not_asked_for_is_not_there() -> None:
     b, entry = main_with()
-    engine = Replay(Records({0: [(single_paths(b)[entry], [])]}), b.program(), columns=("subject",))
+    b.op(entry, OpKind.LOAD, size=4)
+    records, asked = (
+        {0: [(single_paths(b)[entry], [4096])]},
+        {"events": ("load", "store"), "columns": ("subject", "size")},
+    )
+    engine = Replay(Records(records), b.program(), **asked)  # type: ignore[arg-type]  # as `accesses` asks
     (batch,) = engine.batches()
-    assert batch.subject.tolist() == [0] and batch.columns.size is None
-    with pytest.raises(AttributeError, match="size was not asked for"):
-        _ = batch.size
+    assert batch.subject.tolist() == [0] and batch.columns.address is None
+    with pytest.raises(AttributeError, match="address was not asked for"):
+        _ = batch.address
 
 
 def test_events_are_counted_by_name() -> None:
@@ -264,13 +269,14 @@ def test_events_are_counted_by_name() -> None:
 def test_counting_needs_no_kernel_of_its_own() -> None:
     """Neither after a replay with all groups of events, whatever its columns, nor after another one and a full one."""
     b, entry = main_with()
-    entered = (single_paths(b)[entry], [])
+    b.op(entry, OpKind.LOAD, size=4, flags=OpFlag.VALUE)
+    entered = (single_paths(b)[entry], [4096, 7])
     program = b.program()
-    for events, columns in ((None, ("subject",)), (None, None), (("load", "store"), ("subject", "size"))):
+    for events, columns in ((None, WITH_VALUES), (None, None), (("load", "store"), ("subject", "size"))):
         replay = Replay(Records({0: [entered]}), program, events=events, columns=columns)
-        assert len(list(replay.batches())) == (events is None)
+        assert [len(batch) for batch in replay.batches()] == [2 if events is None else 1]
         kernels = derive.ready.signatures
-        assert count_events(Records({0: [entered]}), program, replay.selection) == {"function_entry": 1}
+        assert count_events(Records({0: [entered]}), program, replay.selection) == {"function_entry": 1, "load": 1}
         assert derive.ready.signatures == kernels
 
 

@@ -30,8 +30,11 @@ _EXTENDS_NUMBA = re.compile(rb"^(from|import) numba\b|\bLate\(\"numba", re.MULTI
 """A file that imports Numba is imported late, inside a function; compiled code depends on it all the same."""
 
 
-CHECKS_BOUNDS = os.environ.get("TRACEKIT_CHECK_BOUNDS", "") not in ("", "0")
+_CHECKS = os.environ.get("TRACEKIT_CHECK_BOUNDS", "")
+CHECKS_BOUNDS = _CHECKS not in ("", "0")
 """Whether callbacks of modules check indices: slower, for authors who look for a mistake."""
+CHECKS_ALL_BOUNDS = _CHECKS == "all"
+"""Whether tracekit's own kernels and compiled paths do so, too: much slower, for those who work on tracekit."""
 
 
 def home() -> Path:
@@ -44,7 +47,8 @@ def home() -> Path:
 @cache
 def folder_for(file: Path) -> Path:
     """The folder for the kernels of a source file, made if it can be; those long unused are removed."""
-    checked = "-checked" if CHECKS_BOUNDS and home() in file.parents else ""  # kernels with callbacks are in there
+    has_callbacks = home() in file.parents
+    checked = "-checked" if CHECKS_ALL_BOUNDS or (CHECKS_BOUNDS and has_callbacks) else ""
     folder = home() / f"{file.stem}-{_with_versions(digest(file))}{checked}"
     try:
         if not folder.exists():

@@ -22,7 +22,7 @@ from numba._dynfunc import make_function
 from numba.core import dispatcher, sigutils, types  # noqa: F401  (numba.core.compiler wants the dispatcher first)
 from numba.core.compiler import compile_result
 
-from tracekit.jit.cache import CHECKS_BOUNDS, folder_for, stamp
+from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS, folder_for, stamp
 
 _NAMED_TUPLE: Any = types.BaseNamedTuple
 _TUPLE: Any = types.BaseTuple
@@ -89,7 +89,8 @@ class CalleeCache:
     def _path(self, arguments: Sequence[Any], codegen: Any) -> Path | None:
         """The file for these types on this processor; None if one of them is an object of this process."""
         known_as = [described(each) for each in arguments]
-        text = repr((self._function.__qualname__, stamp(self._file), CHECKS_BOUNDS, codegen.magic_tuple(), known_as))
+        checks = CHECKS_BOUNDS + CHECKS_ALL_BOUNDS
+        text = repr((self._function.__qualname__, stamp(self._file), checks, codegen.magic_tuple(), known_as))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return None if is_of_one_process(text) else Path(self.cache_path, f"callee-{name}")
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from tracekit.jit.cache import CHECKS_BOUNDS
+from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS
 
 if TYPE_CHECKING:
     from tracekit.jit.ready import ReadyKernel
@@ -36,7 +36,7 @@ _BORROWING: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "forceinline": False,
-    "boundscheck": False,
+    "boundscheck": CHECKS_ALL_BOUNDS,
     "_nrt": False,
 }
 _INLINED: dict[str, Any] = {**_BORROWING, "forceinline": True}
@@ -184,7 +184,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 def uncached(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a helper whose code is kept only as a part of the cached kernel that it is inlined into.
 
-    What modules' authors write is compiled so, and nothing else: it is what TRACEKIT_CHECK_BOUNDS is for.
+    What modules' authors write is compiled so, and nothing else: it is what TRACEKIT_CHECK_BOUNDS=1 is for.
     """
     return Kernel(function, {**_INLINED, "cache": False, "boundscheck": CHECKS_BOUNDS})
 

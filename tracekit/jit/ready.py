@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracekit.jit import object_cache
-from tracekit.jit.cache import CHECKS_BOUNDS, digest, name_of, stamp, versions
+from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS, digest, name_of, stamp, versions
 from tracekit.jit.values import UnknownTypeError, told
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class ReadyKernel:
 
         function = self._kernel.function
         file = Path(function.__code__.co_filename)
-        names = (name_of(file), digest(file), stamp(file), function.__qualname__, str(CHECKS_BOUNDS), repr(kinds))
+        checks = f"{CHECKS_BOUNDS} {CHECKS_ALL_BOUNDS}"
+        names = (name_of(file), digest(file), stamp(file), function.__qualname__, checks, repr(kinds))
         line = str(function.__code__.co_firstlineno)
         return object_cache.key_of([*(name.encode() for name in (*names, line, *versions())), target()])
 

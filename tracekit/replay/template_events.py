@@ -48,11 +48,11 @@ def parts_of(blocks: Rows, steps: Rows, members: I8, owner: I8, slots: I8) -> Pa
 
 
 def is_dynamic(steps: Rows) -> Bools:
-    """Steps that take a decision when they run."""
+    """Steps that take a decision when they run, or change something of the frame."""
     access = steps["code"] <= layouts.ACCESS
     unusual = layouts.STEP_DYNAMIC | layouts.STEP_SAME_SIZE | layouts.STEP_GLOBAL | layouts.STEP_STACK
     dynamic: Bools = access & ((steps["flags"] & unusual != 0) | (steps["size"] > NONE))
-    return dynamic | np.isin(steps["code"], [layouts.ALLOC, layouts.FREE])
+    return dynamic | np.isin(steps["code"], [layouts.ALLOC, layouts.FREE, layouts.FRAME])
 
 
 def is_simple(steps: Rows, dynamic: Bools, values: bool) -> Bools:

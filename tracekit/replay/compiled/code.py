@@ -6,15 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.replay.compiled import bounds, machine
+
 TYPES = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
 class Code:
-    """The body of one function, line by line."""
+    """The body of one function, line by line.
 
-    def __init__(self) -> None:
+    With `checked`, the number of a path and the functions of its program, no load or store leaves its table
+    (bounds.py): else the code goes to the label ``damaged``.
+    """
+
+    def __init__(self, checked: tuple[int, int] | None = None) -> None:
         self.lines: list[str] = []
         self._names = 0
+        self._checked = checked
+        self._tables = dict(bounds.OF_NAME)  # by the name of an address
 
     def line(self, text: str) -> None:
         """Append a line."""
@@ -58,19 +66,58 @@ class Code:
 
     def at(self, base: str, offset: int | str) -> str:
         """The address `offset` bytes behind `base`."""
-        return self.set(f"getelementptr i8, ptr {base}, i64 {offset}")
+        return self.element("i8", base, offset)
+
+    def element(self, kind: str, base: str, index: int | str) -> str:
+        """The address of an element of this type, so many behind `base`."""
+        place = self.set(f"getelementptr {kind}, ptr {base}, i64 {index}")
+        if self._checked:
+            self._tables[place] = self._tables[base]
+        return place
 
     def load(self, base: str, offset: int | str, kind: str = "i64") -> str:
         """What lies there."""
-        return self.set(f"load {kind}, ptr {self.at(base, offset)}")
+        place = self.at(base, offset)
+        self.check(place, bounds.WIDTHS.get(kind, 0))
+        return self.set(f"load {kind}, ptr {place}")
 
     def store(self, base: str, offset: int | str, value: int | str, kind: str = "i64") -> None:
         """Put `value` there."""
-        self.line(f"store {kind} {value}, ptr {self.at(base, offset)}")
+        place = self.at(base, offset)
+        self.check(place, bounds.WIDTHS[kind])
+        self.line(f"store {kind} {value}, ptr {place}")
+
+    def check(self, place: str, size: int) -> None:
+        """Go on only if these bytes lie in the table that the address `place` belongs to, if that is checked."""
+        if self._checked is None or self._tables[place] == bounds.NOT_CHECKED:
+            return
+        number, functions = self._checked
+        name = self._tables[place]
+        begin, end = self._bounds(bounds.tables(functions)[name])
+        behind = self.set(f"getelementptr i8, ptr {place}, i64 {size}")
+        is_behind, is_before = self.test("uge", place, begin, "ptr"), self.test("ule", behind, end, "ptr")
+        inside, outside = self.label("inside"), self.label("outside")
+        self.branch(self.set(f"and i1 {is_behind}, {is_before}"), inside, outside)
+        self.place(outside)
+        self.line(f"store i64 {bounds.found(number, name)}, ptr {self.at('%machine', 8 * machine.OUTSIDE)}")
+        self.jump("damaged")
+        self.place(inside)
+
+    def _bounds(self, table: bounds.Table) -> tuple[str, str]:
+        """The addresses where a table begins and ends."""
+        begin = table.begins if isinstance(table.begins, str) else self.word(table.begins, "ptr")
+        if table.ends is not None:
+            return begin, self.word(table.ends, "ptr")
+        count = str(table.fixed) if table.elements is None else self.word(table.elements)
+        size = self.set(f"mul i64 {count}, {table.size}")
+        return begin, self.set(f"getelementptr i8, ptr {begin}, i64 {size}")
 
     def word(self, number: int, kind: str = "i64") -> str:
         """A word of the machine's block."""
-        return self.load("%machine", 8 * number, kind)
+        value = self.load("%machine", 8 * number, kind)
+        if kind == "ptr":
+            self._tables[value] = bounds.OF_WORD.get(number, bounds.NOT_CHECKED)
+        return value
 
     def set_word(self, number: int, value: int | str, kind: str = "i64") -> None:
         """Put `value` into a word of the machine's block."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,8 +24,8 @@ from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import cache as jit_cache
 from tracekit.jit import machine_code, object_cache, raised
-from tracekit.jit.cache import CHECKS_BOUNDS
-from tracekit.replay.compiled import driver_code, machine
+from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS
+from tracekit.replay.compiled import bounds, driver_code, machine
 from tracekit.replay.compiled.driver_code import Handler
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
 from tracekit.replay.compiled.ingredients import ingredients
@@ -39,6 +39,7 @@ from tracekit.replay.compiled.path_code import (
 )
 from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
 from tracekit.replay.compiled.sample import Predecessors, Sample
+from tracekit.replay.compiled.worker import EndedError, Worker
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.seldom import SELDOM, Step
@@ -70,6 +71,9 @@ TOGETHER = 48
 """Paths that are compiled, loaded and kept together."""
 BUDGET = 1 << 20
 """Events that modules make room for at once."""
+PAUSE = 1 << 24
+"""Events of runs, and of records without code, after which a call comes back though modules need no room: a run may
+claim any number of iterations, and somebody may want to end the replay."""
 LARGE = 200_000
 """Bytes of bitcode of a module's function for an event from which on it is not copied for each size."""
 EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
@@ -77,10 +81,6 @@ EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
 
 Arguments = Sequence[Any]
 """Those of the derive kernel."""
-
-
-class EndedError(Exception):
-    """The replay has ended while its paths were being compiled."""
 
 
 class Sink(Protocol):
@@ -137,6 +137,8 @@ class CompiledPaths:
             [program, *(name.encode() for name in sorted({name for sink in sinks for name in sink.handlers}))]
         )
         self.waits = os.environ.get(SETTING) == "always"
+        self.checks = CHECKS_ALL_BOUNDS
+        """Whether the code of paths makes sure that it does not leave its tables (bounds.py)."""
         self.seconds = 0.0
         self.from_cache = 0
         self.failure: BaseException | None = None
@@ -152,6 +154,7 @@ class CompiledPaths:
         self._batches = 0
         self._serves: dict[int, bool] = {}  # by stream: the records at hand
         self._thread: threading.Thread | None = None
+        self._worker = Worker()
         self._rounds = 0 if records >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
         self._ends = False
 
@@ -197,6 +200,7 @@ class CompiledPaths:
         tables = arguments[0]._replace(templates=arguments[0].templates.copy())  # the replay goes on making templates
         tables.templates[numbers] = runs
         arguments = (tables, *arguments[1:])
+        self._worker = Worker()
         self._thread = threading.Thread(target=self._compile, args=(recalled or sample, arguments, given), daemon=True)
         self._thread.start()
         if self.waits:
@@ -214,8 +218,9 @@ class CompiledPaths:
             raise self.failure
 
     def end(self) -> None:
-        """Compile no more. What is being compiled is waited for: LLVM must not be at work when the process ends."""
+        """Compile no more. What Numba is at is waited for (one function at most), LLVM is ended."""
         self._ends = True
+        self._worker.end()
         if self._thread is not None:
             self._thread.join()
         self._plan.keep()
@@ -235,7 +240,9 @@ class CompiledPaths:
             pass
         except Exception as error:  # the replay goes on as it did; --explain says so
             self.failure = error
-        self.seconds += time.thread_time() - begun
+        finally:
+            self._worker.end()
+        self.seconds += time.thread_time() - begun + self._worker.seconds
 
     def _compile_paths(self, library: Library, what: Sample | Shares, tables: layouts.Tables) -> None:
         """Compile, load and take into use the hot paths of a sample, as far as they are not, or given ones."""
@@ -264,11 +271,12 @@ class CompiledPaths:
 
     def _compile_share(self, library: Library, tables: layouts.Tables, head: str, share: Share) -> None:
         def make() -> bytes:
-            codes = [PathCode(tables, library.wanted, before, number).text() for number, before in share]
-            return machine_code.object_of("\n\n".join([head, *codes]))
+            codes = [PathCode(tables, library.wanted, before, number, self.checks).text() for number, before in share]
+            return self._object_of("\n\n".join([head, *codes]))
 
         parts = [ingredients(tables, before, number) for number, before in share]
-        code, was_kept = object_cache.kept(self._key(library.wanted, *parts), make)
+        checked = [f"checked, {len(tables.functions)}".encode()] if self.checks else []
+        code, was_kept = object_cache.kept(self._key(library.wanted, *parts, *checked), make)
         names = [function_name(number) for number, _ in share]
         symbols = {**library.loaded.functions, "functions": tables.functions.ctypes.data}
         loaded = machine_code.Loaded(code, symbols, names)
@@ -322,7 +330,7 @@ class CompiledPaths:
         linked |= {function.name: function.code for function in (*seldom.values(), derived)}
         whole = "\n\n".join([machine_code.externals(symbols), *text])
         key = self._key(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
-        code, _ = object_cache.kept(key, lambda: machine_code.object_of(whole, linked.values(), names))
+        code, _ = object_cache.kept(key, lambda: self._object_of(whole, linked.values(), names))
         loaded = machine_code.Loaded(code, symbols, names)
         return Library(loaded, wanted, machine_code.callable_at(loaded.functions["replay"]))
 
@@ -344,6 +352,10 @@ class CompiledPaths:
             raise EndedError
         return NumbaFunction.of(kernel, arguments)
 
+    def _object_of(self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = ()) -> bytes:
+        """Machine code; in another process unless that is waited for."""
+        return (machine_code if self.waits else self._worker).object_of(text, linked, exported)
+
     def _key(self, wanted: Wanted, *parts: bytes) -> str:
         events = repr((sorted(wanted.codes), sorted(wanted.sized), wanted.has_budget)).encode()
         return object_cache.key_of([_sources(), machine_code.target(), events, *parts])
@@ -364,10 +376,12 @@ class CompiledPaths:
         while True:
             given = [sink.arguments(stream, BUDGET + reserve) for sink in self.sinks]
             own.describe(arguments, tuple(levels for _, _, levels, _ in given))
-            own.words[machine.BUDGET] = BUDGET + reserve if library.wanted.has_budget else 1 << 62
+            own.words[machine.BUDGET] = (BUDGET if library.wanted.has_budget else PAUSE) + reserve
             status = int(library.replay(own.address, self._paths.ctypes.data, len(self._paths), reserve))
             if told := int(own.words[machine.RAISED]):
                 raise self._failure(*raised.exception_at(told))
+            if outside := int(own.words[machine.OUTSIDE]):
+                raise bounds.error_of(outside)
             for sink in self.sinks:
                 sink.check()
             if status == driver_code.BROKEN:

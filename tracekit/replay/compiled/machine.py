@@ -41,7 +41,8 @@ VALUE = 21
 ROOM = 22  # rows of them
 COMPILED = 23  # records that compiled paths replayed
 RAISED = 24  # address of what a module has raised, as Numba describes it; 0: nothing
-ARGUMENTS = 25  # behind these: the leaves of the arguments of the derive kernel, then those of the modules
+OUTSIDE = 25  # which path has left which table (bounds.py); 0: none, or not checked
+ARGUMENTS = 26  # behind these: the leaves of the arguments of the derive kernel, then those of the modules
 
 IDS_ARGUMENT = 4
 """Arguments of the derive kernel before the records."""

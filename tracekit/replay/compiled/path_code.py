@@ -59,12 +59,15 @@ def handler_name(code: int, size: int | None = None) -> str:
 class PathCode:
     """Writes the function of one path."""
 
-    def __init__(self, tables: layouts.Tables, wanted: Wanted, before: Sequence[int], number: int) -> None:
+    def __init__(
+        self, tables: layouts.Tables, wanted: Wanted, before: Sequence[int], number: int, checks: bool = False
+    ) -> None:
+        """`checks`: whether the code makes sure that it does not leave its tables (bounds.py)."""
         self.tables, self.wanted, self.number = tables, wanted, number
         self.path = tables.templates[number]
         self.flags = int(self.path["flags"])
         self.before = before
-        self.code = Code()
+        self.code = Code((number, len(tables.functions)) if checks else None)
         self.slots = int(self.path["slots"])
         self.is_run = bool(self.flags & layouts.TEMPLATE_RUN)
         self.budget = 0
@@ -88,10 +91,10 @@ class PathCode:
             code.jump(once)
             code.place(once)
         base = code.wide(code.field(FRAME_ROW, "%frame.own", "register_base"))
-        self.registers = code.set(f"getelementptr i64, ptr {code.word(machine.REGISTERS, 'ptr')}, i64 {base}")
+        self.registers = code.element("i64", code.word(machine.REGISTERS, "ptr"), base)
         if self.flags & layouts.TEMPLATE_TERMS:
             levels = code.wide(code.field(FRAME_ROW, "%frame.own", "loop_base"))
-            self.levels = code.set(f"getelementptr i64, ptr {code.word(machine.ITERATIONS, 'ptr')}, i64 {levels}")
+            self.levels = code.element("i64", code.word(machine.ITERATIONS, "ptr"), levels)
         self._deliver(self.path)
         first = int(self.path["first_dynamic_step"])
         for row in range(first, first + int(self.path["dynamic_steps"])):
@@ -128,7 +131,7 @@ class PathCode:
             taking.place("nothing")
             taking.line(f"ret i64 {DONE}")
             taking.place("has.some")
-        if self.wanted.has_budget and self.budget:
+        if (self.wanted.has_budget or self.is_run) and self.budget:
             taking.line(f"%budget.at = getelementptr i64, ptr %machine, i64 {machine.BUDGET}")
             taking.line("%budget = load i64, ptr %budget.at")
             need = f"mul i64 %iterations, {self.budget}" if self.is_run else f"add i64 0, {self.budget}"
@@ -147,6 +150,7 @@ class PathCode:
         """Whatever has to hold, tested before anything is changed."""
         code = self.code
         if self.is_run:
+            code.check("%words", 8)
             begun = code.load(code.word(machine.SCALARS, "ptr"), 8 * layouts.RUN_DONE)
             code.require(code.test("eq", begun, 0), "fallback")
         if self.flags & layouts.TEMPLATE_DYNAMIC:
@@ -173,7 +177,7 @@ class PathCode:
         end = code.set(f"getelementptr i8, ptr %frame, i64 {2 * ROW}")
         code.require(code.set(f"icmp ule ptr {end}, {code.word(machine.FRAMES_END, 'ptr')}"), "fallback")
         above = code.wide(code.field(FRAME_ROW, "%frame", "function"))
-        row = code.set(f"getelementptr {{i32, i32}}, ptr @functions, i64 {above}")
+        row = code.element("{i32, i32}", "@functions", above)
         slots_above, depth_above = code.load(row, 0, "i32"), code.load(row, 4, "i32")
         loop_base = code.set(f"add i32 {code.field(FRAME_ROW, '%frame', 'loop_base')}, {depth_above}")
         register_base = code.set(f"add i32 {code.field(FRAME_ROW, '%frame', 'register_base')}, {slots_above}")
@@ -203,9 +207,8 @@ class PathCode:
         for name, value in fields.items():
             code.set_field(FRAME_ROW, "%frame.own", name, value)
         code.set_word(machine.FRAME, "%frame.own", "ptr")
-        zeros = code.set(
-            f"getelementptr i64, ptr {code.word(machine.REGISTERS, 'ptr')}, i64 {code.wide(register_base)}"
-        )
+        zeros = code.element("i64", code.word(machine.REGISTERS, "ptr"), code.wide(register_base))
+        code.check(zeros, 8 * own_slots)
         code.line(f"call void @llvm.memset.p0.i64(ptr align 8 {zeros}, i8 0, i64 {8 * own_slots}, i1 false)")
         self._emit("function_entry", function, size=code.wide(call))
 
@@ -273,15 +276,15 @@ class PathCode:
     def _count_iteration(self, frame: str, level: int) -> None:
         code = self.code
         place = self._level(frame, level)
-        counter = code.set(f"getelementptr i64, ptr {code.word(machine.ITERATIONS, 'ptr')}, i64 {place}")
+        counter = code.element("i64", code.word(machine.ITERATIONS, "ptr"), place)
         code.store(counter, 0, code.add(code.load(counter, 0), 1))
 
     def _open(self, frame: str, level: int, loop: int) -> None:
         code = self.code
         place = self._level(frame, level)
-        counter = code.set(f"getelementptr i64, ptr {code.word(machine.ITERATIONS, 'ptr')}, i64 {place}")
+        counter = code.element("i64", code.word(machine.ITERATIONS, "ptr"), place)
         code.store(counter, 0, 0)
-        opened = code.set(f"getelementptr i32, ptr {code.word(machine.OPEN_LOOPS, 'ptr')}, i64 {place}")
+        opened = code.element("i32", code.word(machine.OPEN_LOOPS, "ptr"), place)
         code.store(opened, 0, loop, "i32")
 
     def _change(self) -> None:
@@ -362,7 +365,7 @@ class PathCode:
     # -- dynamic steps ---------------------------------------------------------------------------
 
     def _dynamic_step(self, step: Any) -> None:
-        """A step that takes a decision, and the events behind it (templates._parts)."""
+        """A dynamic step, and the events behind it (templates._parts)."""
         code = self.code
         strides = step if self.flags & layouts.TEMPLATE_TERMS else None
         address = self._plus(self._base(int(step["base"])), int(step["offset"]), strides)
@@ -371,6 +374,8 @@ class PathCode:
         if step["code"] in (layouts.ALLOC, layouts.FREE):
             name = "begin_object" if step["code"] == layouts.ALLOC else "finish_object"
             code.require(code.set(_seldom(name, step, address, size)), "damaged")
+        elif step["code"] == layouts.FRAME:
+            code.set_field(FRAME_ROW, "%frame.own", "address", address)
         else:
             if step["flags"] & (layouts.STEP_GLOBAL | layouts.STEP_STACK):
                 code.line(_seldom("check_object", step, address, size))

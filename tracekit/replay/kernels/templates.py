@@ -25,6 +25,7 @@ from tracekit.replay.kernels.frames import (
 from tracekit.replay.kernels.layouts import (
     ALLOC,
     FILLED,
+    FRAME,
     FREE,
     GROUP,
     I8,
@@ -213,7 +214,7 @@ def _terms(strides: Any, iterations: U8, levels: Int) -> Int:
 
 @inlined
 def _parts(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, n: Int, bases: Int) -> Int:
-    """The steps of a path that take decisions, each with the events behind it."""
+    """The dynamic steps of a path, each with the events behind it."""
     first = np.uint64(path.first_dynamic_step)
     for k in range(first, first + np.uint64(path.dynamic_steps)):
         step = tables.dynamic_steps[k]
@@ -225,6 +226,8 @@ def _parts(tables: Tables, stream: Stream, frame: Any, path: Any, out: Columns, 
             n = begin(stream, frame, step, out, n, address, size)
         elif step.code == FREE:
             n = finish(stream, frame, step, out, n, address)
+        elif step.code == FRAME:
+            frame.address = address
         else:
             if step.flags & (STEP_GLOBAL | STEP_STACK):
                 check_object(tables, stream, np.int64(bases), step, address, size)

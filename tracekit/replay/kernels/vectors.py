@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracekit.jit.kernel import Instruction
+from tracekit.jit.cache import CHECKS_ALL_BOUNDS
+from tracekit.jit.kernel import Instruction, inlined
 from tracekit.replay.kernels.layouts import GROUP
 
 
@@ -36,9 +37,16 @@ def _copy_group(typing: Any, into: Any, at: Any, values: Any, first: Any) -> Any
     return types.void(into, at, values, first), generate
 
 
+@inlined
+def _copy_one_by_one(into: Any, at: Any, values: Any, first: Any) -> None:
+    """The same with bounds checks."""
+    for k in range(GROUP):
+        into[at + k] = values[first + k]
+
+
 if TYPE_CHECKING:
 
     def copy_group(into: Any, at: Any, values: Any, first: Any) -> None:
         """``into[at : at + GROUP] = values[first : first + GROUP]``, of unsigned numbers, not wider than `into`'s."""
 else:
-    copy_group = Instruction(_copy_group)
+    copy_group = _copy_one_by_one if CHECKS_ALL_BOUNDS else Instruction(_copy_group)
