@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tracekit.counted import counted
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
-from tracekit.formats.events import CODE
+from tracekit.formats.events import ACCESS_EVENTS, CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import cache as jit_cache
 from tracekit.jit.cache import CHECKS_BOUNDS
@@ -37,10 +37,11 @@ from tracekit.replay.compiled.path_code import (
     handler_name,
 )
 from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
+from tracekit.replay.compiled.range_code import range_name
 from tracekit.replay.compiled.sample import Predecessors, Sample
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.derive import derive
-from tracekit.replay.kernels.seldom import SELDOM, Step
+from tracekit.replay.kernels.seldom import ASKED, SELDOM, Step
 
 SETTING = "TRACEKIT_COMPILE_PATHS"
 """0: never; ``always``: every path, from the first records on, waiting for the compiler (for tests)."""
@@ -73,6 +74,8 @@ LARGE = 200_000
 """Bytes of bitcode of a module's function for an event from which on it is not copied for each size."""
 EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
 """Values like those of an event: stream, subject, address, size, value."""
+MANY = (np.int64(0), np.uint32(0), *[np.int64(0)] * len(driver_code.RANGE))
+"""... of many accesses of one instruction."""
 
 Arguments = Sequence[Any]
 """Those of the derive kernel."""
@@ -88,6 +91,12 @@ class Sink(Protocol):
     @property
     def handlers(self) -> Mapping[str, Any]:
         """Event -> kernel (state, contexts, levels, clock, stream, subject, address, size, value)."""
+
+    @property
+    def ranges(self) -> Mapping[str, Any]:
+        """What it has for many accesses of one instruction (codegen.Kernels.ranges): kernels with the same first
+        arguments; empty if it takes events one by one.
+        """
 
     def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
         """The first four of them, with room for so many events of a stream; only the third ever moves."""
@@ -124,6 +133,21 @@ class Library:
     loaded: build.Loaded
     wanted: Wanted
     replay: Any
+
+
+@dataclass
+class Many:
+    """What modules have for many accesses of one instruction: by event, and what all of them have beside it."""
+
+    ranges: dict[int, list[Handler]]
+    unordered: list[Handler]
+    passed: list[Handler]
+    ordered: bool
+    """Whether there is a module to which the order may always matter."""
+
+    def handlers(self) -> list[Handler]:
+        """All of them."""
+        return [*(handler for some in self.ranges.values() for handler in some), *self.unordered, *self.passed]
 
 
 class CompiledPaths:
@@ -238,7 +262,7 @@ class CompiledPaths:
 
     def _compile_paths(self, library: Library, what: Sample | Shares, tables: layouts.Tables) -> None:
         """Compile, load and take into use the hot paths of a sample, as far as they are not, or given ones."""
-        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in SELDOM])
+        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in (*SELDOM, *ASKED)])
         if not len(self._paths):
             self._paths = np.zeros((len(tables.templates), 2), np.uint64)
             self._is_compiled = np.zeros(len(tables.templates) + 1, np.uint8)
@@ -283,17 +307,25 @@ class CompiledPaths:
         """The code around paths."""
         tables, stream, _, out = arguments[:4]
         handlers = self._handlers(given)
+        many = self._ranges(given) if CODE["loop_iteration"] not in handlers else Many({}, [], [], ordered=False)
         large = {event for event, some in handlers.items() if sum(len(each.function.code) for each in some) > LARGE}
         wanted = Wanted(
             frozenset(handlers),
             frozenset({CODE["load"], CODE["store"]} & (handlers.keys() - large)),
             any(levels is not None for _, _, levels, _ in given),
+            frozenset(many.ranges),
+            many.ordered,
+            bool(many.unordered),
+            bool(many.passed),
         )
         constants = Constants(tuple((state, contexts, clock) for state, contexts, _, clock in given))
         places = np.cumsum([ARGUMENTS, *(count(argument) for argument in arguments)]).tolist()
         step = Step(np.uint32(0), np.uint32(0), np.uint32(0), np.uint8(0))
         example = (tables, stream, out, step, np.uint64(0), np.uint64(0))
         seldom = {kernel.__name__: self._linkable(kernel, example) for kernel in SELDOM}
+        asked = {kernel.__name__: self._linkable(kernel, example) for kernel in ASKED}
+        others = seldom | asked
+        every = [handler for some in (*handlers.values(), many.handlers()) for handler in some]
         derived = self._linkable(derive, arguments)
         columns = {
             getattr(machine, name.upper()): getattr(out, name) is not None
@@ -301,11 +333,18 @@ class CompiledPaths:
         }
         text = [
             driver_code.declarations(
-                handlers, {name: (function, example) for name, function in seldom.items()} | {"d": (derived, arguments)}
+                every, {name: (function, example) for name, function in others.items()} | {"d": (derived, arguments)}
             ),
             *(driver_code.event_function(event, some, constants, places[-1]) for event, some in handlers.items()),
             *(driver_code.sized_function(event, size) for event in sorted(wanted.sized) for size in CONSTANT_SIZES),
+            *(driver_code.range_function(event, some, constants, places[-1]) for event, some in many.ranges.items()),
+            driver_code.unordered_function(many.unordered, constants, places[-1]),
+            driver_code.passed_function(many.passed, constants, places[-1]),
             driver_code.drain_function(wanted, columns),
+            *(
+                driver_code.asked_function(name, function, example[:3], (places[0], places[1], places[3]))
+                for name, function in asked.items()
+            ),
             *(
                 driver_code.seldom_function(name, function, example[:3], (places[0], places[1], places[3]))
                 for name, function in seldom.items()
@@ -314,11 +353,12 @@ class CompiledPaths:
             "!0 = !{}",
             driver_code.REPLAY,
         ]
-        names = ["replay", *seldom, *(handler_name(event) for event in wanted.codes)]
+        names = ["replay", *others, *(handler_name(event) for event in wanted.codes), "unordered", "passed"]
+        names += [range_name(event) for event in many.ranges]
         names += [handler_name(event, size) for event in wanted.sized for size in CONSTANT_SIZES]
         symbols = {**constants.addresses}
-        linked = {each.function.name: each.function.code for some in handlers.values() for each in some}
-        linked |= {function.name: function.code for function in (*seldom.values(), derived)}
+        linked = {handler.function.name: handler.function.code for handler in every}
+        linked |= {function.name: function.code for function in (*others.values(), derived)}
         whole = "\n\n".join([build.externals(symbols), *text])
         key = self._key(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
         code, _ = object_cache.kept(key, lambda: build.object_of(whole, linked.values(), names))
@@ -329,13 +369,41 @@ class CompiledPaths:
         """Event -> what modules do for it, in their order."""
         handlers: dict[int, list[Handler]] = {}
         at = 0
-        for sink, (state, contexts, levels, clock) in zip(self.sinks, given):
+        for sink, arguments in zip(self.sinks, given):
             for name, kernel in sink.handlers.items():
-                function = self._linkable(kernel, (state, contexts, levels, clock, *EVENT))
-                handler = Handler(function, state, contexts, levels, at, clock, EVENT)
-                handlers.setdefault(CODE[name], []).append(handler)
-            at += count(levels)
+                handlers.setdefault(CODE[name], []).append(self._handler(kernel, arguments, at, EVENT))
+            at += count(arguments[2])
         return handlers
+
+    def _ranges(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> Many:
+        """What modules have for many accesses, if all that want an access have it."""
+        many = Many({}, [], [], ordered=False)
+        one_by_one = set()
+        at = 0
+        for sink, arguments in zip(self.sinks, given):
+            for name in ACCESS_EVENTS:
+                if name in sink.ranges:
+                    handler = self._handler(sink.ranges[name], arguments, at, MANY)
+                    many.ranges.setdefault(CODE[name], []).append(handler)
+                elif name in sink.handlers:
+                    one_by_one.add(CODE[name])
+            if "unordered" in sink.ranges:
+                many.unordered.append(self._handler(sink.ranges["unordered"], arguments, at, ()))
+            elif sink.handlers.keys() & set(ACCESS_EVENTS):
+                many.ordered = True
+            if "passed" in sink.ranges:
+                many.passed.append(self._handler(sink.ranges["passed"], arguments, at, MANY[:1]))
+            at += count(arguments[2])
+        for event in one_by_one:
+            many.ranges.pop(event, None)
+        return many
+
+    def _handler(
+        self, kernel: Any, arguments: tuple[Any, Any, Any, Any], levels_at: int, event: Sequence[Any]
+    ) -> Handler:
+        """A module's kernel; `levels_at`: the leaf of all modules' where its levels begin."""
+        state, contexts, levels, clock = arguments
+        return Handler(self._linkable(kernel, (*arguments, *event)), state, contexts, levels, levels_at, clock, event)
 
     def _linkable(self, kernel: Any, arguments: Arguments) -> NumbaFunction:
         """A kernel for linking; raises EndedError if the replay has ended."""
@@ -344,7 +412,9 @@ class CompiledPaths:
         return NumbaFunction.of(kernel, arguments)
 
     def _key(self, wanted: Wanted, *parts: bytes) -> str:
-        events = repr((sorted(wanted.codes), sorted(wanted.sized), wanted.has_budget)).encode()
+        sets = (wanted.codes, wanted.sized, wanted.ranges)
+        truths = (wanted.has_budget, wanted.ordered, wanted.limited, wanted.timed)
+        events = repr((*map(sorted, sets), *truths)).encode()
         return object_cache.key_of([_sources(), build.target(), events, *parts])
 
     # -- replay ----------------------------------------------------------------------------------
