@@ -37,6 +37,7 @@ from tracekit.module import (
     Display,
     Module,
     Shadow,
+    alike,
     clear,
     contexts_option,
     inlined,
@@ -139,7 +140,7 @@ def loads(state: Flow, instruction: int, address: int, size: int, step: int, cou
             if source != seen:
                 note(state, own, source)
                 seen = source
-            row += 1
+            row += alike(state.memory.rows, row, last - row + 1)
         address += taken
         left -= taken
 

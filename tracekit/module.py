@@ -14,6 +14,7 @@ from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import (
     Shadow,
+    alike,
     changing,
     clear,
     reading,
@@ -89,6 +90,7 @@ __all__ = [
     "Shadow",
     "TracekitError",
     "add",
+    "alike",
     "arena",
     "changing",
     "clear",

@@ -50,7 +50,9 @@ def target() -> bytes:
     return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {_features()}".encode()
 
 
-def object_of(text: str, linked: Iterable[bytes] = (), exported: Collection[str] = ()) -> bytes:
+def object_of(
+    text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), *, vectorized: bool = False
+) -> bytes:
     """Machine code of the text, with the bitcode of what it calls; with `exported` nothing else can be called."""
     context = llvm.create_context()
     module = llvm.parse_assembly(text, context=context)
@@ -62,7 +64,7 @@ def object_of(text: str, linked: Iterable[bytes] = (), exported: Collection[str]
         if exported and not function.is_declaration and function.name not in exported:
             function.linkage = llvm.Linkage.internal
     options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_vectorization = options.slp_vectorization = vectorized
     builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
     made: bytes = _machine().emit_object(module)

@@ -361,7 +361,9 @@ class CompiledPaths:
         linked |= {function.name: function.code for function in (*others.values(), derived)}
         whole = "\n\n".join([build.externals(symbols), *text])
         key = self._key(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
-        code, _ = object_cache.kept(key, lambda: build.object_of(whole, linked.values(), names))
+        code, _ = object_cache.kept(
+            key, lambda: build.object_of(whole, linked.values(), names, vectorized=bool(many.ranges))
+        )
         loaded = build.Loaded(code, symbols, names)
         return Library(loaded, wanted, build.callable_at(loaded.functions["replay"]))
 
