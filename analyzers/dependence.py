@@ -92,7 +92,7 @@ class Flow(NamedTuple):
 
 
 @inlined
-def note(state: Flow, instruction: int, source: int) -> None:
+def note(state: Flow, instruction: int, source: Any) -> None:
     """The instruction has loaded what `source` stored."""
     way = np.uint64(instruction * KNOWN + (source & (KNOWN - 1)))
     if source != 0 and source != state.known[way]:
@@ -101,7 +101,7 @@ def note(state: Flow, instruction: int, source: int) -> None:
 
 
 @inlined
-def number_of(state: Flow, instruction: int) -> int:
+def number_of(state: Flow, instruction: int) -> Any:
     """Its row; library code has the last one."""
     return min(instruction, state.known.size // KNOWN - 1)
 
@@ -132,7 +132,7 @@ def loads(state: Flow, instruction: int, address: int, size: int, step: int, cou
         return
     address += min(step * (count - 1), 0)
     left = abs(step) * (count - 1) + size
-    seen = 0
+    seen: Any = 0
     while left > 0:
         row, last, taken = reading_range(state.memory, address, left)
         while row <= last:

@@ -72,3 +72,10 @@ def wrong(callbacks: Mapping[str, Callable[..., None]], ranges: Mapping[str, Cal
             f"{next(iter(ranges))} is never called: its other callbacks ask for context or levels, which move between"
         )
     return None
+
+
+def is_for_runs(callbacks: Mapping[str, Callable[..., None]], ranges: Mapping[str, Callable[..., object]]) -> bool:
+    """Whether many accesses of a loop can go to a module at once: it wants to know of nothing else in the loop."""
+    services = {name for function in callbacks.values() for name in inspect.signature(function).parameters}
+    one_by_one = [name for name, event in EVENT_OF.items() if event in callbacks and name not in ranges]
+    return not one_by_one and "loop_iteration" not in callbacks and not services & {"context", "levels"}

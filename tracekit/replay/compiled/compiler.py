@@ -47,10 +47,12 @@ SETTING = "TRACEKIT_COMPILE_PATHS"
 """0: never; ``always``: every path, from the first records on, waiting for the compiler (for tests)."""
 ENOUGH = 1 << 20
 """Records that are counted before paths are compiled."""
+PART = 32
+"""... of a trace with few records, which are long runs: so many times fewer than it has."""
 LONG_ENOUGH = 1 << 25
-"""Records of a trace from which on that is worth it."""
+"""Work of a trace (work_of) from which on that is worth it."""
 LONG_ENOUGH_TO_LOAD = 1 << 23
-"""Records from which on it is worth it to load what an earlier replay has compiled."""
+"""Work from which on it is worth it to load what an earlier replay has compiled."""
 WORTH = 0.85
 """Share of a batch of records from which on compiled paths replay it: a record without one costs more than before."""
 ENOUGH_SHARE = 0.92
@@ -61,9 +63,12 @@ FIRST_BATCHES = 3
 """Batches of records before the thread begins: LLVM serves one thread at a time, and the kernels have to be loaded."""
 ROUNDS = 4
 """Times that paths are compiled at most."""
-MOST_ACCESSES = 7
-"""Accesses for each record, on average, up to which that is so: with compiled paths gemm, which has long runs, takes
-1.5 to 3.5 times as long, bzip2, which has 6, two thirds to four fifths."""
+USUAL = 7
+"""Accesses for each record, on average, of programs without long runs. Where there are more, the kernels fill in runs
+as fast as compiled paths call callbacks one by one (0.9 to 1.3 of the time), and more slowly than they call callbacks
+for many accesses (0.02 to 0.9)."""
+ACCESSES_OF_RUNS = 16
+"""Accesses in runs that take the kernels as long as a usual record."""
 SHARE = 0.99
 """Paths that make this share of the records that paths can make are compiled."""
 TOGETHER = 48
@@ -108,17 +113,23 @@ class Sink(Protocol):
         """What to raise for an error that comes from this place; None if the place is not in the module's code."""
 
 
-def pays(trace: TraceReader, accesses: int) -> bool:
-    """Whether compiled paths may make a replay of the trace shorter, and nobody has turned them off.
+def work_of(records: int, accesses: int, *, for_runs: bool) -> int:
+    """How long the kernels take for a trace of so many records and accesses, in records of a usual program.
 
-    `accesses`: those of the trace. Where most are in runs, the kernels fill them in faster than callbacks are called
-    one by one.
+    0 if they are faster than compiled paths. `for_runs`: all modules take many accesses of a loop at once.
     """
+    many = accesses - USUAL * records
+    if many > 0 and not for_runs:
+        return 0
+    return records + max(many, 0) // ACCESSES_OF_RUNS
+
+
+def pays(work: int) -> bool:
+    """Whether compiled paths may make a replay shorter, and nobody has turned them off."""
     setting = os.environ.get(SETTING, "")
     if setting in ("0", "always"):
         return setting == "always"
-    records = records_of(trace)
-    return not CHECKS_BOUNDS and records >= LONG_ENOUGH_TO_LOAD and accesses <= MOST_ACCESSES * records
+    return not CHECKS_BOUNDS and work >= LONG_ENOUGH_TO_LOAD
 
 
 def records_of(trace: TraceReader) -> int:
@@ -153,8 +164,8 @@ class Many:
 class CompiledPaths:
     """The compiled paths of one replay."""
 
-    def __init__(self, sinks: Sequence[Sink], program: bytes, records: int) -> None:
-        """`program`: what tells the program from others; `records`: those of the trace."""
+    def __init__(self, sinks: Sequence[Sink], program: bytes, records: int, work: int | None = None) -> None:
+        """`program`: what tells the program from others; `records`: those of the trace; `work`: work_of it."""
         self.sinks = sinks
         self._plan = Plan(
             [program, *(name.encode() for name in sorted({name for sink in sinks for name in sink.handlers}))]
@@ -175,7 +186,10 @@ class CompiledPaths:
         self._batches = 0
         self._serves: dict[int, bool] = {}  # by stream: the records at hand
         self._thread: threading.Thread | None = None
-        self._rounds = 0 if records >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
+        self._enough = ENOUGH if records >= LONG_ENOUGH_TO_LOAD else records // PART
+        self._rounds = (
+            0 if (records if work is None else work) >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
+        )
         self._ends = False
 
     # -- which, and when -------------------------------------------------------------------------
@@ -197,7 +211,7 @@ class CompiledPaths:
         if self._thread is not None and self._thread.is_alive():
             return False
         self.sample.add(ids)
-        return self.waits or self.sample.records >= ENOUGH or bool(self._recalled())
+        return self.waits or self.sample.records >= self._enough or bool(self._recalled())
 
     def seen(self) -> NDArray[np.uint32]:
         """The record ids that were seen since the last start, or those that an earlier replay has compiled."""

@@ -64,8 +64,10 @@ def _events(tables: layouts.Tables, part: Any, level: int) -> Iterator[Access]:
     for number in range(count):
         group, place = first + number // layouts.GROUP, number % layouts.GROUP
         events, strides = tables.template_events[group], tables.strides[group * layouts.GROUP + place]
-        numbers = (int(events[name][place]) for name in ("kind", "subject", "base", "offset"))
-        yield Access(*numbers, strides, int(events["size"][place]), _step(strides, level), None)
+        kind, subject, base, offset, size = (
+            int(events[name][place]) for name in ("kind", "subject", "base", "offset", "size")
+        )
+        yield Access(kind, subject, base, offset, strides, size, _step(strides, level), None)
 
 
 def accesses_of(tables: layouts.Tables, path: Any, level: int) -> list[Access]:
