@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracekit.modules.ranges import ENDLESS
 from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count, loads, types_of
@@ -35,6 +34,8 @@ INTRINSICS = ("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", "declare i64
 
 ROOM = 100
 """Status: what modules keep of the stream has no room for more events."""
+ENDLESS = 1 << 62
+"""How many accesses may come in any order if no module says otherwise."""
 BROKEN = 101
 """Status: a size is more than any program could have."""
 

@@ -147,7 +147,7 @@ class PathCode:
         if self.is_run:
             taking.line("%left = alloca i64")
             taking.line("%inside = alloca i8")
-            taking.line("%ranged = alloca i8")
+            taking.line("%ranged = alloca i64")
             taking.line("%iterations = load i64, ptr %words")
             taking.line("store i64 %iterations, ptr %left")
             most = LONGEST_RANGED if self.ranges and self.ranges.may_be_used else LONGEST

@@ -1,10 +1,12 @@
 """The code of a run's accesses, instruction by instruction instead of iteration by iteration, where that is exact.
 
 A run tells n iterations of a loop's path, whose addresses move by a constant step. Before the first of them its code
-finds out what holds of all n: do they stay inside their objects (then no access is checked by itself), and does any
-byte that one instruction stores belong to another's accesses? If not, and if all modules have callbacks for many
-accesses (modules/ranges.py), each instruction's accesses are handed on by one call. It is as exact where two
-instructions with the same step meet in the order in which they stand in the path: ``C[i] += x``, ``a[i] = a[i + 1]``.
+finds out what holds of all n: do they stay inside their objects (then no access is checked by itself), and which
+instructions touch bytes that others store? If all modules have callbacks for many accesses (modules/ranges.py), each
+instruction's accesses are handed on by one call: first loads, then stores, then the other loads, so that any two
+accesses of a byte, one of them a store, stay in order. If instructions have the same step, that follows from how far
+they are apart: in ``a[i] = a[i + 1] + a[i - 1]`` what ``a[i + 1]`` loads is stored later, and what ``a[i - 1]`` loads
+was stored before. Where no order is right, iterations are replayed one by one.
 """
 
 from __future__ import annotations
@@ -34,7 +36,13 @@ MOST_PAIRS = 64
 INSIDE = "%inside"
 """Where code keeps whether the accesses stay inside their objects."""
 RANGED = "%ranged"
-"""... whether they are handed on instruction by instruction."""
+"""... whether they are handed on instruction by instruction: 1, and bit k + 1 if the k-th comes after the stores; or 0.
+"""
+MOST = 60
+"""Loads and stores in an iteration at most."""
+
+Span = tuple[str, str]
+"""The first byte of an instruction's accesses, and the one behind the last."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +113,10 @@ class Ranges:
             and wanted.ranges.issuperset(access.event for access in self._accesses)
             and all(_is_plain(access) for access in self._accesses)
             and stores * len(self._accesses) <= MOST_PAIRS
+            and len(self._accesses) <= MOST
         )
         """Whether accesses may be handed on instruction by instruction."""
-        self._pairs = [
-            pair
-            for pair in combinations(range(len(self._accesses)), 2)
-            if wanted.ordered and any(self._accesses[place].event == STORE for place in pair)
-        ]
+        self._order_matters = wanted.ordered and stores > 0
         self.looks = self.may_be_used or bool(self._checked and all(_is_plain(access) for access in self._checked))
         """Whether there is anything to find out before the first iteration."""
 
@@ -121,7 +126,7 @@ class Ranges:
         """Find it out; INSIDE and RANGED say it."""
         code = self._code
         code.store(INSIDE, 0, 0, "i8")
-        code.store(RANGED, 0, 0, "i8")
+        code.store(RANGED, 0, 0)
         measure, behind = code.label("measure"), code.label("known")
         code.branch(code.test("uge", "%iterations", LEAST), measure, behind)
         code.place(measure)
@@ -137,13 +142,11 @@ class Ranges:
             code.require(self._lies_inside(access, low, high), behind)
         code.store(INSIDE, 0, 1, "i8")
         if self.may_be_used:
-            for one, other in self._pairs:
-                code.require(self._may_pass(one, other, spans), behind)
-            code.store(RANGED, 0, 1, "i8")
+            code.store(RANGED, 0, self._order(spans, behind) if self._order_matters else 1)
         code.jump(behind)
         code.place(behind)
 
-    def _span(self, access: Access, more: str) -> tuple[str, str]:
+    def _span(self, access: Access, more: str) -> Span:
         """The first byte of all iterations' accesses, and the one behind the last."""
         code = self._code
         first = self._address_of(access.base, access.offset, access.strides)
@@ -160,24 +163,24 @@ class Ranges:
         )
         return code.set(f"call i1 @is_inside(ptr %machine, {fields}, i64 {low}, i64 {size})")
 
-    def _may_pass(self, one: int, other: int, spans: Sequence[tuple[str, str]]) -> str:
-        """Whether all accesses of `one` may come before those of `other`, which stands behind it in the path.
+    def _order(self, spans: Sequence[Span], otherwise: str) -> str:
+        """What RANGED says of an order that is right; goes to `otherwise` if there is none."""
+        code, meetings = self._code, Meetings(self._code, self._accesses, spans)
+        stores = self._places(STORE)
+        for one, other in combinations(stores, 2):
+            code.require(meetings.may_precede(one, other), otherwise)
+        order = "1"
+        for load in self._places(LOAD):
+            early = late = "true"
+            for store in stores:
+                early = code.set(f"and i1 {early}, {meetings.may_precede(load, store)}")
+                late = code.set(f"and i1 {late}, {meetings.may_precede(store, load)}")
+            code.require(code.set(f"or i1 {early}, {late}"), otherwise)
+            order = code.set(f"or i64 {order}, {code.set(f'select i1 {early}, i64 0, i64 {2 << load}')}")
+        return order
 
-        They touch no byte in common; or they have one step, and an access of `other` touches no byte that `one` touches
-        in a later iteration.
-        """
-        code = self._code
-        (low, high), (other_low, other_high) = spans[one], spans[other]
-        apart = code.set(f"or i1 {code.test('ule', high, other_low)}, {code.test('ule', other_high, low)}")
-        first, second = self._accesses[one], self._accesses[other]
-        if first.step != second.step or not first.step:
-            return apart
-        # The ends of both in the same iteration: in the last one, if the step is negative, as well as in the first.
-        ends = (other_high, low) if first.step > 0 else (high, other_low)
-        reach = code.set(f"sub i64 {ends[0]}, {ends[1]}")
-        travelled = code.set(f"mul i64 {code.set('sub i64 %iterations, 1')}, {abs(first.step)}")
-        meets = code.test("sle", code.set(f"sub i64 {reach}, {travelled}"), abs(first.step))
-        return code.set(f"or i1 {apart}, {meets}")
+    def _places(self, event: int) -> list[int]:
+        return [place for place, access in enumerate(self._accesses) if access.event == event]
 
     # -- handing on ------------------------------------------------------------------------------
 
@@ -189,7 +192,8 @@ class Ranges:
         """
         code = self._code
         some, go = code.label("some"), code.label("go")
-        code.branch(code.test("ne", code.load(RANGED, 0, "i8"), 0, "i8"), some, once)
+        order = code.load(RANGED, 0)
+        code.branch(code.test("ne", order, 0), some, once)
         code.place(some)
         count = left = code.load("%left", 0)
         period = len(self._accesses)
@@ -201,12 +205,13 @@ class Ranges:
         else:
             code.jump(go)
         code.place(go)
-        for passed, access in enumerate(self._accesses):
-            address = self._address_of(access.base, access.offset, access.strides)
-            code.line(
-                f"call void @{range_name(access.event)}(ptr %machine, i32 {access.subject}, i64 {address}, "
-                f"i64 {access.size}, i64 {access.step}, i64 {count}, i64 {passed}, i64 {period})"
-            )
+        for load in self._places(LOAD):
+            self._hand_on(load, count, order if self._order_matters else None, late=False)
+        for store in self._places(STORE):
+            self._hand_on(store, count)
+        if self._order_matters:
+            for load in self._places(LOAD):
+                self._hand_on(load, count, order, late=True)
         if self._timed:
             code.line(f"call void @passed(ptr %machine, i64 {code.set(f'mul i64 {count}, {period}')})")
         place = counter()
@@ -215,6 +220,52 @@ class Ranges:
         rest = code.set(f"sub i64 {left}, {count}")
         code.store("%left", 0, rest)
         code.branch(code.test("eq", rest, 0), done, again)
+
+    def _hand_on(self, place: int, count: str, order: str | None = None, *, late: bool = False) -> None:
+        """One instruction's accesses; with `order` only if by that they come `late`, or not."""
+        code, access = self._code, self._accesses[place]
+        behind = code.label("behind")
+        if order is not None:
+            now = code.label("now")
+            is_late = code.test("ne", code.set(f"and i64 {order}, {2 << place}"), 0)
+            code.branch(is_late, now if late else behind, behind if late else now)
+            code.place(now)
+        address = self._address_of(access.base, access.offset, access.strides)
+        code.line(
+            f"call void @{range_name(access.event)}(ptr %machine, i32 {access.subject}, i64 {address}, "
+            f"i64 {access.size}, i64 {access.step}, i64 {count}, i64 {place}, i64 {len(self._accesses)})"
+        )
+        code.jump(behind)
+        code.place(behind)
+
+
+class Meetings:
+    """Where the accesses of two instructions touch the same bytes."""
+
+    def __init__(self, code: Code, accesses: Sequence[Access], spans: Sequence[Span]) -> None:
+        self._code, self._accesses, self._spans = code, accesses, spans
+        self._more = code.set("sub i64 %iterations, 1")
+
+    def may_precede(self, one: int, other: int) -> str:
+        """Whether all accesses of the place `one` in the path may come before all of `other`.
+
+        They have no byte in common; or they have one step, and `one` touches no byte in an iteration that `other` has
+        touched in an earlier one, nor in the same iteration if it stands behind `other`.
+        """
+        code = self._code
+        (low, high), (other_low, other_high) = self._spans[one], self._spans[other]
+        apart = code.set(f"or i1 {code.test('sle', high, other_low)}, {code.test('sle', other_high, low)}")
+        step = self._accesses[one].step
+        if step != self._accesses[other].step or not step:
+            return apart
+        # Of the bytes of one iteration, how far the end of `other` is ahead of the beginning of `one`, in the direction
+        # of the step. If no further than a step, `one` touches nothing of an earlier `other`; if not at all, nothing
+        # of the same iteration either.
+        end, begin = (other_high, low) if step > 0 else (high, other_low)
+        travelled = code.set(f"mul i64 {self._more}, {abs(step)}")
+        ahead = code.set(f"sub i64 {code.set(f'sub i64 {end}, {begin}')}, {travelled}")
+        meets_later = code.test("sle", ahead, abs(step) if one < other else 0)
+        return code.set(f"or i1 {apart}, {meets_later}")
 
 
 def range_name(event: int) -> str:
