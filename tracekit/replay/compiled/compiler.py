@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -132,6 +132,11 @@ def pays(work: int) -> bool:
     return not CHECKS_BOUNDS and work >= LONG_ENOUGH_TO_LOAD
 
 
+def plan_of(program: bytes, events: Collection[str]) -> Plan:
+    """What is known of a program for modules that want these events; which paths can be compiled changes, too."""
+    return Plan([program, _sources(), *sorted({name.encode() for name in events})])
+
+
 def records_of(trace: TraceReader) -> int:
     """How many records a trace has."""
     return sum(frame.items for frame in trace.chunk_frames())
@@ -167,9 +172,7 @@ class CompiledPaths:
     def __init__(self, sinks: Sequence[Sink], program: bytes, records: int, work: int | None = None) -> None:
         """`program`: what tells the program from others; `records`: those of the trace; `work`: work_of it."""
         self.sinks = sinks
-        self._plan = Plan(
-            [program, *(name.encode() for name in sorted({name for sink in sinks for name in sink.handlers}))]
-        )
+        self._plan = plan_of(program, [name for sink in sinks for name in sink.handlers])
         self.waits = os.environ.get(SETTING) == "always"
         self.seconds = 0.0
         self.from_cache = 0

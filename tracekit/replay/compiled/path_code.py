@@ -371,10 +371,10 @@ class PathCode:
         code = self.code
         offset = offset - (1 << 64) if offset >> 63 else offset
         address = str(offset) if base is None else code.add(base, offset)
-        for which in ("1", "2"):
-            stride = int(strides["stride" + which].astype(np.uint64).astype(np.int64)) if strides is not None else 0
+        for which in range(1, layouts.MOST_TERMS + 1):
+            stride = int(strides[f"stride{which}"].astype(np.uint64).astype(np.int64)) if strides is not None else 0
             if stride:
-                count = code.load(self.levels, 8 * int(strides["level" + which]))
+                count = code.load(self.levels, 8 * int(strides[f"level{which}"]))
                 address = code.add(code.set(f"mul i64 {count}, {stride}"), address)
         return address
 

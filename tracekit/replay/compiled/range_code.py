@@ -92,7 +92,8 @@ def accesses_of(tables: layouts.Tables, path: Any, level: int) -> list[Access]:
 
 
 def _step(strides: Any, level: int) -> int:
-    total = sum(int(strides["stride" + which]) for which in ("1", "2") if int(strides["level" + which]) == level)
+    numbers = [number for number in range(1, layouts.MOST_TERMS + 1) if int(strides[f"level{number}"]) == level]
+    total = sum(int(strides[f"stride{number}"]) for number in numbers)
     return int(np.uint64(total % (1 << 64)).astype(np.int64))
 
 
