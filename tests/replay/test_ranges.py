@@ -20,7 +20,7 @@ from tracekit.api import prepare
 from tracekit.formats.events import NONE
 from tracekit.formats.image import Base, BlockFlag, OpKind, PathFlag
 from tracekit.formats.reader import TraceReader
-from tracekit.module import Module, NoOptions
+from tracekit.module import Module, NoOptions, inlined, reading, shadow, writing
 from tracekit.modules import registry
 from tracekit.program.program import Program
 from tracekit.replay.compiled import range_code
@@ -108,7 +108,69 @@ def outcome(path: Path, modules: Mapping[Any, Any], setting: str) -> tuple[dict[
         return found, replay.violations(), states
 
 
-@settings(max_examples=80, deadline=None)
+class History(NamedTuple):
+    memory: Any  # of each byte: the store that stored it, as instruction << 32 | how many it had made before, plus 1
+    made: Any  # int64: stores of each instruction
+    seen: Any  # int64: what each instruction has loaded, mixed
+
+
+@inlined
+def read_all(state: Any, instruction: Any, address: Any, size: Any) -> None:
+    for byte in range(address, address + size):
+        for row in reading(state.memory, byte, 1):
+            state.seen[instruction] = state.seen[instruction] * 31 + np.int64(state.memory.rows[row])
+
+
+@inlined
+def write_all(state: Any, instruction: Any, address: Any, size: Any) -> None:
+    state.made[instruction] += 1
+    for byte in range(address, address + size):
+        for row in writing(state.memory, byte, 1):
+            state.memory.rows[row] = (instruction << 32) + state.made[instruction]
+
+
+class Order(Module):
+    """What each load loads depends on all stores before it and on none behind it."""
+
+    def state(self) -> History:
+        instructions = len(self.program.ops)
+        return History(shadow.empty("i8"), np.zeros(instructions, np.int64), np.zeros(instructions, np.int64))
+
+    @staticmethod
+    def load(state, instruction, address, size):  # type: ignore[no-untyped-def]
+        read_all(state, instruction, address, size)
+
+    @staticmethod
+    def store(state, instruction, address, size):  # type: ignore[no-untyped-def]
+        write_all(state, instruction, address, size)
+
+    @staticmethod
+    def loads(state, instruction, address, size, step, count):  # type: ignore[no-untyped-def]
+        for number in range(count):
+            read_all(state, instruction, address + number * step, size)
+
+    @staticmethod
+    def stores(state, instruction, address, size, step, count):  # type: ignore[no-untyped-def]
+        for number in range(count):
+            write_all(state, instruction, address + number * step, size)
+
+    def result(self, state: History) -> dict[str, Any]:
+        return {"seen": state.seen.tolist(), "made": state.made.tolist()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_each_load_has_the_same_stores_before_it(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    rng = random.Random(seed)
+    nest = some_nest(rng)
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_trace(path, nest.b.layout(), {0: some_records(nest, rng)}, totals={}, chunk=50)
+    expected, violations, _ = outcome(path, {Order: NoOptions()}, "0")
+    found, violations_found, _ = outcome(path, {Order: NoOptions()}, "always")
+    assert (found, violations_found) == (expected, violations)
+
+
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from(PASSES), st.sampled_from((1, 4)))
 def test_profiles_are_those_of_accesses_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, seed: int, chosen: Mapping[str, Mapping[str, int]], least: int
