@@ -182,9 +182,7 @@ class Heatmap(Module):
         touch(state, address, size, time, 0, 1, options)
 
     @staticmethod
-    def loads(
-        state: State, address: int, size: int, step: int, count: int, time: int, options: HeatmapOptions
-    ) -> None:
+    def loads(state: State, address: int, size: int, step: int, count: int, time: int, options: HeatmapOptions) -> None:
         """Loads of one instruction."""
         touch_all(state, address, size, step, count, time, 0, options)
 
