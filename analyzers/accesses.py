@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.module import NODE, NONE, ContextNames, Display, Module, add, instruction_key, join_rows
+from tracekit.module import ENDLESS, NODE, NONE, ContextNames, Display, Module, add, instruction_key, join_rows
 
 
 class State(NamedTuple):
@@ -40,6 +40,25 @@ class Accesses(Module):
         row = min(instruction, state.loads.size - 1)
         state.stores[row] += 1
         state.bytes[row] += size
+
+    @staticmethod
+    def loads(state: State, instruction: int, size: int, count: int) -> None:
+        """Loads of one instruction."""
+        row = min(instruction, state.loads.size - 1)
+        state.loads[row] += count
+        state.bytes[row] += size * count
+
+    @staticmethod
+    def stores(state: State, instruction: int, size: int, count: int) -> None:
+        """Stores of one instruction."""
+        row = min(instruction, state.loads.size - 1)
+        state.stores[row] += count
+        state.bytes[row] += size * count
+
+    @staticmethod
+    def unordered(state: State) -> int:
+        """Numbers add in any order."""
+        return ENDLESS
 
     def reduce(self, states: Sequence[State]) -> State:
         """Numbers add."""

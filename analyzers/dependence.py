@@ -37,15 +37,18 @@ from tracekit.module import (
     Display,
     Module,
     Shadow,
+    alike,
     clear,
     contexts_option,
     inlined,
     maps,
     option,
     reading,
+    reading_range,
     shadow,
     turn_to,
     writing,
+    writing_range,
 )
 
 
@@ -88,23 +91,79 @@ class Flow(NamedTuple):
     pairs: maps.CountTable  # by source << 32 | destination
 
 
+@inlined
+def note(state: Flow, instruction: int, source: Any) -> None:
+    """The instruction has loaded what `source` stored."""
+    way = np.uint64(instruction * KNOWN + (source & (KNOWN - 1)))
+    if source != 0 and source != state.known[way]:
+        state.known[way] = source
+        maps.count(state.pairs, (np.int64(source) << 32) | instruction)
+
+
+@inlined
+def number_of(state: Flow, instruction: int) -> Any:
+    """Its row; library code has the last one."""
+    return min(instruction, state.known.size // KNOWN - 1)
+
+
 def load(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
     """Note who stored the bytes."""
     turn_to(state.memory, stream)
-    instruction = min(instruction, state.known.size // KNOWN - 1)
     for row in reading(state.memory, address, size):
-        source = state.memory.rows[row]
-        way = np.uint64(instruction * KNOWN + (source & (KNOWN - 1)))
-        if source != 0 and source != state.known[way]:
-            state.known[way] = source
-            maps.count(state.pairs, (np.int64(source) << 32) | instruction)
+        note(state, number_of(state, instruction), state.memory.rows[row])
 
 
 def store(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
     """Remember the store."""
     turn_to(state.memory, stream)
     for row in writing(state.memory, address, size):
-        state.memory.rows[row] = min(instruction, state.known.size // KNOWN - 1) + 1
+        state.memory.rows[row] = number_of(state, instruction) + 1
+
+
+def loads(state: Flow, instruction: int, address: int, size: int, step: int, count: int, stream: int) -> None:
+    """Loads of one instruction; those that adjoin or overlap look at each word once."""
+    turn_to(state.memory, stream)
+    own = number_of(state, instruction)
+    if abs(step) > size:
+        for _ in range(count):
+            for row in reading(state.memory, address, size):
+                note(state, own, state.memory.rows[row])
+            address += step
+        return
+    address += min(step * (count - 1), 0)
+    left = abs(step) * (count - 1) + size
+    seen: Any = 0
+    while left > 0:
+        row, last, taken = reading_range(state.memory, address, left)
+        while row <= last:
+            source = np.int64(state.memory.rows[np.uint64(row)])
+            if source != seen:
+                note(state, own, source)
+                seen = source
+            row += alike(state.memory.rows, row, last - row + 1)
+        address += taken
+        left -= taken
+
+
+def stores(state: Flow, instruction: int, address: int, size: int, step: int, count: int, stream: int) -> None:
+    """Stores of one instruction: the last of those that overlap is of the same instruction as the first."""
+    turn_to(state.memory, stream)
+    own = number_of(state, instruction) + 1
+    if abs(step) > size:
+        for _ in range(count):
+            for row in writing(state.memory, address, size):
+                state.memory.rows[row] = own
+            address += step
+        return
+    address += min(step * (count - 1), 0)
+    left = abs(step) * (count - 1) + size
+    while left > 0:
+        row, last, taken = writing_range(state.memory, address, left)
+        while row <= last:
+            state.memory.rows[np.uint64(row)] = own
+            row += 1
+        address += taken
+        left -= taken
 
 
 def forget(state: Any, address: int, size: int) -> None:
@@ -290,6 +349,10 @@ class Dependence(Module):
             | dict.fromkeys(OBJECT_EVENTS, on_object)
             | dict.fromkeys((*CONTEXT_EVENTS, "external_call"), on_other)
         )
+
+    def range_callbacks(self) -> dict[str, Callable[..., Any]]:
+        """Those for flow dependences alone; what else is asked for depends on the order of accesses."""
+        return {"loads": loads, "stores": stores} if self.flow else {}
 
     def state(self) -> Flow | Variants | Carried:
         """Nothing is known."""

@@ -17,6 +17,7 @@ from tracekit.module import (
     inlined,
     interval_bits,
     interval_count,
+    left_in_interval,
     option,
     shadow,
 )
@@ -47,6 +48,18 @@ class FootprintOptions:
 
 
 @inlined
+def mark(state: State, low: int, count: int, now: int) -> None:
+    """Granules are touched in a slice."""
+    for row in changing(state.last, low << 3, count << 3):
+        last = state.last.rows[row]
+        if last != now + 1:
+            state.touched[now] += 1
+            if last == 0:
+                state.new[now] += 1
+            state.last.rows[row] = now + 1
+
+
+@inlined
 def touch(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
     """An access: note what it touches for the first time in its slice."""
     now = min(time >> state.bits[0], MOST_INTERVALS)
@@ -59,13 +72,25 @@ def touch(state: State, address: int, size: int, time: int, first: int, options:
             if state.recent[low & (RECENT - 1)] == known:
                 return
             state.recent[low & (RECENT - 1)] = known
-        for row in changing(state.last, low << 3, count << 3):
-            last = state.last.rows[row]
-            if last != now + 1:
-                state.touched[now] += 1
-                if last == 0:
-                    state.new[now] += 1
-                state.last.rows[row] = now + 1
+        mark(state, low, count, now)
+
+
+@inlined
+def touch_all(
+    state: State, address: int, size: int, step: int, count: int, time: int, options: FootprintOptions
+) -> None:
+    """Accesses of one slice: note what they touch for the first time in it."""
+    now = min(time >> state.bits[0], MOST_INTERVALS)
+    state.accesses[now] += count
+    reach = step * (count - 1)
+    if abs(step) <= options.granule:  # no granule between is left out
+        low = (address + min(reach, 0)) // options.granule
+        mark(state, low, (address + max(reach, 0) + size - 1) // options.granule - low + 1, now)
+    else:
+        for _ in range(count):
+            low = address // options.granule
+            mark(state, low, (address + size - 1) // options.granule - low + 1, now)
+            address += step
 
 
 class Footprint(Module):
@@ -89,6 +114,25 @@ class Footprint(Module):
     def store(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
         """A store."""
         touch(state, address, size, time, first, options)
+
+    @staticmethod
+    def loads(
+        state: State, address: int, size: int, step: int, count: int, time: int, options: FootprintOptions
+    ) -> None:
+        """Loads of one instruction."""
+        touch_all(state, address, size, step, count, time, options)
+
+    @staticmethod
+    def stores(
+        state: State, address: int, size: int, step: int, count: int, time: int, options: FootprintOptions
+    ) -> None:
+        """Stores of one instruction."""
+        touch_all(state, address, size, step, count, time, options)
+
+    @staticmethod
+    def unordered(state: State, time: int) -> int:
+        """Those of one slice."""
+        return left_in_interval(time, state.bits[0])
 
     def reduce(self, states: Sequence[State]) -> State:
         """Each granule is one worker's."""

@@ -24,6 +24,7 @@ from tracekit.module import (
     interval_bits,
     interval_count,
     kernel,
+    left_in_interval,
     option,
     shadow,
     take,
@@ -72,6 +73,22 @@ def note(state: State, granule: int, cell: Any) -> None:
 
 
 @inlined
+def count_in(state: State, number: int, granule: int, now: int, loads: int, stores: int) -> None:
+    """Count in a granule, whose cell has this number."""
+    cell = state.cells.rows[number]
+    if cell.slice != now:
+        if cell.slice == 0:
+            state.granules.rows[take(state.granules, 1)] = granule
+        else:
+            note(state, granule, cell)
+        cell.slice = now
+        cell.loads = 0
+        cell.stores = 0
+    cell.loads += loads
+    cell.stores += stores
+
+
+@inlined
 def touch(state: State, address: int, size: int, time: int, loads: int, stores: int, options: HeatmapOptions) -> None:
     """An access: count it in every granule that it touches."""
     if size <= 0:
@@ -87,20 +104,47 @@ def touch(state: State, address: int, size: int, time: int, loads: int, stores: 
             cell.stores += stores
             return
     for number in changing(state.cells, granule << 3, count << 3):
-        cell = state.cells.rows[number]
-        if cell.slice != now:
-            if cell.slice == 0:
-                state.granules.rows[take(state.granules, 1)] = granule
-            else:
-                note(state, granule, cell)
-            cell.slice = now
-            cell.loads = 0
-            cell.stores = 0
-        cell.loads += loads
-        cell.stores += stores
+        count_in(state, number, granule, now, loads, stores)
         recent[0] = granule + 1
         recent[1] = number
         granule += 1
+
+
+@inlined
+def touch_all(
+    state: State,
+    address: int,
+    size: int,
+    step: int,
+    count: int,
+    time: int,
+    stores: int,
+    options: HeatmapOptions,
+) -> None:
+    """Accesses of one slice, all loads or all `stores`: count each in every granule that it touches."""
+    now = min(time >> state.bits[0], MOST_INTERVALS) + 1
+    if step < 0:  # the other way round
+        address += step * (count - 1)
+        step = -step
+    granule = address // options.granule
+    if step <= options.granule:  # no granule between is left out
+        granules = (address + step * (count - 1) + size - 1) // options.granule - granule + 1
+        for number in changing(state.cells, granule << 3, granules << 3):
+            start = granule * options.granule - address
+            touching = count
+            if step > 0:
+                first = max((start - size) // step + 1, 0)
+                touching = min((start + options.granule - 1) // step, count - 1) - first + 1
+            count_in(state, number, granule, now, touching * (1 - stores), touching * stores)
+            granule += 1
+    else:
+        for _ in range(count):
+            granule = address // options.granule
+            granules = (address + size - 1) // options.granule - granule + 1
+            for number in changing(state.cells, granule << 3, granules << 3):
+                count_in(state, number, granule, now, 1 - stores, stores)
+                granule += 1
+            address += step
 
 
 @kernel
@@ -136,6 +180,23 @@ class Heatmap(Module):
     def store(state: State, address: int, size: int, time: int, options: HeatmapOptions) -> None:
         """A store."""
         touch(state, address, size, time, 0, 1, options)
+
+    @staticmethod
+    def loads(state: State, address: int, size: int, step: int, count: int, time: int, options: HeatmapOptions) -> None:
+        """Loads of one instruction."""
+        touch_all(state, address, size, step, count, time, 0, options)
+
+    @staticmethod
+    def stores(
+        state: State, address: int, size: int, step: int, count: int, time: int, options: HeatmapOptions
+    ) -> None:
+        """Stores of one instruction."""
+        touch_all(state, address, size, step, count, time, 1, options)
+
+    @staticmethod
+    def unordered(state: State, time: int) -> int:
+        """Those of one slice."""
+        return left_in_interval(time, state.bits[0])
 
     def reduce(self, states: Sequence[State]) -> Any:
         """All that the workers noted, NOTED; each granule is one worker's, but for large ones."""

@@ -161,6 +161,7 @@ def prepare(
     """A replay of the events and columns that modules want, and the modules' runners by name."""
     from tracekit.containers.budget import divided
     from tracekit.modules.contract import Module
+    from tracekit.modules.ranges import is_for_runs
     from tracekit.modules.runner import CallbackRunner, runners_of
     from tracekit.modules.scheduler import KEPT
     from tracekit.replay.compiled import compiler
@@ -181,7 +182,13 @@ def prepare(
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made
     is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
-    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and compiler.pays(trace, accesses)
+    for_runs = all(
+        isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())
+        for module in modules.values()
+    )
+    records = compiler.records_of(trace)
+    work = compiler.work_of(records, accesses, for_runs=for_runs)
+    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and compiler.pays(work)
     runners = divided(lambda: runners_of(modules, 1 if alone else threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}
@@ -197,7 +204,8 @@ def prepare(
         paths = compiler.CompiledPaths(
             [runner for runner in sinks if isinstance(runner, CallbackRunner)],
             repr(_build(trace)).encode(),
-            compiler.records_of(trace),
+            records,
+            work,
         )
         replay.compiled = paths if paths.may_compile else None
     return replay, runners

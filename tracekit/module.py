@@ -12,7 +12,17 @@ from tracekit.containers.grouping import grouped
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.containers.kernels.shadow import Shadow, changing, clear, reading, turn_to, writing
+from tracekit.containers.kernels.shadow import (
+    Shadow,
+    alike,
+    changing,
+    clear,
+    reading,
+    reading_range,
+    turn_to,
+    writing,
+    writing_range,
+)
 from tracekit.contexts.kernels.levels import distance_to, is_between, shared_levels
 from tracekit.contexts.kernels.scopes import TICK, Scopes, close_call, close_loop, holder, next_iteration, open_scope
 from tracekit.contexts.kernels.streams import FRAMES, LEVELS
@@ -39,9 +49,10 @@ from tracekit.modules.contract import (
     option,
 )
 from tracekit.modules.display import Display
-from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_count
+from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_count, left_in_interval
 from tracekit.modules.merge_rows import add, greatest, join_rows, least
 from tracekit.modules.options import contexts_option
+from tracekit.modules.ranges import ENDLESS
 from tracekit.program.program import Program
 from tracekit.program.values import shown_value
 
@@ -49,6 +60,7 @@ __all__ = [
     "ACCESS_EVENTS",
     "CODE",
     "CONTEXT_EVENTS",
+    "ENDLESS",
     "FRAMES",
     "LEVELS",
     "MOST_INTERVALS",
@@ -78,6 +90,7 @@ __all__ = [
     "Shadow",
     "TracekitError",
     "add",
+    "alike",
     "arena",
     "changing",
     "clear",
@@ -98,6 +111,7 @@ __all__ = [
     "join_rows",
     "kernel",
     "least",
+    "left_in_interval",
     "maps",
     "named_scopes",
     "next_iteration",
@@ -105,6 +119,7 @@ __all__ = [
     "open_scopes",
     "option",
     "reading",
+    "reading_range",
     "row_of",
     "shadow",
     "shared_levels",
@@ -114,4 +129,5 @@ __all__ = [
     "turn_to",
     "used_rows",
     "writing",
+    "writing_range",
 ]

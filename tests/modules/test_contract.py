@@ -15,7 +15,7 @@ import pytest
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.module import BatchModule, declared, option
+from tracekit.module import BatchModule, Module, declared, option
 from tracekit.modules import registry
 from tracekit.modules.options import make_options
 from tracekit.modules.runner import BatchRunner
@@ -153,3 +153,60 @@ def test_a_package_that_does_not_load_is_named(third_party: Path) -> None:
     assert registry.describe("broken") == ""
     with pytest.raises(TracekitError, match="'broken' of third_party_broken does not load: No module named"):
         registry.load("broken")
+
+
+class Sums(Module):
+    """Takes many loads at once."""
+
+    def state(self) -> Any:
+        return (np.zeros(1, np.int64),)
+
+    @staticmethod
+    def load(state: Any, address: int) -> None:
+        state[0][0] += address
+
+    @staticmethod
+    def loads(state: Any, address: int, step: int, count: int, period: int) -> None:
+        state[0][0] += count * address + count * (count - 1) // 2 * step
+
+    def result(self, state: Any) -> dict[str, Any]:
+        return {}
+
+
+def _value(state: Any, value: int) -> None: ...
+
+
+def _nothing(state: Any) -> None: ...
+
+
+def _no_state() -> None: ...
+
+
+def _context(state: Any, context: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "members, told",
+    [
+        (
+            {"loads": staticmethod(_value)},
+            "Bad.loads asks for 'value'; there are address, count, instruction, options,",
+        ),
+        ({"stores": staticmethod(_nothing)}, "Bad.stores stands for many calls of store, which there is not"),
+        ({"loads": staticmethod(_no_state)}, "Bad.loads takes no state"),
+        ({"loads": _nothing}, "Bad.loads is a callback: it has to be a @staticmethod"),
+        ({"store": staticmethod(_context)}, "Bad.loads is never called: its other callbacks ask for context or levels"),
+        ({"unordered": staticmethod(_value)}, "Bad.unordered asks for 'value'; there are options, time"),
+    ],
+)
+def test_mistakes_in_callbacks_for_many_accesses(members: dict[str, Any], told: str) -> None:
+    assert declared(Sums(None, None)) == {"load": ("address",)}  # type: ignore[arg-type]
+    bad = type("Bad", (Sums,), members)
+    with pytest.raises(TracekitError, match=told):
+        declared(bad(None, None))
+
+
+def test_that_order_does_not_matter_is_said_for_nothing() -> None:
+    members = {"unordered": staticmethod(_nothing), "range_callbacks": lambda self: {"unordered": _nothing}}
+    with pytest.raises(TracekitError, match="unordered is never called: there are no loads and no stores"):
+        declared(type("Bad", (Sums,), members)(None, None))

@@ -16,8 +16,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.jit import object_cache
 from tracekit.jit.cache import KEPT_DAYS
 from tracekit.modules import registry
-from tracekit.replay.compiled.compiler import LONG_ENOUGH, SETTING, CompiledPaths
-from tracekit.replay.compiled.plan import Plan
+from tracekit.replay.compiled.compiler import LONG_ENOUGH, SETTING, CompiledPaths, plan_of, work_of
 
 ALL_KINDS = {"dependence": {"kinds": "raw,war,waw", "counts": True, "distance": True}}
 SEVERAL: Mapping[str, Mapping[str, Any]] = {"accesses": {}, "camp": {}, "footprint": {}, "object_lifetime": {}}
@@ -127,18 +126,25 @@ def test_only_long_traces_are_compiled_for_and_shorter_ones_of_known_programs(
     monkeypatch.delenv(SETTING, raising=False)
     assert CompiledPaths([], b"program", LONG_ENOUGH).may_compile
     assert not CompiledPaths([], b"program", LONG_ENOUGH - 1).may_compile
-    plan = Plan([b"program"])
+    plan = plan_of(b"program", [])
     plan.add([[(64, [0])]])
     plan.keep()
     assert CompiledPaths([], b"program", LONG_ENOUGH - 1).may_compile
     assert not CompiledPaths([], b"other", LONG_ENOUGH - 1).may_compile
 
 
+def test_long_runs_are_for_modules_that_take_many_accesses_at_once() -> None:
+    usual, runs = (1 << 25, 6 << 25), (1 << 16, 1 << 30)
+    assert work_of(*usual, for_runs=False) == work_of(*usual, for_runs=True) == 1 << 25
+    assert work_of(*runs, for_runs=False) == 0
+    assert work_of(*runs, for_runs=True) > LONG_ENOUGH
+
+
 def test_a_kept_file_that_is_damaged_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
     assert object_cache.kept("key", lambda: b"code") == (b"code", False)
     assert object_cache.kept("key", lambda: b"other") == (b"code", True)
-    (tmp_path / "paths" / "key").write_bytes((tmp_path / "paths" / "key").read_bytes()[:-1])
+    (tmp_path / "code" / "key").write_bytes((tmp_path / "code" / "key").read_bytes()[:-1])
     assert object_cache.kept("key", lambda: b"code") == (b"code", False)
 
 
@@ -147,7 +153,7 @@ def test_what_nobody_uses_for_a_month_is_removed(tmp_path: Path, monkeypatch: py
     object_cache.write("old", b"")
     object_cache.write("new", b"")
     long_ago = time.time() - (KEPT_DAYS + 1) * 86_400
-    os.utime(tmp_path / "paths" / "old", (long_ago, long_ago))
+    os.utime(tmp_path / "code" / "old", (long_ago, long_ago))
     object_cache.forget_unused()
     assert (object_cache.read("old"), object_cache.read("new")) == (None, b"")
 

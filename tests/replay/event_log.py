@@ -34,6 +34,11 @@ class EventLog:
         """One kernel for each event."""
         return HANDLERS
 
+    @property
+    def ranges(self) -> Mapping[str, Any]:
+        """It takes events one by one."""
+        return {}
+
     def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
         """State, contexts, levels and clock."""
         return self.log, None, None, np.zeros(0, np.int64)

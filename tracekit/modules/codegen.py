@@ -25,6 +25,7 @@ from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, CONTEXT_EVENTS, OBJE
 from tracekit.jit.cache import digest as digest_of
 from tracekit.jit.cache import home, name_of
 from tracekit.jit.kernel import Kernel, uncached
+from tracekit.modules import ranges
 from tracekit.modules.contract import Module
 
 SIZED_EVENTS = (*ACCESS_EVENTS, *OBJECT_EVENTS)
@@ -45,6 +46,7 @@ class Plan(NamedTuple):
     services: frozenset[str]
     shard_by: str
     options: Mapping[str, bool | int | float]
+    ranges: Mapping[str, Callable[..., Any]]  # those for many accesses (ranges.py), by name
 
     @property
     def keeps_contexts(self) -> bool:
@@ -75,12 +77,14 @@ class Plan(NamedTuple):
 def plan(module: Module) -> Plan:
     """Read a module's callbacks."""
     callbacks = dict(sorted(module.callbacks().items(), key=lambda item: BY_NAME[item[0]].code))
-    parameters = {name: tuple(inspect.signature(function).parameters)[1:] for name, function in callbacks.items()}
+    parameters = {name: _parameters(function) for name, function in callbacks.items()}
     services = {
         parameter
         for name, wanted in parameters.items()
         for parameter in set(wanted) - {field.name for field in BY_NAME[name].fields}
     }
+    many = dict(sorted(module.range_callbacks().items()))
+    services |= {name for function in many.values() for name in _parameters(function)} & {"options", "time"}
     values: dict[str, Any] = {}
     if "options" in services:  # else one kernel serves all
         values = {field.name: getattr(module.options, field.name) for field in option_fields(module.options)}
@@ -90,7 +94,13 @@ def plan(module: Module) -> Plan:
         frozenset(services),
         module.shard_by,
         {name: value for name, value in values.items() if isinstance(value, (bool, int, float))},
+        many,
     )
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Those of a callback, without the state."""
+    return tuple(inspect.signature(function).parameters)[1:]
 
 
 # -- the source ------------------------------------------------------------------------------------
@@ -117,10 +127,10 @@ from tracekit.dependence.kernels.sharding import owner_of
 
 
 def use(functions):
-    """Take the callbacks and hand the kernel back."""
+    """Take the callbacks and hand the kernels back."""
     for name, function in functions.items():
         globals()["on_" + name] = uncached(function)
-    return consume, handlers
+    return consume, handlers, ranges
 
 
 @kernel
@@ -158,7 +168,7 @@ def source(made: Plan, origin: str) -> str:
     text += _chain(_handling(made))
     if made.keeps_contexts:
         text += _chain({_LEAVING[name]: [name] for name in made.columns() if name in _LEAVING})
-    return text + "    return False\n" + _handlers(made)
+    return text + "    return False\n" + _handlers(made) + _ranges(made)
 
 
 _HANDLER = '''
@@ -187,6 +197,66 @@ def _handlers(made: Plan) -> str:
         text += _HANDLER.format(name=name, lines=body)
     names = ", ".join(f'"{name}": handle_{name}' for name in made.columns())
     return text + f"\n\nhandlers = {{{names}}}\n"
+
+
+_RANGE = '''
+
+@inlined
+def range_{name}(state, contexts, levels, clock, stream, subject, address, size, step, count, passed, period):
+    """What consume does for `count` events {name} of one instruction, the first after `passed` accesses from now."""
+    {line}
+    return False
+'''
+_UNORDERED = '''
+
+@inlined
+def unordered(state, contexts, levels, clock):
+    """How many of the next accesses may come in any order."""
+    return np.int64({call})
+'''
+_PASSED = '''
+
+@inlined
+def passed(state, contexts, levels, clock, count):
+    """So many accesses are over."""
+    clock[0] += count
+    return False
+'''
+_IN_RANGE = {
+    **{field: f"np.int64({field})" for field in ("address", "size", "step", "count", "stream", "period")},
+    "instruction": "np.int64(subject)",
+    "options": "options",
+}
+"""What parameters of callbacks for many accesses are given."""
+
+
+def _ranges(made: Plan) -> str:
+    """What compiled paths call for many accesses at once: a function for each event where that is possible."""
+    text, names = "", {}
+    if made.ranges.keys() & ranges.EVENT_OF.keys():
+        for many, name in ranges.EVENT_OF.items():
+            if many in made.ranges:
+                given = _IN_RANGE | {"time": "clock[0] + passed"}
+                line = _calling(made, many, given)
+            elif name in made.callbacks:
+                continue
+            else:
+                line = "pass  # nothing but that time passes"
+            text += _RANGE.format(name=name, line=line)
+            names[name] = f"range_{name}"
+        if ranges.UNORDERED in made.ranges:
+            given = {"time": "clock[0]", "options": "options"}
+            text += _UNORDERED.format(call=_calling(made, ranges.UNORDERED, given))
+            names["unordered"] = "unordered"
+        if "time" in made.services:
+            text += _PASSED
+            names["passed"] = "passed"
+    return text + f"\n\nranges = {{{', '.join(f'{name!r}: {function}' for name, function in names.items())}}}\n"
+
+
+def _calling(made: Plan, name: str, given: Mapping[str, str]) -> str:
+    """The call of a callback for many accesses."""
+    return f"on_{name}({', '.join(['state', *(given[parameter] for parameter in _parameters(made.ranges[name]))])})"
 
 
 def _handling(made: Plan) -> dict[str, list[str]]:
@@ -311,23 +381,35 @@ def _shared(made: Plan, name: str) -> Iterator[str]:
 # -- its file --------------------------------------------------------------------------------------
 
 
-def kernel_of(made: Plan, origin: str) -> tuple[Kernel[..., bool], Mapping[str, Kernel[..., bool]]]:
-    """The kernel for a plan, and what it does for each event, from the file that this or an earlier process wrote.
+class Kernels(NamedTuple):
+    """What is made of a module's callbacks."""
 
-    Callbacks that stand in no file have no functions for single events.
+    consume: Kernel[..., bool]
+    """The loop over events."""
+    handlers: Mapping[str, Kernel[..., bool]]
+    """What it does for each event; empty where callbacks stand in no file."""
+    ranges: Mapping[str, Kernel[..., Any]]
+    """By event: what that comes to for many accesses of one instruction, where there is such a callback; and if there
+    is one, ``unordered`` (how many of the next accesses may come in any order) and ``passed`` (so many are over), each
+    if the module has or needs it.
     """
+
+
+def kernel_of(made: Plan, origin: str) -> Kernels:
+    """The kernels for a plan, from the file that this or an earlier process wrote."""
     text = source(made, origin)
     digest = hashlib.blake2b(text.encode(), digest_size=12)
-    for part in _ingredients(made.callbacks.values()):
+    callbacks = {**made.callbacks, **made.ranges}
+    for part in _ingredients(callbacks.values()):
         digest.update(b"\0" + part)
     name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
     loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, text)
-    kernel, handlers = loaded.use(made.callbacks)
-    if all(_has_file(function) for function in made.callbacks.values()):
-        return kernel, handlers
+    kernel, handlers, many = loaded.use(callbacks)
+    if all(_has_file(function) for function in callbacks.values()):
+        return Kernels(kernel, handlers, many)
     # Numba finds code that was typed into a notebook again only in the process that it was typed into.
     alone: Kernel[..., bool] = uncached(kernel.function)  # type: ignore[assignment]
-    return alone, {}
+    return Kernels(alone, {}, {})
 
 
 def _has_file(function: Callable[..., None]) -> bool:

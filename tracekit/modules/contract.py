@@ -19,7 +19,8 @@ declaration (PROMPT, Listing 1); what no callback asks for is not computed. The 
     MODULE = Loads
 
 Callbacks are compiled: they take and keep integers and arrays, and make no object. Every field reaches them as an
-int64. Besides the fields of its event (``tracekit modules --events``) a callback may ask for :data:`SERVICES`.
+int64. Besides the fields of its event (``tracekit modules --events``) a callback may ask for :data:`SERVICES`. For many
+accesses of one instruction at once there may be callbacks beside ``load`` and ``store``: ranges.py.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_NAME, DELIVERED, Event
 from tracekit.jit.kernel import kernel
 from tracekit.jit.kernel import uncached as inlined
+from tracekit.modules import ranges
 from tracekit.modules.options import NoOptions, option
 
 if TYPE_CHECKING:
@@ -237,6 +239,17 @@ class Module(Analysis, ABC):
             if isinstance(method, staticmethod) and name in BY_NAME
         }
 
+    def range_callbacks(self) -> dict[str, Callable[..., Any]]:
+        """``loads``, ``stores`` and ``unordered`` (tracekit/modules/ranges.py), those that there are; override like
+        :meth:`callbacks`.
+        """
+        return {
+            name: method.__func__
+            for parent in reversed(type(self).__mro__)
+            for name, method in vars(parent).items()
+            if isinstance(method, staticmethod) and name in ranges.NAMES
+        }
+
 
 class BatchModule(Analysis, ABC):
     """One analysis that takes whole batches of events, for those that bring kernels of their own."""
@@ -320,9 +333,10 @@ def _check_callbacks(module: Module) -> None:
     """Find what was meant as a callback and is none."""
     for parent in type(module).__mro__[: type(module).__mro__.index(Module)]:
         for name, member in vars(parent).items():
-            if name in BY_NAME and inspect.isfunction(member):
+            if name in BY_NAME.keys() | ranges.NAMES and inspect.isfunction(member):
                 raise WrongModuleError(f"{parent.__name__}.{name} is a callback: it has to be a @staticmethod.")
-            if isinstance(member, staticmethod) and name not in BY_NAME and not name.startswith("_") and _meant(name):
+            is_known = name in BY_NAME.keys() | ranges.NAMES or name.startswith("_")
+            if isinstance(member, staticmethod) and not is_known and _meant(name):
                 raise WrongModuleError(
                     f"{parent.__name__}.{name} is named for no event{_meant(name)} (the name of any "
                     "other static method begins with an underscore)"
@@ -335,6 +349,8 @@ def _check_callbacks(module: Module) -> None:
             f"{type(module).__name__} has no callback: no static method is named for an event "
             "(`tracekit modules --events`)."
         )
+    if told := ranges.wrong(module.callbacks(), module.range_callbacks()):
+        raise WrongModuleError(f"{type(module).__name__}.{told}.")
 
 
 def _meant(name: str) -> str:

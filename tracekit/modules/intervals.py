@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tracekit.jit.kernel import uncached as inlined
+from tracekit.modules.ranges import ENDLESS
+
 MOST_INTERVALS = 256
 """Intervals of a trace at most."""
 
@@ -14,3 +17,13 @@ def interval_bits(accesses: int) -> int:
 def interval_count(accesses: int) -> int:
     """The number of intervals that `accesses` make."""
     return -(-accesses >> interval_bits(accesses)) if accesses else 0
+
+
+@inlined
+def left_in_interval(time: int, bits: int) -> int:
+    """How many loads and stores from `time` on lie in the same interval of ``1 << bits``; those behind the last are one
+    interval.
+    """
+    if time >> bits >= MOST_INTERVALS:
+        return ENDLESS
+    return (((time >> bits) + 1) << bits) - time

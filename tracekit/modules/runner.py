@@ -191,7 +191,7 @@ class CallbackRunner:
         self.workers = workers
         self.plan: Plan = plan(module)
         self.columns = self.plan.columns()
-        self.kernel, self.handlers = kernel_of(self.plan, name)
+        self.kernel, self.handlers, self.ranges = kernel_of(self.plan, name)
         self._callers = [Caller(self.kernel) for _ in range(workers)]
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
@@ -253,7 +253,8 @@ class CallbackRunner:
 
     def failure(self, error: Exception, file: str, line: int) -> Exception | None:
         """What to raise for an error from this place; None if none of the module's callbacks stands in the file."""
-        if all(callback.__code__.co_filename != file for callback in self.plan.callbacks.values()):
+        callbacks = (*self.plan.callbacks.values(), *self.plan.ranges.values())
+        if all(callback.__code__.co_filename != file for callback in callbacks):
             return None
         return TracekitError(f"Module {self.name!r} failed: {diagnostics.of_place(error, file, line)}.")
 

@@ -75,8 +75,10 @@ class Terms(NamedTuple):
     level: I8
 
 
-def terms_of(program: Program, loops: Rows, loop_of: Rows, parts: Parts, crossed: Crossings) -> tuple[Terms, Bools]:
-    """Terms, and the steps with more than two of them, or with such as only the kernel can find.
+def terms_of(
+    program: Program, loops: Rows, loop_of: Rows, parts: Parts, crossed: Crossings, most: int
+) -> tuple[Terms, Bools]:
+    """Terms, and the steps with more than `most` of them, or with such as only the kernel can find.
 
     A loop that the path itself enters is in iteration 0: its terms are 0.
     """
@@ -94,7 +96,7 @@ def terms_of(program: Program, loops: Rows, loop_of: Rows, parts: Parts, crossed
     unsure[holder[(around == NONE) | (rows["stride_register"] != NONE)]] = True
     unsure[holder[crossed.iterates[parts.path[holder]]]] = True
     left = ~crossed.entered_before(parts.path[holder], rows["loop"].astype(np.int64), parts.member[holder])
-    unsure |= np.bincount(holder[left], minlength=len(counts)) > 2
+    unsure |= np.bincount(holder[left], minlength=len(counts)) > most
     terms = Terms(holder[left], rows["stride"][left].view(np.uint64), depth[rows["loop"][left]].astype(np.int64) - 1)
     return terms, unsure
 
@@ -151,11 +153,11 @@ def events_of(
 def _strides(terms: Terms, steps: int) -> Rows:
     """The terms of each step."""
     strides = np.zeros(steps, layouts.STRIDES)
-    second = np.zeros(len(terms.holder), np.bool_)
-    second[1:] = terms.holder[1:] == terms.holder[:-1]
-    for which, column in ((~second, "1"), (second, "2")):
-        strides["stride" + column][terms.holder[which]] = terms.stride[which]
-        strides["level" + column][terms.holder[which]] = terms.level[which]
+    place = np.arange(len(terms.holder)) - np.searchsorted(terms.holder, terms.holder)  # among those of its step
+    for number in range(layouts.MOST_TERMS):
+        which = place == number
+        strides[f"stride{number + 1}"][terms.holder[which]] = terms.stride[which]
+        strides[f"level{number + 1}"][terms.holder[which]] = terms.level[which]
     return strides
 
 

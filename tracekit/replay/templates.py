@@ -67,7 +67,8 @@ def make_templates(
     crossed = crossings(blocks, loops, members, owner, starts)
     slots = tables.functions["slots"][blocks["function"][members[starts]]].astype(np.int64)
     parts = parts_of(blocks, tables.steps, members, owner, slots)
-    terms, unsure = terms_of(program, loops, blocks["loop"][members], parts, crossed)
+    most = layouts.MOST_TERMS if runs_only else 2
+    terms, unsure = terms_of(program, loops, blocks["loop"][members], parts, crossed, most)
     first, last = blocks[members[starts]], blocks[members[starts + blocks_of - 1]]
     dynamic = is_dynamic(parts.steps)
     good = _may_have_template(source, blocks, members, owner) & ~crossed.unsure

@@ -251,6 +251,24 @@ writing = rows_of(write_word)
 
 
 @inlined
+def alike(column: Any, first: Any, most: Any) -> Any:
+    """How many of `most` elements of a column of integers, from `first` on, are equal to the first of them."""
+    value, found = column[np.uint64(first)], 1
+    while found + 8 <= most:
+        place = np.uint64(first + found)
+        other = (column[place] ^ value) | (column[place + np.uint64(1)] ^ value)
+        other |= (column[place + np.uint64(2)] ^ value) | (column[place + np.uint64(3)] ^ value)
+        other |= (column[place + np.uint64(4)] ^ value) | (column[place + np.uint64(5)] ^ value)
+        other |= (column[place + np.uint64(6)] ^ value) | (column[place + np.uint64(7)] ^ value)
+        if other != 0:
+            break
+        found += 8
+    while found < most and column[np.uint64(first + found)] == value:
+        found += 1
+    return found
+
+
+@inlined
 def reading_range(memory: Any, address: Any, left: Any) -> Any:
     """As many of the `left` bytes at `address` as have consecutive rows: the first and last row, and how many bytes.
 
@@ -260,9 +278,7 @@ def reading_range(memory: Any, address: Any, left: Any) -> Any:
     word = _word(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
     granules, first = np.int64(memory.granules[np.uint64(word)]), address & 7
     most = min((first + left + 7) >> 3, WORDS - (word & (WORDS - 1)))
-    words = np.int64(1)
-    while words < most and memory.granules[np.uint64(word + words)] == granules:
-        words += 1
+    words = alike(memory.granules, word, most)
     return _span(memory, word, granules, first, min(left, 8 * words - first))
 
 
@@ -277,10 +293,13 @@ def writing_range(memory: Any, address: Any, left: Any) -> Any:
     word = _word_to_write(memory, address)
     words = min(left >> 3, WORDS - (word & (WORDS - 1)))
     row = memory.granules.size + word
-    for number in range(words):
-        if memory.granules[np.uint64(word + number)] != 0:
-            memory.granules[np.uint64(word + number)] = 0
-            make_zero(memory.rows, row + number, 1)  # what it was before it was divided says nothing
+    done = 0
+    while done < words:
+        same = alike(memory.granules, word + done, words - done)
+        if memory.granules[np.uint64(word + done)] != 0:
+            make_zero(memory.granules, word + done, same)
+            make_zero(memory.rows, row + done, same)  # what it was before it was divided says nothing
+        done += same
     return row, row + words - 1, 8 * words
 
 

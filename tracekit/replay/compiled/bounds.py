@@ -64,6 +64,8 @@ OF_WORD = {
 OF_NAME = {
     "%machine": NOT_CHECKED,
     "%left": NOT_CHECKED,
+    "%inside": NOT_CHECKED,
+    "%ranged": NOT_CHECKED,
     "%words": "words",
     "%frame": "frames",
     "%frame.own": "frames",

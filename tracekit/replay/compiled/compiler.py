@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tracekit.counted import counted
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
-from tracekit.formats.events import CODE
+from tracekit.formats.events import ACCESS_EVENTS, CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import cache as jit_cache
 from tracekit.jit import machine_code, object_cache, raised
@@ -38,20 +38,23 @@ from tracekit.replay.compiled.path_code import (
     handler_name,
 )
 from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
+from tracekit.replay.compiled.range_code import range_name
 from tracekit.replay.compiled.sample import Predecessors, Sample
 from tracekit.replay.compiled.worker import EndedError, Worker
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.derive import derive
-from tracekit.replay.kernels.seldom import SELDOM, Step
+from tracekit.replay.kernels.seldom import ASKED, SELDOM, Step
 
 SETTING = "TRACEKIT_COMPILE_PATHS"
 """0: never; ``always``: every path, from the first records on, waiting for the compiler (for tests)."""
 ENOUGH = 1 << 20
 """Records that are counted before paths are compiled."""
-LONG_ENOUGH = 1 << 25
-"""Records of a trace from which on that is worth it."""
-LONG_ENOUGH_TO_LOAD = 1 << 23
-"""Records from which on it is worth it to load what an earlier replay has compiled."""
+PART = 32
+"""... of a trace with few records, which are long runs: so many times fewer than it has."""
+LONG_ENOUGH = 1 << 26
+"""Work of a trace (work_of) from which on that is worth it."""
+LONG_ENOUGH_TO_LOAD = 1 << 25
+"""Work from which on it is worth it to load what an earlier replay has compiled."""
 WORTH = 0.85
 """Share of a batch of records from which on compiled paths replay it: a record without one costs more than before."""
 ENOUGH_SHARE = 0.92
@@ -62,9 +65,12 @@ FIRST_BATCHES = 3
 """Batches of records before the thread begins: LLVM serves one thread at a time, and the kernels have to be loaded."""
 ROUNDS = 4
 """Times that paths are compiled at most."""
-MOST_ACCESSES = 7
-"""Accesses for each record, on average, up to which that is so: with compiled paths gemm, which has long runs, takes
-1.5 to 3.5 times as long, bzip2, which has 6, two thirds to four fifths."""
+USUAL = 7
+"""Accesses for each record, on average, of programs without long runs. Where there are more, the kernels fill in runs
+as fast as compiled paths call callbacks one by one (0.9 to 1.3 of the time), and more slowly than they call callbacks
+for many accesses (0.02 to 0.9)."""
+ACCESSES_OF_RUNS = 8
+"""Accesses in runs that take the kernels as long as a usual record."""
 SHARE = 0.99
 """Paths that make this share of the records that paths can make are compiled."""
 TOGETHER = 48
@@ -78,6 +84,8 @@ LARGE = 200_000
 """Bytes of bitcode of a module's function for an event from which on it is not copied for each size."""
 EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
 """Values like those of an event: stream, subject, address, size, value."""
+MANY = (np.int64(0), np.uint32(0), *[np.int64(0)] * len(driver_code.RANGE))
+"""... of many accesses of one instruction."""
 
 Arguments = Sequence[Any]
 """Those of the derive kernel."""
@@ -90,6 +98,12 @@ class Sink(Protocol):
     def handlers(self) -> Mapping[str, Any]:
         """Event -> kernel (state, contexts, levels, clock, stream, subject, address, size, value)."""
 
+    @property
+    def ranges(self) -> Mapping[str, Any]:
+        """What it has for many accesses of one instruction (codegen.Kernels.ranges): kernels with the same first
+        arguments; empty if it takes events one by one.
+        """
+
     def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
         """The first four of them, with room for so many events of a stream; only the third ever moves."""
 
@@ -100,17 +114,28 @@ class Sink(Protocol):
         """What to raise for an error that comes from this place; None if the place is not in the module's code."""
 
 
-def pays(trace: TraceReader, accesses: int) -> bool:
-    """Whether compiled paths may make a replay of the trace shorter, and nobody has turned them off.
+def work_of(records: int, accesses: int, *, for_runs: bool) -> int:
+    """How long the kernels take for a trace of so many records and accesses, in records of a usual program.
 
-    `accesses`: those of the trace. Where most are in runs, the kernels fill them in faster than callbacks are called
-    one by one.
+    0 if they are faster than compiled paths. `for_runs`: all modules take many accesses of a loop at once.
     """
+    many = accesses - USUAL * records
+    if many > 0 and not for_runs:
+        return 0
+    return records + max(many, 0) // ACCESSES_OF_RUNS
+
+
+def pays(work: int) -> bool:
+    """Whether compiled paths may make a replay shorter, and nobody has turned them off."""
     setting = os.environ.get(SETTING, "")
     if setting in ("0", "always"):
         return setting == "always"
-    records = records_of(trace)
-    return not CHECKS_BOUNDS and records >= LONG_ENOUGH_TO_LOAD and accesses <= MOST_ACCESSES * records
+    return not CHECKS_BOUNDS and work >= LONG_ENOUGH_TO_LOAD
+
+
+def plan_of(program: bytes, events: Collection[str]) -> Plan:
+    """What is known of a program for modules that want these events; which paths can be compiled changes, too."""
+    return Plan([program, _sources(), *sorted({name.encode() for name in events})])
 
 
 def records_of(trace: TraceReader) -> int:
@@ -127,15 +152,28 @@ class Library:
     replay: Any
 
 
+@dataclass
+class Many:
+    """What modules have for many accesses of one instruction: by event, and what all of them have beside it."""
+
+    ranges: dict[int, list[Handler]]
+    unordered: list[Handler]
+    passed: list[Handler]
+    ordered: bool
+    """Whether there is a module to which the order may always matter."""
+
+    def handlers(self) -> list[Handler]:
+        """All of them."""
+        return [*(handler for some in self.ranges.values() for handler in some), *self.unordered, *self.passed]
+
+
 class CompiledPaths:
     """The compiled paths of one replay."""
 
-    def __init__(self, sinks: Sequence[Sink], program: bytes, records: int) -> None:
-        """`program`: what tells the program from others; `records`: those of the trace."""
+    def __init__(self, sinks: Sequence[Sink], program: bytes, records: int, work: int | None = None) -> None:
+        """`program`: what tells the program from others; `records`: those of the trace; `work`: work_of it."""
         self.sinks = sinks
-        self._plan = Plan(
-            [program, *(name.encode() for name in sorted({name for sink in sinks for name in sink.handlers}))]
-        )
+        self._plan = plan_of(program, [name for sink in sinks for name in sink.handlers])
         self.waits = os.environ.get(SETTING) == "always"
         self.checks = CHECKS_ALL_BOUNDS
         """Whether the code of paths makes sure that it does not leave its tables (bounds.py)."""
@@ -155,7 +193,10 @@ class CompiledPaths:
         self._serves: dict[int, bool] = {}  # by stream: the records at hand
         self._thread: threading.Thread | None = None
         self._worker = Worker()
-        self._rounds = 0 if records >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
+        self._enough = ENOUGH if records >= LONG_ENOUGH_TO_LOAD else records // PART
+        self._rounds = (
+            0 if (records if work is None else work) >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
+        )
         self._ends = False
 
     # -- which, and when -------------------------------------------------------------------------
@@ -177,7 +218,7 @@ class CompiledPaths:
         if self._thread is not None and self._thread.is_alive():
             return False
         self.sample.add(ids)
-        return self.waits or self.sample.records >= ENOUGH or bool(self._recalled())
+        return self.waits or self.sample.records >= self._enough or bool(self._recalled())
 
     def seen(self) -> NDArray[np.uint32]:
         """The record ids that were seen since the last start, or those that an earlier replay has compiled."""
@@ -246,7 +287,7 @@ class CompiledPaths:
 
     def _compile_paths(self, library: Library, what: Sample | Shares, tables: layouts.Tables) -> None:
         """Compile, load and take into use the hot paths of a sample, as far as they are not, or given ones."""
-        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in SELDOM])
+        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in (*SELDOM, *ASKED)])
         if not len(self._paths):
             self._paths = np.zeros((len(tables.templates), 2), np.uint64)
             self._is_compiled = np.zeros(len(tables.templates) + 1, np.uint8)
@@ -292,17 +333,25 @@ class CompiledPaths:
         """The code around paths."""
         tables, stream, _, out = arguments[:4]
         handlers = self._handlers(given)
+        many = self._ranges(given) if CODE["loop_iteration"] not in handlers else Many({}, [], [], ordered=False)
         large = {event for event, some in handlers.items() if sum(len(each.function.code) for each in some) > LARGE}
         wanted = Wanted(
             frozenset(handlers),
             frozenset({CODE["load"], CODE["store"]} & (handlers.keys() - large)),
             any(levels is not None for _, _, levels, _ in given),
+            frozenset(many.ranges),
+            many.ordered,
+            bool(many.unordered),
+            bool(many.passed),
         )
         constants = Constants(tuple((state, contexts, clock) for state, contexts, _, clock in given))
         places = np.cumsum([ARGUMENTS, *(count(argument) for argument in arguments)]).tolist()
         step = Step(np.uint32(0), np.uint32(0), np.uint32(0), np.uint8(0))
         example = (tables, stream, out, step, np.uint64(0), np.uint64(0))
         seldom = {kernel.__name__: self._linkable(kernel, example) for kernel in SELDOM}
+        asked = {kernel.__name__: self._linkable(kernel, example) for kernel in ASKED}
+        others = seldom | asked
+        every = [handler for some in (*handlers.values(), many.handlers()) for handler in some]
         derived = self._linkable(derive, arguments)
         columns = {
             getattr(machine, name.upper()): getattr(out, name) is not None
@@ -310,11 +359,18 @@ class CompiledPaths:
         }
         text = [
             driver_code.declarations(
-                handlers, {name: (function, example) for name, function in seldom.items()} | {"d": (derived, arguments)}
+                every, {name: (function, example) for name, function in others.items()} | {"d": (derived, arguments)}
             ),
             *(driver_code.event_function(event, some, constants, places[-1]) for event, some in handlers.items()),
             *(driver_code.sized_function(event, size) for event in sorted(wanted.sized) for size in CONSTANT_SIZES),
+            *(driver_code.range_function(event, some, constants, places[-1]) for event, some in many.ranges.items()),
+            driver_code.unordered_function(many.unordered, constants, places[-1]),
+            driver_code.passed_function(many.passed, constants, places[-1]),
             driver_code.drain_function(wanted, columns),
+            *(
+                driver_code.asked_function(name, function, example[:3], (places[0], places[1], places[3]))
+                for name, function in asked.items()
+            ),
             *(
                 driver_code.seldom_function(name, function, example[:3], (places[0], places[1], places[3]))
                 for name, function in seldom.items()
@@ -323,14 +379,15 @@ class CompiledPaths:
             "!0 = !{}",
             driver_code.REPLAY,
         ]
-        names = ["replay", *seldom, *(handler_name(event) for event in wanted.codes)]
+        names = ["replay", *others, *(handler_name(event) for event in wanted.codes), "unordered", "passed"]
+        names += [range_name(event) for event in many.ranges]
         names += [handler_name(event, size) for event in wanted.sized for size in CONSTANT_SIZES]
         symbols = {**constants.addresses}
-        linked = {each.function.name: each.function.code for some in handlers.values() for each in some}
-        linked |= {function.name: function.code for function in (*seldom.values(), derived)}
+        linked = {handler.function.name: handler.function.code for handler in every}
+        linked |= {function.name: function.code for function in (*others.values(), derived)}
         whole = "\n\n".join([machine_code.externals(symbols), *text])
         key = self._key(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
-        code, _ = object_cache.kept(key, lambda: self._object_of(whole, linked.values(), names))
+        code, _ = object_cache.kept(key, lambda: self._object_of(whole, linked.values(), names, bool(many.ranges)))
         loaded = machine_code.Loaded(code, symbols, names)
         return Library(loaded, wanted, machine_code.callable_at(loaded.functions["replay"]))
 
@@ -338,13 +395,41 @@ class CompiledPaths:
         """Event -> what modules do for it, in their order."""
         handlers: dict[int, list[Handler]] = {}
         at = 0
-        for sink, (state, contexts, levels, clock) in zip(self.sinks, given):
+        for sink, arguments in zip(self.sinks, given):
             for name, kernel in sink.handlers.items():
-                function = self._linkable(kernel, (state, contexts, levels, clock, *EVENT))
-                handler = Handler(function, state, contexts, levels, at, clock, EVENT)
-                handlers.setdefault(CODE[name], []).append(handler)
-            at += count(levels)
+                handlers.setdefault(CODE[name], []).append(self._handler(kernel, arguments, at, EVENT))
+            at += count(arguments[2])
         return handlers
+
+    def _ranges(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> Many:
+        """What modules have for many accesses, if all that want an access have it."""
+        many = Many({}, [], [], ordered=False)
+        one_by_one = set()
+        at = 0
+        for sink, arguments in zip(self.sinks, given):
+            for name in ACCESS_EVENTS:
+                if name in sink.ranges:
+                    handler = self._handler(sink.ranges[name], arguments, at, MANY)
+                    many.ranges.setdefault(CODE[name], []).append(handler)
+                elif name in sink.handlers:
+                    one_by_one.add(CODE[name])
+            if "unordered" in sink.ranges:
+                many.unordered.append(self._handler(sink.ranges["unordered"], arguments, at, ()))
+            elif sink.handlers.keys() & set(ACCESS_EVENTS):
+                many.ordered = True
+            if "passed" in sink.ranges:
+                many.passed.append(self._handler(sink.ranges["passed"], arguments, at, MANY[:1]))
+            at += count(arguments[2])
+        for event in one_by_one:
+            many.ranges.pop(event, None)
+        return many
+
+    def _handler(
+        self, kernel: Any, arguments: tuple[Any, Any, Any, Any], levels_at: int, event: Sequence[Any]
+    ) -> Handler:
+        """A module's kernel; `levels_at`: the leaf of all modules' where its levels begin."""
+        state, contexts, levels, clock = arguments
+        return Handler(self._linkable(kernel, (*arguments, *event)), state, contexts, levels, levels_at, clock, event)
 
     def _linkable(self, kernel: Any, arguments: Arguments) -> NumbaFunction:
         """A kernel for linking; raises EndedError if the replay has ended."""
@@ -352,12 +437,16 @@ class CompiledPaths:
             raise EndedError
         return NumbaFunction.of(kernel, arguments)
 
-    def _object_of(self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = ()) -> bytes:
+    def _object_of(
+        self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), vectorizes: bool = False
+    ) -> bytes:
         """Machine code; in another process unless that is waited for."""
-        return (machine_code if self.waits else self._worker).object_of(text, linked, exported)
+        return (machine_code if self.waits else self._worker).object_of(text, linked, exported, vectorizes)
 
     def _key(self, wanted: Wanted, *parts: bytes) -> str:
-        events = repr((sorted(wanted.codes), sorted(wanted.sized), wanted.has_budget)).encode()
+        sets = (wanted.codes, wanted.sized, wanted.ranges)
+        truths = (wanted.has_budget, wanted.ordered, wanted.limited, wanted.timed)
+        events = repr((*map(sorted, sets), *truths)).encode()
         return object_cache.key_of([_sources(), machine_code.target(), events, *parts])
 
     # -- replay ----------------------------------------------------------------------------------

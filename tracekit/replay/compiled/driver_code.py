@@ -7,7 +7,8 @@ drain(machine, n)     the same for the first n rows of the columns
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from tracekit.replay.compiled.code import Code
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count, loads, types_of
 from tracekit.replay.compiled.machine import ARGUMENTS
 from tracekit.replay.compiled.path_code import CONSTANT_SIZES, DONE, FALLBACK, ROW, Wanted, handler_name
+from tracekit.replay.compiled.range_code import range_name
 from tracekit.replay.kernels import layouts
 
 SELDOM_PARAMETERS = (
@@ -28,8 +30,12 @@ SELDOM_PARAMETERS = (
 )
 """Parameters of the functions of kernels/seldom.py, after the stream's."""
 
+INTRINSICS = ("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", "declare i64 @llvm.smin.i64(i64, i64)")
+
 ROOM = 100
 """Status: what modules keep of the stream has no room for more events."""
+ENDLESS = 1 << 62
+"""How many accesses may come in any order if no module says otherwise."""
 BROKEN = 101
 """Status: a size is more than any program could have."""
 
@@ -47,36 +53,28 @@ class Handler:
     """The leaf of the modules' arguments where they begin."""
     clock: Any
     event: Sequence[Any]
-    """Values like those of stream, subject, address, size, value."""
+    """Values like those of what follows: stream, subject, address, size, value, if it is for single events."""
 
 
-def declarations(handlers: Mapping[int, Sequence[Handler]], seldom: Mapping[str, tuple[NumbaFunction, Any]]) -> str:
+def declarations(handlers: Iterable[Handler], seldom: Mapping[str, tuple[NumbaFunction, Any]]) -> str:
     """Declarations of Numba's functions."""
     lines = {
         handler.function.declaration(
             [*types_of((handler.state, handler.contexts, handler.levels, handler.clock, *handler.event))]
         )
-        for some in handlers.values()
-        for handler in some
+        for handler in handlers
     }
     lines |= {function.declaration([*types_of(arguments)]) for function, arguments in seldom.values()}
-    return "\n".join([*sorted(lines), "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"])
+    return "\n".join([*sorted(lines), *INTRINSICS])
 
 
 def event_function(event: int, handlers: Sequence[Handler], constants: Constants, first: int) -> str:
     """``on_<code>``: all modules in turn. `first`: the word of the machine where the modules' arguments begin."""
     code = Code()
-    code.line("%result = alloca i64")
-    code.line("%raised = alloca ptr")
     code.line(f"%stream = load i64, ptr {code.at('%machine', 8 * machine.STREAM)}")
     damaged = "false"
-    for number, handler in enumerate(handlers):
-        lines, levels = loads(handler.levels, first + handler.levels_at, f"levels{number}.")
-        code.lines += ["  " + line for line in lines]
-        given = [*constants.text(handler.state), *constants.text(handler.contexts), *levels]
-        given += [*constants.text(handler.clock)]
-        given += ["i64 %stream", "i32 %subject", "i64 %address", "i64 %size", "i64 %value"]
-        _call(code, handler.function, given)
+    event_given = ["i64 %stream", "i32 %subject", "i64 %address", "i64 %size", "i64 %value"]
+    for _ in _call_all(code, handlers, constants, first, event_given):
         bad = code.load("%result", 0, "i1")
         damaged = bad if damaged == "false" else code.set(f"or i1 {damaged}, {bad}")
     code.line(f"ret i1 {damaged}")
@@ -96,6 +94,53 @@ def sized_function(event: int, size: int) -> str:
         code,
         "noinline",
     )
+
+
+RANGE = ("address", "size", "step", "count", "passed", "period")
+"""Words that a function for many accesses takes after the instruction."""
+
+
+def range_function(event: int, handlers: Sequence[Handler], constants: Constants, first: int) -> str:
+    """``range_<code>``: many accesses of one instruction, all modules in turn."""
+    code = Code()
+    code.line(f"%stream = load i64, ptr {code.at('%machine', 8 * machine.STREAM)}")
+    event_given = ["i64 %stream", "i32 %subject", *(f"i64 %{name}" for name in RANGE)]
+    deque(_call_all(code, handlers, constants, first, event_given), 0)
+    code.line("ret void")
+    parameters = ", ".join(["ptr %machine", "i32 %subject", *(f"i64 %{name}" for name in RANGE)])
+    return _function(f"void @{range_name(event)}({parameters})", code, "noinline")
+
+
+def unordered_function(handlers: Sequence[Handler], constants: Constants, first: int) -> str:
+    """``unordered``: how many of the next accesses may come in any order, the least that a module says."""
+    code = Code()
+    least = str(ENDLESS)
+    for _ in _call_all(code, handlers, constants, first, []):
+        least = code.set(f"call i64 @llvm.smin.i64(i64 {least}, i64 {code.load('%result', 0)})")
+    code.line(f"ret i64 {least}")
+    return _function("i64 @unordered(ptr %machine)", code, "noinline")
+
+
+def passed_function(handlers: Sequence[Handler], constants: Constants, first: int) -> str:
+    """``passed``: so many accesses are over."""
+    code = Code()
+    deque(_call_all(code, handlers, constants, first, ["i64 %count"]), 0)
+    code.line("ret void")
+    return _function("void @passed(ptr %machine, i64 %count)", code, "noinline")
+
+
+def _call_all(
+    code: Code, handlers: Sequence[Handler], constants: Constants, first: int, event: Sequence[str]
+) -> Iterator[Handler]:
+    """Call what all modules have for an event, one at each step."""
+    code.line("%result = alloca i64")
+    code.line("%raised = alloca ptr")
+    for number, handler in enumerate(handlers):
+        lines, levels = loads(handler.levels, first + handler.levels_at, f"levels{number}.")
+        code.lines += ["  " + line for line in lines]
+        given = [*constants.text(handler.state), *constants.text(handler.contexts), *levels]
+        _call(code, handler.function, [*given, *constants.text(handler.clock), *event])
+        yield handler
 
 
 def _call(code: Code, function: NumbaFunction, given: Sequence[str]) -> None:
@@ -169,6 +214,22 @@ def seldom_function(name: str, function: NumbaFunction, arguments: Any, places: 
     _find_frame(code)
     damaged = code.set(f"call i1 @drain(ptr %machine, i64 {n})")
     code.line(f"ret i1 {code.set(f'xor i1 {damaged}, true')}")
+    parameters = ", ".join(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)
+    return _function(f"i1 @{name}(ptr %machine, {parameters})", code, "noinline")
+
+
+def asked_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
+    """One of kernels/seldom.py that says whether something holds."""
+    code = Code()
+    code.line("%result = alloca i64")
+    code.line("%raised = alloca ptr")
+    given = []
+    for number, (argument, place) in enumerate(zip(arguments, places)):
+        lines, names = loads(argument, place, f"a{number}.")
+        code.lines += ["  " + line for line in lines]
+        given += names
+    _call(code, function, [*given, *(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)])
+    code.line(f"ret i1 {code.load('%result', 0, 'i1')}")
     parameters = ", ".join(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)
     return _function(f"i1 @{name}(ptr %machine, {parameters})", code, "noinline")
 
@@ -334,7 +395,7 @@ def declared(wanted: Wanted, seldom: Sequence[str]) -> str:
     """Declarations of what paths call."""
     lines = [
         '@functions = external global [0 x i8], code_model "large"',
-        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+        *INTRINSICS,
     ]
     lines += [f"declare i1 @{handler_name(event)}(ptr, i32, i64, i64, i64)" for event in sorted(wanted.codes)]
     lines += [
@@ -343,4 +404,7 @@ def declared(wanted: Wanted, seldom: Sequence[str]) -> str:
         for size in CONSTANT_SIZES
     ]
     lines += [f"declare i1 @{name}(ptr, {', '.join(kind for kind, _ in SELDOM_PARAMETERS)})" for name in seldom]
+    words = ", ".join("i64" for _ in RANGE)
+    lines += [f"declare void @{range_name(event)}(ptr, i32, {words})" for event in sorted(wanted.ranges)]
+    lines += ["declare i64 @unordered(ptr)", "declare void @passed(ptr, i64)"]
     return "\n".join(lines)

@@ -17,6 +17,7 @@ from tracekit.formats.events import CODE, NONE
 from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
 from tracekit.replay.compiled.loop_chains import chain_of, shared
+from tracekit.replay.compiled.range_code import INSIDE, Ranges, accesses_of
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.layouts import FRAME_ROW
 from tracekit.replay.kernels.seldom import Step
@@ -26,6 +27,8 @@ FALLBACK = -1
 DAMAGED = -2
 LONGEST = 1 << 22
 """Iterations of a run that are replayed without a pause."""
+LONGEST_RANGED = 1 << 26
+"""... of one whose accesses may be handed on many at a time."""
 CONSTANT_SIZES = (1, 2, 4, 8, 16, 32)
 """Sizes of accesses that callbacks are specialised to."""
 
@@ -41,6 +44,15 @@ class Wanted:
     """Those with a function for each of CONSTANT_SIZES: ``@on_<code>_<size>(machine, subject, address, value)``."""
     has_budget: bool
     """Whether modules keep something of a stream that events can make longer."""
+    ranges: frozenset[int] = frozenset()
+    """Those with a function for many of one instruction (range_code.range_name), if there are any and modules do not
+    want to know of iterations."""
+    ordered: bool = False
+    """Whether their order may always matter to a module."""
+    limited: bool = False
+    """Whether there is a function ``@unordered(machine)``: how many accesses may come in any order."""
+    timed: bool = False
+    """Whether there is a function ``@passed(machine, count)``: so many accesses are over."""
 
     def __contains__(self, name: str) -> bool:
         return CODE[name] in self.codes
@@ -70,6 +82,11 @@ class PathCode:
         self.code = Code((number, len(tables.functions)) if checks else None)
         self.slots = int(self.path["slots"])
         self.is_run = bool(self.flags & layouts.TEMPLATE_RUN)
+        self.ranges: Ranges | None = None
+        if self.is_run:
+            self.level = len(chain_of(tables.loops, int(self.path["loop"]))) - 1
+            accesses = accesses_of(tables, self.path, self.level)
+            self.ranges = Ranges(self.code, accesses, wanted, self._address)
         self.budget = 0
         """Events that it hands on at most; of a run: in each iteration."""
 
@@ -82,19 +99,14 @@ class PathCode:
             self._move(None)
         else:
             self._continue()
-        again, once = code.label("again"), code.label("once")
-        if self.is_run:
-            code.jump(once)
-            code.place(again)
-            self._count_iteration("%frame.own", len(chain_of(self.tables.loops, int(self.path["loop"]))) - 1)
-            self._emit("loop_iteration", int(self.path["loop"]))
-            code.jump(once)
-            code.place(once)
         base = code.wide(code.field(FRAME_ROW, "%frame.own", "register_base"))
         self.registers = code.element("i64", code.word(machine.REGISTERS, "ptr"), base)
         if self.flags & layouts.TEMPLATE_TERMS:
             levels = code.wide(code.field(FRAME_ROW, "%frame.own", "loop_base"))
             self.levels = code.element("i64", code.word(machine.ITERATIONS, "ptr"), levels)
+        again, once, done = code.label("again"), code.label("once"), code.label("done")
+        if self.ranges:
+            self._begin_run(self.ranges, again, once, done)
         self._deliver(self.path)
         first = int(self.path["first_dynamic_step"])
         for row in range(first, first + int(self.path["dynamic_steps"])):
@@ -102,7 +114,6 @@ class PathCode:
         if self.is_run:
             left = code.set(f"sub i64 {code.load('%left', 0)}, 1")
             code.store("%left", 0, left)
-            done = code.label("done")
             code.branch(code.test("eq", left, 0), done, again)
             code.place(done)
         self._define()
@@ -116,14 +127,34 @@ class PathCode:
         head = f"define i64 @{function_name(self.number)}(ptr %machine, ptr %words, ptr %frame) {{"
         return "\n".join([head, "begin:", *self._budgeted(), *code.lines, "}"])
 
+    def _begin_run(self, ranges: Ranges, again: str, once: str, done: str) -> None:
+        """What comes before an iteration of a run; its other events follow, behind `once`."""
+        code, choose = self.code, self.code.label("choose")
+        if ranges.looks:
+            ranges.look()
+        code.jump(choose)
+        code.place(again)
+        self._count_iteration("%frame.own", self.level)
+        self._emit("loop_iteration", int(self.path["loop"]))
+        code.jump(choose)
+        code.place(choose)
+        if ranges.may_be_used:
+            ranges.choose(lambda: self._counter("%frame.own", self.level), again, once, done)
+        else:
+            code.jump(once)
+        code.place(once)
+
     def _budgeted(self) -> list[str]:
         """Lines that take the events that the path may cause from the budget; a long run falls back without it."""
         taking = Code()
         if self.is_run:
             taking.line("%left = alloca i64")
+            taking.line("%inside = alloca i8")
+            taking.line("%ranged = alloca i64")
             taking.line("%iterations = load i64, ptr %words")
             taking.line("store i64 %iterations, ptr %left")
-            taking.line(f"%short = icmp ule i64 %iterations, {LONGEST}")
+            most = LONGEST_RANGED if self.ranges and self.ranges.may_be_used else LONGEST
+            taking.line(f"%short = icmp ule i64 %iterations, {most}")
             taking.branch("%short", "is.short", "fallback")
             taking.place("is.short")
             taking.line("%some = icmp ne i64 %iterations, 0")
@@ -273,10 +304,14 @@ class PathCode:
         """The place of a level of the frame in the stream's arrays."""
         return self.code.add(self.code.wide(self.code.field(FRAME_ROW, frame, "loop_base")), level)
 
+    def _counter(self, frame: str, level: int) -> str:
+        """Where the iterations of a level are counted."""
+        place = self._level(frame, level)
+        return self.code.element("i64", self.code.word(machine.ITERATIONS, "ptr"), place)
+
     def _count_iteration(self, frame: str, level: int) -> None:
         code = self.code
-        place = self._level(frame, level)
-        counter = code.element("i64", code.word(machine.ITERATIONS, "ptr"), place)
+        counter = self._counter(frame, level)
         code.store(counter, 0, code.add(code.load(counter, 0), 1))
 
     def _open(self, frame: str, level: int, loop: int) -> None:
@@ -339,12 +374,16 @@ class PathCode:
         code = self.code
         offset = offset - (1 << 64) if offset >> 63 else offset
         address = str(offset) if base is None else code.add(base, offset)
-        for which in ("1", "2"):
-            stride = int(strides["stride" + which].astype(np.uint64).astype(np.int64)) if strides is not None else 0
+        for which in range(1, layouts.MOST_TERMS + 1):
+            stride = int(strides[f"stride{which}"].astype(np.uint64).astype(np.int64)) if strides is not None else 0
             if stride:
-                count = code.load(self.levels, 8 * int(strides["level" + which]))
+                count = code.load(self.levels, 8 * int(strides[f"level{which}"]))
                 address = code.add(code.set(f"mul i64 {count}, {stride}"), address)
         return address
+
+    def _address(self, base: int, offset: int, strides: Any) -> str:
+        """An address of these parts, of a template event or a dynamic step."""
+        return self._plus(self._base(base), offset, strides if self.flags & layouts.TEMPLATE_TERMS else None)
 
     def _deliver(self, part: Any) -> None:
         """The events of a part of the path (templates._deliver), without the padding."""
@@ -378,9 +417,21 @@ class PathCode:
             code.set_field(FRAME_ROW, "%frame.own", "address", address)
         else:
             if step["flags"] & (layouts.STEP_GLOBAL | layouts.STEP_STACK):
-                code.line(_seldom("check_object", step, address, size))
+                self._check(step, address, size)
             self._access(step, address, size)
         self._deliver(step)
+
+    def _check(self, step: Any, address: str, size: int | str) -> None:
+        """Count an access that leaves its object; those of a run may all be known to stay inside."""
+        code = self.code
+        behind = code.label("checked")
+        if self.ranges and self.ranges.looks:
+            check = code.label("check")
+            code.branch(code.test("eq", code.load(INSIDE, 0, "i8"), 0, "i8"), check, behind)
+            code.place(check)
+        code.line(_seldom("check_object", step, address, size))
+        code.jump(behind)
+        code.place(behind)
 
     def _access(self, step: Any, address: str, size: int | str) -> None:
         """A load or store; of size 0 it is none."""

@@ -34,18 +34,20 @@ class Worker:
         self.seconds = 0.0
         """Processor time that the process took for what it has made."""
 
-    def object_of(self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = ()) -> bytes:
+    def object_of(
+        self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), vectorizes: bool = False
+    ) -> bytes:
         """Machine code, as machine_code.object_of makes it.
 
         Raises EndedError once `end` was called, RuntimeError if LLVM refuses the text or the process breaks off.
         """
         process = self._started()
         if process is None:
-            return machine_code.object_of(text, linked, exported)
+            return machine_code.object_of(text, linked, exported, vectorizes)
         assert process.stdin is not None and process.stdout is not None
         try:
             with self._talks:
-                pickle.dump((text, list(linked), list(exported)), process.stdin)
+                pickle.dump((text, list(linked), list(exported), vectorizes), process.stdin)
                 process.stdin.flush()
                 made, problem, seconds = pickle.load(process.stdout)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
@@ -90,12 +92,12 @@ def serve() -> None:
     """What the process does: machine code for each request, until there are no more."""
     while True:
         try:
-            text, linked, exported = pickle.load(sys.stdin.buffer)
+            text, linked, exported, vectorizes = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         made, problem, begun = b"", "", time.process_time()
         try:
-            made = machine_code.object_of(text, linked, exported)
+            made = machine_code.object_of(text, linked, exported, vectorizes)
         except RuntimeError as error:
             problem = str(error) or "LLVM has failed"
         pickle.dump((made, problem, time.process_time() - begun), sys.stdout.buffer)

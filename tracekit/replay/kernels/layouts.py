@@ -162,13 +162,21 @@ TEMPLATE_EVENT_GROUP = np.dtype(
     align=True,
 )
 """A group of them, as the kernel reads them."""
-STRIDES = np.dtype([("stride1", "u8"), ("stride2", "u8"), ("level1", "u4"), ("level2", "u4")], align=True)
-"""Beside an event: what its address counts, two products ``stride * iterations[level]``, each 0 if there is none."""
+MOST_TERMS = 4
+"""Products that the address of an event of a template may have; but for runs the kernel knows two."""
+STRIDES = np.dtype(
+    [
+        *((f"stride{number}", "u8") for number in range(1, MOST_TERMS + 1)),
+        *((f"level{number}", "u4") for number in range(1, MOST_TERMS + 1)),
+    ],
+    align=True,
+)
+"""Beside an event: what its address counts, products ``stride * iterations[level]``, each 0 if there is none."""
 DYNAMIC_STEP = np.dtype(
     [
         ("offset", "u8"),
         ("size", "u8"),
-        *((name, STRIDES[name]) for name in ("stride1", "stride2", "level1", "level2")),
+        *((name, STRIDES[name]) for name in STRIDES.names or ()),
         ("size_base", "u4"),  # a base whose word is added to the size
         ("subject", "u4"),
         ("base", "u4"),

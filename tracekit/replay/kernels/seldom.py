@@ -1,6 +1,6 @@
 """What a compiled path leaves to Numba: stack objects, checks, frames that tail calls left behind.
 
-The functions append events to the columns, from row 0 on, and return how many; the caller hands them on.
+The functions of SELDOM append events to the columns, from row 0 on, and return how many; the caller hands them on.
 """
 
 from __future__ import annotations
@@ -43,6 +43,16 @@ def check_object(tables: Tables, stream: Stream, out: Columns, step: Step, addre
 
 
 @inlined
+def is_inside(tables: Tables, stream: Stream, out: Columns, step: Step, address: Int, size: Int) -> Int:
+    """Whether these bytes lie inside the object that an address is based on: then check_object would count nothing."""
+    registers = stream.frames[stream.scalars[TOP]].register_base
+    start, length, known = accesses.object_bounds(tables, stream, registers, step)
+    if known == accesses.BOUNDED:
+        return address - start <= length and size <= length - (address - start)
+    return known == accesses.ANYWHERE
+
+
+@inlined
 def free_all(tables: Tables, stream: Stream, out: Columns, step: Step, address: Int, size: Int) -> Int:
     """All stack objects of the top frame end."""
     return free_objects(stream, stream.frames[stream.scalars[TOP]], out, 0)
@@ -58,3 +68,5 @@ def pop_tails(tables: Tables, stream: Stream, out: Columns, step: Step, address:
 
 
 SELDOM = (begin_object, finish_object, check_object, free_all, pop_tails)
+ASKED = (is_inside,)
+"""Those that say whether something holds, and make no events."""
