@@ -89,6 +89,7 @@ class ReadyKernel:
         self.compiled += 1
         whole = code_of(self._kernel, arguments)
         object_cache.write(key, whole)
+        object_cache.forget_unused()
         return whole
 
     def _key(self, kinds: Hashable) -> str:
