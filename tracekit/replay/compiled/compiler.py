@@ -69,7 +69,7 @@ USUAL = 7
 """Accesses for each record, on average, of programs without long runs. Where there are more, the kernels fill in runs
 as fast as compiled paths call callbacks one by one (0.9 to 1.3 of the time), and more slowly than they call callbacks
 for many accesses (0.02 to 0.9)."""
-ACCESSES_OF_RUNS = 8
+ACCESSES_OF_RUNS = 3
 """Accesses in runs that take the kernels as long as a usual record."""
 SHARE = 0.99
 """Paths that make this share of the records that paths can make are compiled."""
