@@ -199,8 +199,8 @@ def drain_function(wanted: Wanted, columns: Mapping[int, bool]) -> str:
     return _function("internal i1 @drain(ptr %machine, i64 %n)", code, "noinline")
 
 
-def seldom_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
-    """One of kernels/seldom.py. `arguments`: tables, stream and columns; `places`: the words where they begin."""
+def _calling(function: NumbaFunction, arguments: Any, places: Sequence[int]) -> Code:
+    """A call of one of kernels/seldom.py; what it returns is in ``%result``."""
     code = Code()
     code.line("%result = alloca i64")
     code.line("%raised = alloca ptr")
@@ -210,28 +210,29 @@ def seldom_function(name: str, function: NumbaFunction, arguments: Any, places: 
         code.lines += ["  " + line for line in lines]
         given += names
     _call(code, function, [*given, *(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)])
+    return code
+
+
+def _seldom_called(name: str, code: Code) -> str:
+    parameters = ", ".join(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)
+    return _function(f"i1 @{name}(ptr %machine, {parameters})", code, "noinline")
+
+
+def seldom_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
+    """One of kernels/seldom.py. `arguments`: tables, stream and columns; `places`: the words where they begin."""
+    code = _calling(function, arguments, places)
     n = code.load("%result", 0)
     _find_frame(code)
     damaged = code.set(f"call i1 @drain(ptr %machine, i64 {n})")
     code.line(f"ret i1 {code.set(f'xor i1 {damaged}, true')}")
-    parameters = ", ".join(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)
-    return _function(f"i1 @{name}(ptr %machine, {parameters})", code, "noinline")
+    return _seldom_called(name, code)
 
 
 def asked_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
     """One of kernels/seldom.py that says whether something holds."""
-    code = Code()
-    code.line("%result = alloca i64")
-    code.line("%raised = alloca ptr")
-    given = []
-    for number, (argument, place) in enumerate(zip(arguments, places)):
-        lines, names = loads(argument, place, f"a{number}.")
-        code.lines += ["  " + line for line in lines]
-        given += names
-    _call(code, function, [*given, *(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)])
+    code = _calling(function, arguments, places)
     code.line(f"ret i1 {code.load('%result', 0, 'i1')}")
-    parameters = ", ".join(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)
-    return _function(f"i1 @{name}(ptr %machine, {parameters})", code, "noinline")
+    return _seldom_called(name, code)
 
 
 def _find_frame(code: Code) -> None:
