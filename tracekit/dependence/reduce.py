@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.containers import maps
 from tracekit.containers.grouping import Indices
 from tracekit.containers.hash_table import used_rows
 from tracekit.containers.kernels.arena import USED, Arena
@@ -23,6 +24,8 @@ from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS
 from tracekit.dependence.kernels.sharding import NOTHING
 
 Rows = NDArray[Any]
+DISTANCE = np.dtype([("key", "<u8"), ("times", "<i8")])
+"""How often a distance was counted: row of a level << DISTANCE_BITS | distance."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,20 @@ def _of(state: State) -> Findings:
         used_rows(relations.accesses),
         used_rows(relations.dependences),
         used_rows(relations.levels),
-        used_rows(relations.distances),
+        _counted(relations.distances),
         used_rows(relations.exposed),
         used_rows(relations.objects),
         used_rows(state.identities),
         words * (state.memory.rows.itemsize + 1) + loads * state.readers.rows.itemsize,
     )
+
+
+def _counted(distances: maps.CountTable) -> Rows:
+    """The rows of a histogram of distances."""
+    counts = maps.rows(distances)
+    rows = np.zeros(len(counts) + 1, DISTANCE)
+    rows["key"][1:], rows["times"][1:] = counts["key"], counts["value"]
+    return rows
 
 
 def _united(tables: Sequence[Rows]) -> tuple[Rows, list[Indices]]:

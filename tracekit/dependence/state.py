@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracekit.containers import arena, shadow
+from tracekit.containers import arena, maps, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED
 from tracekit.dependence.kernels import dependence, dependence_table, executions, load_history, sharding
@@ -68,7 +68,7 @@ def empty_relations() -> DependenceTable:
         lying=arena.reserve(dependence_table.LYING, len(dependences.rows)),
         related=np.zeros(1 << dependence_table.RELATED_BITS, dependence_table.RELATED),
         levels=levels,
-        distances=hash_table([("times", "<i8")], parts=4),
+        distances=maps.count_map(),
         tallies=arena.reserve(dependence_table.TALLY, len(levels.rows)),
         exposed=hash_table([]),
         exposed_loops=np.zeros(1 << dependence_table.EXPOSED_BITS, dependence_table.EXPOSED_LOOPS),

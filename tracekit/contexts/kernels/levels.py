@@ -105,10 +105,15 @@ def shared_levels(stream: Any, stamp: Any, depth: Any) -> Any:
     leaf = control[LEAF_LEVEL]
     if leaf >= 0 and depth != control[DEPTH] and stamp >= stream.levels[np.uint64(leaf)].invocation:
         return 2 * leaf + 1
-    place = last_begun(begun, control, stamp)
+    return shared_from(stream, last_begun(begun, control, stamp))
+
+
+@inlined
+def shared_from(stream: Any, place: Any) -> Any:
+    """The same for an access of which ``last_begun`` is known, outside of recursion leaves."""
     if place == 0:
         return np.int64(0)
-    level = stream.telling[np.uint64((place - 1) >> 1)].level
+    level = np.int64(stream.telling[np.uint64((place - 1) >> 1)].level)
     return 2 * level + 2 - (place & 1)
 
 

@@ -23,6 +23,7 @@ from tracekit.dependence.kernels.dependence_table import (
     WAW,
     DependenceTable,
     access_of,
+    count_again,
     expose,
     lies_as_before,
     note_object,
@@ -103,14 +104,16 @@ def _depends(
         elif detail.profile:
             note_object(state.relations, row, identity, now)
     shared = np.int64(0)
-    if detail.loops and detail.histogram:  # every distance counts
-        shared = np.int64(_place(state, detail, levels, row, source, stamp, now))
-    elif detail.loops:
+    if detail.loops:
         dependence = state.relations.dependences.rows[row]
         if lies_as_before(dependence, levels, stamp):
-            place_again(state.relations, levels, row, stamp, is_new)
+            distance = np.int64(NOTHING)
+            if is_new and dependence.level != 0 and detail.histogram:
+                distance = np.int64(count_again(state.relations, levels, row, stamp))
+            else:
+                place_again(state.relations, levels, row, stamp, is_new)
             if is_new and dependence.level != 0 and state.shared.control[MAY_BE_SHARED]:
-                note(state.shared.levels, state.shared.control, np.int64(dependence.level), now, np.int64(NOTHING))
+                note(state.shared.levels, state.shared.control, np.int64(dependence.level), now, distance)
             shared = np.int64(AS_BEFORE)
         else:
             shared = np.int64(_place_anew(state, detail, levels, row, source, stamp, now, is_new))

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.containers import maps
 from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, row_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
-from tracekit.contexts.kernels.levels import distance_to, is_between, is_from, last_begun
+from tracekit.contexts.kernels.levels import distance_to, is_between, is_from, last_begun, shared_from
 from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, NEVER, STREAM_BITS
 from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
 from tracekit.jit.kernel import inlined, kernel
@@ -90,7 +91,7 @@ class DependenceTable(NamedTuple):
     lying: NDArray[Any]  # LYING, beside `dependences`
     related: NDArray[Any]  # RELATED, by a hash of the key
     levels: HashTable
-    distances: HashTable
+    distances: maps.CountTable  # row of a level << DISTANCE_BITS | distance
     tallies: NDArray[Any]  # TALLY, beside `levels`
     exposed: HashTable  # access << 32 | node of a level
     exposed_loops: NDArray[Any]  # EXPOSED_LOOPS, by a hash of the key
@@ -211,6 +212,22 @@ def _note_distance_again(dependence: Any, lying: Any, levels: Any, level: Any, s
 
 
 @inlined
+def count_again(relations: Any, levels: Any, row: Any, stamp: Any) -> Any:
+    """Enter that a dependence is carried as before, by an execution that is new to it; the distance is counted."""
+    dependence = relations.dependences.rows[row]
+    begun = np.int64(dependence.begun)
+    if begun & 1 != 0:
+        distance = np.int64(distance_to(levels, levels.telling[np.uint64(begun >> 1)].level, stamp))
+    else:
+        distance = np.int64(activations_since(levels, recursion_of(levels, shared_from(levels, begun))))
+    dependence.carried += 1
+    dependence.least = min(dependence.least, distance)
+    dependence.greatest = max(dependence.greatest, distance)
+    _tally(relations, dependence.level, distance)
+    return distance
+
+
+@inlined
 def settle(relations: Any, row: Any) -> None:
     """Enter in the row of its level what was found of a dependence that lay as before."""
     dependence = relations.dependences.rows[row]
@@ -312,18 +329,23 @@ def _note_distance(carried: Any, distance: Any) -> None:
 def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth: Any) -> Any:
     """Count the distance in the histogram of the level that carries the dependence, as it has just begun to."""
     carrier = _carrier(levels, shared)
-    carried = relations.lying[row].carrier
-    level = relations.tallies[carried]
     distance = abs(levels.control[DEPTH] - depth)
     if levels.levels[np.uint64(carrier)].depth != 0:
         distance = activations_since(levels, carrier)
     elif carrier != levels.control[LEAF_LEVEL]:
         distance = distance_to(levels, carrier, stamp)
+    _tally(relations, relations.lying[row].carrier, distance)
+    return distance
+
+
+@inlined
+def _tally(relations: Any, carried: Any, distance: Any) -> None:
+    """Count a distance in the histogram of the row of a level."""
+    level = relations.tallies[carried]
     if level.distance != distance:
         _count(relations.tallies, relations.distances, carried)
         level.distance = distance
     level.times += 1
-    return distance
 
 
 @inlined
@@ -347,12 +369,11 @@ def _mark(lying: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> No
 
 
 @kernel
-def _count(tallies: Any, distances: HashTable, row: Any) -> None:
+def _count(tallies: Any, distances: maps.CountTable, row: Any) -> None:
     """Enter what a level counted of one distance into the histogram."""
     level = tallies[row]
     if level.times > 0:
-        histogram_row = row_of(distances, (np.int64(row) << DISTANCE_BITS) | level.distance)
-        distances.rows[histogram_row].times += level.times
+        maps.add(distances, (np.int64(row) << DISTANCE_BITS) | level.distance, level.times)
         level.times = 0
 
 
