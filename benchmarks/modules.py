@@ -40,13 +40,14 @@ def main() -> None:
     options = parser.parse_args()
     wanted = options.module or list(MODULES)
     print(f"{'':32}" + "".join(f"{trace.stem:>16}" for trace in options.traces))
-    print(f"{'accesses, M':32}" + "".join(f"{_accesses(trace) / 1e6:16.1f}" for trace in options.traces))
+    print(f"{'accesses, M':32}" + "".join(f"{accesses_of(trace) / 1e6:16.1f}" for trace in options.traces))
     for name in wanted:
         cells = [_measured(trace, *MODULES[name], options.repeat) for trace in options.traces]
         print(f"{name:32}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
 
 
-def _accesses(trace: Path) -> int:
+def accesses_of(trace: Path) -> int:
+    """How many loads and stores a trace has."""
     opened = tracekit.open(trace)
     counts = count_events(opened.reader, opened.program)
     return counts["load"] + counts["store"]
@@ -67,7 +68,7 @@ def _measured(trace: Path, module: str, module_options: dict[str, Any], repeat: 
                 taken[f"processor {jobs}"].append(time.process_time() - begun)
                 taken[f"clock {jobs}"].append(time.perf_counter() - clock)
     median = {name: statistics.median(times) for name, times in taken.items()}
-    speed = _accesses(trace) / median["processor 1"] / 1e6
+    speed = accesses_of(trace) / median["processor 1"] / 1e6
     return f"{speed:.1f} ({median['clock 1'] / median['clock 2']:.2f})"
 
 
