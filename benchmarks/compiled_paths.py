@@ -18,7 +18,8 @@ from tracekit import api
 from tracekit.formats.reader import TraceReader
 from tracekit.modules import registry
 from tracekit.program.program import Program
-from tracekit.replay.compiled.compiler import SETTING, CompiledPaths
+from tracekit.replay.compiled.compiler import CompiledPaths
+from tracekit.replay.compiled.worth import SETTING
 
 ALL_RECORDS = 1 << 62
 

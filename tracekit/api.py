@@ -164,7 +164,7 @@ def prepare(
     from tracekit.modules.ranges import is_for_runs
     from tracekit.modules.runner import CallbackRunner, runners_of
     from tracekit.modules.scheduler import KEPT
-    from tracekit.replay.compiled import compiler
+    from tracekit.replay.compiled import compiler, worth
     from tracekit.replay.engine import Replay
     from tracekit.replay.totals import trace_totals
     from tracekit.replay.window import Restriction
@@ -186,9 +186,9 @@ def prepare(
         isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())
         for module in modules.values()
     )
-    records = compiler.records_of(trace)
-    work = compiler.work_of(records, accesses, for_runs=for_runs)
-    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and compiler.pays(work)
+    records = worth.records_of(trace)
+    work = worth.work_of(records, accesses, for_runs=for_runs)
+    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and worth.pays(work)
     runners = divided(lambda: runners_of(modules, 1 if alone else threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}

@@ -16,7 +16,8 @@ from tracekit.formats.errors import TracekitError
 from tracekit.jit import object_cache
 from tracekit.jit.cache import KEPT_DAYS
 from tracekit.modules import registry
-from tracekit.replay.compiled.compiler import LONG_ENOUGH, SETTING, CompiledPaths, plan_of, work_of
+from tracekit.replay.compiled.compiler import CompiledPaths, plan_of
+from tracekit.replay.compiled.worth import LONG_ENOUGH, SETTING, work_of
 
 ALL_KINDS = {"dependence": {"kinds": "raw,war,waw", "counts": True, "distance": True}}
 SEVERAL: Mapping[str, Mapping[str, Any]] = {"accesses": {}, "camp": {}, "footprint": {}, "object_lifetime": {}}

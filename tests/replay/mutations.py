@@ -37,7 +37,8 @@ from tracekit.formats.image import DTYPES
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
 from tracekit.program.program import Program
-from tracekit.replay.compiled.compiler import SETTING, CompiledPaths
+from tracekit.replay.compiled.compiler import CompiledPaths
+from tracekit.replay.compiled.worth import SETTING
 from tracekit.replay.engine import Replay
 
 MOST = 1 << 14

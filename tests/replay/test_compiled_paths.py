@@ -18,7 +18,8 @@ from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
 from tests.replay.test_engine import TICKETED, disturb, runs_of, some_events
 from tracekit.formats.events import BY_CODE
-from tracekit.replay.compiled.compiler import SETTING, CompiledPaths
+from tracekit.replay.compiled.compiler import CompiledPaths
+from tracekit.replay.compiled.worth import SETTING
 from tracekit.replay.engine import Replay
 
 Event = tuple[int, str, int, int, int]

@@ -19,8 +19,8 @@ from tests.replay.test_engine import runs_of
 from tracekit.formats.chunk_codec import encode
 from tracekit.replay.compiled import compiler
 from tracekit.replay.compiled.bounds import OutsideTableError
-from tracekit.replay.compiled.compiler import SETTING
 from tracekit.replay.compiled.path_code import PathCode
+from tracekit.replay.compiled.worth import SETTING
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -119,7 +119,6 @@ class KernelLowering(NativeLowering):
     def run_pass(self, state: Any) -> bool:
         """See Numba's."""
         state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
         changed: bool = super().run_pass(state)
         return changed
 

@@ -1,0 +1,216 @@
+"""The library around paths: the loop over records, and a function for each event that holds the modules' callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tracekit.formats.events import ACCESS_EVENTS, CODE
+from tracekit.jit import cache as jit_cache
+from tracekit.jit import machine_code, object_cache
+from tracekit.replay.compiled import driver_code, machine
+from tracekit.replay.compiled.driver_code import Handler
+from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
+from tracekit.replay.compiled.machine import ARGUMENTS
+from tracekit.replay.compiled.path_code import CONSTANT_SIZES, Wanted, handler_name
+from tracekit.replay.compiled.range_code import range_name
+from tracekit.replay.kernels.derive import derive
+from tracekit.replay.kernels.seldom import ASKED, SELDOM, Step
+
+LARGE = 200_000
+"""Bytes of bitcode of a module's function for an event from which on it is not copied for each size."""
+EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
+"""Values like those of an event: stream, subject, address, size, value."""
+MANY = (np.int64(0), np.uint32(0), *[np.int64(0)] * len(driver_code.RANGE))
+"""... of many accesses of one instruction."""
+
+Arguments = Sequence[Any]
+"""Those of the derive kernel."""
+
+
+class Sink(Protocol):
+    """What takes events one by one: a module, alone with its state."""
+
+    @property
+    def handlers(self) -> Mapping[str, Any]:
+        """Event -> kernel (state, contexts, levels, clock, stream, subject, address, size, value)."""
+
+    @property
+    def ranges(self) -> Mapping[str, Any]:
+        """What it has for many accesses of one instruction (codegen.Kernels.ranges): kernels with the same first
+        arguments; empty if it takes events one by one.
+        """
+
+    def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
+        """The first four of them, with room for so many events of a stream; only the third ever moves."""
+
+    def check(self) -> None:
+        """Raise TracekitError if the module has run out of memory."""
+
+    def failure(self, error: Exception, file: str, line: int) -> Exception | None:
+        """What to raise for an error that comes from this place; None if the place is not in the module's code."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """The code around paths, loaded."""
+
+    loaded: machine_code.Loaded
+    wanted: Wanted
+    replay: Any
+
+
+@dataclass
+class Many:
+    """What modules have for many accesses of one instruction: by event, and what all of them have beside it."""
+
+    ranges: dict[int, list[Handler]]
+    unordered: list[Handler]
+    passed: list[Handler]
+    ordered: bool
+    """Whether there is a module to which the order may always matter."""
+
+    def handlers(self) -> list[Handler]:
+        """All of them."""
+        return [*(handler for some in self.ranges.values() for handler in some), *self.unordered, *self.passed]
+
+
+class LibraryMaker:
+    """Makes the library of some sinks."""
+
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        linkable: Callable[[Any, Arguments], NumbaFunction],
+        object_of: Callable[..., bytes],
+    ) -> None:
+        """`linkable`: a kernel's bitcode, for such arguments; `object_of`: as machine_code.object_of."""
+        self._sinks, self._linkable, self._object_of = sinks, linkable, object_of
+
+    def make(self, arguments: Arguments, given: Sequence[tuple[Any, Any, Any, Any]]) -> Library:
+        """The library, for these arguments of the derive kernel and those of the sinks."""
+        handlers = self._handlers(given)
+        many = self._ranges(given) if CODE["loop_iteration"] not in handlers else Many({}, [], [], ordered=False)
+        wanted = _wanted(handlers, many, any(levels is not None for _, _, levels, _ in given))
+        example = (*arguments[:2], arguments[3], Step(np.uint32(0), np.uint32(0), np.uint32(0), np.uint8(0)))
+        example += (np.uint64(0), np.uint64(0))
+        seldom, asked = (
+            {kernel.__name__: self._linkable(kernel, example) for kernel in some} for some in (SELDOM, ASKED)
+        )
+        derived = self._linkable(derive, arguments)
+        constants = Constants(tuple((state, contexts, clock) for state, contexts, _, clock in given))
+        places = np.cumsum([ARGUMENTS, *(count(argument) for argument in arguments)]).tolist()
+        every = [handler for some in (*handlers.values(), many.handlers()) for handler in some]
+        others = {name: (function, example) for name, function in (seldom | asked).items()}
+        own = (places[0], places[1], places[3])
+        text = [
+            driver_code.declarations(every, others | {"d": (derived, arguments)}),
+            *self._event_functions(handlers, many, wanted, constants, places[-1]),
+            driver_code.drain_function(wanted, _columns(arguments[3])),
+            *(driver_code.asked_function(name, each, example[:3], own) for name, each in asked.items()),
+            *(driver_code.seldom_function(name, each, example[:3], own) for name, each in seldom.items()),
+            driver_code.derive_function(derived, arguments),
+            "!0 = !{}",
+            driver_code.REPLAY,
+        ]
+        names = ["replay", *others, *(handler_name(event) for event in wanted.codes), "unordered", "passed"]
+        names += [range_name(event) for event in many.ranges]
+        names += [handler_name(event, size) for event in wanted.sized for size in CONSTANT_SIZES]
+        symbols = {**constants.addresses}
+        linked = {handler.function.name: handler.function.code for handler in every}
+        linked |= {function.name: function.code for function in (*seldom.values(), *asked.values(), derived)}
+        whole = "\n\n".join([machine_code.externals(symbols), *text])
+        key = key_of(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
+        code, _ = object_cache.kept(key, lambda: self._object_of(whole, linked.values(), names, bool(many.ranges)))
+        loaded = machine_code.Loaded(code, symbols, names)
+        return Library(loaded, wanted, machine_code.callable_at(loaded.functions["replay"]))
+
+    def _event_functions(
+        self, handlers: Mapping[int, list[Handler]], many: Many, wanted: Wanted, constants: Constants, place: int
+    ) -> list[str]:
+        """The functions for events, one by one and many at once. `place`: where the sinks' arguments begin."""
+        return [
+            *(driver_code.event_function(event, some, constants, place) for event, some in handlers.items()),
+            *(driver_code.sized_function(event, size) for event in sorted(wanted.sized) for size in CONSTANT_SIZES),
+            *(driver_code.range_function(event, some, constants, place) for event, some in many.ranges.items()),
+            driver_code.unordered_function(many.unordered, constants, place),
+            driver_code.passed_function(many.passed, constants, place),
+        ]
+
+    def _handlers(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> dict[int, list[Handler]]:
+        """Event -> what modules do for it, in their order."""
+        handlers: dict[int, list[Handler]] = {}
+        at = 0
+        for sink, arguments in zip(self._sinks, given):
+            for name, kernel in sink.handlers.items():
+                handlers.setdefault(CODE[name], []).append(self._handler(kernel, arguments, at, EVENT))
+            at += count(arguments[2])
+        return handlers
+
+    def _ranges(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> Many:
+        """What modules have for many accesses, if all that want an access have it."""
+        many = Many({}, [], [], ordered=False)
+        one_by_one = set()
+        at = 0
+        for sink, arguments in zip(self._sinks, given):
+            for name in ACCESS_EVENTS:
+                if name in sink.ranges:
+                    handler = self._handler(sink.ranges[name], arguments, at, MANY)
+                    many.ranges.setdefault(CODE[name], []).append(handler)
+                elif name in sink.handlers:
+                    one_by_one.add(CODE[name])
+            if "unordered" in sink.ranges:
+                many.unordered.append(self._handler(sink.ranges["unordered"], arguments, at, ()))
+            elif sink.handlers.keys() & set(ACCESS_EVENTS):
+                many.ordered = True
+            if "passed" in sink.ranges:
+                many.passed.append(self._handler(sink.ranges["passed"], arguments, at, MANY[:1]))
+            at += count(arguments[2])
+        for event in one_by_one:
+            many.ranges.pop(event, None)
+        return many
+
+    def _handler(
+        self, kernel: Any, arguments: tuple[Any, Any, Any, Any], levels_at: int, event: Sequence[Any]
+    ) -> Handler:
+        """A module's kernel; `levels_at`: the leaf of all modules' where its levels begin."""
+        state, contexts, levels, clock = arguments
+        return Handler(self._linkable(kernel, (*arguments, *event)), state, contexts, levels, levels_at, clock, event)
+
+
+def _wanted(handlers: Mapping[int, list[Handler]], many: Many, has_budget: bool) -> Wanted:
+    """What sinks with these functions want."""
+    large = {event for event, some in handlers.items() if sum(len(each.function.code) for each in some) > LARGE}
+    return Wanted(
+        frozenset(handlers),
+        frozenset({CODE["load"], CODE["store"]} & (handlers.keys() - large)),
+        has_budget,
+        frozenset(many.ranges),
+        many.ordered,
+        bool(many.unordered),
+        bool(many.passed),
+    )
+
+
+def _columns(out: Any) -> dict[int, bool]:
+    """By the word of each column of events, whether there is one."""
+    names = ("subject", "address", "size", "value")
+    return {getattr(machine, name.upper()): getattr(out, name) is not None for name in names}
+
+
+def key_of(wanted: Wanted, *parts: bytes) -> str:
+    """The key of machine code made of these parts, for modules that want these events."""
+    sets = (wanted.codes, wanted.sized, wanted.ranges)
+    truths = (wanted.has_budget, wanted.ordered, wanted.limited, wanted.timed)
+    events = repr((*map(sorted, sets), *truths)).encode()
+    return object_cache.key_of([sources(), machine_code.target(), events, *parts])
+
+
+def sources() -> bytes:
+    """What the text of paths depends on: this package, and the layouts of the replay kernels."""
+    here = Path(__file__).parent
+    return "".join(jit_cache.digest(path) for path in sorted(here.glob("*.py"))).encode()
