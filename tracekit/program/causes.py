@@ -18,12 +18,12 @@ class Causes:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._rows = {
-            kind: np.flatnonzero(program.causes["of_kind"] == kind)[
-                np.argsort(program.causes["of"][program.causes["of_kind"] == kind], kind="stable")
-            ]
-            for kind in CauseOf
-        }
+        self._rows: dict[CauseOf, Indices] = {}
+        self._owners: dict[CauseOf, Indices] = {}  # beside the rows, ascending
+        for kind in CauseOf:
+            rows = np.flatnonzero(program.causes["of_kind"] == kind)
+            self._rows[kind] = rows[np.argsort(program.causes["of"][rows], kind="stable")]
+            self._owners[kind] = program.causes["of"][self._rows[kind]]
 
     def known(self, loop: int) -> bool:
         """Does the image say what the exits of `loop` depend on? Older images do not."""
@@ -61,8 +61,7 @@ class Causes:
         return causes["index"][read].tolist(), causes["index"][causes["kind"] == CauseKind.PHI].tolist()
 
     def _of(self, kind: CauseOf, of: int) -> Indices:
-        rows = self._rows[kind]
-        owners = self.program.causes["of"][rows]
+        rows, owners = self._rows[kind], self._owners[kind]
         return rows[np.searchsorted(owners, of) : np.searchsorted(owners, of, side="right")]
 
     def _needed(self, rows: Indices) -> Indices | None:
