@@ -37,12 +37,22 @@ class RecordSource:
 
         Several streams may be read in turns. Raises TracekitError that names the frame if a chunk is damaged.
         """
-        if self._thread is None:
-            return self._decoded(stream, Decoder(self._arity))
-        return _ahead(self._thread, self._decoded(stream, Decoder(self._arity, kept=2)))
+        return self.records_from(stream, 0)[1]
 
-    def _decoded(self, stream: int, decoder: Decoder) -> Iterator[Records]:
+    def records_from(self, stream: int, record: int) -> tuple[int, Iterator[Records]]:
+        """As :meth:`records`, from the chunk on that holds `record`; and how many records lie before that chunk."""
+        before = chunks = 0
         for frame in self._reader.chunk_frames(stream):
+            if before + frame.items > record:
+                break
+            before += frame.items
+            chunks += 1
+        if self._thread is None:
+            return before, self._decoded(stream, Decoder(self._arity), chunks)
+        return before, _ahead(self._thread, self._decoded(stream, Decoder(self._arity, kept=2), chunks))
+
+    def _decoded(self, stream: int, decoder: Decoder, first: int = 0) -> Iterator[Records]:
+        for frame in self._reader.chunk_frames(stream)[first:]:
             decoder.start(self._reader.chunk(frame))
             while True:
                 try:

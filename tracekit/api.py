@@ -203,7 +203,7 @@ def prepare(
     if alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):
         paths = compiler.CompiledPaths(
             [runner for runner in sinks if isinstance(runner, CallbackRunner)],
-            repr(_build(trace)).encode(),
+            repr(build_of(trace)).encode(),
             records,
             work,
         )
@@ -270,13 +270,13 @@ def _profile(
         facts,
         trace.complete and not trace.cut,
         restricted.accesses_inside,
-        _build(trace),
+        build_of(trace),
         images,
         runner.merge_state,
     )
 
 
-def _build(trace: TraceReader) -> tuple[tuple[Any, ...], ...]:
+def build_of(trace: TraceReader) -> tuple[tuple[Any, ...], ...]:
     """What tells the program from others: the hash of each unit, image by image."""
     return tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
 

@@ -1,4 +1,4 @@
-"""`tracekit analyze`: replay a trace once through one or more modules and print or write their profiles."""
+"""`tracekit analyze`: replay traces through one or more modules, each once, and print or write the profiles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,6 +15,9 @@ from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.modules.options import make_options
+
+if TYPE_CHECKING:
+    from tracekit.profiles.profile import Profile
 
 
 class Misused(click.UsageError):
@@ -122,7 +125,8 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%.")
 @click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
-@click.argument("trace", type=click.Path())
+@click.option("--keep-going", is_flag=True, help="Of several traces, leave out those that cannot be analysed.")
+@click.argument("traces", nargs=-1, required=True, type=click.Path(), metavar="TRACE...")
 def command(
     modules: tuple[str, ...],
     form: str,
@@ -138,11 +142,16 @@ def command(
     thread: int | None,
     start: str | None,
     stop: str | None,
-    trace: str,
+    keep_going: bool,
+    traces: tuple[str, ...],
     **own: Any,
-) -> None:
-    """Replay TRACE through an analysis module and print the profile."""
-    from tracekit import api
+) -> int:
+    """Replay TRACE through an analysis module and print the profile.
+
+    Several traces, of runs of one build, are analysed beside one another, and their profiles merged, as by `tracekit
+    merge`. A folder stands for its files *.zst; a pattern in quotes for what it matches.
+    """
+    from tracekit.many.paths import traces_of
     from tracekit.profiles.files import save
     from tracekit.profiles.json import as_json as json_of
     from tracekit.render.registry import as_text, call
@@ -159,15 +168,11 @@ def command(
     options = _options(names, settings, own)
     window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     _check_window(window)
-    explained: list[str] = []
     with shown():
-        profiles = api.analyze_all(trace, options, jobs, explained.append if explain else None, window)
-    for line in explained:
+        gathered = _gathered(traces_of(traces), options, jobs, window, keep_going, explain)
+    for line in gathered.said:
         click.echo(line, err=True)
-    if not profiles[0].complete:
-        click.echo("tracekit: the trace is cut off; this is the profile of what it holds.", err=True)
-    if profiles[0].accesses_inside == 0:
-        click.echo("tracekit: there was no access inside the window.", err=True)
+    profiles, status = gathered.profiles, int(gathered.is_partial)
     reports = [profile.report for profile in profiles]
     if image is not None:
         call(
@@ -179,13 +184,62 @@ def command(
     if output is not None:
         with shown():
             save(output, profiles)
-        return
+        return status
     if as_json or form == "json":
         click.echo(json_of(reports), nl=False)
-        return
+        return status
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     texts = [as_text(profile.report, profile.facts, limit, style, displays.get(profile.module)) for profile in profiles]
     click.echo("\n".join(texts), nl=False)
+    return status
+
+
+class _Gathered(NamedTuple):
+    """The profiles of an analysis, and what is to be said beside them."""
+
+    profiles: Sequence[Profile]
+    said: Sequence[str]
+    is_partial: bool
+    """Whether a trace was left out."""
+
+
+def _gathered(
+    traces: Sequence[str],
+    options: Mapping[str, Any],
+    jobs: int | None,
+    window: Mapping[str, Any],
+    keep_going: bool,
+    explain: bool,
+) -> _Gathered:
+    """Analyse one trace in this process, several in others."""
+    if len(traces) == 1:
+        from tracekit import api
+
+        said: list[str] = []
+        profiles = api.analyze_all(traces[0], options, jobs, said.append if explain else None, window)
+        said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
+        return _Gathered(profiles, said, False)
+    from tracekit.many.analysis import analyze_many
+
+    joined = analyze_many(traces, options, jobs, window=window, keep_going=keep_going, explain=explain)
+    said = []
+    for outcome in joined.outcomes:
+        said += [f"{outcome.trace}: {line}" for line in outcome.explained]
+        said += _cautions(outcome.trace, outcome.complete, outcome.accesses_inside)
+        if outcome.left_out:
+            said.append(f"tracekit: {outcome.trace} is left out: {outcome.left_out}")
+    return _Gathered(joined.profiles, said, any(outcome.left_out for outcome in joined.outcomes))
+
+
+def _cautions(trace: str, complete: bool, accesses_inside: int | None) -> list[str]:
+    """What a user has to know of a trace's profile."""
+    said = []
+    if not complete:
+        said.append(f"tracekit: {trace} is cut off; this is the profile of what it holds.")
+    if accesses_inside == 0:
+        where = "" if trace == "the trace" else f" of {trace}"
+        said.append(f"tracekit: there was no access inside the window{where}.")
+    return said
 
 
 def _no_image(drawn: Sequence[str]) -> str:

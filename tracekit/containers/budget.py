@@ -85,10 +85,15 @@ def _limits() -> Iterator[Limit]:
                 max(min(left * 3 // 4, left - APART), 0),
                 ADDRESS_SPACE.format(option=option),
             )
-    if OVERCOMMIT.exists() and int(OVERCOMMIT.read_text()) == NEVER:
+    if not overcommits():
         kib = _kibibytes()
         left = (kib["CommitLimit"] - kib["Committed_AS"]) << 10
         yield Limit(max(left, 0) // 2, "The system does not overcommit: let it (`sysctl vm.overcommit_memory=0`)")
+
+
+def overcommits() -> bool:
+    """Whether several processes may reserve more address space, all together, than there is memory."""
+    return not (OVERCOMMIT.exists() and int(OVERCOMMIT.read_text()) == NEVER)
 
 
 def advice() -> str:
@@ -99,6 +104,10 @@ def advice() -> str:
     except MemoryError:  # not even to look
         text = ADDRESS_SPACE.format(option="v")
     return f" {text} or take fewer jobs (`-j 1`); only what is touched takes memory." if text else ""
+
+
+class OutOfMemoryError(TracekitError):
+    """Next to no memory is left: where another analysis takes some, this one may do without it."""
 
 
 GROUPS = (
@@ -119,7 +128,7 @@ _next_look = 0.0
 
 
 def require_memory() -> None:
-    """Raise TracekitError if next to no memory is left; it looks every INTERVAL seconds."""
+    """Raise OutOfMemoryError if next to no memory is left; it looks every INTERVAL seconds."""
     global _next_look
     now = time.monotonic()
     if now < _next_look:
@@ -127,7 +136,7 @@ def require_memory() -> None:
     _next_look = now + INTERVAL
     left = unused()
     if left is not None and left < min(LEAST_LEFT, memory() // 32):
-        raise TracekitError(
+        raise OutOfMemoryError(
             f"Ran out of memory: {left >> 20:,} MiB of it are left. Analyse a part of the run (`--function`, `--from`, "
             "`--to`), fewer modules at once, or use a machine or container with more memory."
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ from tracekit.replay.kernels import heap, layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import Columns
 from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, filled
+from tracekit.replay.snapshot import Snapshot, StreamSnapshot, Turn, in_use, live_objects, with_room
 from tracekit.replay.template_cache import TemplateCache
 
 BATCH = 32_768
@@ -74,6 +75,7 @@ class StreamReplay:
         self.words = np.empty(0, np.uint64)
         self.cursor = np.zeros(4, np.int64)
         self.before = 0  # records before those at hand
+        self.end: int | None = None  # the record that it stops before, if there is one
         self.state = layouts.Stream(
             frames=np.zeros(256, layouts.FRAME_ROW),
             open_loops=np.zeros(256, np.uint32),
@@ -86,7 +88,9 @@ class StreamReplay:
         self.state.scalars[layouts.PATIENCE] = RECORDS_BEFORE_LOOK
 
     def next_records(self) -> bool:
-        """Go on to the next records; False at the end of the stream."""
+        """Go on to the next records; False at the end of the stream, and before the record `end`."""
+        if self.end == self.records:
+            return False
         for ids, words in self.source:
             if len(ids):
                 self._replace(ids, words)
@@ -98,6 +102,26 @@ class StreamReplay:
         self.cursor[layouts.RECORD] = self.cursor[layouts.WORD] = 0
         self.before += len(self.ids)
         self.ids, self.words = ids, words
+        if self.end is not None:
+            self.ids = ids[: self.end - self.before]
+
+    @property
+    def records(self) -> int:
+        """Records before its place."""
+        return self.before + int(self.cursor[layouts.RECORD])
+
+    def stop_before(self, record: int) -> None:
+        """Replay the records before this one only."""
+        self.end = record
+        self.ids = self.ids[: record - self.before]
+
+    def go_on_from(self, snapshot: StreamSnapshot, arity: NDArray[np.uint32]) -> None:
+        """Take the state of a snapshot. `before` records were passed over already; `arity`: words of each record id."""
+        self.state = with_room(snapshot.state, self.state)
+        while self.before + len(self.ids) <= snapshot.records and self.next_records():
+            pass
+        self.cursor[layouts.RECORD] = at = snapshot.records - self.before
+        self.cursor[layouts.WORD] = arity[self.ids[:at]].sum(dtype=np.int64)
 
     def grow(self, status: int) -> None:
         """Double the arrays that the kernel found too small. Raises TracekitError if no program could need that."""
@@ -143,7 +167,8 @@ class Replay:
     not asked for is neither computed nor stored. The events are those of a full replay without the others; what
     nothing depends on is not checked either (:meth:`violations`). `kept` batches stay as they are, the newest one
     counted, before what they are made of is filled again; with more than one, another thread decodes records ahead.
-    Raises ValueError for a name that is none.
+    `start`, `stop`: snapshots of this trace; the events are those between them, and a rule is broken as often as in a
+    replay from the beginning. Raises ValueError for a name that is none.
     """
 
     def __init__(
@@ -154,6 +179,8 @@ class Replay:
         events: Collection[str] | None = None,
         columns: Collection[str] | None = None,
         kept: int = 1,
+        start: Snapshot | None = None,
+        stop: Snapshot | None = None,
     ) -> None:
         source = RecordSource(trace, program.arity, kept > 1) if isinstance(trace, TraceReader) else trace
         self.records = sum(frame.items for frame in trace.chunk_frames()) if isinstance(trace, TraceReader) else None
@@ -175,6 +202,11 @@ class Replay:
         self._handed_out: deque[Columns] = deque()
         self.compiled: CompiledPaths | None = None
         self._derive = Caller(derive)
+        self.turn = Turn(0, 0, NO_LIMIT, 0)
+        self._start, self._stop = start, stop
+        self._is_over = False
+        if start is not None:
+            self._go_on_from(start, source, program.arity)
         """Set by whoever wants no batches but the events handed to modules one by one, as far as that can be."""
         self.delivered = 0
         """Events delivered so far."""
@@ -190,11 +222,43 @@ class Replay:
 
     def _batches(self) -> Iterator[Batch]:
         waiting = list(self.streams)
-        for stream in self.streams:
-            yield from self._run(stream, -1)
-        while waiting := [stream for stream in waiting if len(stream.ids)]:
+        if self._start is not None:  # in the middle of a turn
+            turn = self._start.turn
+            self.turn = replace(turn, number=turn.number - 1)
+            yield from self._run(next(stream for stream in waiting if stream.number == turn.stream), turn.limit)
+        for stream in self.streams[self.turn.begun :]:
+            if not self._is_over:
+                self.turn = replace(self.turn, begun=self.turn.begun + 1)
+                yield from self._run(stream, -1)
+        while not self._is_over and (waiting := [stream for stream in waiting if len(stream.ids)]):
             stream, limit = self._next(waiting)
             yield from self._run(stream, limit)
+
+    def snapshot(self, accesses: int = 0) -> Snapshot | None:
+        """Where it stands after the newest batch, and all of this has been delivered; None inside a run.
+
+        `accesses`: how many loads and stores there were, if anyone wants to know.
+        """
+        running = next(stream for stream in self.streams if stream.number == self.turn.stream)
+        if running.state.scalars[layouts.RUN_DONE] or running.cursor[layouts.FILLED]:
+            return None
+        streams = [
+            StreamSnapshot(stream.number, stream.records, in_use(stream.state, self.tables)) for stream in self.streams
+        ]
+        return Snapshot(self.turn, streams, live_objects(self.process), self.process.created.copy(), accesses)
+
+    def _go_on_from(self, start: Snapshot, source: Source, arity: NDArray[np.uint32]) -> None:
+        """Take the state of a snapshot, and go to its places in the records."""
+        for stream, then in zip(self.streams, start.streams, strict=True):
+            if isinstance(source, RecordSource):
+                stream.before, stream.source = source.records_from(stream.number, then.records)
+            stream.go_on_from(then, arity)
+        addresses, sizes = start.heap
+        while 2 * (len(addresses) + 1) > len(self.process.addresses):
+            self._grow_heap()
+        old = self.process._replace(addresses=addresses.copy(), sizes=sizes.copy())
+        heap.rehash(old, self.process)
+        self.process.created[:] = start.created
 
     def position(self) -> int:
         """Records replayed so far, of `records`; may be called from any thread."""
@@ -211,14 +275,19 @@ class Replay:
 
     def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
         """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
+        self.turn = Turn(self.turn.number + 1, stream.number, limit, self.turn.begun)
+        is_last = self._stop is not None and self.turn.number == self._stop.turn.number
+        if self._stop is not None and is_last:
+            stream.stop_before(next(then.records for then in self._stop.streams if then.number == stream.number))
         while True:
-            status = self._replay(stream, limit)
+            status = self._replay(stream, self.turn.limit)
             events = int(stream.cursor[layouts.FILLED])
             stopping = status == layouts.TICKET
             if status == layouts.CREATED:
-                limit = -1  # the new thread's tickets count from now on
+                self.turn = replace(self.turn, limit=-1)  # the new thread's tickets count from now on
             if status == layouts.INPUT:
                 stopping = not stream.next_records()
+                self._is_over = stopping and is_last
                 self._look_at(stream)
             if events and (stopping or status == layouts.FULL):
                 stream.cursor[layouts.FILLED] = 0

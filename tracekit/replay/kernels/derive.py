@@ -127,12 +127,12 @@ def _record(
             return _give_up(stream, cursor, len(ids))
         if tables.event_words[identity, 4] and np.int64(min(words[word], np.uint64(1 << 62))) > limit:
             return TICKET
-        if identity == THREAD_START:
-            if not scalars[MAY_START]:
-                return TICKET
-            scalars[MAY_START] = 0
+        if identity == THREAD_START and not scalars[MAY_START]:
+            return TICKET
         status = deliver(tables, stream, process, out, cursor, identity, words, word)
         if status == INPUT or status == CREATED:
+            if identity == THREAD_START:
+                scalars[MAY_START] = 0
             _advance(cursor, arity)
         return status
     if identity >= len(tables.paths) or tables.paths[identity].block == NO:

@@ -1,0 +1,1 @@
+"""Many traces, analysed in processes beside one another, and their profiles merged."""

@@ -1,0 +1,239 @@
+"""One analysis of many traces: each by itself, in processes, then the profiles merged.
+
+The result is that of ``tracekit merge`` of the profile files of all traces, byte for byte, whatever ends first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracekit import progress
+from tracekit.formats.errors import TracekitError
+from tracekit.many.processes import Processes, Said
+from tracekit.modules import registry
+from tracekit.modules.contract import CannotMergeError, Preset
+from tracekit.profiles import files
+from tracekit.profiles.merge import merge_files
+from tracekit.profiles.profile import Profile
+
+AT_ONCE = 16
+"""Profiles that are merged, and in memory, at once; of more, groups of these are merged first."""
+
+BEFORE_DONE = 0.99
+"""What counts of a trace as done, at most, before its profile is written."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What came of one trace."""
+
+    trace: str
+    size: int
+    """Bytes of its file."""
+    at: float = 0.0
+    """The share that is done."""
+    hash: str = ""
+    build: str = ""
+    complete: bool = True
+    accesses_inside: int | None = None
+    """Loads and stores inside the window; None without one."""
+    explained: Sequence[str] = ()
+    left_out: str = ""
+    """Why its profile is not part of the result."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Joined:
+    """The profiles of many traces, and what came of each trace, in the order given."""
+
+    profiles: Sequence[Profile]
+    outcomes: Sequence[Outcome]
+
+
+def analyze_many(
+    traces: Sequence[str],
+    options: Mapping[str, Any],
+    jobs: int | None = None,
+    *,
+    window: Mapping[str, Any] | None = None,
+    keep_going: bool = False,
+    explain: bool = False,
+) -> Joined:
+    """Analyse traces of runs of one build and merge their profiles; `options`: module -> an instance of its Options.
+
+    `jobs` threads are shared by the processes, of which there are as many as traces, at most. With `keep_going` a trace
+    that cannot be analysed, is of another build than the first that can, or is there twice, is left out, and its
+    Outcome says why. Raises TracekitError otherwise, and if nothing is left or the profiles do not merge.
+    """
+    for name in options:
+        require_merging(name)
+    outcomes = [Outcome(trace, _size(trace)) for trace in traces]
+    with tempfile.TemporaryDirectory(prefix="tracekit-") as folder:
+        task = {
+            "options": {name: dataclasses.asdict(chosen) for name, chosen in options.items()},
+            "window": dict(window or {}),
+            "explain": explain,
+        }
+        outputs = [os.path.join(folder, f"{number}.profile") for number in range(len(traces))]
+        _Analyses(outcomes, outputs, task, keep_going).run(jobs or os.cpu_count() or 1)
+        _leave_out_strangers(outcomes, keep_going)
+        made = {
+            outcome.trace: output for outcome, output in zip(outcomes, outputs, strict=True) if not outcome.left_out
+        }
+        if not made:
+            raise TracekitError(f"None of the {len(traces)} traces could be analysed.{_reasons(outcomes)}")
+        return Joined(_merged(made, folder), outcomes)
+
+
+def require_merging(name: str) -> None:
+    """Raise TracekitError if profiles of a module are never merged: told before hours of analyses."""
+    if registry.is_file(name):
+        raise TracekitError(
+            f"Profiles of {name} cannot be merged: the module is a file. Install it as a package, or analyse one "
+            "trace at a time."
+        )
+    kind = registry.load(name)
+    if issubclass(kind, Preset):
+        return  # its members are modules of their own
+    try:
+        kind.merge((), None)
+    except CannotMergeError as error:
+        raise error.about(name) from None
+    except Exception:  # it merges, if there is something to merge
+        return
+
+
+def _size(trace: str) -> int:
+    try:
+        return os.stat(trace).st_size
+    except OSError:
+        return 0  # its process will say what is wrong
+
+
+def _reasons(outcomes: Sequence[Outcome]) -> str:
+    first = next((outcome for outcome in outcomes if outcome.left_out), None)
+    return f" {first.trace}: {first.left_out}" if first else ""
+
+
+class _Analyses:
+    """The processes of one analysis, and what they say."""
+
+    def __init__(
+        self, outcomes: Sequence[Outcome], outputs: Sequence[str], task: Mapping[str, Any], keep_going: bool
+    ) -> None:
+        self.outcomes = outcomes
+        self.outputs = outputs
+        self.task = task
+        self.keep_going = keep_going
+
+    def run(self, threads: int) -> None:
+        """Analyse all traces. What found no memory, or was ended, beside others is done again alone."""
+        from tracekit.containers.budget import overcommits
+
+        total = sum(outcome.size for outcome in self.outcomes)
+        most = min(threads, len(self.outcomes)) if overcommits() else 1
+        longest_first = sorted(range(len(self.outcomes)), key=lambda number: -self.outcomes[number].size)
+        with progress.step(f"analysing {len(self.outcomes)} traces", total or None, self._position):
+            again = self._round(longest_first, most, threads, is_last=most == 1)
+            if again:
+                self._round(again, 1, threads, is_last=True)
+
+    def _position(self) -> int:
+        return int(sum(outcome.size * outcome.at for outcome in self.outcomes))
+
+    def _round(self, numbers: Sequence[int], most: int, threads: int, is_last: bool) -> list[int]:
+        """Run the tasks of these traces, `most` at once. Returns which may do better alone, but of the last."""
+        again: list[int] = []
+        tasks = [
+            (
+                number,
+                {
+                    **self.task,
+                    "trace": self.outcomes[number].trace,
+                    "output": self.outputs[number],
+                    "threads": max(threads // most, 1),
+                },
+            )
+            for number in numbers
+        ]
+        with Processes(tasks, most) as processes:
+            for said in processes.said():
+                may_do_better = said.word == "starved" or (said.word == "broke" and said.content < 0)
+                if may_do_better and not is_last:
+                    self.outcomes[said.number].at = 0.0
+                    again.append(said.number)
+                else:
+                    self._note(said)
+        return again
+
+    def _note(self, said: Said) -> None:
+        outcome = self.outcomes[said.number]
+        if said.word == "at":
+            outcome.at = min(said.content, BEFORE_DONE)
+        elif said.word == "began":
+            outcome.hash, outcome.build = said.content["hash"], said.content["build"]
+            if not self.keep_going:
+                _leave_out_strangers([one for one in self.outcomes if one.build], keep_going=False)
+        elif said.word == "done":
+            outcome.at = 1.0
+            for key, value in said.content.items():
+                setattr(outcome, key, value)
+        else:
+            outcome.at = 1.0
+            outcome.left_out = said.content if said.word != "broke" else _ending(said.content)
+            if not self.keep_going:
+                raise TracekitError(_naming(outcome))
+
+
+def _naming(outcome: Outcome) -> str:
+    """The sentence, behind the trace's name if it does not name it."""
+    return outcome.left_out if outcome.trace in outcome.left_out else f"{outcome.trace}: {outcome.left_out}"
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"Its analysis was ended by the signal {signal.Signals(-status).name}: the system may lack memory."
+    return f"Its analysis broke off with exit status {status}."
+
+
+def _leave_out_strangers(outcomes: Sequence[Outcome], keep_going: bool) -> None:
+    """Of the traces that are not left out: leave out those of another build than the first, and those there twice."""
+    first: Outcome | None = None
+    by_hash: dict[str, Outcome] = {}
+    for outcome in outcomes:
+        if outcome.left_out:
+            continue
+        first = first or outcome
+        twin = by_hash.setdefault(outcome.hash, outcome)
+        if outcome.build != first.build:
+            outcome.left_out = f"It is of another build than {first.trace}; merging needs runs of one build."
+        elif twin is not outcome:
+            outcome.left_out = f"It is the same trace as {twin.trace}, which would count twice."
+        if outcome.left_out and not keep_going:
+            raise TracekitError(f"{outcome.trace}: {outcome.left_out}")
+
+
+def _merged(made: Mapping[str, str], folder: str) -> list[Profile]:
+    """The merged profiles of profile files, by the names that errors use; at most AT_ONCE files are loaded at once."""
+    if len(made) == 1:
+        return files.load(*made.values())
+    level = 0
+    while len(made) > AT_ONCE:
+        names = list(made)
+        groups = [names[begin : begin + AT_ONCE] for begin in range(0, len(names), AT_ONCE)]
+        made = {group[0]: _saved(group, made, os.path.join(folder, f"{level}-{i}")) for i, group in enumerate(groups)}
+        level += 1
+    return merge_files({name: files.load(file) for name, file in made.items()})
+
+
+def _saved(group: Sequence[str], made: Mapping[str, str], target: str) -> str:
+    """One file in place of a group of files."""
+    if len(group) == 1:
+        return made[group[0]]
+    files.save(target, merge_files({name: files.load(made[name]) for name in group}))
+    return target

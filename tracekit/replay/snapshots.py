@@ -1,0 +1,97 @@
+"""Snapshots of a whole trace, made by a pass over it that delivers nothing, and kept in the user's cache.
+
+The pass is a full replay, with the kernel that counts events (engine.count_events) and no column but ``kind``: so the
+state, and what is broken, is to the bit that of any other replay at that place.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from tracekit import progress
+from tracekit.formats.events import ACCESS_EVENTS, CODE
+from tracekit.formats.reader import TraceReader
+from tracekit.jit import object_cache
+from tracekit.jit.cache import digest
+from tracekit.program.program import Program
+from tracekit.replay.engine import Replay
+from tracekit.replay.snapshot import Snapshot
+
+MOST = 96
+"""Snapshots of a trace at most: when there are so many, every other one goes, and from then on half as many come."""
+
+APART = 1 << 22
+"""Loads and stores from one snapshot to the next at least: these take a replay some 50 ms."""
+
+ACCESSES = tuple(CODE[name] for name in ACCESS_EVENTS)
+
+
+class Snapshots:
+    """The snapshots of a trace, in order; each is unpacked when it is asked for."""
+
+    def __init__(self, accesses: Sequence[int], packed: Sequence[bytes]) -> None:
+        self.accesses = accesses
+        """Of each, the loads and stores before it, ascending."""
+        self._packed = packed
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __getitem__(self, number: int) -> Snapshot:
+        return Snapshot.from_bytes(self._packed[number])
+
+    def before(self, accesses: int) -> Snapshot | None:
+        """The last with at most so many loads and stores before it; None if there is none: begin at the beginning."""
+        number = bisect_right(self.accesses, accesses)
+        return self[number - 1] if number else None
+
+    def to_bytes(self) -> bytes:
+        """For a file; :meth:`from_bytes` reads it."""
+        head = {"accesses": list(self.accesses), "sizes": [len(part) for part in self._packed]}
+        return json.dumps(head).encode() + b"\n" + b"".join(self._packed)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Snapshots:
+        """What :meth:`to_bytes` wrote: the caller knows that it is whole."""
+        line, _, rest = data.partition(b"\n")
+        head = json.loads(line)
+        ends = np.cumsum([0, *head["sizes"]]).tolist()
+        return cls(head["accesses"], [rest[begin:end] for begin, end in pairwise(ends)])
+
+
+def snapshots_of(trace: TraceReader, program: Program) -> Snapshots:
+    """Those in the user's cache, or else those that a pass makes, which are kept there."""
+    key = f"snapshots-{object_cache.key_of([trace.content_hash.encode(), _code()])}"
+    data, _ = object_cache.kept(key, lambda: make(trace, program).to_bytes())
+    return Snapshots.from_bytes(data)
+
+
+def _code() -> bytes:
+    """What tells the code that makes and reads snapshots from that of other versions of tracekit."""
+    return digest(Path(__file__)).encode()
+
+
+def make(trace: TraceReader, program: Program, most: int = MOST, apart: int = APART, batch: int = 1 << 16) -> Snapshots:
+    """Snapshots `apart` loads and stores from one another, or more where there would be more than `most`.
+
+    Each lies behind a whole batch, of `batch` events.
+    """
+    replay = Replay(trace, program, batch, columns=())
+    seen = last = 0
+    found: list[tuple[int, bytes]] = []
+    with progress.step("making snapshots"):
+        for events in replay.batches():
+            seen += sum(int(np.count_nonzero(events.kind == code)) for code in ACCESSES)
+            if seen < last + apart or (snapshot := replay.snapshot(seen)) is None:
+                continue
+            last = seen
+            found.append((seen, snapshot.to_bytes()))
+            if len(found) == most:
+                found, apart = found[1::2], 2 * apart
+    return Snapshots([accesses for accesses, _ in found], [packed for _, packed in found])
