@@ -55,6 +55,7 @@ from tracekit.modules.options import contexts_option
 from tracekit.modules.ranges import ENDLESS
 from tracekit.program.program import Program
 from tracekit.program.values import shown_value
+from tracekit.translation.groups import GroupTable
 
 __all__ = [
     "ACCESS_EVENTS",
@@ -79,6 +80,7 @@ __all__ = [
     "Count",
     "Display",
     "EventBatch",
+    "GroupTable",
     "HashTable",
     "Module",
     "NoOptions",

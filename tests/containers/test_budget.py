@@ -20,8 +20,8 @@ from tracekit.contexts.state import empty_contexts, empty_stream
 from tracekit.dependence.state import empty_state
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import BlockFlag, OpKind
-from tracekit.objects.kernels.identities import WORDS
 from tracekit.program.program import Program
+from tracekit.translation.kernels.identities import WORDS
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "traces" / "v1.zst"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit of address space")

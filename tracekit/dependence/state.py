@@ -14,8 +14,8 @@ from tracekit.dependence.kernels.executions import Runs
 from tracekit.dependence.kernels.load_history import LoadHistory
 from tracekit.dependence.kernels.sharding import Shared
 from tracekit.formats.image import OpKind
-from tracekit.objects.identities import empty_objects
 from tracekit.program.program import Program
+from tracekit.translation.identities import empty_objects
 
 MOST_ACCESSES = 1 << 28
 MOST_LEVELS = 1 << 28

@@ -25,8 +25,8 @@ from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, CONTEXT_EVENTS, OBJE
 from tracekit.jit.cache import digest as digest_of
 from tracekit.jit.cache import home, name_of
 from tracekit.jit.kernel import Kernel, uncached
-from tracekit.modules import ranges
-from tracekit.modules.contract import Module
+from tracekit.modules import ranges, translating
+from tracekit.modules.contract import TRANSLATED, Module
 
 SIZED_EVENTS = (*ACCESS_EVENTS, *OBJECT_EVENTS)
 """The events whose size is a number of bytes."""
@@ -47,11 +47,28 @@ class Plan(NamedTuple):
     shard_by: str
     options: Mapping[str, bool | int | float]
     ranges: Mapping[str, Callable[..., Any]]  # those for many accesses (ranges.py), by name
+    groups_by: str = "site"
+    stack_objects: bool = False
+
+    @property
+    def translates(self) -> bool:
+        """Whether live objects are kept, and addresses translated."""
+        return bool(self.services & TRANSLATED)
+
+    @property
+    def names_contexts(self) -> bool:
+        """Whether contexts have to be told apart, not only levels."""
+        return "context" in self.services or (self.translates and self.groups_by == "context")
 
     @property
     def keeps_contexts(self) -> bool:
         """Whether the context manager runs."""
-        return bool(self.services & {"context", "levels"})
+        return self.names_contexts or "levels" in self.services
+
+    @property
+    def own_state(self) -> str:
+        """What the kernel's source calls the module's state."""
+        return "state.own" if self.translates else "state"
 
     def columns(self) -> dict[str, frozenset[str]]:
         """Event -> the columns that the kernel reads of it; no other event has to be made."""
@@ -64,6 +81,12 @@ class Plan(NamedTuple):
                 needed.setdefault(name, set()).update(("subject", "size"))
             if "external_call" in needed:
                 needed["external_call"].add("subject")
+        if self.translates:
+            for name, columns in translating.columns(self.stack_objects).items():
+                needed.setdefault(name, set()).update(columns)
+            for name in self.parameters:
+                if TRANSLATED & set(self.parameters[name]):
+                    needed[name].add("address")
         if "time" in self.services:
             for name in ACCESS_EVENTS:
                 needed.setdefault(name, set())
@@ -95,6 +118,8 @@ def plan(module: Module) -> Plan:
         module.shard_by,
         {name: value for name, value in values.items() if isinstance(value, (bool, int, float))},
         many,
+        module.groups_by,
+        module.stack_objects,
     )
 
 
@@ -122,7 +147,7 @@ from tracekit.contexts.kernels.contexts import (
 )
 from tracekit.contexts.kernels.streams import ACCESSES, CONTEXT
 from tracekit.dependence.kernels.sharding import owner_of
-
+{imports}
 {options}
 
 
@@ -162,7 +187,8 @@ _LEAVING = {
 
 def source(made: Plan, origin: str) -> str:
     """The text of the kernel's file."""
-    text = _HEAD.format(origin=origin, options=_options(made.options))
+    imports = translating.IMPORTS if made.translates else ""
+    text = _HEAD.format(origin=origin, options=_options(made.options), imports=imports)
     if made.keeps_contexts:
         text += _chain({_ENTERING[name]: [name] for name in made.columns() if name in _ENTERING})
     text += _chain(_handling(made))
@@ -256,7 +282,9 @@ def _ranges(made: Plan) -> str:
 
 def _calling(made: Plan, name: str, given: Mapping[str, str]) -> str:
     """The call of a callback for many accesses."""
-    return f"on_{name}({', '.join(['state', *(given[parameter] for parameter in _parameters(made.ranges[name]))])})"
+    return (
+        f"on_{name}({', '.join([made.own_state, *(given[parameter] for parameter in _parameters(made.ranges[name]))])})"
+    )
 
 
 def _handling(made: Plan) -> dict[str, list[str]]:
@@ -311,8 +339,12 @@ def _branch(made: Plan, name: str, in_window: bool = True) -> Iterator[str]:
         yield "    return True"
     if is_access and "levels" in made.services:
         yield "levels.control[ACCESSES] += 1"
+    if made.translates and name in translating.BEFORE:
+        yield from translating.before(name, made.groups_by, made.stack_objects)
     if name in made.callbacks:
         yield from _shared(made, name) if is_access and made.shard_by else _call(made, name)
+    if made.translates and name in translating.AFTER:
+        yield from translating.after(name, made.stack_objects)
     if is_access and "time" in made.services:
         yield "clock[0] += 1"
 
@@ -350,7 +382,11 @@ def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[s
         given |= share
     else:
         given |= {"first": "first_worker", "whole": "alone", "mine": "first_worker"}
-    yield f"on_{name}({', '.join(['state', *(given[parameter] for parameter in made.parameters[name])])})"
+    if TRANSLATED & set(made.parameters[name]) - {field.name for field in BY_NAME[name].fields}:
+        address = given.get("address", "np.int64(address[event])")
+        yield f"here = block_at(state.translation, {address})"
+        given = {**translating.GIVEN, "offset": f"{address} - here.start", **given}
+    yield f"on_{name}({', '.join([made.own_state, *(given[parameter] for parameter in made.parameters[name])])})"
 
 
 def _shared(made: Plan, name: str) -> Iterator[str]:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from tracekit.contexts.table import ContextTable
     from tracekit.program.program import Program
+    from tracekit.translation.groups import GroupTable
 
 __all__ = [
     "SERVICES",
@@ -73,6 +74,9 @@ SERVICES: dict[str, str] = {
     "the others', too",
     "inside": "1 inside the window that the analysis is restricted to: a load or store outside never arrives, but what "
     "keeps a state right (entries, loops, objects) does; 1 everywhere without a window",
+    "group": "of an event with an address: what made the object there (self.groups names it); 0: unknown memory",
+    "object": "number of that object in its group, from 0, in the order of creation",
+    "offset": "bytes from the start of that object to the address; of unknown memory, the address",
 }
 """Parameters that a callback may have besides the fields of its event, and what they are."""
 
@@ -197,6 +201,14 @@ class Module(Analysis, ABC):
     compute_bound: bool = False
     """Whether callbacks take much longer than replaying the trace: then replay does without a processor of its own."""
 
+    groups_by: str = "site"
+    """What makes one group, where callbacks ask for ``group``: a program point (``site``), or one in its calling
+    context (``context``). The class's, or set by ``__init__`` where options decide.
+    """
+
+    stack_objects: bool = False
+    """Whether local variables are objects, too; else they are unknown memory."""
+
     analysis: ClassVar[str] = ""
     """Modules of one pass with the same name here, and none is empty, have the same callbacks and states, and
     :meth:`reduce` does the same whatever their options (but for ``contexts``, which is compared): one of them runs, and
@@ -205,6 +217,9 @@ class Module(Analysis, ABC):
 
     contexts: ContextTable
     """What the numbers in ``context`` mean; set before :meth:`result` is called."""
+
+    groups: GroupTable
+    """What the numbers in ``group`` mean; set before :meth:`reduce` is called, if a callback asks for them."""
 
     @abstractmethod
     def state(self) -> Any:
@@ -308,7 +323,25 @@ def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
             doc = BY_NAME[name].doc if name in BY_NAME else f"there is no such event{_meant(name)}"
             raise WrongModuleError(f"{type(module).__name__}.{name} is never called: {doc}.")
         _check_fields(type(module).__name__, BY_NAME[name], fields)
+    if isinstance(module, Module):
+        _check_translated(module)
     return fields_of
+
+
+TRANSLATED = frozenset({"group", "object", "offset"})
+"""The services that stand for an address."""
+
+
+def _check_translated(module: Module) -> None:
+    for name, function in module.callbacks().items():
+        fields = {field.name for field in BY_NAME[name].fields}
+        wanted = TRANSLATED & set(inspect.signature(function).parameters) - fields
+        if wanted and "address" not in fields:
+            raise WrongModuleError(
+                f"{type(module).__name__}.{name} asks for {min(wanted)!r}; the event {name} has no address."
+            )
+    if module.groups_by not in ("site", "context"):
+        raise WrongModuleError(f"{type(module).__name__}.groups_by is site or context, not {module.groups_by!r}.")
 
 
 _DELIVERED = {event.name: event for event in DELIVERED}

@@ -22,6 +22,10 @@ from tracekit.jit.ready import Caller
 from tracekit.modules import diagnostics
 from tracekit.modules.codegen import Plan, kernel_of, plan
 from tracekit.modules.contract import Analysis, BatchModule, EventBatch, Module, declared
+from tracekit.modules.translating import TranslatedState
+from tracekit.translation.groups import GroupTable
+from tracekit.translation.kernels.translation import Translation
+from tracekit.translation.translation import no_objects
 
 COLUMN_NAMES = ("kind", *COLUMNS, "inside")
 
@@ -164,12 +168,14 @@ class BatchRunner:
 class Worker:
     """The state of one worker: the module's, and that of the services."""
 
-    def __init__(self, state: Any, contexts: Contexts | None) -> None:
+    def __init__(self, state: Any, contexts: Contexts | None, translation: Translation | None) -> None:
         self.state = state
+        self.translation = translation
+        self.given = state if translation is None else TranslatedState(state, translation)
         self.contexts = contexts
         self.levels: dict[int, Stream] = {}
         self.clock = np.zeros(1, np.int64)
-        self.arenas = list(_arenas((state, contexts)))
+        self.arenas = list(_arenas((state, contexts, translation)))
 
 
 def _arenas(state: Any) -> Iterator[Limited]:
@@ -195,13 +201,16 @@ class CallbackRunner:
         self._callers = [Caller(self.kernel) for _ in range(workers)]
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
-            self._workers = [Worker(module.state(), self._contexts()) for _ in range(workers)]
+            self._workers = [
+                Worker(module.state(), self._contexts(), no_objects(module.program) if self.plan.translates else None)
+                for _ in range(workers)
+            ]
 
     def _contexts(self) -> Contexts | None:
         if not self.plan.keeps_contexts:
             return None
         rule = NO_CALLS
-        if "context" in self.plan.services:
+        if self.plan.names_contexts:
             rule = STATIC if is_static(self.module.options) else DYNAMIC
         return empty_contexts(self.module.program, rule)
 
@@ -223,7 +232,7 @@ class CallbackRunner:
         try:
             return bool(
                 self._callers[worker](
-                    own.state,
+                    own.given,
                     own.contexts,
                     levels,
                     own.clock,
@@ -245,7 +254,7 @@ class CallbackRunner:
     def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
         """State, contexts, levels and clock of the one worker, with room for so many events of a stream."""
         own = self._workers[0]
-        return own.state, own.contexts, self._levels(own, stream, events), own.clock
+        return own.given, own.contexts, self._levels(own, stream, events), own.clock
 
     def check(self) -> None:
         """Raise TracekitError if the module has run out of memory."""
@@ -270,12 +279,20 @@ class CallbackRunner:
             self.merge_state = self.module.merge_state(state)
             return self.module.result(state), self.module.facts(state)
 
+    def _context(self, number: int) -> dict[str, Any]:
+        """A context as profiles show it."""
+        table = self.module.contexts
+        return table.describe(int(table.rows(np.array([number]))[0]))
+
     def finished(self) -> Any:
         """The state that the module's result is made from, made once."""
         if not self._finished:
             first = self._workers[0]
             if first.contexts is not None:
                 self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
+            if first.translation is not None:
+                contexts = self._context if self.module.groups_by == "context" else None
+                self.module.groups = GroupTable(self.module.program, first.translation, contexts)
             self._finished.append(self.module.reduce([worker.state for worker in self._workers]))
         return self._finished[0]
 
@@ -305,6 +322,8 @@ class AdoptingRunner:
             state = self.source.finished()
             if hasattr(self.source.module, "contexts"):
                 self.module.contexts = self.source.module.contexts
+            if hasattr(self.source.module, "groups"):
+                self.module.groups = self.source.module.groups
             self.module.adopt(self.source.module)
             self.merge_state = self.module.merge_state(state)
             return self.module.result(state), self.module.facts(state)

@@ -45,8 +45,8 @@ from tracekit.dependence.kernels.load_history import (
 )
 from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, NOTHING, Part, Shared, enter_part, note
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.objects.kernels.identities import Objects, identity_at
-from tracekit.objects.kernels.identities import place as place_object
+from tracekit.translation.kernels.identities import Objects, identity_at
+from tracekit.translation.kernels.identities import place as place_object
 
 KNOWN = np.dtype([("key", "<u8"), ("access", "<i8")])
 """An instruction << 32 | context that was met lately, and its access."""

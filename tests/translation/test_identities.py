@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tracekit.containers.arena import check
 from tracekit.containers.kernels.arena import USED
-from tracekit.objects.identities import empty_objects
-from tracekit.objects.kernels import identities as kernel
+from tracekit.translation.identities import empty_objects
+from tracekit.translation.kernels import identities as kernel
 
 BASE = 0x5000_0FF0
 BIG = kernel.BIG

@@ -6,7 +6,7 @@ import numpy as np
 
 from tracekit.containers import arena, budget
 from tracekit.containers.hash_table import hash_table
-from tracekit.objects.kernels.identities import BYTES, CONTROL, EXTENT, NEAR, PAGE, WORDS, Objects
+from tracekit.translation.kernels.identities import BYTES, CONTROL, EXTENT, NEAR, PAGE, WORDS, Objects
 
 
 def empty_objects() -> Objects:

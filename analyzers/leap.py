@@ -1,0 +1,165 @@
+"""Linear descriptors of what each instruction does to the objects of a group, dependences and strides from them (LEAP).
+
+Wu et al., "Exposing memory access regularities using object-relative memory profiling" (CGO 2004), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tracekit.leap.comparison import comparison
+from tracekit.leap.kernels.compressor import BEYOND, Descriptors, access_of, describe
+from tracekit.leap.kernels.exact import Exact, noted_load, noted_store, noted_stride
+from tracekit.leap.profile import DESCRIBED, LeapProfile
+from tracekit.leap.state import no_streams, nothing_exact
+from tracekit.module import CannotMergeError, Display, Module, inlined, option
+
+
+class State(NamedTuple):
+    """Descriptors, and what they are compared with."""
+
+    made: Descriptors
+    exact: Exact
+
+
+@dataclass(frozen=True)
+class LeapOptions:
+    """How much is described, and what is shown."""
+
+    descriptors: int = option(30, "Linear descriptors that a stream may have, of points and of offsets each.", "N")
+    by: str = option(
+        "site",
+        "What makes one group: an allocating instruction, or one in its calling context.",
+        choices=("site", "context"),
+    )
+    stack: bool = option(False, "Local variables are objects, too.")
+    list: bool = option(False, "List the descriptors of each stream.")
+    compare: bool = option(False, "Set dependences and strides beside exact ones, and a window of recent stores.")
+    window: int = option(1024, "Stores in the window.", "N")
+
+    def __post_init__(self) -> None:
+        if self.descriptors < 1 or self.descriptors > 1 << 20:
+            raise ValueError(f"descriptors is a number from 1 to {1 << 20}, not {self.descriptors}.")
+        if self.window < 1:
+            raise ValueError(f"window is at least 1, not {self.window}.")
+
+
+@inlined
+def touch(
+    state: State, instruction: int, is_store: int, group: int, object: int, offset: int, time: int, options: LeapOptions
+) -> None:
+    """A load or a store."""
+    access = access_of(state.made, instruction, is_store)
+    describe(state.made, access, group, object, offset, time, options.descriptors)
+    if options.compare:
+        noted_stride(state.exact, access, group, object, offset)
+        if is_store:
+            noted_store(state.exact, access, group, object, offset)
+        else:
+            noted_load(state.exact, access, group, object, offset, options.window)
+
+
+class Leap(Module):
+    """Summary, dependences, strongly strided instructions; with ``--list`` the descriptors."""
+
+    Options = LeapOptions
+    compute_bound = True
+
+    def __init__(self, program: Any, options: Any) -> None:
+        super().__init__(program, options)
+        self.shard_by = "" if options.compare else "instruction"
+        self.groups_by = options.by
+        self.stack_objects = options.stack
+
+    def state(self) -> State:
+        """No stream."""
+        instructions = len(self.program.ops)
+        return State(no_streams(instructions), nothing_exact(instructions if self.options.compare else 0))
+
+    @staticmethod
+    def load(
+        state: State, instruction: int, group: int, object: int, offset: int, time: int, options: LeapOptions
+    ) -> None:
+        """A load."""
+        touch(state, instruction, 0, group, object, offset, time, options)
+
+    @staticmethod
+    def store(
+        state: State, instruction: int, group: int, object: int, offset: int, time: int, options: LeapOptions
+    ) -> None:
+        """A store."""
+        touch(state, instruction, 1, group, object, offset, time, options)
+
+    def reduce(self, states: Sequence[State]) -> State:
+        """Each instruction is one worker's."""
+        self.profile = LeapProfile.of([state.made for state in states])
+        return states[0]
+
+    def result(self, state: State) -> dict[str, Any]:
+        """Pairs by store, then load; instructions in their order."""
+        pairs, strides = self.profile.dependences(), self.profile.strides()
+        executions = self.profile.executions()
+        result: dict[str, Any] = {
+            "summary": self.profile.summary(),
+            "dependences": [
+                {
+                    "store": self._instruction(store),
+                    "load": self._instruction(load),
+                    "percent": round(100 * frequency, 2),
+                    "loads": executions[load],
+                }
+                for (store, load), frequency in sorted(pairs.items())
+            ],
+            "strided": [
+                {
+                    "instruction": self._instruction(each),
+                    "stride": stride,
+                    "percent": round(100 * min(share, 1.0), 1),
+                    "accesses": executions[each],
+                }
+                for each, (stride, share) in sorted(strides.items())
+            ],
+        }
+        if self.options.list:
+            result["streams"] = [self._stream(row) for row in self.profile.streams]
+        if self.options.compare:
+            result |= comparison(pairs, strides, state.exact)
+        return result
+
+    def _instruction(self, access: int) -> dict[str, Any] | None:
+        return self.program.instruction(access >> 1) if access >> 1 < len(self.program.ops) else None
+
+    def _stream(self, row: Any) -> dict[str, Any]:
+        """One stream with its descriptors, [start, stride, count]."""
+        points = self.profile.points[slice(*row["points"].tolist())]
+        lines = self.profile.lines[slice(*row["lines"].tolist())]
+        return {
+            "instruction": self._instruction(int(row["access"])),
+            "group": self.groups.describe(int(row["group"])),
+            "accesses": int(row["accesses"]),
+            "captured": int(row["in_lines"]),
+            "offsets": [[line["start"].item(), line["stride"].item(), line["count"].item()] for line in lines],
+            "points": [
+                [
+                    [int(point[name]) for name in DESCRIBED],
+                    [int(point[f"{name}_stride"]) for name in DESCRIBED],
+                    int(point["count"]),
+                ]
+                for point in points
+            ],
+            "others": dict(zip(OTHERS, row["beyond"].tolist())) if row["full"] & BEYOND else None,
+        }
+
+    @classmethod
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """Refuse."""
+        raise CannotMergeError("a descriptor has the times of one run")
+
+
+OTHERS = ("least_object", "greatest_object", "least_offset", "greatest_offset", "granularity")
+"""What is kept of the points that no descriptor has room for."""
+
+DISPLAY = Display(greatest="loads")
+MODULE = Leap

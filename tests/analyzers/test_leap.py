@@ -1,0 +1,113 @@
+"""The module ``leap`` against its reference: descriptors, dependences, strides, and what they are compared with."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.naive.leap import NaiveLeap, beyond, described
+from tests.naive.translation import MemoryMachine
+from tests.translation.test_translation import fed, made
+from tracekit.analyzers.leap import Leap, LeapOptions
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import BY_CODE, CODE
+from tracekit.leap.comparison import errors, exact_pairs, exact_strides
+from tracekit.modules.options import make_options
+
+PLENTY = 1 << 20
+
+
+def run(seed: int, options: LeapOptions, workers: int = 1) -> tuple[Leap, Any, NaiveLeap]:
+    """The module and the reference after random plays with memory."""
+    program, sites = made()
+    random = Random(seed)
+    machine = MemoryMachine(random, sites, stack=options.stack, contexts=options.by == "context")
+    machine.begin_threads()
+    machine.run(1 + seed % 150)
+    module = Leap(program, options)
+    runner = fed(module, machine.events, 1 + seed % 40, workers)
+    naive = NaiveLeap(options.window)
+    places = iter(machine.expected)
+    for _, code, subject, _, _ in machine.events:
+        if code in (CODE["load"], CODE["store"]):
+            group, number, offset = next(places)
+            naive.access(subject, BY_CODE[code].name == "store", group, number, offset)
+    runner.finished()
+    return module, runner, naive
+
+
+def access(name: tuple[int, bool]) -> int:
+    return 2 * name[0] + name[1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 3, 30]), workers=st.integers(1, 2))
+def test_descriptors(seed: int, most: int, workers: int) -> None:
+    module, _, naive = run(seed, LeapOptions(descriptors=most), workers)
+    profile = module.profile
+    assert len(profile.streams) == len(naive.streams)
+    known = {}
+    for row in profile.streams:
+        points = profile.points[slice(*row["points"])]
+        names = ("object", "offset", "time")
+        known[int(row["access"]), str(module.groups.site(int(row["group"])))] = (
+            [
+                (tuple(each[list(names)].item()), tuple(each[f"{name}_stride"].item() for name in names), each["count"])
+                for each in points
+            ],
+            [
+                ((each["start"].item(),), (each["stride"].item(),), each["count"].item())
+                for each in profile.lines[slice(*row["lines"])]
+            ],
+            (row["accesses"], row["captured"], row["in_lines"]),
+            row["beyond"].tolist(),
+        )
+    for (name, group), points in naive.streams.items():
+        found = known.pop((access(name), str(0xFFFF_FFFF if group is None else group[1])))  # type: ignore[index]
+        three, captured = described(points, most)
+        one, in_lines = described([(point[1],) for point in points], most)
+        assert found[:3] == (three, one, (len(points), captured, in_lines))
+        rest = points[min(captured, in_lines) :]
+        assert found[3] == (beyond(rest) if rest else [0] * 5)
+    assert not known
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), by=st.sampled_from(["site", "context"]), stack=st.booleans())
+def test_what_follows_from_all_descriptors_is_exact(seed: int, by: str, stack: bool) -> None:
+    options = LeapOptions(descriptors=PLENTY, by=by, stack=stack, compare=True, window=5)
+    module, runner, naive = run(seed, options)
+    exact, near = exact_pairs(runner.finished().exact)
+    for found, counts in ((module.profile.dependences(), naive.pairs), (exact, naive.pairs), (near, naive.near)):
+        wanted = {
+            (access((store, True)), access((load, False))): count / naive.executions[load, False]
+            for (store, load), count in counts.items()
+            if count
+        }
+        assert found == pytest.approx(wanted)
+    strides = {each: stride for each, (stride, _) in exact_strides(runner.finished().exact).items()}
+    assert strides == {access(name): stride for name, stride in naive.strong().items()}
+    result, _ = runner.result()
+    assert result["comparison"]["within_10_percent"] in (100, 0)  # 0: no pair
+    assert sum(row["window"] for row in result["errors"]) in (0, pytest.approx(100, abs=1))
+
+
+def test_the_stream_of_the_paper() -> None:
+    stream = [(each,) for each in (*range(0, 81, 8), *range(4, 37, 4))]
+    assert described(stream, 30) == ([((0,), (8,), 11), ((4,), (4,), 9)], 20)
+
+
+def test_errors_are_counted_in_steps() -> None:
+    exact = {(1, 2): 0.5, (3, 4): 0.25, (5, 6): 1.0}
+    shares = errors(exact, {(1, 2): 0.5, (3, 4): 0.3, (7, 8): 1.0})
+    assert {step: share for step, share in shares.items() if share} == {0: 25, 1: 25, -10: 25, 10: 25}
+
+
+@pytest.mark.parametrize("given", [{"descriptors": "0"}, {"window": "0"}, {"by": "name"}])
+def test_options_that_make_no_sense(given: dict[str, str]) -> None:
+    with pytest.raises(TracekitError, match=next(iter(given))):
+        make_options(LeapOptions, given)

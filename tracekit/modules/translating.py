@@ -1,0 +1,79 @@
+"""What generated kernels do so that callbacks may ask for ``group``, ``object`` and ``offset``.
+
+The live objects (tracekit/translation) are kept beside the module's state. An object is there before the callback for
+its beginning is called, and until after the one for its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tracekit.formats.events import BY_NAME
+from tracekit.translation.kernels.translation import Translation
+
+
+class TranslatedState(NamedTuple):
+    """The state of a module whose callbacks ask for objects, as its kernel has it."""
+
+    own: Any
+    translation: Translation
+
+
+IMPORTS = """from tracekit.translation.kernels.translation import (
+    allocated,
+    block_at,
+    entered,
+    freed,
+    left,
+    loaded,
+    placed,
+    unloaded,
+)
+"""
+
+BEFORE: Mapping[str, str] = {
+    "load": "loaded(state.translation, np.int64(subject[event]), np.int64(address[event]))",
+    "heap_alloc": "allocated(state.translation, np.int64(subject[event]), {context}, np.int64(address[event]), "
+    "np.int64(size[event]))",
+    "stack_alloc": "entered(state.translation, np.int64(subject[event]), {context}, np.int64(address[event]), "
+    "np.int64(size[event]))",
+    "global_init": "placed(state.translation, np.int64(subject[event]), np.int64(address[event]), "
+    "np.int64(size[event]))",
+}
+"""Event -> what is done before its callback is called."""
+AFTER: Mapping[str, str] = {
+    "heap_free": "freed(state.translation, np.int64(subject[event]), np.int64(address[event]), np.int64(size[event]))",
+    "stack_free": "left(state.translation, np.int64(address[event]))",
+    "image_unload": "unloaded(state.translation, np.int64(subject[event]))",
+}
+"""... and after."""
+STACK = frozenset({"stack_alloc", "stack_free"})
+
+GIVEN: Mapping[str, str] = {"group": "np.int64(here.group)", "object": "np.int64(here.number)"}
+"""What parameters are given, where ``here`` is the block of the event's address."""
+
+
+def columns(stack_objects: bool) -> dict[str, set[str]]:
+    """Event -> the columns of it that translation needs."""
+    return {
+        name: {column for column in ("subject", "address", "size") if getattr(BY_NAME[name], column)}
+        - ({"size"} if name == "load" else set())
+        for name in (*BEFORE, *AFTER)
+        if stack_objects or name not in STACK
+    }
+
+
+def before(name: str, groups_by: str, stack_objects: bool) -> Iterator[str]:
+    """The line before the callback of an event in BEFORE."""
+    if stack_objects or name not in STACK:
+        context = "np.int64(0)"
+        if groups_by == "context":
+            context = "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)"
+        yield BEFORE[name].format(context=context)
+
+
+def after(name: str, stack_objects: bool) -> Iterator[str]:
+    """The line after the callback of an event in AFTER."""
+    if stack_objects or name not in STACK:
+        yield AFTER[name]

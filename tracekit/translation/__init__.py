@@ -1,0 +1,1 @@
+"""Object-relative translation: from addresses to (group, object, offset)."""
