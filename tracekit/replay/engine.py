@@ -201,15 +201,15 @@ class Replay:
         self.kept = kept
         self._handed_out: deque[Columns] = deque()
         self.compiled: CompiledPaths | None = None
+        """Set by whoever wants no batches but the events handed to modules one by one, as far as that can be."""
         self._derive = Caller(derive)
         self.turn = Turn(0, 0, NO_LIMIT, 0)
         self._start, self._stop = start, stop
         self._is_over = False
-        if start is not None:
-            self._go_on_from(start, source, program.arity)
-        """Set by whoever wants no batches but the events handed to modules one by one, as far as that can be."""
         self.delivered = 0
         """Events delivered so far."""
+        if start is not None:
+            self._go_on_from(start, source, program.arity)
 
     def batches(self) -> Iterator[Batch]:
         """All events of the trace; see :class:`Batch`."""
