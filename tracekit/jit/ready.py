@@ -44,6 +44,7 @@ class ReadyKernel:
     def __init__(self, kernel: Kernel[..., Any]) -> None:
         self._kernel = kernel
         self._codes: dict[Hashable, Code | None] = {}
+        self._last: tuple[Hashable, Code | None] = (None, None)
         self.compiled = 0
         """Types for which this process had to compile it."""
 
@@ -58,8 +59,7 @@ class ReadyKernel:
             tell = [each or told(argument) for each, argument in zip(known or (None,) * len(arguments), arguments)]
         except UnknownTypeError:
             return self._kernel.dispatcher(*arguments)
-        kinds = tuple(kind for kind, _ in tell)
-        code = self._codes[kinds] if kinds in self._codes else self._find(kinds, arguments)
+        code = self._code_for(tuple(kind for kind, _ in tell), arguments)
         if code is None:
             return self._kernel.dispatcher(*arguments)
         results = (ctypes.c_int64 * max(len(code.results), 1))()
@@ -70,6 +70,14 @@ class ReadyKernel:
         if code.is_tuple:
             return values
         return values[0] if values else None
+
+    def _code_for(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
+        """The code for these types, which are most often those of the last call: comparing takes less than hashing."""
+        last, code = self._last
+        if kinds != last:
+            code = self._codes[kinds] if kinds in self._codes else self._find(kinds, arguments)
+            self._last = kinds, code
+        return code
 
     def _find(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
         """The code for these types: that of an earlier process, or compiled now."""
