@@ -30,16 +30,23 @@ def open(path: str | Path) -> Trace:
 
 
 def analyze(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     module: str | type[Analysis],
     jobs: int | None = None,
     *,
     window: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Profile:
-    """Replay the trace at `path` through an analysis module; see :func:`tracekit.api.analyze`."""
+    """Replay the trace at `path` through an analysis module; see :func:`tracekit.api.analyze`.
+
+    Of several traces of one build, files, folders or patterns, the merged profile: `module` is the name of one then.
+    """
     from tracekit import api
 
+    if not isinstance(path, (str, Path)):
+        from tracekit.many.analysis import analyze_each
+
+        return analyze_each(path, module, jobs, window=window, options=options)
     return api.analyze(path, module, jobs, window=window, **options)
 
 

@@ -198,6 +198,7 @@ def prepare(
         events=events | restricted.events,
         columns=columns | restricted.columns,
         kept=KEPT if threads > 1 else 1,
+        start=restricted.beginning(trace, program, events),
     )
     sinks = [runner for runner in runners.values() if runner.workers]
     if alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):

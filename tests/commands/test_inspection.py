@@ -133,6 +133,16 @@ def test_dump_stops_at_the_limit_and_keeps_to_one_function(walked: tuple[Path, W
     assert not any("function=f1" in line for line in wanted)
 
 
+def test_dump_prints_a_stretch(walked: tuple[Path, Walk], capsys: pytest.CaptureFixture[str]) -> None:
+    path, walk = walked
+    lines = run(dump.command, path).output.splitlines()
+    parts = [run(dump.command, *words, path).output.splitlines() for words in (("--to", "40%"), ("--from", "40%"))]
+    assert parts[0] and parts[1] and parts[0] + parts[1] == lines
+    assert parts[1][0].split()[1] in ("load", "store") or walk.events[len(parts[0])][0] not in ("load", "store")
+    assert main(["dump", "--from", "often", str(path)]) == 2
+    assert "--from takes a number of accesses or a percentage" in capsys.readouterr().err
+
+
 def test_dump_of_an_unknown_function_fails(walked: tuple[Path, Walk], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dump", "--function", "nowhere", str(walked[0])]) == 1
     assert "no function 'nowhere'" in capsys.readouterr().err

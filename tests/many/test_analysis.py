@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import tracekit
 from tests.commands.test_merge import CHAINED, FAR, INDEPENDENT, ONCE, record
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
@@ -62,6 +63,19 @@ def test_a_folder_and_options(traces: list[str], capsys: pytest.CaptureFixture[s
     assert all(f"{trace}: events generated" in printed.err for trace in traces)
     assert main(["analyze", "-m", "accesses", "--from", "9", *traces]) == 0
     assert f"tracekit: there was no access inside the window of {traces[3]}.\n" in capsys.readouterr().err
+
+
+def test_a_program_asks_for_several_traces(traces: list[str], tmp_path: Path) -> None:
+    profile = tracekit.analyze(traces, "dependence", 2, kinds="war")
+    profile.save(tmp_path / "many")
+    words = ["analyze", "-m", "dependence", "--kinds", "war", "-o", str(tmp_path / "same"), *traces]
+    assert main(words) == 0
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "same").read_bytes()
+    assert tracekit.analyze(traces[:1], "camp").to_json() == tracekit.analyze(traces[0], "camp").to_json()
+    with pytest.raises(TracekitError, match="not by the class Accesses"):
+        tracekit.analyze(traces, registry.load("accesses"))
+    with pytest.raises(TracekitError, match="No trace is named"):
+        tracekit.analyze([], "accesses")
 
 
 def test_one_that_is_damaged_ends_the_others(

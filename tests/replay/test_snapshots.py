@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from collections.abc import Iterable
+from itertools import accumulate, compress, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,11 +20,17 @@ from tests.naive.walker import Walk
 from tests.replay.test_derive import some_wanted
 from tests.replay.test_engine import TICKETED, disturb, runs_of, some_events
 from tracekit.formats.events import BY_CODE
+from tracekit.jit import object_cache
+from tracekit.replay import snapshots, window
 from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.layouts import PATIENCE
+from tracekit.replay.selection import Batch
 from tracekit.replay.snapshot import Snapshot
-from tracekit.replay.snapshots import Snapshots, make, snapshots_of
+from tracekit.replay.snapshots import Snapshots, make, nearest
+from tracekit.replay.stretch import batches_of_stretch
+from tracekit.replay.totals import trace_totals
 from tracekit.replay.trace import Trace
+from tracekit.replay.window import Position
 
 Event = tuple[int, str, int, int, int]
 ROOT = Path(tracekit.__file__).resolve().parents[1]
@@ -32,9 +40,13 @@ FIXTURES = sorted((ROOT / "fixtures/traces").glob("*.zst"))
 
 def events_of(replay: Replay, columns: tuple[str, ...] = COLUMNS) -> list[Event]:
     """All events of a replay; columns that were not asked for are 0."""
+    return events_of_batches(replay.batches(), columns)
+
+
+def events_of_batches(batches: Iterable[Batch], columns: tuple[str, ...] = COLUMNS) -> list[Event]:
     return [
         (batch.stream, BY_CODE[kind].name, *row)
-        for batch in replay.batches()
+        for batch in batches
         for kind, *row in zip(
             batch.kind.tolist(),
             *(getattr(batch, name).tolist() if name in columns else [0] * len(batch) for name in COLUMNS),
@@ -139,29 +151,126 @@ def test_fixtures_in_any_number_of_parts(path: Path) -> None:
             assert [event for part in parts for event in part] == expected
 
 
-def test_snapshots_thin_out_and_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(5)
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """A cache that is empty at first; snapshots may be as near to one another as can be."""
+    cache: dict[str, bytes] = {}
+    monkeypatch.setattr(object_cache, "read", cache.get)
+    monkeypatch.setattr(object_cache, "write", cache.__setitem__)
+    monkeypatch.setattr(snapshots, "APART", 1)
+    monkeypatch.setattr(snapshots, "BATCH", 1)
+    return cache
+
+
+def accesses_among(events: list[Event]) -> int:
+    return sum(name in ("load", "store") for _, name, *_ in events)
+
+
+def test_snapshots_thin_out(tmp_path: Path, kept: dict[str, bytes]) -> None:
     path = tmp_path / "trace.zst"
-    write_random(path, rng, 3, broken=False)
+    write_random(path, random.Random(5), 3, broken=False)
     with tracekit.open(path) as trace:
-        events = events_of(Replay(trace.reader, trace.program))
-        total = sum(event[1] in ("load", "store") for event in events)
-        found = make(trace.reader, trace.program, most=8, apart=1, batch=1)
+        total = accesses_among(events_of(Replay(trace.reader, trace.program)))
+        found = make(trace.reader, trace.program, most=8)
         assert 3 < len(found) < 8
-        assert list(found.accesses) == sorted(found.accesses)
-        assert found.before(found.accesses[0] - 1) is None
-        for accesses in (found.accesses[0], found.accesses[1] + 1, total):
+        assert found.accesses == sorted(found.accesses)
+        assert found.before(found.accesses[0]) is None
+        for accesses in (found.accesses[0] + 1, found.accesses[1] + 1, total):
             start = found.before(accesses)
-            assert start is not None and start.accesses <= accesses
-            left = sum(
-                event[1] in ("load", "store") for event in events_of(Replay(trace.reader, trace.program, start=start))
-            )
-            assert left == total - start.accesses
+            assert start is not None and start.accesses < accesses
+            tail = events_of(Replay(trace.reader, trace.program, start=start))
+            assert accesses_among(tail) == total - start.accesses
         again = Snapshots.from_bytes(found.to_bytes())
         assert again.accesses == found.accesses and again[1].to_bytes() == found[1].to_bytes()
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-        made = snapshots_of(trace.reader, trace.program)
-        (kept,) = (tmp_path / "cache/code").glob("snapshots-*")
-        monkeypatch.setattr("tracekit.replay.snapshots.make", None)
-        assert snapshots_of(trace.reader, trace.program).to_bytes() == made.to_bytes()
-        assert kept.stat().st_size > 0
+
+
+def test_they_are_made_for_the_second_half_and_kept(
+    tmp_path: Path, kept: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.zst"
+    write_random(path, random.Random(5), 3, broken=False)
+    with tracekit.open(path) as trace:
+        total = trace_totals(trace.reader, trace.program)["accesses"]
+        assert nearest(trace.reader, trace.program, 0) is None
+        half = total // 2 - 1
+        assert nearest(trace.reader, trace.program, half) is None
+        assert not any(key.startswith("snapshots-") for key in kept)
+        late = nearest(trace.reader, trace.program, total - 1)
+        assert late is not None and total // 2 < late.accesses < total
+        monkeypatch.setattr(snapshots, "make", None)
+        early = nearest(trace.reader, trace.program, half)
+        assert early is not None and early.accesses < half
+
+
+def values_of(batches: Iterable[Batch]) -> list[int]:
+    return [value for batch in batches for value in batch.values()]
+
+
+def positions_of(total: int, rng: random.Random) -> tuple[int | None, int | None]:
+    """The bounds of a stretch; None for one that is not given."""
+    first = rng.choice((rng.randint(0, total), rng.randint(total // 2, total)))
+    last = rng.randint(first, total + 2)
+    return rng.choice((first, first, first, None)), rng.choice((last, last, None))
+
+
+def test_a_stretch_has_the_events_between_its_bounds(tmp_path: Path, kept: dict[str, bytes]) -> None:
+    """With and without snapshots."""
+    wide = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        path = tmp_path / f"{seed}.zst"
+        write_random(path, rng, rng.randint(1, 3), broken=False)
+        with tracekit.open(path) as trace:
+            whole = events_of(Replay(trace.reader, trace.program))
+            before = [0, *accumulate(name in ("load", "store") for _, name, *_ in whole)]
+            first, last = positions_of(trace_totals(trace.reader, trace.program)["accesses"], rng)
+            bounds = [None if at is None else Position.of("from", at) for at in (first, last)]
+            part = batches_of_stretch(trace.reader, trace.program, *bounds, COLUMNS)
+            chosen = [(first is None or count >= first) and (last is None or count < last) for count in before]
+            assert events_of_batches(part) == list(compress(whole, chosen))
+            if trace.program.has_values:
+                everything = values_of(Replay(trace.reader, trace.program, columns=["value"]).batches())
+                part = batches_of_stretch(trace.reader, trace.program, *bounds, ["value"])
+                assert values_of(part) == list(compress(everything, chosen))
+                wide += any(value >> 64 for value in everything)
+    assert sum(key.startswith("snapshots-") for key in kept) > 10
+    assert wide > 5
+
+
+@pytest.mark.parametrize("module", ["accesses", "footprint", "heatmap"])
+def test_windows_by_position_have_the_same_profile(
+    module: str, tmp_path: Path, kept: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As without snapshots, to the byte."""
+    began = []
+
+    def noted(*arguments: Any) -> Any:
+        began.append(nearest(*arguments))
+        return began[-1]
+
+    for seed in range(20):
+        rng = random.Random(seed)
+        path = tmp_path / f"{seed}.zst"
+        write_random(path, rng, rng.randint(1, 3), broken=False)
+        with tracekit.open(path) as trace:
+            first, last = positions_of(trace_totals(trace.reader, trace.program)["accesses"], rng)
+        given = {"from": first, "to": last, "thread": rng.choice((0, None))}
+        monkeypatch.setattr(window, "nearest", noted)
+        profile = tracekit.analyze(path, module, rng.randint(1, 2), window=given)
+        monkeypatch.setattr(window, "nearest", lambda *_: None)
+        plain = tracekit.analyze(path, module, 1, window=given)
+        assert profile.to_json() == plain.to_json()
+        assert profile.accesses_inside == plain.accesses_inside
+    assert sum(snapshot is not None for snapshot in began) > 3
+
+
+def test_a_module_that_needs_what_came_before_begins_at_the_beginning(tmp_path: Path, kept: dict[str, bytes]) -> None:
+    path = tmp_path / "trace.zst"
+    write_random(path, random.Random(5), 3, broken=False)
+    for bounds in ({"from": "80%"}, {"from": "80%", "function": "f0"}):
+        with tracekit.open(path) as trace:
+            restricted = window.Restriction(bounds, trace.reader, trace.program)
+            beginning = restricted.beginning(trace.reader, trace.program, ("load", "function_entry"))
+            assert beginning is None
+            beginning = restricted.beginning(trace.reader, trace.program, ("load", "store"))
+            assert (beginning is None) == ("function" in bounds)

@@ -19,6 +19,7 @@ from tracekit.formats.events import BY_CODE, NONE
 if TYPE_CHECKING:
     from tracekit.program.program import Program
     from tracekit.replay.trace import Trace
+    from tracekit.replay.window import Window
 
 Row = dict[str, Any]
 
@@ -35,18 +36,34 @@ Row = dict[str, Any]
 @click.option(
     "--function", metavar="F", help="Only events of instructions and loops of this function, and its entries and exits."
 )
+@click.option("--from", "start", metavar="X", help="Skip what lies before X accesses, or as much of them: 25%.")
+@click.option("--to", "stop", metavar="Y", help="Stop after Y accesses, or 25% of them.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N lines.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")
 @click.argument("trace", type=click.Path())
-def command(trace: str, form: str, function: str | None, limit: int | None, output: str | None) -> None:
+def command(
+    trace: str,
+    form: str,
+    function: str | None,
+    start: str | None,
+    stop: str | None,
+    limit: int | None,
+    output: str | None,
+) -> None:
     """Print the events of TRACE, one a line."""
     from tracekit.replay.trace import Trace
+    from tracekit.replay.window import Window
+
+    try:
+        window = Window.of({"from": start, "to": stop})
+    except TracekitError as error:
+        raise click.UsageError(str(error)) from None
 
     line = as_json if form == "jsonl" else as_text
     with Trace(trace) as opened, _written(output) as file, _shown_beside(file):
         written = 0
         with nullcontext() if limit is None else progress.step("writing lines", limit, lambda: written):
-            for row in islice(rows(opened, function), limit):
+            for row in islice(rows(opened, function, window), limit):
                 file.write(line(row) + "\n")
                 written += 1
 
@@ -71,12 +88,19 @@ def _written(output: str | None) -> Iterator[TextIO]:
         raise TracekitError(f"Cannot write the events to {output}: {error.strerror}.") from None
 
 
-def rows(trace: Trace, function: str | None = None) -> Iterator[Row]:
-    """The events of a trace as dicts with the fields that each event has; of one function, if `function` is given."""
+def rows(trace: Trace, function: str | None = None, window: Window | None = None) -> Iterator[Row]:
+    """The events of a trace as dicts with the fields that each event has; of one function, if `function` is given.
+
+    Of a `window` the positions count (`--from`, `--to`).
+    """
+    from tracekit.replay.stretch import batches_of_stretch
+
     namer = Namer(trace.program)
     functions = None if function is None else namer.functions_named(function)
     valued = trace.program.has_values
-    for batch in trace.batches(columns=("subject", "address", "size", "value") if valued else None):
+    wanted = ("subject", "address", "size", *(["value"] if valued else ()))
+    start, stop = (window.start, window.stop) if window else (None, None)
+    for batch in batches_of_stretch(trace.reader, trace.program, start, stop, wanted):
         columns = (batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())
         for code, subject, address, size, value in zip(*columns, batch.values() if valued else repeat(0)):
             if functions is None or namer.function_of(code, subject) in functions:

@@ -14,9 +14,11 @@ from typing import Any
 
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
+from tracekit.many.paths import traces_of
 from tracekit.many.processes import Processes, Said
 from tracekit.modules import registry
-from tracekit.modules.contract import CannotMergeError, Preset
+from tracekit.modules.contract import Analysis, CannotMergeError, Preset
+from tracekit.modules.options import make_options
 from tracekit.profiles import files
 from tracekit.profiles.merge import merge_files
 from tracekit.profiles.profile import Profile
@@ -70,6 +72,8 @@ def analyze_many(
     that cannot be analysed, is of another build than the first that can, or is there twice, is left out, and its
     Outcome says why. Raises TracekitError otherwise, and if nothing is left or the profiles do not merge.
     """
+    if not traces:
+        raise TracekitError("No trace is named.")
     for name in options:
         require_merging(name)
     outcomes = [Outcome(trace, _size(trace)) for trace in traces]
@@ -88,6 +92,32 @@ def analyze_many(
         if not made:
             raise TracekitError(f"None of the {len(traces)} traces could be analysed.{_reasons(outcomes)}")
         return Joined(_merged(made, folder), outcomes)
+
+
+def analyze_each(
+    paths: Sequence[str | os.PathLike[str]],
+    module: str | type[Analysis],
+    jobs: int | None,
+    *,
+    window: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> Profile:
+    """The merged profile of one module, as a program asks for it; a single trace is analysed in this process.
+
+    Raises TracekitError for a class: the processes that analyse traces find modules by their names.
+    """
+    from tracekit import api
+
+    traces = traces_of(paths)
+    if len(traces) == 1:
+        return api.analyze(traces[0], module, jobs, window=window, **options)
+    if not isinstance(module, str):
+        raise TracekitError(f"Several traces are analysed by a module with a name, not by the class {module.__name__}.")
+    chosen = make_options(registry.load(module).Options, options)
+    profiles = analyze_many(traces, {module: chosen}, jobs, window=window).profiles
+    if len(profiles) > 1:
+        raise TracekitError(f"{module} stands for several modules: name one of them.")
+    return profiles[0]
 
 
 def require_merging(name: str) -> None:

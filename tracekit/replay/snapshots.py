@@ -7,7 +7,7 @@ state, and what is broken, is to the bit that of any other replay at that place.
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +22,16 @@ from tracekit.jit.cache import digest
 from tracekit.program.program import Program
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
+from tracekit.replay.totals import trace_totals
 
 MOST = 96
 """Snapshots of a trace at most: when there are so many, every other one goes, and from then on half as many come."""
 
 APART = 1 << 22
 """Loads and stores from one snapshot to the next at least: these take a replay some 50 ms."""
+
+BATCH = 1 << 16
+"""Events in a batch of the pass: there may be a snapshot behind each."""
 
 ACCESSES = tuple(CODE[name] for name in ACCESS_EVENTS)
 
@@ -47,8 +51,11 @@ class Snapshots:
         return Snapshot.from_bytes(self._packed[number])
 
     def before(self, accesses: int) -> Snapshot | None:
-        """The last with at most so many loads and stores before it; None if there is none: begin at the beginning."""
-        number = bisect_right(self.accesses, accesses)
+        """The last with fewer loads and stores before it; None if there is none: begin at the beginning.
+
+        One with as many may lie behind other events that follow these.
+        """
+        number = bisect_left(self.accesses, accesses)
         return self[number - 1] if number else None
 
     def to_bytes(self) -> bytes:
@@ -65,11 +72,27 @@ class Snapshots:
         return cls(head["accesses"], [rest[begin:end] for begin, end in pairwise(ends)])
 
 
-def snapshots_of(trace: TraceReader, program: Program) -> Snapshots:
-    """Those in the user's cache, or else those that a pass makes, which are kept there."""
-    key = f"snapshots-{object_cache.key_of([trace.content_hash.encode(), _code()])}"
-    data, _ = object_cache.kept(key, lambda: make(trace, program).to_bytes())
-    return Snapshots.from_bytes(data)
+def nearest(trace: TraceReader, program: Program, accesses: int) -> Snapshot | None:
+    """The last snapshot with fewer loads and stores before it; None if a replay had better begin before all.
+
+    Where none are kept yet they are made, if the place is in the second half of the trace: the pass takes no longer
+    than a replay up to there, and the next one is spared it.
+    """
+    if accesses < APART:
+        return None
+    key = _key(trace)
+    data = object_cache.read(key)
+    if data is None:
+        if 2 * accesses < trace_totals(trace, program)["accesses"]:
+            return None
+        data = make(trace, program).to_bytes()
+        object_cache.write(key, data)
+        object_cache.forget_unused()
+    return Snapshots.from_bytes(data).before(accesses)
+
+
+def _key(trace: TraceReader) -> str:
+    return f"snapshots-{object_cache.key_of([trace.content_hash.encode(), _code()])}"
 
 
 def _code() -> bytes:
@@ -77,13 +100,10 @@ def _code() -> bytes:
     return digest(Path(__file__)).encode()
 
 
-def make(trace: TraceReader, program: Program, most: int = MOST, apart: int = APART, batch: int = 1 << 16) -> Snapshots:
-    """Snapshots `apart` loads and stores from one another, or more where there would be more than `most`.
-
-    Each lies behind a whole batch, of `batch` events.
-    """
-    replay = Replay(trace, program, batch, columns=())
-    seen = last = 0
+def make(trace: TraceReader, program: Program, most: int = MOST) -> Snapshots:
+    """Snapshots APART loads and stores from one another, or more where there would be more than `most`."""
+    replay = Replay(trace, program, BATCH, columns=())
+    seen, last, apart = 0, 0, APART
     found: list[tuple[int, bytes]] = []
     with progress.step("making snapshots"):
         for events in replay.batches():

@@ -21,6 +21,8 @@ from tracekit.program.lookup import functions_named, loops_at
 from tracekit.replay.kernels import window as kernels
 from tracekit.replay.kernels.layouts import Columns
 from tracekit.replay.selection import Batch
+from tracekit.replay.snapshot import Snapshot
+from tracekit.replay.snapshots import nearest
 from tracekit.replay.totals import trace_totals
 
 if TYPE_CHECKING:
@@ -166,6 +168,15 @@ class WindowFilter:
         return frozenset() if self.functions is None and self.loops is None else frozenset(("subject",))
 
     @property
+    def first(self) -> int:
+        """The loads and stores before all that is inside; 0 where that depends on more than their number."""
+        return int(self._place[kernels.FIRST]) if self.functions is None and self.loops is None else 0
+
+    def go_on_from(self, accesses: int) -> None:
+        """Begin behind so many loads and stores."""
+        self._place[kernels.ACCESSES] = accesses
+
+    @property
     def accesses_inside(self) -> int:
         """Loads and stores inside the window so far."""
         return int(self._place[kernels.INSIDE_SO_FAR])
@@ -176,6 +187,7 @@ class WindowFilter:
         for name in events:
             keep[CODE[name]] = kernels.INSIDE if name in RESTRICTED else kernels.ALWAYS
         inside = np.empty(0, np.uint8)
+        needs_no_state = set(events) <= set(RESTRICTED)
         for batch in batches:
             columns = batch.columns
             if inside.size < batch.kind.size:
@@ -200,6 +212,8 @@ class WindowFilter:
             )
             if passed:
                 yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed].copy())
+            if needs_no_state and self._place[kernels.ACCESSES] >= self._place[kernels.LAST]:
+                return
 
 
 def _first(columns: Columns, passed: int, rows: NDArray[np.uint32] | None) -> Columns:
@@ -237,6 +251,19 @@ class Restriction:
     def batches(self, batches: Iterator[Batch], events: Collection[str]) -> Iterator[Batch]:
         """`batches`, or what the window lets pass of them, of the `events` asked for."""
         return batches if self.window is None else self._filter.batches(batches, events)
+
+    def beginning(self, trace: TraceReader, program: Program, events: Collection[str]) -> Snapshot | None:
+        """Where a replay may begin if nobody but the window wants any but these `events`; None: where the trace does.
+
+        What is not inside the window reaches no module, and nothing else does if all events are of that kind. The
+        window then counts on from there.
+        """
+        if self.window is None or not set(events) <= set(RESTRICTED):
+            return None
+        snapshot = nearest(trace, program, self._filter.first)
+        if snapshot is not None:
+            self._filter.go_on_from(snapshot.accesses)
+        return snapshot
 
     @property
     def loop(self) -> tuple[str, int] | None:
