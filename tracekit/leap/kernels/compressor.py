@@ -44,7 +44,7 @@ STREAM = [
     ("points", "<u4"),  # descriptors begun
     ("lines", "<u4"),
 ]
-"""Beside the key, access << 32 | group. An access is an instruction's load (2 * instruction) or its store (one more)."""
+"""Beside the key, access << 32 | group. An access is an instruction's load (2 * instruction) or store (one more)."""
 POINTS_FULL = 1
 LINES_FULL = 2
 BEYOND = 4  # there has been a point that descriptors of one kind had no room for
