@@ -20,6 +20,8 @@ from tracekit.many import analysis, processes
 from tracekit.many.analysis import analyze_many, require_merging
 from tracekit.modules import registry
 
+NEVER_MERGING = ("footprint", "heatmap", "leap", "whomp")
+
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
@@ -121,7 +123,7 @@ def test_modules_that_never_merge_are_refused_at_once(tmp_path: Path, capsys: py
     assert "module footprint cannot be merged: a slice is a stretch of one run" in capsys.readouterr().err
     with pytest.raises(TracekitError, match="the module is a file"):
         require_merging("./mine.py")
-    merging = [name for name in registry.names() if name not in ("footprint", "heatmap", "leap", "whomp")]
+    merging = [name for name in registry.names() if name not in NEVER_MERGING]
     for name in merging:
         require_merging(name)
 
