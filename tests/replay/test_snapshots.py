@@ -8,6 +8,7 @@ from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from tracekit.replay import snapshots, window
 from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.layouts import PATIENCE
 from tracekit.replay.selection import Batch
-from tracekit.replay.snapshot import Snapshot
+from tracekit.replay.snapshot import Snapshot, Turn
 from tracekit.replay.snapshots import Snapshots, make, nearest
 from tracekit.replay.stretch import batches_of_stretch
 from tracekit.replay.totals import trace_totals
@@ -60,11 +61,12 @@ def cuts_of(trace: Trace, batch: int, rng: random.Random) -> list[tuple[int, Sna
     if rng.random() < 0.5:
         make_templates(replay)
     found, seen = [], 0
+    blocks: dict[str, bytes] = {}
     for events in replay.batches():
         seen += len(events)
         snapshot = replay.snapshot()
         if snapshot is not None:
-            found.append((seen, Snapshot.from_bytes(snapshot.to_bytes())))
+            found.append((seen, Snapshot.from_bytes(snapshot.to_bytes(blocks), blocks)))
     return found
 
 
@@ -181,7 +183,25 @@ def test_snapshots_thin_out(tmp_path: Path, kept: dict[str, bytes]) -> None:
             tail = events_of(Replay(trace.reader, trace.program, start=start))
             assert accesses_among(tail) == total - start.accesses
         again = Snapshots.from_bytes(found.to_bytes())
-        assert again.accesses == found.accesses and again[1].to_bytes() == found[1].to_bytes()
+        assert again.accesses == found.accesses and again[1].to_bytes({}) == found[1].to_bytes({})
+
+
+def test_snapshots_share_the_blocks_of_their_heaps_that_have_not_changed() -> None:
+    addresses = np.arange(0x5000_0000_0000, 0x5000_0100_0000, 4096, np.uint64)  # 16 MiB: 64 blocks
+    sizes = np.arange(len(addresses), dtype=np.uint64)
+    blocks: dict[str, bytes] = {}
+    heaps = [(addresses, sizes), (np.delete(addresses, 1000), np.delete(sizes, 1000)), (addresses[:0], sizes[:0])]
+    packed = [
+        Snapshot(Turn(1, 0, 0, 1), [], heap, np.zeros(1, np.uint8), 7).to_bytes(blocks) for heap in (*heaps, heaps[0])
+    ]
+    assert packed[3] == packed[0] and len(blocks) == 64 + 1 + 1
+    for data, heap in zip(packed, heaps):
+        found = Snapshot.from_bytes(data, blocks)
+        assert all(np.array_equal(one, other) for one, other in zip(found.heap, heap))
+        assert (found.turn, found.accesses) == (Turn(1, 0, 0, 1), 7)
+    # Those that no snapshot needs any more are not written.
+    alone = Snapshots([7], packed[2:3], blocks)
+    assert len(alone.to_bytes()) < 1000 < len(Snapshots([7], packed[1:2], blocks).to_bytes())
 
 
 def test_they_are_made_for_the_second_half_and_kept(

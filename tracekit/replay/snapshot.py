@@ -7,9 +7,11 @@ created, and whose turn it is. It says nothing of what was asked for: any events
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,12 @@ from tracekit.replay.kernels import layouts
 
 LEVEL = 3
 """Of zstd: a tenth of a millisecond for a snapshot of 100 KB."""
+
+BLOCK_BITS = 18
+"""Heap objects in so many bits of addresses are a block: snapshots share those in which nothing has changed."""
+
+Blocks = MutableMapping[str, bytes]
+"""Blocks of heaps by names that follow from their contents."""
 
 _LAYOUT = {
     "frames": layouts.FRAME_ROW,
@@ -73,8 +81,8 @@ class Snapshot:
         """Records of all streams before it."""
         return sum(stream.records for stream in self.streams)
 
-    def to_bytes(self) -> bytes:
-        """For a file; :meth:`from_bytes` reads it."""
+    def to_bytes(self, blocks: Blocks) -> bytes:
+        """For a file; :meth:`from_bytes` reads it. Blocks of its heap that `blocks` has not yet are put there."""
         turn = self.turn
         head = {
             "turn": [turn.number, turn.stream, turn.limit, turn.begun],
@@ -83,30 +91,62 @@ class Snapshot:
                 [stream.number, stream.records, *(len(getattr(stream.state, name)) for name in _LAYOUT)]
                 for stream in self.streams
             ],
-            "heap": len(self.heap[0]),
+            "heap": list(_put(blocks, *self.heap)),
             "created": len(self.created),
         }
-        addresses, sizes = self.heap
         parts = [json.dumps(head).encode() + b"\n"]
         parts += [getattr(stream.state, name).tobytes() for stream in self.streams for name in _LAYOUT]
-        parts += [np.diff(addresses, prepend=np.uint64(0)).tobytes(), sizes.tobytes(), self.created.tobytes()]
-        return zstandard.ZstdCompressor(level=LEVEL).compress(b"".join(parts))
+        return _packed(*parts, self.created.tobytes())
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Snapshot:
+    def from_bytes(cls, data: bytes, blocks: Blocks) -> Snapshot:
         """What :meth:`to_bytes` wrote, in the same version of tracekit: the caller knows that it is whole."""
-        whole = zstandard.ZstdDecompressor().decompress(data)
-        line, _, rest = whole.partition(b"\n")
-        head = json.loads(line)
+        head, rest = _opened(data)
         arrays = _Arrays(rest)
         streams = [
             StreamSnapshot(number, records, layouts.Stream(**dict(arrays.fields(counts))))
             for number, records, *counts in head["streams"]
         ]
-        addresses = np.cumsum(arrays.take(np.dtype(np.uint64), head["heap"]), dtype=np.uint64)
-        sizes = arrays.take(np.dtype(np.uint64), head["heap"])
         created = arrays.take(np.dtype(np.uint8), head["created"])
-        return cls(Turn(*head["turn"]), streams, (addresses, sizes), created, head["accesses"])
+        return cls(Turn(*head["turn"]), streams, _taken(blocks, head["heap"]), created, head["accesses"])
+
+
+def blocks_of(data: bytes) -> list[str]:
+    """The names of the blocks that a snapshot needs."""
+    names: list[str] = _opened(data)[0]["heap"]
+    return names
+
+
+def _opened(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The head of what ``Snapshot.to_bytes`` wrote, and the arrays behind it."""
+    line, _, rest = zstandard.ZstdDecompressor().decompress(data).partition(b"\n")
+    return json.loads(line), rest
+
+
+def _packed(*parts: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=LEVEL).compress(b"".join(parts))
+
+
+def _put(blocks: Blocks, addresses: NDArray[np.uint64], sizes: NDArray[np.uint64]) -> Iterator[str]:
+    """Put the blocks of a heap among others; the names of all of them, in order of addresses."""
+    borders = np.flatnonzero(np.diff(addresses >> np.uint64(BLOCK_BITS))) + 1
+    for begin, end in pairwise([0, *borders.tolist(), len(addresses)]):
+        content = np.concatenate([np.diff(addresses[begin:end], prepend=np.uint64(0)), sizes[begin:end]]).tobytes()
+        name = hashlib.blake2b(content, digest_size=8).hexdigest()
+        if name not in blocks:
+            blocks[name] = _packed(content)
+        yield name
+
+
+def _taken(blocks: Blocks, names: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Addresses and sizes of a heap."""
+    addresses = [np.empty(0, np.uint64)]
+    sizes = [np.empty(0, np.uint64)]
+    for name in names:
+        steps, own = np.frombuffer(zstandard.ZstdDecompressor().decompress(blocks[name]), np.uint64).reshape(2, -1)
+        addresses.append(np.cumsum(steps, dtype=np.uint64))
+        sizes.append(own)
+    return np.concatenate(addresses), np.concatenate(sizes)
 
 
 class _Arrays:

@@ -21,7 +21,7 @@ from tracekit.jit import object_cache
 from tracekit.jit.cache import digest
 from tracekit.program.program import Program
 from tracekit.replay.engine import Replay
-from tracekit.replay.snapshot import Snapshot
+from tracekit.replay.snapshot import Blocks, Snapshot, blocks_of
 from tracekit.replay.totals import trace_totals
 
 MOST = 96
@@ -39,16 +39,17 @@ ACCESSES = tuple(CODE[name] for name in ACCESS_EVENTS)
 class Snapshots:
     """The snapshots of a trace, in order; each is unpacked when it is asked for."""
 
-    def __init__(self, accesses: Sequence[int], packed: Sequence[bytes]) -> None:
+    def __init__(self, accesses: Sequence[int], packed: Sequence[bytes], blocks: Blocks) -> None:
         self.accesses = accesses
         """Of each, the loads and stores before it, ascending."""
         self._packed = packed
+        self._blocks = blocks
 
     def __len__(self) -> int:
         return len(self._packed)
 
     def __getitem__(self, number: int) -> Snapshot:
-        return Snapshot.from_bytes(self._packed[number])
+        return Snapshot.from_bytes(self._packed[number], self._blocks)
 
     def before(self, accesses: int) -> Snapshot | None:
         """The last with fewer loads and stores before it; None if there is none: begin at the beginning.
@@ -60,8 +61,10 @@ class Snapshots:
 
     def to_bytes(self) -> bytes:
         """For a file; :meth:`from_bytes` reads it."""
-        head = {"accesses": list(self.accesses), "sizes": [len(part) for part in self._packed]}
-        return json.dumps(head).encode() + b"\n" + b"".join(self._packed)
+        used = dict.fromkeys(name for part in self._packed for name in blocks_of(part))
+        parts = [*self._packed, *(self._blocks[name] for name in used)]
+        head = {"accesses": list(self.accesses), "blocks": list(used), "sizes": [len(part) for part in parts]}
+        return json.dumps(head).encode() + b"\n" + b"".join(parts)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Snapshots:
@@ -69,7 +72,9 @@ class Snapshots:
         line, _, rest = data.partition(b"\n")
         head = json.loads(line)
         ends = np.cumsum([0, *head["sizes"]]).tolist()
-        return cls(head["accesses"], [rest[begin:end] for begin, end in pairwise(ends)])
+        parts = [rest[begin:end] for begin, end in pairwise(ends)]
+        count = len(head["accesses"])
+        return cls(head["accesses"], parts[:count], dict(zip(head["blocks"], parts[count:], strict=True)))
 
 
 def nearest(trace: TraceReader, program: Program, accesses: int) -> Snapshot | None:
@@ -105,13 +110,14 @@ def make(trace: TraceReader, program: Program, most: int = MOST) -> Snapshots:
     replay = Replay(trace, program, BATCH, columns=())
     seen, last, apart = 0, 0, APART
     found: list[tuple[int, bytes]] = []
+    blocks: Blocks = {}
     with progress.step("making snapshots"):
         for events in replay.batches():
             seen += sum(int(np.count_nonzero(events.kind == code)) for code in ACCESSES)
             if seen < last + apart or (snapshot := replay.snapshot(seen)) is None:
                 continue
             last = seen
-            found.append((seen, snapshot.to_bytes()))
+            found.append((seen, snapshot.to_bytes(blocks)))
             if len(found) == most:
                 found, apart = found[1::2], 2 * apart
-    return Snapshots([accesses for accesses, _ in found], [packed for _, packed in found])
+    return Snapshots([accesses for accesses, _ in found], [packed for _, packed in found], blocks)
