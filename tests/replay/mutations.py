@@ -26,10 +26,10 @@ from tests.formats.test_hostile import damage, wrap
 from tests.formats.traces import arities, payload_of
 from tests.naive.program_builder import HandImage
 from tests.naive.random_program import RandomProgram
+from tests.naive.random_trace import TICKETED, disturb, runs_of, some_events
 from tests.naive.trace_file import Record
 from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
-from tests.replay.test_engine import TICKETED, disturb, runs_of, some_events
 from tracekit.formats.chunk_codec import encode
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, NONE

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive.random_program import RandomProgram
+from tests.naive.random_trace import TICKETED, disturb, runs_of, some_events
 from tests.naive.reader import read
 from tests.naive.trace_file import Record, write_trace
 from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
-from tests.replay.test_engine import TICKETED, disturb, runs_of, some_events
 from tracekit.formats.events import BY_CODE
 from tracekit.replay.compiled.compiler import CompiledPaths
 from tracekit.replay.compiled.worth import SETTING

@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive.random_program import RandomProgram
+from tests.naive.random_trace import write_random
 from tests.naive.reader import read
 from tests.naive.trace_file import Record, write_trace
-from tests.naive.walker import Walk
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.layouts import FRAMES, OBJECTS
 from tracekit.replay.selection import Batch
-
-TICKETED = {event.code for event in BY_CODE.values() if event.words[:1] == ("ticket",)}
 
 
 def engine_events(path: Path) -> list[tuple[int, str, int, int, int]]:
@@ -35,51 +33,6 @@ def engine_events(path: Path) -> list[tuple[int, str, int, int, int]]:
                 batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist()
             )
         ]
-
-
-def disturb(records: list[Record], rng: random.Random, runs: set[int]) -> list[Record]:
-    """Records that break rules: swapped, dropped, repeated, with other words."""
-    records = list(records)
-    for _ in range(rng.randint(0, 6)):
-        at = rng.randrange(len(records))
-        choice = rng.randrange(4)
-        if choice == 0 and len(records) > 1:
-            del records[at]
-        elif choice == 1:
-            records.insert(rng.randrange(len(records)), records[at])
-        elif choice == 2:
-            other = rng.randrange(len(records))
-            records[at], records[other] = records[other], records[at]
-        else:
-            identity, words = records[at]
-            records[at] = identity, [rng.choice((word, rng.getrandbits(40))) for word in words]
-            if identity in runs:
-                records[at] = identity, [rng.choice((rng.randrange(50), (1 << 40) + 1, (1 << 64) - 1))]
-    return records
-
-
-def some_events(rng: random.Random, streams: int) -> Record:
-    """One of the events that a walk does not make."""
-    stream = rng.randrange(streams)
-    return rng.choice(
-        [
-            (CODE["signal_enter"], [rng.randrange(32)]),
-            (CODE["signal_leave"], [rng.randrange(32), rng.randrange(2)]),
-            (CODE["thread_create"], [0, stream]),
-            (CODE["thread_start"], [0, stream]),
-            (CODE["thread_exit"], [0, stream]),
-            (CODE["image_load"], [0, rng.randrange(2)]),
-            (CODE["dropped"], []),
-            (CODE["lock"], [0, 4096]),
-            (CODE["heap_realloc"], [0, 0, 4096, 16]),
-            (CODE["heap_realloc"], [0, 4096, 0, rng.randrange(2)]),
-        ]
-    )
-
-
-def runs_of(made: RandomProgram) -> set[int]:
-    """The record ids that are runs."""
-    return {made.layout.path_number(handle) for handle, path in enumerate(made.b.paths) if path["flags"]}
 
 
 def ground_truth(path: Path) -> tuple[Counter[str], Counter[str]]:
@@ -105,25 +58,8 @@ def ground_truth(path: Path) -> tuple[Counter[str], Counter[str]]:
 @example(seed=44806690, streams=1, broken=True)  # ground truth: 2**64 - 1 iterations, in another function's frame
 @example(seed=103, streams=2, broken=True)  # an unknown landing in the top frame, whose last block is a loop's header
 def test_the_engine_and_the_naive_reader_agree(tmp_path_factory: object, seed: int, streams: int, broken: bool) -> None:
-    rng = random.Random(seed)
-    made = RandomProgram(rng)
-    recorded: dict[int, list[Record]] = {}
-    for stream in range(streams):
-        walk = Walk(made, rng, [], budget=100)
-        walk.run()
-        recorded[stream] = walk.records()
-        for _ in range(rng.randint(0, 3)):
-            recorded[stream].insert(rng.randrange(len(recorded[stream])), some_events(rng, streams))
-        if broken:
-            recorded[stream] = disturb(recorded[stream], rng, runs_of(made))
-    ticket = 0
-    for stream, records in recorded.items():
-        for at, (identity, words) in enumerate(records):
-            if identity in TICKETED:
-                ticket += rng.randint(1, 3)
-                records[at] = identity, [rng.choice((ticket, rng.randrange(200))) * streams + stream, *words[1:]]
     path = tmp_path_factory.mktemp("t") / "trace.zst"  # type: ignore[attr-defined]
-    write_trace(path, made.layout, recorded, totals={}, chunk=rng.randint(1, 60))
+    _, recorded = write_random(path, random.Random(seed), streams, broken, events=3)
     process = read(path.read_bytes()).process()
     assert engine_events(path) == process.events
     if not any(identity == CODE["dropped"] for records in recorded.values() for identity, _ in records):

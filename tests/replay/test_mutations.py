@@ -13,9 +13,9 @@ import pytest
 from tests.formats.test_hostile import parts, wrap
 from tests.formats.traces import arities, payload_of
 from tests.naive.random_program import RandomProgram
+from tests.naive.random_trace import runs_of
 from tests.naive.walker import Walk
 from tests.replay.mutations import mutated, outcome, verdict
-from tests.replay.test_engine import runs_of
 from tracekit.formats.chunk_codec import encode
 from tracekit.replay.compiled import compiler
 from tracekit.replay.compiled.bounds import OutsideTableError

@@ -14,12 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tracekit
-from tests.naive.random_program import RandomProgram
+from tests.naive.random_trace import write_random
 from tests.naive.reader import read
-from tests.naive.trace_file import Record, write_trace
-from tests.naive.walker import Walk
 from tests.replay.test_derive import some_wanted
-from tests.replay.test_engine import TICKETED, disturb, runs_of, some_events
 from tracekit.formats.events import BY_CODE
 from tracekit.jit import object_cache
 from tracekit.replay import snapshots, window
@@ -77,28 +74,6 @@ def make_templates(replay: Replay) -> None:
 
 def violated(replay: Replay) -> list[tuple[int, str, int, int]]:
     return [(one.stream, one.text, one.count, one.record) for one in replay.violations()]
-
-
-def write_random(path: Path, rng: random.Random, streams: int, broken: bool) -> RandomProgram:
-    """A trace of random walks, with events between their records whose tickets make the streams take turns."""
-    made = RandomProgram(rng)
-    recorded: dict[int, list[Record]] = {}
-    for stream in range(streams):
-        walk = Walk(made, rng, [], budget=100)
-        walk.run()
-        recorded[stream] = walk.records()
-        for _ in range(rng.randint(0, 8)):
-            recorded[stream].insert(rng.randrange(len(recorded[stream])), some_events(rng, streams))
-        if broken:
-            recorded[stream] = disturb(recorded[stream], rng, runs_of(made))
-    ticket = 0
-    for stream, records in recorded.items():
-        for at, (identity, words) in enumerate(records):
-            if identity in TICKETED:
-                ticket += rng.randint(1, 3)
-                records[at] = identity, [rng.choice((ticket, rng.randrange(200))) * streams + stream, *words[1:]]
-    write_trace(path, made.layout, recorded, totals={}, chunk=rng.randint(1, 60))
-    return made
 
 
 @settings(max_examples=400, deadline=None)
