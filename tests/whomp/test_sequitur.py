@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive.sequitur import Bodies, Sequitur, broken, expansion
@@ -54,6 +54,7 @@ def streams() -> Any:
 
 @settings(deadline=None, max_examples=600)
 @given(streams())
+@example([0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1])
 def test_it_is_the_published_algorithm(stream: list[int]) -> None:
     made, naive = written(stream), Sequitur(stream).rules()
     found = [bodies(made, rules) for rules in made.blocks()]

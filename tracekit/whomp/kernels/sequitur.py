@@ -345,6 +345,12 @@ def _is_middle(nodes: Any, node: Any) -> Any:
 
 
 @inlined
+def _ends_with_two(nodes: Any, node: Any, symbol: Any) -> Any:
+    """Whether a symbol stands at a node and before it."""
+    return symbol & GUARD == 0 and nodes[node].symbol == symbol and nodes[nodes[node].previous].symbol == symbol
+
+
+@inlined
 def _substitute(grammar: Any, node: Any, rule: Any) -> None:
     """Put a rule in place of the digram at a node.
 
@@ -362,7 +368,12 @@ def _substitute(grammar: Any, node: Any, rule: Any) -> None:
     _forget(nodes, cells, control, node)
     if _is_middle(nodes, behind):
         _enter(nodes, cells, control, behind)
+    # before the second symbol, and then before what is behind it, as if they were taken out one after the other
+    if _ends_with_two(nodes, before, two):
+        _enter(nodes, cells, control, np.int64(nodes[before].previous))
     _forget(nodes, cells, control, second)
+    if _ends_with_two(nodes, before, nodes[behind].symbol):
+        _enter(nodes, cells, control, np.int64(nodes[before].previous))
     _count(grammar, one, -1)
     _count(grammar, two, -1)
     _give_node(grammar, second)
