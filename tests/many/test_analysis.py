@@ -158,7 +158,8 @@ def test_one_that_is_killed_each_time_is_named(
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
 from tracekit.many import processes
 processes.PROGRAM = "import os, time; print('{}', flush=True); open(f'pid{os.getpid()}', 'w'); time.sleep(600)"
 from tracekit.cli import main
