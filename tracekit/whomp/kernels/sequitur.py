@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, Arena, take
-from tracekit.containers.kernels.hash_table import HashTable, row_of
+from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, row_of
 from tracekit.jit.kernel import inlined, kernel
 
 NODE = np.dtype([("previous", "<u4"), ("next", "<u4"), ("symbol", "<u4")])
@@ -45,8 +45,6 @@ LENGTH = 5  # symbols appended to the present block
 TOTAL = 6  # ... to all blocks
 CONTROL = 7
 """How many there are."""
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Grammar(NamedTuple):
