@@ -112,6 +112,7 @@ class Camp(DependenceModule):
     """One row for each pair of instructions in their contexts and kind; loops are judged in each context."""
 
     context = True
+    detail = DETAIL
     Options = ContextOptions
     analysis = "camp"
 

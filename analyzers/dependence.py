@@ -29,6 +29,7 @@ from tracekit.dependence.kernels.dependence import forget as forget_history
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.dependence.pairs_merge import join_dependences
 from tracekit.dependence.reduce import reduce_states
+from tracekit.dependence.segments import DependenceSegments
 from tracekit.dependence.state import empty_state
 from tracekit.module import (
     CONTEXT_EVENTS,
@@ -363,8 +364,13 @@ class Dependence(Module):
             known = np.zeros(instructions * KNOWN, np.uint32)
             row = "u2" if instructions < NARROW else "u4"
             return Flow(shadow.empty(row, per_stream=True), known, maps.count_map())
+        return Variants(empty_state(self.program), self.detail, empty_stream(0, 1))
+
+    @property
+    def detail(self) -> Detail:
+        """What the variants find out."""
         kinds = self.options.kinds.split(",")
-        detail = Detail(
+        return Detail(
             raw=int("raw" in kinds),
             war=int("war" in kinds),
             waw=int("waw" in kinds),
@@ -372,7 +378,13 @@ class Dependence(Module):
             histogram=int(self.options.distance),
             profile=0,
         )
-        return Variants(empty_state(self.program), detail, empty_stream(0, 1))
+
+    def segments(self) -> DependenceSegments | None:
+        """As the whole family goes; flow dependences alone do not."""
+        if self.flow or self.place:
+            return None
+        context = bool(self.options.context)
+        return DependenceSegments(self.program, self.options, self.detail, context, lambda found: found, inside=True)
 
     def reduce(self, states: Sequence[Any]) -> Any:
         """What all workers found."""

@@ -53,6 +53,7 @@ class Lamp(DependenceModule):
     """One row for each pair of instructions and kind; loops are judged without regard to who called them."""
 
     context = False
+    detail = DETAIL
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """Those of camp, but for loads and stores."""

@@ -81,10 +81,13 @@ def analyze_all(
     jobs: int | None = None,
     explain: Callable[[str], None] | None = None,
     window: Mapping[str, Any] | None = None,
+    segments: int = 1,
 ) -> list[Profile]:
     """Replay a trace once through several modules: name, file or class -> an instance of the module's Options.
 
-    `explain` is called with lines that say what was specialised; it costs a second pass.
+    `explain` is called with lines that say what was specialised; it costs a second pass. With `segments` above 1 the
+    trace is cut into so many, which are analysed beside one another (tracekit/segments); raises TracekitError if a
+    module does not say how.
     """
     from tracekit.formats.reader import TraceReader
 
@@ -98,8 +101,11 @@ def analyze_all(
             program = Program.from_images(trace.images())
         restricted = Restriction(window, trace, program)
         options = _expanded(trace, program, options, window, restricted.loop, threads)
-        replay, runners = prepare(trace, program, options, threads, restricted)
-        _run(replay, runners, restricted, threads)
+        replay, runners = prepare(trace, program, options, 1 if segments > 1 else threads, restricted)
+        if segments > 1:
+            _run_in_segments(trace, program, runners, restricted, segments, threads)
+        else:
+            _run(replay, runners, restricted, threads)
         if explain is not None:
             _explain(trace, program, runners, restricted.events, replay, explain)
         return [
@@ -145,6 +151,24 @@ def _run(replay: Replay, runners: Mapping[str, Runner], restricted: Restriction,
     events = {event for runner in runners.values() for event in runner.columns}
     jobs = threads if replay.compiled is None else 1
     run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
+
+
+def _run_in_segments(
+    trace: TraceReader,
+    program: Program,
+    runners: Mapping[str, Runner],
+    restricted: Restriction,
+    segments: int,
+    threads: int,
+) -> None:
+    """Replay segments of the trace, each through all modules."""
+    from tracekit.replay.totals import trace_totals
+    from tracekit.segments.analysis import SegmentedAnalysis, require_segments
+
+    cut = require_segments(runners, trace.streams(), restricted.window is not None)
+    accesses = trace_totals(trace, program)["accesses"]
+    cuts = [accesses * number // segments for number in range(1, segments)]
+    SegmentedAnalysis(trace, program, cut).run(cuts, threads)
 
 
 def _loaded(module: str | type[Analysis]) -> type[Analysis]:

@@ -119,6 +119,13 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     help="Rows of each table in text; 0 shows all.",
 )
 @options.jobs
+@click.option(
+    "--segments",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Cut the trace into N, analysed beside one another (camp, lamp, advise, variants of dependence).",
+)
 @click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
 @click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
 @click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
@@ -136,6 +143,7 @@ def command(
     settings: tuple[str, ...],
     limit: int,
     jobs: int | None,
+    segments: int,
     explain: bool,
     function: str | None,
     loop: str | None,
@@ -169,7 +177,7 @@ def command(
     window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     _check_window(window)
     with shown():
-        gathered = _gathered(traces_of(traces), options, jobs, window, keep_going, explain)
+        gathered = _gathered(traces_of(traces), options, jobs, segments, window, keep_going, explain)
     for line in gathered.said:
         click.echo(line, err=True)
     profiles, status = gathered.profiles, int(gathered.is_partial)
@@ -207,6 +215,7 @@ def _gathered(
     traces: Sequence[str],
     options: Mapping[str, Any],
     jobs: int | None,
+    segments: int,
     window: Mapping[str, Any],
     keep_going: bool,
     explain: bool,
@@ -216,9 +225,12 @@ def _gathered(
         from tracekit import api
 
         said: list[str] = []
-        profiles = api.analyze_all(traces[0], options, jobs, said.append if explain else None, window)
+        say = said.append if explain else None
+        profiles = api.analyze_all(traces[0], options, jobs, say, window, segments)
         said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
         return _Gathered(profiles, said, False)
+    if segments > 1:
+        raise Misused("--segments cuts one trace; several are analysed beside one another as they are.")
     from tracekit.many.analysis import analyze_many
 
     joined = analyze_many(traces, options, jobs, window=window, keep_going=keep_going, explain=explain)

@@ -66,6 +66,14 @@ def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE, beside:
     return Arena(reserve(dtype, most, min(most, 2 * spare)), np.array([spare, 0], np.int64))
 
 
+def copied(table: Arena) -> Arena:
+    """A copy of an arena that hands out rows by itself."""
+    rows = reserve(table.rows.dtype, len(table.rows))
+    used = int(table.control[USED])
+    rows[:used] = table.rows[:used]
+    return Arena(rows, table.control.copy())
+
+
 def check(*arenas: Limited) -> None:
     """Raise TracekitError if a kernel wanted more rows than one of `arenas` has, or the machine has no memory left."""
     budget.require_memory()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tracekit.containers import arena
 from tracekit.containers.kernels.arena import USED
+from tracekit.containers.kernels.hash_table import CELLS as CELLS_NOW
 from tracekit.containers.kernels.hash_table import HashTable
 
 CELLS = 8
@@ -24,6 +25,17 @@ def hash_table(fields: Sequence[tuple[Any, ...]], rows: int = 1 << 28, beside: i
     row = np.dtype([("key", "<u8"), *fields])
     made = arena.arena(row, rows, spare=8, beside=4 * CELLS + beside, parts=parts)  # enough for the first 16 cells
     return HashTable(made.rows, arena.reserve("u4", CELLS * len(made.rows), 1 << 10), np.array([1, 0, 16], np.int64))
+
+
+def copied_table(table: HashTable, rows: int = 1 << 28, beside: int = 0, parts: int = 1) -> HashTable:
+    """A copy of a table that grows by itself; `rows`, `beside` and `parts` as it was made with."""
+    fields = [(name, *kind) for name, *kind in table.rows.dtype.descr if name != "key"]
+    copy = hash_table(fields, rows, beside, parts)
+    used, cells = int(table.control[USED]), int(table.control[CELLS_NOW])
+    copy.rows[:used] = table.rows[:used]
+    copy.cells[cells : 2 * cells] = table.cells[cells : 2 * cells]
+    copy.control[:] = table.control
+    return copy
 
 
 def used_rows(table: HashTable) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +42,29 @@ class Findings:
     shadow_bytes: int
 
 
+class Part(NamedTuple):
+    """What one worker found, and what it noted of executions that are not its alone."""
+
+    findings: Findings
+    dependences: Rows
+    levels: Rows
+
+
+def part_of(state: State) -> Part:
+    """What a worker found, when it is done; its tables alone are kept, not the memory that they rest on."""
+    settle_all(state.relations)
+    count_all(state.relations, int(state.relations.levels.control[USED]))
+    return Part(_of(state), _noted(state.shared.dependences), _noted(state.shared.levels))
+
+
 def reduce_states(states: Sequence[State]) -> Findings:
     """What the states of all workers come to."""
-    for state in states:
-        settle_all(state.relations)
-        count_all(state.relations, int(state.relations.levels.control[USED]))
-    parts = [_of(state) for state in states]
+    return unite_parts([part_of(state) for state in states])
+
+
+def unite_parts(found: Sequence[Part]) -> Findings:
+    """The same of what they found; of two that noted the same at one address the first comes first."""
+    parts = [part.findings for part in found]
     accesses, access_of = _united([part.accesses for part in parts])
     for rows, access in zip((part.accesses for part in parts), access_of):
         accesses["printed"][access] = np.maximum(accesses["printed"][access], access[rows["printed"]])
@@ -65,10 +82,10 @@ def reduce_states(states: Sequence[State]) -> Findings:
         np.add.at(distances["times"], distance, part.distances["times"])
         _add_levels(levels, level, part.levels)
     first, again = _first_and_again(
-        [_noted(state.shared.dependences, *each) for state, *each in zip(states, dependence_of, identity_of)]
+        [_renamed_notes(part.dependences, *each) for part, *each in zip(found, dependence_of, identity_of)]
     )
     np.subtract.at(dependences["count"], again["row"], 1)
-    _, carried_again = _first_and_again([_noted(state.shared.levels, each) for state, each in zip(states, level_of)])
+    _, carried_again = _first_and_again([_renamed_notes(part.levels, each) for part, each in zip(found, level_of)])
     np.subtract.at(levels["carried"], carried_again["row"], 1)
     objects = [_renamed(part.objects, 32, each) for part, each in zip(parts, dependence_of)]
     for rows, identity in zip(objects, identity_of):
@@ -91,13 +108,13 @@ def _of(state: State) -> Findings:
     words = int(state.memory.control[PAGES]) * WORDS
     loads = int(state.readers.control[USED])
     return Findings(
-        used_rows(relations.accesses),
-        used_rows(relations.dependences),
-        used_rows(relations.levels),
+        used_rows(relations.accesses).copy(),
+        used_rows(relations.dependences).copy(),
+        used_rows(relations.levels).copy(),
         _counted(relations.distances),
-        used_rows(relations.exposed),
-        used_rows(relations.objects),
-        used_rows(state.identities),
+        used_rows(relations.exposed).copy(),
+        used_rows(relations.objects).copy(),
+        used_rows(state.identities).copy(),
         words * (state.memory.rows.itemsize + 1) + loads * state.readers.rows.itemsize,
     )
 
@@ -157,9 +174,15 @@ def _add_levels(levels: Rows, at: Indices, rows: Rows) -> None:
 # -- what counts once ------------------------------------------------------------------------------
 
 
-def _noted(notes: Arena, row_of: Indices, identity_of: Indices | None = None) -> Rows:
-    """What a worker noted, with the rows, and the identities if it is about them, of the united tables."""
-    rows = notes.rows[1 : notes.control[USED]].copy()
+def _noted(notes: Arena) -> Rows:
+    """What a worker noted."""
+    rows: Rows = notes.rows[1 : notes.control[USED]].copy()
+    return rows
+
+
+def _renamed_notes(notes: Rows, row_of: Indices, identity_of: Indices | None = None) -> Rows:
+    """The same with the rows, and the identities if it is about them, of the united tables."""
+    rows = notes.copy()
     rows["row"] = row_of[rows["row"]]
     if identity_of is not None:
         known = rows["about"] != NOTHING

@@ -7,7 +7,7 @@ import numpy as np
 from tracekit.containers import arena, maps, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED
-from tracekit.dependence.kernels import dependence, dependence_table, executions, load_history, sharding
+from tracekit.dependence.kernels import accesses, dependence_table, executions, load_history, sharding
 from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.executions import Runs
@@ -39,7 +39,7 @@ def empty_state(program: Program) -> State:
         objects=empty_objects(),
         identities=hash_table([]),
         access=np.zeros(len(program.ops) + 1, np.int64),  # the last: an unknown call
-        known=np.zeros(1 << dependence.KNOWN_BITS, dependence.KNOWN),
+        known=np.zeros(1 << accesses.KNOWN_BITS, accesses.KNOWN),
     )
 
 

@@ -491,6 +491,9 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
     files: set[str] = set()
     seen: set[int] = set()
     waiting = list(functions)
+    for function in waiting:
+        if _is_ours(function.__module__):  # beside the kernel's own imports: tracekit/dependence/pilot.py
+            yield digest_of(Path(inspect.getsourcefile(function) or "")).encode()
     while waiting:
         function = waiting.pop()
         if id(function) in seen or _is_ours(function.__module__):

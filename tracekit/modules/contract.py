@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tracekit.contexts.table import ContextTable
+    from tracekit.modules.segments import Segments
     from tracekit.program.program import Program
     from tracekit.translation.groups import GroupTable
 
@@ -229,6 +230,10 @@ class Module(Analysis, ABC):
         """What :meth:`result` is given: the state of the one worker, or what those of several come to."""
         assert len(states) == 1, f"{type(self).__name__} is sharded by {self.shard_by} and has no reduce()"
         return states[0]
+
+    def segments(self) -> Segments | None:
+        """How the analysis goes in segments of the trace (tracekit/modules/segments.py); None: it does not."""
+        return None
 
     @abstractmethod
     def result(self, state: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -279,17 +279,48 @@ class CallbackRunner:
             self.merge_state = self.module.merge_state(state)
             return self.module.result(state), self.module.facts(state)
 
+    # -- in segments of the trace (tracekit/segments) ----------------------------------------------
+
+    @property
+    def worker(self) -> Worker:
+        """The one worker."""
+        return self._workers[0]
+
+    def again(self) -> CallbackRunner:
+        """A runner of the same module, of which nothing has run."""
+        return CallbackRunner(self.module, self.name, 1)
+
+    def go_on(self, state: Any, contexts: Contexts | None, levels: Mapping[int, Stream], clock: int) -> None:
+        """Begin with a state, contexts and levels, which it takes over, after so many accesses."""
+        worker = Worker(state, contexts, None)
+        worker.levels.update(levels)
+        worker.clock[0] = clock
+        self._workers = [worker]
+
+    def take_contexts(self, other: CallbackRunner) -> None:
+        """Name contexts as another runner of the module does."""
+        self.worker.contexts, self.worker.levels = other.worker.contexts, other.worker.levels
+
+    def finish(self, reduce: Callable[[], Any]) -> None:
+        """Have the module's result made from what `reduce` returns."""
+        self._name_contexts()
+        self._finished.append(reduce())
+
     def _context(self, number: int) -> dict[str, Any]:
         """A context as profiles show it."""
         table = self.module.contexts
         return table.describe(int(table.rows(np.array([number]))[0]))
 
+    def _name_contexts(self) -> None:
+        first = self._workers[0]
+        if first.contexts is not None:
+            self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
+
     def finished(self) -> Any:
         """The state that the module's result is made from, made once."""
         if not self._finished:
             first = self._workers[0]
-            if first.contexts is not None:
-                self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
+            self._name_contexts()
             if first.translation is not None:
                 contexts = self._context if self.module.groups_by == "context" else None
                 self.module.groups = GroupTable(self.module.program, first.translation, contexts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -211,10 +212,10 @@ class Replay:
         if start is not None:
             self._go_on_from(start, source, program.arity)
 
-    def batches(self) -> Iterator[Batch]:
-        """All events of the trace; see :class:`Batch`."""
+    def batches(self, told: bool = True) -> Iterator[Batch]:
+        """All events of the trace; see :class:`Batch`. `told`: whether this is a step of the work (progress.py)."""
         try:
-            with progress.step("replaying", self.records, self.position):
+            with progress.step("replaying", self.records, self.position) if told else nullcontext():
                 yield from self._batches()
         finally:
             if self.compiled is not None:

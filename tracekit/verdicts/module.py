@@ -12,8 +12,10 @@ from tracekit.modules.contract import Module, option
 from tracekit.modules.options import contexts_option, make_options
 
 if TYPE_CHECKING:
-    from tracekit.dependence.kernels.dependence import State
+    from tracekit.dependence.kernels.dependence import Detail, State
     from tracekit.dependence.profile import DependenceProfile
+    from tracekit.dependence.reduce import Findings
+    from tracekit.modules.segments import Segments
     from tracekit.program.loop_graph import LoopGraphs
     from tracekit.program.program import Program
     from tracekit.verdicts.loop_rows import LoopReport
@@ -63,6 +65,8 @@ class DependenceModule(Module):
     """A module of the family; `context` says whether it tells contexts apart."""
 
     context: ClassVar[bool]
+    detail: ClassVar[Detail]
+    """What its callbacks find out."""
     shard_by = "address"
     compute_bound = True
     merges_with_program = True
@@ -82,6 +86,17 @@ class DependenceModule(Module):
         from tracekit.dependence.result import profile
 
         self.profile = profile(reduce_states(states), self.contexts, len(self.program.ops))
+
+    def segments(self) -> Segments:
+        """As the whole family goes."""
+        from tracekit.dependence.segments import DependenceSegments
+
+        def reduce(findings: Findings) -> None:
+            from tracekit.dependence.result import profile
+
+            self.profile = profile(findings, self.contexts, len(self.program.ops))
+
+        return DependenceSegments(self.program, self.options, self.detail, self.context, reduce)
 
     def adopt(self, other: Module) -> None:
         """The profile, and what was made of it already."""

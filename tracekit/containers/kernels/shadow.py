@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
+from tracekit.containers.kernels.before import begin_page, empty_pages
 from tracekit.containers.kernels.rows import rows_of
 from tracekit.containers.kernels.zeros import is_zero, make_zero
 from tracekit.jit.kernel import inlined, kernel
@@ -69,6 +70,7 @@ class Shadow(NamedTuple):
     far: NDArray[np.uint32]  # open addressing; the cells are those from number FAR_CELLS on, so they can double
     streams: NDArray[np.int64]  # that have been entered
     control: NDArray[np.int64]
+    before: Any = None  # in a segment of the trace: what pages held before (before.py)
 
 
 # -- pages -----------------------------------------------------------------------------------------
@@ -187,7 +189,14 @@ def _word_to_write(memory: Any, address: Any) -> Any:
     page = page_of(memory, number)
     if page == NOWHERE:
         page = np.int64(make_page(memory.table, memory.pages, memory.far, memory.control, number))
+        _begin_page(memory, memory.before, page, number)
     return _word(page, address)
+
+
+@inlined
+def _begin_page(memory: Any, before: Any, page: Any, number: Any) -> None:
+    if before is not None and page != SCRATCH:  # Numba compiles it for segments alone
+        begin_page(memory.rows, memory.granules, before, page, number, memory.control[STREAM])
 
 
 @inlined
@@ -313,6 +322,7 @@ FEW = 32
 @inlined
 def clear(memory: Any, address: Any, size: Any) -> None:
     """Make all that is known of `size` bytes zero, in every stream."""
+    _clear_before(memory, memory.before, address, size)
     low = address & 4095
     if memory.control[STREAMS] == 1 and 0 < size <= 4096 - low:
         page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
@@ -323,6 +333,40 @@ def clear(memory: Any, address: Any, size: Any) -> None:
                 clear_page(memory.rows, memory.granules, page, low, low + size)
     elif size > 0:
         clear_range(memory, address, address + size - 1)
+
+
+@inlined
+def _clear_before(memory: Any, before: Any, address: Any, size: Any) -> None:
+    """See that what pages held before the segment, and have not yet taken over, is cleared as well."""
+    if before is not None and size > 0:
+        number = np.uint64(address) >> np.uint64(PAGE_BITS)
+        if (
+            memory.control[STREAMS] > 1
+            or np.uint64(address + size - 1) >> np.uint64(PAGE_BITS) != number
+            or page_of(memory, number) == NOWHERE
+        ):
+            _take_over(memory, before, address, address + size - 1)
+
+
+@kernel
+def _take_over(memory: Shadow, before: Any, address: Any, end: Any) -> None:
+    """Make the pages of which bytes address .. end are a part; those that are covered are known to be empty."""
+    first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(end) >> np.uint64(PAGE_BITS)
+    control, present = memory.control, memory.control[STREAM]
+    inner, behind = first, last
+    if address & 4095 != 0:
+        inner += np.uint64(1)
+    if end & 4095 == 4095:
+        behind += np.uint64(1)
+    if inner < behind:
+        empty_pages(before, inner, behind - np.uint64(1))
+    for place in range(control[STREAMS]):
+        _turn_to(memory.table, control, memory.streams[place])
+        if first < inner:
+            _word_to_write(memory, address)
+        if last >= behind and (last > first or first >= inner):
+            _word_to_write(memory, end)
+    _turn_to(memory.table, control, present)
 
 
 @inlined
@@ -420,3 +464,35 @@ def _clear_part(rows: Any, granules: Any, word: Any, first: Any, last: Any) -> N
     parts = 3 - np.int64(granules[word])
     start = (granules.size + word) << (3 - parts)
     make_zero(rows, start + (first >> parts), (last - first) >> parts)
+
+
+# -- pages that change -----------------------------------------------------------------------------
+
+
+@inlined
+def dirty_pages(memory: Any, dirty: Any, address: Any, size: Any) -> None:
+    """Set the elements of `dirty`, one for each page, of the pages that `size` bytes, at least 1, lie in."""
+    if (
+        memory.control[STREAMS] == 1
+        and (np.uint64(address) ^ np.uint64(address + size - 1)) >> np.uint64(PAGE_BITS) == 0
+    ):
+        dirty[np.uint64(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)))] = 1
+    else:
+        _dirty_range(memory, dirty, address, address + size - 1)
+
+
+@kernel
+def _dirty_range(memory: Shadow, dirty: Any, address: Any, end: Any) -> None:
+    """The same of the bytes address .. end in every stream, in no more steps than there are pages."""
+    first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(end) >> np.uint64(PAGE_BITS)
+    control, present = memory.control, memory.control[STREAM]
+    if np.int64(last - first) * control[STREAMS] < control[PAGES]:
+        for place in range(control[STREAMS]):
+            _turn_to(memory.table, control, memory.streams[place])
+            for number in range(first, last + np.uint64(1)):
+                dirty[page_of(memory, number)] = 1
+        _turn_to(memory.table, control, present)
+    else:
+        for page in range(SCRATCH + 1, control[PAGES]):
+            if first <= np.uint64(memory.pages[page].number) <= last:
+                dirty[page] = 1

@@ -14,15 +14,15 @@ import numpy as np
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, changing, clear, writing
 from tracekit.contexts.kernels.levels import shared_levels
-from tracekit.contexts.kernels.streams import CLOCK, CONTEXT, DEPTH, LEAF_LEVEL
+from tracekit.contexts.kernels.streams import CLOCK, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs
+from tracekit.dependence.kernels.accesses import access_in
 from tracekit.dependence.kernels.dependence_table import (
     AS_BEFORE,
     RAW,
     WAR,
     WAW,
     DependenceTable,
-    access_of,
     count_again,
     expose,
     lies_as_before,
@@ -43,16 +43,11 @@ from tracekit.dependence.kernels.load_history import (
     drop_readers,
     expect_readers,
 )
+from tracekit.dependence.kernels.open_stores import CLOSED, come_to, note_open
 from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, NOTHING, Part, Shared, enter_part, note
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.translation.kernels.identities import Objects, identity_at
 from tracekit.translation.kernels.identities import place as place_object
-
-KNOWN = np.dtype([("key", "<u8"), ("access", "<i8")])
-"""An instruction << 32 | context that was met lately, and its access."""
-KNOWN_BITS = 16
-CONTEXT_STRIDE = 0x9E3779B1
-"""Accesses of one context lie side by side, those of two contexts far apart."""
 
 # What a store has been compared with, but for entries of the chunk.
 STORE = -1
@@ -87,6 +82,7 @@ class State(NamedTuple):
     identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
     access: Any  # [instruction]: its access, if contexts are not told apart; 0: none yet
     known: Any  # KNOWN, by instruction and context
+    open: Any = None  # in a segment of the trace: OpenStores
 
 
 @inlined
@@ -193,12 +189,14 @@ def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, pa
         if is_long or state.runs.control[runs.INSTRUCTION] != 0:
             _pass_by(state, levels, instruction, given.address, given.stream, given.time, storing, part)
         return
-    access = _access_in(state, levels, instruction, context)
+    access = access_in(state, levels, instruction, context)
     if detail.profile:
         state.relations.accesses.rows[access].count += given.address == part.start
     now = _begin(state, levels, instruction, given.address, given.stream, given.time, storing, part, is_long)
     identity = _object_at(state, detail, part.start)
     if storing:
+        if detail.war:
+            note_open(state, state.open, levels, access, given, now, identity)
         _store(state, detail, levels, access, given.address, given.size, now, identity)
     else:
         _load(state, detail, levels, access, given.address, given.size, now, identity, is_long)
@@ -252,8 +250,9 @@ def _load(
 def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     known = state.memory.rows[row]
     shared = np.int64(0)
-    if detail.raw and known.store != 0:
-        shared = _depends(state, detail, levels, RAW, np.int64(known.store), access, known.stamp, now, identity)
+    source = np.int64(known.store) & CLOSED
+    if detail.raw and source != 0:
+        shared = _depends(state, detail, levels, RAW, source, access, known.stamp, now, identity)
     if detail.profile and shared != AS_BEFORE:
         expose(state.relations, levels, access, shared >> 1)
 
@@ -264,9 +263,11 @@ def _store(state: Any, detail: Any, levels: Any, access: Any, address: Any, size
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
     is_divided = False
+    start = address
     for row in changing(state.memory, address, size):
         if detail.war:
             expect_readers(state.readers, state.memory, row)
+            start = np.int64(come_to(state, state.open, row, start))
         if detail.waw or detail.war:
             _stored(state, detail, levels, access, row, now, identity)
         _become(state, levels, row, access)
@@ -287,7 +288,7 @@ def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
 def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     """First the last store, then the loads since, the latest first."""
     known, loads = state.memory.rows[row], state.readers.rows
-    kind, source, stamp = WAW, np.int64(known.store) * detail.waw, known.stamp
+    kind, source, stamp = WAW, (np.int64(known.store) & CLOSED) * detail.waw, known.stamp
     first, entry = np.int64(0), np.int64(STORE)  # of the chunk
     while True:
         if source != 0:
@@ -315,34 +316,6 @@ def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
                 break
             entry -= 1
             source, stamp = np.int64(loads[entry].access), loads[entry].stamp
-
-
-@inlined
-def _access_in(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
-    """The access of an instruction in the present context, which a profile shows as `context`; None: in any."""
-    if context is None:  # Numba compiles one of the two
-        return _access_of_instruction(state, instruction)
-    return _access_in_context(state, levels, instruction, context)
-
-
-@inlined
-def _access_of_instruction(state: Any, instruction: Any) -> Any:
-    access = np.int64(state.access[np.uint64(instruction)])
-    if access == 0:
-        access = access_of(state.relations, instruction, 0, 0, 0)
-        state.access[np.uint64(instruction)] = access
-    return access
-
-
-@inlined
-def _access_in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
-    present = levels.control[CONTEXT]
-    key = np.uint64((instruction << 32) | present)
-    known = state.known[np.uint64(instruction + present * CONTEXT_STRIDE) & np.uint64((1 << KNOWN_BITS) - 1)]
-    if known.key != key or known.access == 0:
-        known.access = access_of(state.relations, instruction, present, context, levels.control[DEPTH])
-        known.key = key
-    return np.int64(known.access)
 
 
 @inlined

@@ -223,7 +223,7 @@ def count_again(relations: Any, levels: Any, row: Any, stamp: Any) -> Any:
     dependence.carried += 1
     dependence.least = min(dependence.least, distance)
     dependence.greatest = max(dependence.greatest, distance)
-    _tally(relations, dependence.level, distance)
+    tally_of(relations, dependence.level, distance)
     return distance
 
 
@@ -297,6 +297,31 @@ def place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
 
 
 @inlined
+def carry(relations: Any, row: Any, node: Any, distance: Any, execution: Any) -> Any:
+    """Enter that the level of a node carries a dependence over a distance.
+
+    Returns the row of the level there, and whether it has not yet done so for this execution.
+    """
+    lying = relations.lying[row]
+    if lying.node != node + 1:
+        lying.node = node + 1
+        lying.carrier = _level_row(relations.levels, row, node)
+    carried = relations.levels.rows[np.uint64(lying.carrier)]
+    _note_distance(carried, distance)
+    is_new = carried.execution != execution
+    if is_new:
+        carried.execution = execution
+        carried.carried += 1
+    return np.int64(lying.carrier), is_new
+
+
+@inlined
+def mark_intra(relations: Any, row: Any, node: Any) -> None:
+    """Enter that both ends of a dependence lie in one iteration of the level of a node."""
+    relations.levels.rows[_level_row(relations.levels, row, node)].intra = 1
+
+
+@inlined
 def _note_intra(relations: Any, levels: Any, row: Any, intra: Any) -> None:
     """The outermost `intra` levels are in one iteration; most often that was marked before."""
     lying, innermost = relations.lying[row], levels.levels[np.uint64(intra - 1)]
@@ -334,12 +359,12 @@ def tally(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any, depth:
         distance = activations_since(levels, carrier)
     elif carrier != levels.control[LEAF_LEVEL]:
         distance = distance_to(levels, carrier, stamp)
-    _tally(relations, relations.lying[row].carrier, distance)
+    tally_of(relations, relations.lying[row].carrier, distance)
     return distance
 
 
 @inlined
-def _tally(relations: Any, carried: Any, distance: Any) -> None:
+def tally_of(relations: Any, carried: Any, distance: Any) -> None:
     """Count a distance in the histogram of the row of a level."""
     level = relations.tallies[carried]
     if level.distance != distance:

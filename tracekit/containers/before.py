@@ -1,0 +1,62 @@
+"""What a shadow memory of a segment of the trace begins with: pages that a pass ahead has kept (kernels/before.py)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers import arena
+from tracekit.containers.hash_table import hash_table
+from tracekit.containers.kernels import before as kernels
+from tracekit.containers.kernels.before import BLOCK, MOST_STREAMS, RANGE, STORED, WORDS, Before, Blocks
+from tracekit.containers.kernels.shadow import PAGES, SCRATCH, STREAM, STREAMS, Shadow, enter
+
+
+class Pages(NamedTuple):
+    """The pages of a shadow at one moment, and where their contents are kept."""
+
+    blocks: Blocks
+    numbers: NDArray[np.int64]
+    streams: NDArray[np.int64]  # of each page
+    block: NDArray[np.int64]  # 0: none
+    known: NDArray[np.int64]  # the streams that had begun
+
+
+def empty_blocks() -> Blocks:
+    """No contents."""
+    first = arena.arena("i8", 1 << 28, spare=1, beside=WORDS)
+    return Blocks(arena.arena(STORED, spare=WORDS * 8), arena.reserve("u1", WORDS * len(first.rows)), first)
+
+
+def keep_pages(
+    shadow: Shadow, dirty: NDArray[np.uint8], blocks: Blocks, last: Pages | None, streams: NDArray[np.int64]
+) -> Pages:
+    """Keep the pages of a shadow of STORED that are `dirty`, and then no more; `last`: what this returned before."""
+    count = int(shadow.control[PAGES])
+    block = np.zeros(count, np.int64)
+    if last is not None:
+        block[: len(last.block)] = last.block
+    for page in np.flatnonzero(dirty[:count]).tolist():
+        if page > SCRATCH:
+            block[page] = kernels.keep_page(blocks, shadow.rows, shadow.granules, page)
+    dirty[:count] = 0
+    arena.check(blocks.rows, blocks.first)
+    pages = shadow.pages[:count]
+    return Pages(blocks, pages["number"].copy(), pages["stream"].copy(), block, streams)
+
+
+def with_before(shadow: Shadow, pages: Pages) -> Shadow:
+    """A new shadow, of rows that have the fields of STORED, that begins with these pages."""
+    table = hash_table(BLOCK)
+    kernels.index_pages(table, pages.numbers, pages.streams, pages.block)
+    streams = np.zeros(MOST_STREAMS, np.uint8)
+    streams[pages.known] = 1
+    present = int(shadow.control[STREAM])
+    for stream in pages.known.tolist():
+        enter(shadow, stream)
+    shadow.control[STREAM] = present
+    assert shadow.control[STREAMS] == len(pages.known)
+    before = Before(pages.blocks, table, streams, hash_table([]), arena.arena(RANGE, 1 << 24, spare=1))
+    return shadow._replace(before=before)

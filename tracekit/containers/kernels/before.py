@@ -1,0 +1,134 @@
+"""What a shadow memory held before a segment of the trace began: taken over page by page, as pages are touched.
+
+A shadow with ``before`` is that of a segment. Its rows have the fields ``store`` and ``stamp``: the last store before
+the segment, and its clock. They have OPEN in ``store`` until something is stored there or the memory is cleared: what
+else was known of the bytes before, their loads, is not here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.kernels.arena import USED, Arena, take
+from tracekit.containers.kernels.hash_table import CELLS, HashTable, cell_of, row_of
+from tracekit.jit.kernel import inlined, kernel
+
+WORDS = 512  # of a page
+OPEN = 1 << 31
+"""In ``store``: there may have been loads since, before the segment."""
+STREAM_SHIFT = 52
+MOST_STREAMS = 1 << 12
+"""Streams whose pages have keys of their own."""
+MANY = 1 << 12
+"""So many pages are emptied as a range."""
+
+STORED = np.dtype([("store", "<u4"), ("reserved", "<u4"), ("stamp", "<i8")])
+BLOCK = [("block", "<i8")]
+RANGE = np.dtype([("first", "<u8"), ("last", "<u8")])
+
+
+class Blocks(NamedTuple):
+    """Contents of pages, which never change; number 0 is none."""
+
+    rows: Arena  # STORED: those of a page's words, in order, each in its parts
+    granules: NDArray[np.uint8]  # [block * WORDS + word]
+    first: Arena  # i8: block -> its first row
+
+
+class Before(NamedTuple):
+    """What pages held when the segment began, and which are known to be empty since."""
+
+    blocks: Blocks
+    pages: HashTable  # BLOCK, by page number and stream
+    streams: NDArray[np.uint8]  # [stream]: 1 if it had begun
+    emptied: HashTable  # by page number: cleared as a whole since
+    ranges: Arena  # RANGE: the same of MANY pages and more
+
+
+@inlined
+def key_of(number: Any, stream: Any) -> Any:
+    """The key of a page of a stream."""
+    return np.uint64(number) ^ (np.uint64(stream) << np.uint64(STREAM_SHIFT))
+
+
+@inlined
+def _find(table: Any, key: Any) -> Any:
+    return np.int64(table.cells[cell_of(table.rows, table.cells, table.control[CELLS], np.uint64(key))])
+
+
+@kernel
+def begin_page(rows: Any, granules: Any, before: Before, page: Any, number: Any, stream: Any) -> None:
+    """Fill the rows of a new page of a shadow, which are zero, with what they were when the segment began."""
+    if stream >= before.streams.size or before.streams[stream] == 0 or _is_emptied(before, number):
+        return
+    base = page * WORDS
+    found = _find(before.pages, key_of(number, stream))
+    if found == 0:  # nothing was ever stored there
+        for word in range(granules.size + base, granules.size + base + WORDS):
+            rows[word].store = np.uint32(OPEN)
+        return
+    block = before.pages.rows[found].block
+    source = before.blocks.first.rows[block]
+    for word in range(WORDS):
+        parts = np.int64(before.blocks.granules[block * WORDS + word])
+        granules[base + word] = parts
+        row = (granules.size + base + word) << parts
+        for part in range(1 << parts):
+            stored = before.blocks.rows.rows[source]
+            rows[row + part].store = np.uint32(stored.store | OPEN)
+            rows[row + part].stamp = stored.stamp
+            source += 1
+
+
+@kernel
+def _is_emptied(before: Before, number: Any) -> bool:
+    if _find(before.emptied, number) != 0:
+        return True
+    for place in range(1, before.ranges.control[USED]):
+        if before.ranges.rows[place].first <= number <= before.ranges.rows[place].last:
+            return True
+    return False
+
+
+@kernel
+def empty_pages(before: Before, first: Any, last: Any) -> None:
+    """The pages `first` to `last` are cleared as a whole; those that are in the shadow already are the caller's."""
+    if last - first < np.uint64(MANY):
+        for number in range(first, last + np.uint64(1)):
+            row_of(before.emptied, number)
+        return
+    added = before.ranges.rows[take(before.ranges, 1)]
+    added.first = first
+    added.last = last
+
+
+@kernel
+def keep_page(blocks: Blocks, rows: Any, granules: Any, page: Any) -> int:
+    """Keep the rows of a page of a shadow of STORED; the number of its block."""
+    block = take(blocks.first, 1)
+    base, count = page * WORDS, np.int64(0)
+    for word in range(WORDS):
+        parts = granules[base + word]
+        blocks.granules[block * WORDS + word] = parts
+        count += 1 << np.int64(parts)
+    place = take(blocks.rows, count)
+    blocks.first.rows[block] = place
+    for word in range(WORDS):
+        parts = np.int64(granules[base + word])
+        row = (granules.size + base + word) << parts
+        for part in range(1 << parts):
+            blocks.rows.rows[place].store = rows[row + part].store
+            blocks.rows.rows[place].stamp = rows[row + part].stamp
+            place += 1
+    return int(block)
+
+
+@kernel
+def index_pages(table: HashTable, numbers: Any, streams: Any, blocks: Any) -> None:
+    """Enter the block of each page of a stream."""
+    for place in range(numbers.size):
+        if blocks[place] != 0:
+            table.rows[row_of(table, key_of(numbers[place], streams[place]))].block = blocks[place]
