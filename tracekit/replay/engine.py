@@ -223,6 +223,8 @@ class Replay:
     def _batches(self) -> Iterator[Batch]:
         waiting = list(self.streams)
         if self._start is not None:  # in the middle of a turn
+            for stream in self.streams:
+                self._look_at(stream)
             turn = self._start.turn
             self.turn = replace(turn, number=turn.number - 1)
             yield from self._run(next(stream for stream in waiting if stream.number == turn.stream), turn.limit)
