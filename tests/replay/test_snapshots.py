@@ -179,6 +179,24 @@ def test_snapshots_share_the_blocks_of_their_heaps_that_have_not_changed() -> No
     assert len(alone.to_bytes()) < 1000 < len(Snapshots([7], packed[1:2], blocks).to_bytes())
 
 
+def test_their_bytes_are_the_same_whatever_stands_between_the_fields_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "trace.zst"
+    with_objects = 0
+    for seed in range(8):
+        write_random(path, random.Random(seed), 2, broken=False)
+        with tracekit.open(path) as trace:
+            kept = []
+            for filling in (0, 0xAA):
+                replay = Replay(trace.reader, trace.program, 8, columns=())
+                for stream in replay.streams:
+                    stream.state.objects.view(np.uint8)[:] = filling
+                found = [replay.snapshot() for _ in replay.batches()]
+                with_objects += any(len(one.state.objects) for cut in found if cut for one in cut.streams)
+                kept.append([cut.to_bytes({}) for cut in found if cut])
+            assert kept[0] == kept[1]
+    assert with_objects > 4
+
+
 def test_they_are_made_for_the_second_half_and_kept(
     tmp_path: Path, kept: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
