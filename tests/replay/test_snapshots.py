@@ -17,8 +17,10 @@ import tracekit
 from tests.naive.random_trace import write_random
 from tests.naive.reader import read
 from tests.replay.test_derive import some_wanted
+from tracekit.api import analyze_all
 from tracekit.formats.events import BY_CODE
 from tracekit.jit import object_cache
+from tracekit.modules import registry
 from tracekit.replay import snapshots, window
 from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.layouts import PATIENCE
@@ -275,6 +277,19 @@ def test_windows_by_position_have_the_same_profile(
         assert profile.to_json() == plain.to_json()
         assert profile.accesses_inside == plain.accesses_inside
     assert sum(snapshot is not None for snapshot in began) > 3
+
+
+def test_it_is_said_where_the_replay_began(tmp_path: Path, kept: dict[str, bytes]) -> None:
+    path = tmp_path / "trace.zst"
+    write_random(path, random.Random(5), 3, broken=False)
+    with tracekit.open(path) as trace:
+        total = trace_totals(trace.reader, trace.program)["accesses"]
+        snapshot = nearest(trace.reader, trace.program, total - 1)
+    assert snapshot is not None and snapshot.accesses > 1
+    said: list[str] = []
+    options = {"footprint": registry.load("footprint").Options()}
+    analyze_all(path, options, 1, said.append, {"from": total - 1})
+    assert f"the replay began at a snapshot behind {snapshot.accesses:,} accesses" in said
 
 
 def test_a_module_that_needs_what_came_before_begins_at_the_beginning(tmp_path: Path, kept: dict[str, bytes]) -> None:
