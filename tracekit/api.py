@@ -107,7 +107,7 @@ def analyze_all(
         else:
             _run(replay, runners, restricted, threads)
         if explain is not None:
-            _explain(trace, program, runners, restricted.events, replay, explain)
+            _explain(trace, program, runners, restricted, replay, explain)
         return [
             _profile(name, chosen, trace, program, runner, restricted)
             for (name, runner), chosen in zip(runners.items(), options.values())
@@ -240,11 +240,11 @@ def _explain(
     trace: TraceReader,
     program: Program,
     runners: Mapping[str, Runner],
-    for_window: frozenset[str],
+    restricted: Restriction,
     replayed: Replay,
     say: Callable[[str], None],
 ) -> None:
-    """Which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
+    """Where the replay began, which events and columns were generated, and the share that was not (PROMPT, Table 8)."""
     from tracekit.modules.runner import origin
     from tracekit.replay.engine import count_events
     from tracekit.replay.kernels.derive import derive
@@ -258,9 +258,14 @@ def _explain(
         say(f"{name}: {counted(runner.workers, 'worker')}, {runner.explained}")
         for event, columns in runner.columns.items():
             say(f"  {event:16}  {', '.join(_field_names(event, columns)) or '(that it happened)'}")
-    if for_window:
-        say(f"the window: {', '.join(sorted(for_window))}")
-    events = for_window.union(*(runner.columns for runner in runners.values()))
+    if restricted.events:
+        say(f"the window: {', '.join(sorted(restricted.events))}")
+    if restricted.window is not None:
+        place = "the beginning of the trace"
+        if replayed.start is not None:
+            place = f"a snapshot behind {counted(replayed.start.accesses, 'access', 'accesses')}"
+        say(f"the replay began at {place}")
+    events = restricted.events.union(*(runner.columns for runner in runners.values()))
     made = sum(counts.get(event, 0) for event in events)
     say(f"events generated: {made:,} of {total:,}; removed: {100 * (total - made) / max(total, 1):.1f} %")
 

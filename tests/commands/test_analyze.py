@@ -326,4 +326,5 @@ def test_explain_says_what_was_generated_and_where_kernels_came_from(
     assert "  load              instruction, address, size" in lines
     assert "  loop_exit         loop, partial" in lines
     assert "the window: function_entry, function_exit, load, store" in lines
+    assert "the replay began at the beginning of the trace" in lines
     assert lines[-1] == "events generated: 19 of 19; removed: 0.0 %"

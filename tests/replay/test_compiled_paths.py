@@ -17,10 +17,12 @@ from tests.naive.reader import read
 from tests.naive.trace_file import Record, write_trace
 from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
+from tests.replay.test_snapshots import cuts_of, violated
 from tracekit.formats.events import BY_CODE
 from tracekit.replay.compiled.compiler import CompiledPaths
 from tracekit.replay.compiled.worth import SETTING
 from tracekit.replay.engine import Replay
+from tracekit.replay.snapshot import Snapshot
 
 Event = tuple[int, str, int, int, int]
 
@@ -32,12 +34,14 @@ def _always() -> Iterator[None]:
         yield
 
 
-def replayed(path: Path) -> tuple[list[Event], Replay, int]:
+def replayed(
+    path: Path, start: Snapshot | None = None, stop: Snapshot | None = None
+) -> tuple[list[Event], Replay, int]:
     """All events in order, the replay that made them, and how many records compiled paths replayed."""
     events: list[Event] = []
     log = EventLog()
     with tracekit.open(path) as trace:
-        replay = Replay(trace.reader, trace.program)
+        replay = Replay(trace.reader, trace.program, start=start, stop=stop)
         replay.compiled = CompiledPaths([log], b"", 0)
         for batch in replay.batches():
             events += log.taken()
@@ -99,3 +103,45 @@ def test_compiled_paths_replay_a_good_part_of_random_walks(tmp_path: Path) -> No
         _, replay, by_paths = replayed(path)
         records, compiled = records + replay.position(), compiled + by_paths
     assert compiled > 0.52 * records > 350
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 3), broken=st.booleans())
+def test_they_begin_and_end_at_snapshots(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool
+) -> None:
+    """Three parts of a trace, each by compiled paths: together all events, and the rules broken by all of them."""
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_trace(path, made.layout, recorded(made, rng, streams, broken), totals={}, chunk=rng.randint(1, 60))
+    expected = read(path.read_bytes()).process().events
+    with tracekit.open(path) as trace:
+        cuts = cuts_of(trace, rng.choice((1, 8, 64)), rng)
+    if not cuts:
+        return
+    (low, first), (high, last) = sorted((rng.choice(cuts), rng.choice(cuts)), key=lambda cut: cut[0])
+    assert replayed(path, stop=first)[0] == expected[:low]
+    if low < high:
+        assert replayed(path, first, last)[0] == expected[low:high]
+    whole, tail = replayed(path), replayed(path, last)
+    assert tail[0] == expected[high:]
+    assert violated(tail[1]) == violated(whole[1])
+    assert tail[1].compared() == whole[1].compared()
+
+
+def test_compiled_paths_replay_a_good_part_behind_a_snapshot_too(tmp_path: Path) -> None:
+    """The records at hand where it begins are looked at like those that come after them."""
+    records = compiled = 0
+    for seed in range(20):
+        rng = random.Random(seed)
+        made = RandomProgram(rng)
+        path = tmp_path / f"{seed}.zst"
+        write_trace(path, made.layout, recorded(made, rng, 1, broken=False), totals={}, chunk=10_000)
+        with tracekit.open(path) as trace:
+            cuts = cuts_of(trace, 8, rng)
+        if cuts:
+            start = cuts[0][1]
+            _, replay, by_paths = replayed(path, start)
+            records, compiled = records + replay.position() - start.records, compiled + by_paths
+    assert compiled > 0.4 * records > 100

@@ -17,8 +17,10 @@ import tracekit
 from tests.naive.random_trace import write_random
 from tests.naive.reader import read
 from tests.replay.test_derive import some_wanted
+from tracekit.api import analyze_all
 from tracekit.formats.events import BY_CODE
 from tracekit.jit import object_cache
+from tracekit.modules import registry
 from tracekit.replay import snapshots, window
 from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.layouts import PATIENCE
@@ -179,6 +181,24 @@ def test_snapshots_share_the_blocks_of_their_heaps_that_have_not_changed() -> No
     assert len(alone.to_bytes()) < 1000 < len(Snapshots([7], packed[1:2], blocks).to_bytes())
 
 
+def test_their_bytes_are_the_same_whatever_stands_between_the_fields_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "trace.zst"
+    with_objects = 0
+    for seed in range(8):
+        write_random(path, random.Random(seed), 2, broken=False)
+        with tracekit.open(path) as trace:
+            kept = []
+            for filling in (0, 0xAA):
+                replay = Replay(trace.reader, trace.program, 8, columns=())
+                for stream in replay.streams:
+                    stream.state.objects.view(np.uint8)[:] = filling
+                found = [replay.snapshot() for _ in replay.batches()]
+                with_objects += any(len(one.state.objects) for cut in found if cut for one in cut.streams)
+                kept.append([cut.to_bytes({}) for cut in found if cut])
+            assert kept[0] == kept[1]
+    assert with_objects > 4
+
+
 def test_they_are_made_for_the_second_half_and_kept(
     tmp_path: Path, kept: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +277,19 @@ def test_windows_by_position_have_the_same_profile(
         assert profile.to_json() == plain.to_json()
         assert profile.accesses_inside == plain.accesses_inside
     assert sum(snapshot is not None for snapshot in began) > 3
+
+
+def test_it_is_said_where_the_replay_began(tmp_path: Path, kept: dict[str, bytes]) -> None:
+    path = tmp_path / "trace.zst"
+    write_random(path, random.Random(5), 3, broken=False)
+    with tracekit.open(path) as trace:
+        total = trace_totals(trace.reader, trace.program)["accesses"]
+        snapshot = nearest(trace.reader, trace.program, total - 1)
+    assert snapshot is not None and snapshot.accesses > 1
+    said: list[str] = []
+    options = {"footprint": registry.load("footprint").Options()}
+    analyze_all(path, options, 1, said.append, {"from": total - 1})
+    assert f"the replay began at a snapshot behind {snapshot.accesses:,} accesses" in said
 
 
 def test_a_module_that_needs_what_came_before_begins_at_the_beginning(tmp_path: Path, kept: dict[str, bytes]) -> None:

@@ -205,7 +205,9 @@ class Replay:
         """Set by whoever wants no batches but the events handed to modules one by one, as far as that can be."""
         self._derive = Caller(derive)
         self.turn = Turn(0, 0, NO_LIMIT, 0)
-        self._start, self._stop = start, stop
+        self.start = start
+        """The snapshot that it begins at; None: the beginning of the trace."""
+        self._stop = stop
         self._is_over = False
         self.delivered = 0
         """Events delivered so far."""
@@ -223,8 +225,10 @@ class Replay:
 
     def _batches(self) -> Iterator[Batch]:
         waiting = list(self.streams)
-        if self._start is not None:  # in the middle of a turn
-            turn = self._start.turn
+        if self.start is not None:  # in the middle of a turn
+            for stream in self.streams:
+                self._look_at(stream)
+            turn = self.start.turn
             self.turn = replace(turn, number=turn.number - 1)
             yield from self._run(next(stream for stream in waiting if stream.number == turn.stream), turn.limit)
         for stream in self.streams[self.turn.begun :]:

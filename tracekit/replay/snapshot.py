@@ -177,14 +177,22 @@ def in_use(state: layouts.Stream, tables: layouts.Tables) -> layouts.Stream:
         if frame["function"] < len(tables.functions):
             registers += int(tables.functions[frame["function"]]["slots"])
     return layouts.Stream(
-        frames=state.frames[: top + 1].copy(),
+        frames=_without_padding(state.frames[: top + 1]),
         open_loops=state.open_loops[:loops].copy(),
         iterations=state.iterations[:loops].copy(),
         registers=state.registers[:registers].copy(),
-        objects=state.objects[: state.scalars[layouts.OBJECTS]].copy(),
+        objects=_without_padding(state.objects[: state.scalars[layouts.OBJECTS]]),
         scalars=state.scalars.copy(),
         violations=state.violations.copy(),
     )
+
+
+def _without_padding(rows: NDArray[Any]) -> NDArray[Any]:
+    """A copy with zeros between the fields: what stands there is any memory's, and would be kept in files."""
+    copy = np.zeros(len(rows), rows.dtype)
+    for name in rows.dtype.names or ():
+        copy[name] = rows[name]
+    return copy
 
 
 def with_room(part: layouts.Stream, empty: layouts.Stream) -> layouts.Stream:
