@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracekit import sizes
 from tracekit.formats.errors import TracekitError
 from tracekit.version import __version__
 
@@ -22,13 +21,17 @@ SHOWN = 5
 
 BUILD = 'build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" make'
 
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
+
 
 def parse_size(text: str) -> int:
     """The bytes that a size such as 65536, 256K or 1M means; TracekitError if it means none."""
-    try:
-        return sizes.parsed(text)
-    except ValueError:
-        raise TracekitError(f"--buffer-size {text}: not a size; write one such as 256K or 1M") from None
+    digits = text.lower().removesuffix("b").removesuffix("i")
+    unit = digits[-1:] if digits[-1:] in ("k", "m") else ""
+    number = digits.removesuffix(unit) if unit else digits
+    if not number.isdecimal():
+        raise TracekitError(f"--buffer-size {text}: not a size; write one such as 256K or 1M")
+    return int(number) * _UNITS[unit]
 
 
 @click.command("record", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})
