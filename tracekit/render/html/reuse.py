@@ -1,0 +1,45 @@
+"""The section of reuse."""
+
+from __future__ import annotations
+
+from tracekit import sizes
+from tracekit.render.html.data import Shown
+from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.objects import object_name
+from tracekit.render.places import instruction_text
+from tracekit.render.reuse import by_misses, shown_points, svg
+
+
+def section(report: Json, shown: Shown) -> str:
+    """The curve as a drawing and as a table, and the rows; nothing of a trace without accesses."""
+    result = report["result"]
+    if not result["curve"]:
+        return ""
+    points = [
+        f'<tr><th scope="row">{text(sizes.shown(point["size"]))}</th>{number_cell(point["misses"])}'
+        f"{number_cell(point['miss_ratio'], format(point['miss_ratio'], '.4%'))}</tr>"
+        for point in shown_points(result["curve"])
+    ]
+    curve = table("reuse-curve", "Misses by size", (("Cache", False), ("Misses", True), ("Share", True)), points)
+    parts = [
+        (
+            f"<p>A fully associative cache with lines of {text(sizes.shown(result['summary']['line']))} and LRU "
+            "replacement.</p>"
+            '<div class="scroll heat" role="region" aria-label="Miss-ratio curve" tabindex="0">'
+            f"{svg(result['curve'])}</div><details><summary>The curve as a table</summary>{curve}</details>"
+        )
+    ]
+    misses = [(f"Misses {sizes.shown(size)}", True) for size in result["summary"]["sizes"]]
+    for name, of in (("instructions", instruction_text), ("objects", object_name)):
+        key = name.removesuffix("s")
+        chosen = by_misses(result[name])[: shown.rows]
+        rows = [
+            f"<tr><td>{text(of(row[key]))}</td>{number_cell(row['touches'])}{number_cell(row['cold'])}"
+            f"{''.join(map(number_cell, row['misses']))}</tr>"
+            for row in shown.names.shown(chosen)
+        ]
+        columns = ((key.capitalize(), False), ("Touches", True), ("First", True), *misses)
+        parts.append(table(f"reuse-{name}", f"Touches by {key}", columns, rows))
+        if len(result[name]) > len(chosen):
+            parts.append(f"<p>... and {len(result[name]) - len(chosen):,} more rows.</p>")
+    return "\n".join(parts)

@@ -1,0 +1,109 @@
+"""Reuse distances as text and SVG: a miss-ratio curve, and what misses most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from tracekit import sizes
+from tracekit.render.objects import object_name
+from tracekit.render.places import instruction_text, without_folder
+from tracekit.render.text import Json, Style, cell, more, table, traces_text
+
+BAR = 50
+"""Letters of the longest bar."""
+
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BELOW = 640, 240, 60, 24, 20, 40
+"""Of the drawing: its inside, and what is around it."""
+
+
+def reuse_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """The curve as bars, and rows with most misses of the smallest size first."""
+    result = report["result"]
+    summary = result["summary"]
+    tables, folder = without_folder(
+        {name: by_misses(result[name])[: limit or None] for name in ("instructions", "objects")}, report
+    )
+    below = f", files below {folder}" if folder else ""
+    lines = [
+        f"{report['module']}, {traces_text(report)}{below}",
+        "",
+        f"{summary['touches']:,} touches of {summary['lines']:,} lines of {sizes.shown(summary['line'])}",
+        "",
+        *table(
+            ("cache", "misses", "miss ratio", ""),
+            [curve_row(point) for point in shown_points(result["curve"])],
+            frozenset({0, 1, 2}),
+            style,
+        ),
+    ]
+    misses = [f"misses {sizes.shown(size)}" for size in summary["sizes"]]
+    for name, of in (("instructions", instruction_text), ("objects", object_name)):
+        key = name.removesuffix("s")
+        lines += ["", style(name, "bold")]
+        lines += table(
+            (key, "touches", "first", *misses),
+            [(of(row[key]), *counts(row)) for row in tables[name]],
+            frozenset(range(1, 3 + len(misses))),
+            style,
+        )
+        lines += more(len(result[name]), len(tables[name]), key)
+    return "\n".join(lines) + "\n"
+
+
+def by_misses(rows: Sequence[Json]) -> list[Json]:
+    """Rows with most misses first, of the first size in which they differ."""
+    return sorted(rows, key=lambda row: ([-count for count in row["misses"]], -row["touches"]))
+
+
+def counts(row: Json) -> list[str]:
+    """The numbers of a row."""
+    return [cell(number) for number in (row["touches"], row["cold"], *row["misses"])]
+
+
+def shown_points(curve: Sequence[Json]) -> list[Json]:
+    """The points at powers of two, and the last one."""
+    return [point for point in curve if point["size"] & (point["size"] - 1) == 0 or point is curve[-1]]
+
+
+def curve_row(point: Json) -> tuple[str, str, str, str]:
+    """A line of the curve: size, misses, share, bar."""
+    share = point["miss_ratio"]
+    return sizes.shown(point["size"]), cell(point["misses"]), f"{share:.4%}", "#" * math.ceil(share * BAR)
+
+
+def svg(curve: Sequence[Json]) -> str:
+    """The curve as an SVG element: the size to the right, on a scale of logarithms, the share of misses upwards."""
+    low, high = math.log2(curve[0]["size"]), math.log2(curve[-1]["size"])
+    across = WIDTH / max(high - low, 1)
+
+    def x(size: int) -> float:
+        return LEFT + (math.log2(size) - low) * across
+
+    def y(share: float) -> float:
+        return TOP + HEIGHT * (1 - share)
+
+    title = "Share of accesses that miss, by the size of the cache"
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + RIGHT}" height="{TOP + HEIGHT + BELOW}" '
+            f'role="img" aria-label="{escape(title)}" font-family="monospace" font-size="11">'
+        ),
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{LEFT + WIDTH + RIGHT}" height="{TOP + HEIGHT + BELOW}" fill="#fff"/>',
+    ]
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(
+            f'<path d="M{LEFT} {y(share):.1f}h{WIDTH}" stroke="#ccc"/>'
+            f'<text x="{LEFT - 6}" y="{y(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>'
+        )
+    labels = [point["size"] for point in curve if point["size"] & (point["size"] - 1) == 0]
+    for size in labels[:: math.ceil(len(labels) / 8)]:
+        parts.append(
+            f'<path d="M{x(size):.1f} {TOP}v{HEIGHT}" stroke="#eee"/>'
+            f'<text x="{x(size):.1f}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{sizes.shown(size)}</text>'
+        )
+    path = " ".join(f"{x(point['size']):.1f},{y(point['miss_ratio']):.1f}" for point in curve)
+    parts.append(f'<polyline points="{path}" fill="none" stroke="#b30000" stroke-width="2"/>')
+    return "\n".join([*parts, "</svg>", ""])

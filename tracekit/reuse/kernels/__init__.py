@@ -1,0 +1,1 @@
+"""Kernels of reuse distances."""
