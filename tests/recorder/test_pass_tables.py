@@ -34,6 +34,7 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         "functions": [(part, part + "s") for part in ("path", "block", "op", "loop", "edge")],
         "loops": [("phi", "phis"), ("exit", "exits")],
         "blocks": [("op", "ops")],
+        "types": [("member", "members")],
     }
     for name, parts in ranges.items():
         for row in tables[name]:
@@ -59,6 +60,9 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         ("loop_fates", "location", "locations"),
         ("loop_fates", "into", "locations"),
         ("variable_updates", "variable", "variables"),
+        ("members", "type", "types"),
+        ("members", "location", "locations"),
+        ("typed", "type", "types"),
     ]:
         for row in tables[name]:
             assert row[column] == NO_ROW or row[column] < rows[target], (name, column)
