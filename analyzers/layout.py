@@ -12,8 +12,22 @@ from typing import Any
 import numpy as np
 
 from tracekit.layout.advice import advised
-from tracekit.layout.elements import Elements, elements
-from tracekit.layout.kernels.visits import CONTROL, BULK, INSIDE, NOW, OP, STRIDE_BITS, STRUCTURE, USED, WAYS, Visits, finish, touched
+from tracekit.layout.elements import Elements, chosen
+from tracekit.layout.kernels.visits import (
+    BULK,
+    CONTROL,
+    INSIDE,
+    NOW,
+    OP,
+    STRIDE_BITS,
+    STRUCTURE,
+    USED,
+    WAYS,
+    Visits,
+    finish,
+    touched,
+)
+from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
 from tracekit.layout.loads import prefetched
 from tracekit.layout.measured import joined, measured
 from tracekit.layout.objects import clusters, pools
@@ -44,6 +58,46 @@ class LayoutOptions:
             raise ValueError(f"min-share is a percentage, not {self.min_share}.")
 
 
+class Voting(Module):
+    """The first pass: sizes of objects, and which structures accesses speak of."""
+
+    def state(self) -> Votes:
+        """No access."""
+        known = Structures(self.program)
+        return Votes(
+            hash_table(VOTE, 1 << 24), hash_table(OBJECTS, 1 << 24), known.of_op, known.offset_of_op, known.sizes
+        )
+
+    @staticmethod
+    def load(state: Votes, instruction: int, group: int, offset: int, size: int) -> None:
+        """A load."""
+        voted(state, instruction, group, offset, size)
+
+    @staticmethod
+    def store(state: Votes, instruction: int, group: int, offset: int, size: int) -> None:
+        """A store."""
+        voted(state, instruction, group, offset, size)
+
+    @staticmethod
+    def heap_alloc(state: Votes, group: int, offset: int, size: int) -> None:
+        """An object, or the tail by which one grows."""
+        sized(state, group, offset, size)
+
+    @staticmethod
+    def stack_alloc(state: Votes, group: int, offset: int, size: int) -> None:
+        """A local variable."""
+        sized(state, group, offset, size)
+
+    @staticmethod
+    def global_init(state: Votes, group: int, offset: int, size: int) -> None:
+        """A global variable."""
+        sized(state, group, offset, size)
+
+    def result(self, state: Votes) -> dict[str, Any]:
+        """What groups consist of."""
+        return {"elements": chosen(state, self.groups, Structures(self.program))}
+
+
 class Settled(LayoutOptions):
     """The options, and what a first pass says of groups; that is no option."""
 
@@ -66,7 +120,8 @@ class Layout(Module):
     def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
         """With what groups consist of, which a pass of its own finds out."""
         made = Settled(**{field.name: getattr(options, field.name) for field in fields(options)})
-        object.__setattr__(made, "elements", elements(count, options.by, options.stack))
+        kind = type("Voting", (Voting,), {"groups_by": options.by, "stack_objects": options.stack})
+        object.__setattr__(made, "elements", count(kind)["elements"])
         return made
 
     def state(self) -> Visits:
@@ -106,7 +161,14 @@ class Layout(Module):
         """See docs/object-relative.md."""
         begun = int(state.ops["begun"].sum())
         return {
-            **_structures(self.measured, begun, self.options.min_share, int(state.control[NOW]), int(state.control[INSIDE]), int(state.control[BULK])),
+            **_structures(
+                self.measured,
+                begun,
+                self.options.min_share,
+                int(state.control[NOW]),
+                int(state.control[INSIDE]),
+                int(state.control[BULK]),
+            ),
             "clusters": clusters(state.follow, state.structures, self.groups, self.known, self.options.elements),
             "loads": prefetched(
                 self.program, state.ops, _strides(state), self.options.latency, self.options.min_share / 100
@@ -154,7 +216,9 @@ def _strides(state: Visits) -> dict[int, dict[int, int]]:
     shift = 64 - STRIDE_BITS
     rows = used_rows(state.strides)[1:]
     keys = rows["key"].astype(np.int64)
-    for op, stride, count in zip((keys >> STRIDE_BITS).tolist(), ((keys << shift) >> shift).tolist(), rows["count"].tolist()):
+    for op, stride, count in zip(
+        (keys >> STRIDE_BITS).tolist(), ((keys << shift) >> shift).tolist(), rows["count"].tolist()
+    ):
         found.setdefault(op, {})[stride] = count
     return found
 

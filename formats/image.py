@@ -223,7 +223,7 @@ class StructureKind(IntEnum):
 class TypedKind(IntEnum):
     """What is known to be of a type."""
 
-    OP = 1  # row of `ops`: an access to a member, `offset` bytes on in the structure; a STACK_ALLOC of it, or of an array
+    OP = 1  # row of `ops`: an access to a part, `offset` bytes from its start; a STACK_ALLOC of it, or an array of it
     GLOBAL = 2  # row of `globals`: a variable of the type, or an array of it
 
 

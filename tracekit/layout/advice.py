@@ -41,7 +41,10 @@ def parts_of(measured: Mapping[str, Any]) -> list[tuple[Part, int]]:
         if parts and (parts[-1][1] & mask or first < parts[-1][0].offset + parts[-1][0].size):
             old, before = parts.pop()
             end = max(old.offset + old.size, first + new.size)
-            new, mask = Part(f"{old.name}, {name}", f"{old.type_name}, {type_name}", old.offset, end - old.offset), mask | before
+            new, mask = (
+                Part(f"{old.name}, {name}", f"{old.type_name}, {type_name}", old.offset, end - old.offset),
+                mask | before,
+            )
         parts.append((new, mask))
     return parts
 
@@ -90,7 +93,11 @@ class _Visits:
 
 
 def advised(measured: Mapping[str, Any]) -> Json:
-    """A row of the profile: the structure, its parts, what is used together, and advice."""
+    """A row of the profile: the structure, its parts, what is used together, and advice.
+
+    Where the same objects are accessed as other structures, too, it is not known who uses a part that is not touched
+    here, and there is no advice.
+    """
     visits = _Visits(measured)
     now = visits.now()
     return {
@@ -98,6 +105,7 @@ def advised(measured: Mapping[str, Any]) -> Json:
         "type": measured["type"],
         "size": measured["size"],
         "array": visits.is_array,
+        "also": measured["also"],
         "objects": measured["objects"],
         "accesses": sum(measured["loads"]) + sum(measured["stores"]),
         "visits": measured["visits"],
@@ -107,9 +115,11 @@ def advised(measured: Mapping[str, Any]) -> Json:
         "fields": _fields(measured, visits),
         "together": _together(visits),
         "apart": _apart(visits),
-        "never": [part.name for part, count in zip(visits.parts, visits.of_part) if count == 0],
+        "never": []
+        if measured["also"]
+        else [part.name for part, count in zip(visits.parts, visits.of_part) if count == 0],
         "holes": measured["size"] - sum(part.size for part in visits.parts) if measured["type"] else 0,
-        "advice": _advice(visits, now),
+        "advice": [] if measured["also"] else _advice(visits, now),
     }
 
 
@@ -174,7 +184,9 @@ def _advice(visits: _Visits, now: float) -> list[Json]:
     orders = [hottest, sorted(hottest, key=lambda part: (-visits.parts[part].alignment, hottest.index(part)))]
     best, size, order = min((*visits.in_sequence(order), order) for order in orders)
     if now - best >= WORTH * now:
-        found.append({"kind": "reorder", "order": [visits.parts[part].name for part in order], "size": size, **_saved(now, best)})
+        found.append(
+            {"kind": "reorder", "order": [visits.parts[part].name for part in order], "size": size, **_saved(now, best)}
+        )
     splits = []
     for kept in range(1, len(hottest)):
         if visits.of_part[hottest[kept]] < visits.of_part[hottest[kept - 1]]:

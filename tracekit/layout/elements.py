@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers.hash_table import hash_table, used_rows
+from tracekit.containers.hash_table import used_rows
 from tracekit.layout.kernels.visits import BY_ACCESS, CELLS, ELEMENT, LINES, UNIFORM
-from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
+from tracekit.layout.kernels.votes import Votes
 from tracekit.layout.structures import Structures
-from tracekit.modules.contract import Count, Module
 from tracekit.translation.kernels.translation import GLOBAL, HEAP, STACK
 
 SMALL = 512
@@ -33,53 +32,6 @@ class Elements(NamedTuple):
 def shift_of(size: int) -> int:
     """Log2 of the bytes in a cell, of which a structure has at most CELLS."""
     return max((size - 1) // CELLS, 0).bit_length() if size > CELLS else 0
-
-
-class Voting(Module):
-    """The first pass: sizes of objects, and votes of accesses."""
-
-    def state(self) -> Votes:
-        """No access."""
-        known = Structures(self.program)
-        return Votes(
-            hash_table(VOTE, 1 << 24), hash_table(OBJECTS, 1 << 24), known.of_op, known.offset_of_op, known.sizes
-        )
-
-    @staticmethod
-    def load(state: Votes, instruction: int, group: int, offset: int, size: int) -> None:
-        """A load."""
-        voted(state, instruction, group, offset, size)
-
-    @staticmethod
-    def store(state: Votes, instruction: int, group: int, offset: int, size: int) -> None:
-        """A store."""
-        voted(state, instruction, group, offset, size)
-
-    @staticmethod
-    def heap_alloc(state: Votes, group: int, offset: int, size: int) -> None:
-        """An object, or the tail by which one grows."""
-        sized(state, group, offset, size)
-
-    @staticmethod
-    def stack_alloc(state: Votes, group: int, offset: int, size: int) -> None:
-        """A local variable."""
-        sized(state, group, offset, size)
-
-    @staticmethod
-    def global_init(state: Votes, group: int, offset: int, size: int) -> None:
-        """A global variable."""
-        sized(state, group, offset, size)
-
-    def result(self, state: Votes) -> dict[str, Any]:
-        """Elements by group."""
-        return {"elements": chosen(state, self.groups, Structures(self.program))}
-
-
-def elements(count: Count, groups_by: str, stack_objects: bool) -> Elements:
-    """Run the first pass."""
-    kind = type("Voting", (Voting,), {"groups_by": groups_by, "stack_objects": stack_objects})
-    found: Elements = count(kind)["elements"]
-    return found
 
 
 def chosen(state: Votes, groups: Any, known: Structures) -> Elements:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 STRONG = 0.7
-"""Share of its executions that one stride of a strided load has."""
+"""Share of its loads that one stride of a strided load has."""
 
 Node = tuple[int, int]
 
@@ -71,17 +71,19 @@ def _behind(sources: Sources, op: int) -> set[int]:
 
 
 def strided(ops: Any, strides: Mapping[int, Mapping[int, int]]) -> dict[int, tuple[int, float]]:
-    """Instruction -> the stride, not 0, of at least STRONG of its executions, and their share."""
+    """Instruction -> the stride, not 0, of at least STRONG of its loads, and their share."""
     found = {}
     for op, counts in strides.items():
         stride, count = max(counts.items(), key=lambda item: (item[1], -item[0]))
-        share = count / int(ops["executions"][op])
+        share = count / int(ops["loads"][op])
         if stride != 0 and share >= STRONG:
             found[op] = (stride, share)
     return found
 
 
-def prefetched(program: Program, ops: Any, strides: Mapping[int, Mapping[int, int]], latency: int, least: float) -> list[Json]:
+def prefetched(
+    program: Program, ops: Any, strides: Mapping[int, Mapping[int, int]], latency: int, least: float
+) -> list[Json]:
     """The loads that begin at least `least` of all visits, those that begin most first.
 
     ops: ``kernels.visits.OP``; strides: instruction -> stride -> how often; latency: accesses while a line comes.
@@ -112,7 +114,7 @@ def prefetched(program: Program, ops: Any, strides: Mapping[int, Mapping[int, in
                 "kind": kind,
                 "begun": int(row["begun"]),
                 "percent": round(100 * int(row["begun"]) / total, 1),
-                "loads": int(row["executions"]),
+                "loads": int(row["loads"]),
                 "stride": stride,
                 "index": program.instruction(behind[0]) if kind == "indirect" else None,
                 "gap": round(float(gap), 1),

@@ -26,6 +26,9 @@ def measured(state: Visits, groups: Any, elements: Elements, known: Structures) 
         patterns.setdefault(key >> 32, []).append([masks[key & 0xFFFF_FFFF], visits])
     rank = {group: place for place, group in enumerate(groups.order())}
     rows = []
+    seen: dict[int, list[int]] = {}
+    for key in used_rows(state.structures)["key"][1:].tolist():
+        seen.setdefault(key >> 32, []).append(key & 0xFFFF_FFFF)
     for number, row in enumerate(used_rows(state.structures)[1:], 1):
         group, kind = int(row["key"]) >> 32, int(row["key"]) & 0xFFFF_FFFF
         element = elements.rows[group]
@@ -46,6 +49,7 @@ def measured(state: Visits, groups: Any, elements: Elements, known: Structures) 
                     "array": not is_by_access and int(element["stride"]) != ENDLESS,
                     "fields": [[field.name, field.type_name, field.offset, field.size] for field in fields]
                     or unnamed(size, shift),
+                    "also": sorted({_name(known, each) for each in seen[group] if known.may_overlap(kind, each)}),
                     "objects": groups.objects(group),
                     "visits": int(row["visits"]),
                     "in_order": int(row["in_order"]),
@@ -57,6 +61,11 @@ def measured(state: Visits, groups: Any, elements: Elements, known: Structures) 
             )
         )
     return [row for _, row in sorted(rows, key=lambda each: each[0])]
+
+
+def _name(known: Structures, number: int) -> str:
+    structure = known.all[number]
+    return structure.name if structure else ""
 
 
 def unnamed(size: int, shift: int) -> list[list[Any]]:
@@ -75,6 +84,7 @@ def joined(runs: Iterable[Iterable[Json]]) -> list[Json]:
             if old is None:
                 found[key] = {**row, "patterns": [list(each) for each in row["patterns"]]}
                 continue
+            old["also"] = sorted({*old["also"], *row["also"]})
             for name in ("objects", "visits", "in_order", "near"):
                 old[name] += row[name]
             for name in ("loads", "stores"):

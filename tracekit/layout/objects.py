@@ -51,19 +51,27 @@ def pools(rows: Sequence[Mapping[str, Any]]) -> list[Json]:
     return sorted(found, key=lambda row: -row["bytes_saved"])
 
 
+def _key(rows: Any, row: int) -> tuple[int, int]:
+    """Group and structure of a row of the table of structures."""
+    key = int(rows["key"][row])
+    return key >> 32, key & 0xFFFF_FFFF
+
+
 def clusters(follow: Any, structures: Any, groups: Any, known: Structures, elements: Elements) -> list[Json]:
     """Structures whose visits follow one another, at least every second time: make the objects beside one another."""
     rows = used_rows(structures)
 
     def name(row: int) -> Json:
-        key = int(rows["key"][row])
-        group, kind = key >> 32, key & 0xFFFF_FFFF
+        group, kind = _key(rows, row)
         structure = known.all[kind if elements.rows["mode"][group] == BY_ACCESS else int(elements.structures[group])]
         return {"group": groups.describe(group), "type": structure.name if structure else None}
 
     found = []
     for key, visits, paired in used_rows(follow)[1:].tolist():
         first, then = key >> 32, key & 0xFFFF_FFFF
+        (group, kind), (next_group, next_kind) = _key(rows, first), _key(rows, then)
+        if group == next_group and known.may_overlap(kind, next_kind):
+            continue  # the same objects
         if visits >= OFTEN * int(rows["visits"][first]) and visits > 1:
             found.append(
                 {

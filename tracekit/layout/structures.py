@@ -43,6 +43,7 @@ class Structures:
     def __init__(self, program: Program) -> None:
         self.program = program
         numbers: dict[Structure, int] = {}
+        self._parts: dict[int, set[int]] = {}
         self.all: list[Structure | None] = [None]
         self.of_row = np.zeros(len(program.types), np.int64)
         """Row of ``types`` -> number."""
@@ -69,6 +70,33 @@ class Structures:
             elif offset < self.sizes[number]:
                 self.of_op[of], self.offset_of_op[of] = number, offset
 
+    def may_overlap(self, one: int, other: int) -> bool:
+        """Whether both may be of the same bytes: one is a part of the other, or they begin with the same field."""
+        if one == other or not one or not other:
+            return False
+        first, second = (
+            (each.fields[0] if each and each.fields else None) for each in (self.all[one], self.all[other])
+        )
+        return first == second or one in self._inside(other) or other in self._inside(one)
+
+    def _inside(self, number: int) -> set[int]:
+        """The structures that are parts of a structure, at whatever depth."""
+        if number not in self._parts:
+            found: set[int] = set()
+            waiting = np.flatnonzero(self.of_row == number).tolist()
+            seen: set[int] = set()
+            while waiting:
+                row = waiting.pop()
+                if row in seen:
+                    continue
+                seen.add(row)
+                first, count = (int(self.program.types[name][row]) for name in ("first_member", "members"))
+                inner = [each for each in self.program.members["type"][first : first + count].tolist() if each != NONE]
+                found.update(self.of_row[inner].tolist())
+                waiting += inner
+            self._parts[number] = found - {0, number}
+        return self._parts[number]
+
     def _structure(self, row: int) -> Structure:
         described = self.program.types[row]
         fields = sorted(self._fields(row, "", 0, 0), key=lambda field: (field.offset, -field.size))[:MOST_FIELDS]
@@ -82,11 +110,16 @@ class Structures:
             type_name = self.program.text(int(member["type_name"]))
             inner = int(member["type"])
             if inner != NONE and depth < 8 and self._is_one(inner, int(member["size"])):
-                yield from self._fields(inner, f"{prefix}{name}." if name else prefix, start + int(member["offset"]), depth + 1)
+                yield from self._fields(
+                    inner, f"{prefix}{name}." if name else prefix, start + int(member["offset"]), depth + 1
+                )
             else:
                 yield Field(prefix + (name or type_name), type_name, start + int(member["offset"]), int(member["size"]))
 
     def _is_one(self, row: int, bits: int) -> bool:
         """Whether a member of this type and size is one structure, no array of them, and no union."""
         described: Any = self.program.types[row]
-        return bool(described["kind"] == StructureKind.STRUCT and described["members"]) and 8 * int(described["size"]) == bits
+        return (
+            bool(described["kind"] == StructureKind.STRUCT and described["members"])
+            and 8 * int(described["size"]) == bits
+        )

@@ -19,8 +19,8 @@ def layout_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     summary, structures = result["summary"], result["structures"]
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else "")]
     lines.append(
-        f"{summary['accesses']:,} accesses, {summary['in_structures']:,} of them to {summary['structures']:,} structures; "
-        f"{summary['visits']:,} visits"
+        f"{summary['accesses']:,} accesses, {summary['in_structures']:,} of them to {summary['structures']:,} "
+        f"structures; {summary['visits']:,} visits"
     )
     for row in structures[: limit or None]:
         lines += ["", *_structure(row, style)]
@@ -40,14 +40,19 @@ def structure_name(row: Json) -> str:
 
 
 def _structure(row: Json, style: Style) -> list[str]:
-    lines = [
-        style(structure_name(row), "bold"),
-        f"{row['size']:,} bytes, {row['objects']:,} objects, {row['visits']:,} visits, {row['in_order']:g} % in order, "
-        f"{row['lines']:,} lines",
-    ]
+    counts = f"{row['size']:,} bytes, {row['objects']:,} objects, {row['visits']:,} visits"
+    lines = [style(structure_name(row), "bold"), f"{counts}, {row['in_order']:g} % in order, {row['lines']:,} lines"]
     cells = [
-        (f"{field['offset']}", f"{field['size']}", field["field"], field["type"], f"{field['loads']:,}",
-         f"{field['stores']:,}", f"{field['percent']:.1f}", bar(field["percent"]))
+        (
+            f"{field['offset']}",
+            f"{field['size']}",
+            field["field"],
+            field["type"],
+            f"{field['loads']:,}",
+            f"{field['stores']:,}",
+            f"{field['percent']:.1f}",
+            bar(field["percent"]),
+        )
         for field in row["fields"]
     ]
     head = ("offset", "size", "field", "type", "loads", "stores", "% visits", "")
@@ -58,6 +63,8 @@ def _structure(row: Json, style: Style) -> list[str]:
         lines.append(f"together: {_listed(names)}")
     if row["apart"]:
         lines.append(f"apart: {_listed([f'{first} and {second}' for first, second in row['apart']])}")
+    if row["also"]:
+        lines.append(f"its memory may also be accessed as: {_listed(row['also'])}")
     if row["never"]:
         lines.append(f"never: {_listed(row['never'])}")
     if row["holes"]:
@@ -94,8 +101,13 @@ def _listed(names: Sequence[str]) -> str:
 
 def _pools(rows: Sequence[Json], style: Style) -> list[str]:
     cells = [
-        (structure_name({**row, "array": False}), f"{row['visits']:,}", f"{row['in_order']:g}", f"{row['near']:g}",
-         f"{row['bytes_saved']:,}")
+        (
+            structure_name({**row, "array": False}),
+            f"{row['visits']:,}",
+            f"{row['in_order']:g}",
+            f"{row['near']:g}",
+            f"{row['bytes_saved']:,}",
+        )
         for row in rows
     ]
     head = ("objects", "visits", "% in order", "% near", "bytes saved")
@@ -104,7 +116,13 @@ def _pools(rows: Sequence[Json], style: Style) -> list[str]:
 
 def _clusters(rows: Sequence[Json], style: Style) -> list[str]:
     cells = [
-        (_side(row["first"]), _side(row["then"]), f"{row['visits']:,}", f"{row['percent']:g}", f"{row['same_number']:g}")
+        (
+            _side(row["first"]),
+            _side(row["then"]),
+            f"{row['visits']:,}",
+            f"{row['percent']:g}",
+            f"{row['same_number']:g}",
+        )
         for row in rows
     ]
     return table(("after", "comes", "visits", "%", "% same number"), cells, frozenset({2, 3, 4}), style)
@@ -130,7 +148,7 @@ def ahead_text(row: Json) -> str:
     if row["kind"] == "indirect":
         return f"{row['ahead'] or 1:,} ahead, through {cell(row['index'])}"
     if row["kind"] == "pointer":
-        return f"each {row['gap']:,.1f} accesses, the address is the value of the load before"
+        return f"each {row['gap']:,.1f} accesses, the address follows from the value loaded before"
     return "-"
 
 

@@ -62,7 +62,7 @@ USED = np.dtype(
 )
 OP = np.dtype(
     [
-        ("executions", "<i8"),
+        ("loads", "<i8"),
         ("begun", "<i8"),  # visits that it began
         ("group", "<i8"),
         ("object", "<i8"),
@@ -105,7 +105,9 @@ class Visits(NamedTuple):
 
 
 @inlined
-def touched(state: Any, instruction: Any, is_store: Any, address: Any, size: Any, group: Any, object: Any, offset: Any) -> None:
+def touched(
+    state: Any, instruction: Any, is_store: Any, address: Any, size: Any, group: Any, object: Any, offset: Any
+) -> None:
     """A load or a store."""
     op = np.uint64(min(instruction, state.ops.size - 1))
     state.control[NOW] += 1
@@ -146,9 +148,7 @@ def touched(state: Any, instruction: Any, is_store: Any, address: Any, size: Any
         used.stamp = state.control[NOW]
     else:
         state.ops[op].begun += _found(state, structure, group, object, index, mask, address - rel)
-    if is_store:
-        state.ops[op].executions += 1
-    else:
+    if not is_store:
         _noted(state, op, group, object, offset)
 
 
@@ -174,7 +174,7 @@ def _found(state: Visits, structure: Any, group: Any, object: Any, index: Any, m
     mixed = (np.uint64(index) ^ (np.uint64(object) << np.uint64(20)) ^ (np.uint64(group) << np.uint64(44))) * GOLDEN
     mixed = (mixed ^ np.uint64(structure)) * GOLDEN
     first = np.int64((mixed >> np.uint64(40)) & sets) * WAYS
-    oldest = first
+    oldest: Any = first
     for row in range(first, first + WAYS):
         used = state.window[np.uint64(row)]
         if (
@@ -243,19 +243,19 @@ def _noted(state: Any, op: Any, group: Any, object: Any, offset: Any) -> None:
     """How far a load is from the last one of its instruction, in bytes and in accesses."""
     last = state.ops[op]
     now = state.control[NOW]
-    if last.executions > 0:
+    if last.loads > 0:
         gap = now - last.time
         if gap <= MOST_GAP:
             last.gaps += gap
             last.gap_count += 1
-        if last.group == group and last.object == object:
+        if group != 0 and last.group == group and last.object == object:
             stride = offset - last.offset
             if stride != last.stride:
                 flushed(state, op)
                 last.stride = stride
                 last.run = 0
             last.run += 1
-    last.executions += 1
+    last.loads += 1
     last.group = group
     last.object = object
     last.offset = offset

@@ -59,5 +59,5 @@ def sized(votes: Any, group: Any, offset: Any, size: Any) -> None:
     here = votes.groups.rows[row_of(votes.groups, group)]
     end = offset + size
     here.greatest = max(here.greatest, end)
-    if offset == 0 and (here.least == 0 or end < here.least):
+    if offset == 0 and end > 0 and (here.least == 0 or end < here.least):
         here.least = end
