@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class Structures:
 
     def _structure(self, row: int) -> Structure:
         described = self.program.types[row]
-        fields = sorted(self._fields(row, "", 0, 0), key=lambda field: (field.offset, -field.size))[:MOST_FIELDS]
+        fields = sorted(islice(self._fields(row, "", 0, 0), MOST_FIELDS), key=lambda field: (field.offset, -field.size))
         return Structure(self.program.text(int(described["name"])), int(described["size"]), tuple(fields))
 
     def _fields(self, row: int, prefix: str, start: int, depth: int) -> Iterator[Field]:
