@@ -42,6 +42,8 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("PART", image.PartKind),
     ("EDGE", image.EdgeKind),
     ("NODE", image.NodeKind),
+    ("STRUCTURE", image.StructureKind),
+    ("TYPED", image.TypedKind),
     ("GLOBAL", image.GlobalFlag),
 )
 

@@ -213,6 +213,20 @@ class NodeKind(IntEnum):
     BRANCH = 3  # row of `blocks`: the block that ends with the branch
 
 
+class StructureKind(IntEnum):
+    """What a row of `types` describes."""
+
+    STRUCT = 1  # a structure or class
+    UNION = 2
+
+
+class TypedKind(IntEnum):
+    """What is known to be of a type."""
+
+    OP = 1  # row of `ops`: an access to a part, `offset` bytes from its start; a STACK_ALLOC of it, or an array of it
+    GLOBAL = 2  # row of `globals`: a variable of the type, or an array of it
+
+
 class GlobalFlag(IntFlag):
     """Flags of a global variable."""
 
@@ -346,6 +360,27 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "loop_fates": [("location", "u4"), ("end_line", "u4"), ("fate", "u4"), ("into", "u4")],
     # what the source's loop does to a variable, and nothing else. kind: PhiKind; operator: as of `phis`
     "variable_updates": [("variable", "u4"), ("kind", "u4"), ("operator", "u4")],
+    # structures of the source; size in bytes. kind: StructureKind
+    "types": [
+        ("size", "u8"),
+        ("name", "u4"),
+        ("kind", "u4"),
+        ("first_member", "u4"),
+        ("members", "u4"),
+        ("location", "u4"),
+        ("reserved", "u4"),
+    ],
+    # their members; offset and size in bits. type: row of types, of a member that is a structure or an array of them
+    "members": [
+        ("offset", "u8"),
+        ("size", "u8"),
+        ("name", "u4"),
+        ("type_name", "u4"),
+        ("type", "u4"),
+        ("location", "u4"),
+    ],
+    # what is known to be of a type. of_kind: TypedKind; of: row of ops or globals
+    "typed": [("of_kind", "u4"), ("of", "u4"), ("type", "u4"), ("offset", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

@@ -33,6 +33,8 @@ ENUMS: tuple[type[IntEnum | IntFlag], ...] = (
     image.LoopFate,
     image.EdgeKind,
     image.NodeKind,
+    image.StructureKind,
+    image.TypedKind,
     image.GlobalFlag,
 )
 

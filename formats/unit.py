@@ -22,7 +22,10 @@ _SIZE = slice(16, 24)
 """Where the header says the unit's size."""
 _DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u4"), ("rows", "<u8"), ("offset", "<u8")])
 _NAMES = tuple(DTYPES)
-_OPTIONAL = ("folder", "options", "causes", "update_parts", "loop_fates", "variable_updates")
+_OPTIONAL = (
+    *("folder", "options", "causes", "update_parts", "loop_fates", "variable_updates"),
+    *("types", "members", "typed"),
+)
 """Tables that are left out where they are empty."""
 
 

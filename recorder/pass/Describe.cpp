@@ -90,6 +90,19 @@ static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &
   return R;
 }
 
+/// What is known of the type of what an operation, the next row of `ops`, accesses or begins.
+static void describeType(const Operation &Op, const SourceLoops *InSource, Unit &U, TypeRows &Types) {
+  if (Op.Kind == TK_OP_STACK_ALLOC && Op.Address) {
+    auto Variables = variablesOf(Op.Address);
+    if (Row Of = Variables.size() == 1 ? Types.of(Variables.front()->getType()) : TK_NONE; Of != TK_NONE)
+      U.Typed.push_back({TK_TYPED_OP, Row(U.Ops.size()), Of, 0});
+  } else if (InSource && Op.Kind <= TK_OP_ATOMIC && Op.Origin) {
+    MemberAt At = InSource->Members.find(*Op.Origin, Op.Address);
+    if (Row Of = At.Type ? Types.of(At.Type) : TK_NONE; Of != TK_NONE)
+      U.Typed.push_back({TK_TYPED_OP, Row(U.Ops.size()), Of, uint32_t(At.Offset)});
+  }
+}
+
 static void describePaths(const SegmentedFunction &S, const Regions &Paths, Row FirstBlock, Unit &U) {
   for (size_t Number = 0; Number < Paths.Paths.size(); ++Number) {
     const auto &Path = Paths.Paths[Number];
@@ -116,7 +129,7 @@ void describeTerms(const SegmentedFunction &S, const FunctionRows &Rows, Unit &U
 }
 
 FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U, SourceMap &Sources, CallSites &Calls,
-                      const TargetLibraryInfo &TLI, const SourceLoops *InSource) {
+                      const TargetLibraryInfo &TLI, const SourceLoops *InSource, TypeRows &Types) {
   FunctionRows Rows;
   Rows.Function = U.Functions.size();
   Rows.FirstBlock = U.Blocks.size();
@@ -138,6 +151,7 @@ FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U,
     Row FirstOp = U.Ops.size();
     for (const Operation &Op : ArrayRef(S.Ops).slice(Seg.FirstOp, Seg.Ops)) {
       Row OpIndex = U.Ops.size();
+      describeType(Op, InSource, U, Types);
       U.Ops.push_back(opRow(Op, InSource, U, Sources));
       if (Op.Kind == TK_OP_CALL) {
         U.Ops.back().base = Calls.add(*cast<CallBase>(Op.Origin), TLI, OpIndex, Block);

@@ -21,7 +21,7 @@ struct FunctionRows {
 /// Appends all rows of `S` but those of terms, loops and edges, whose first rows and counts are left for later.
 /// `InSource` may be null.
 FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U, SourceMap &Sources, CallSites &Calls,
-                      const llvm::TargetLibraryInfo &TLI, const SourceLoops *InSource);
+                      const llvm::TargetLibraryInfo &TLI, const SourceLoops *InSource, TypeRows &Types);
 
 /// Appends the terms of the operations' addresses, now that the loops have rows.
 void describeTerms(const SegmentedFunction &S, const FunctionRows &Rows, Unit &U);

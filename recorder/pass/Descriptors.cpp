@@ -12,7 +12,8 @@ using namespace llvm;
 
 namespace tracekit {
 
-Descriptors::Descriptors(Module &M, Unit &U, SourceMap &Sources) : M(M), U(U), Sources(Sources) {
+Descriptors::Descriptors(Module &M, Unit &U, SourceMap &Sources, TypeRows &Types)
+    : M(M), U(U), Sources(Sources), Types(Types) {
   UnitPlaceholder = new GlobalVariable(M, Type::getInt8Ty(M.getContext()), true, GlobalValue::PrivateLinkage,
                                        Constant::getNullValue(Type::getInt8Ty(M.getContext())), "tk.unit.placeholder");
 }
@@ -89,6 +90,8 @@ void Descriptors::addGlobal(GlobalVariable &G) {
     R.source_name = U.string(Source->getName());
     R.type = U.string(nameOf(Source->getType()));
     R.location = Sources.declaration(Source->getFile(), Source->getLine(), nullptr);
+    if (Row Of = Types.of(Source->getType()); Of != TK_NONE)
+      U.Typed.push_back({TK_TYPED_GLOBAL, Row(U.Globals.size()), Of, 0});
   }
   Row Index = U.Globals.size();
   U.Globals.push_back(R);

@@ -1,7 +1,7 @@
 // Descriptors.h: what an instrumented object file says of itself to the runtime (sections tk_functions, tk_globals).
 #pragma once
 
-#include "SourceMap.h"
+#include "Structures.h"
 
 #include "llvm/IR/Module.h"
 
@@ -9,7 +9,7 @@ namespace tracekit {
 
 class Descriptors {
 public:
-  Descriptors(llvm::Module &M, Unit &U, SourceMap &Sources);
+  Descriptors(llvm::Module &M, Unit &U, SourceMap &Sources, TypeRows &Types);
 
   /// Makes the bytes whose addresses are the ids of the `Paths` paths of `F`, row `Index`, and their descriptor.
   llvm::GlobalVariable *addFunction(llvm::Function &F, Row Index, unsigned Paths);
@@ -30,6 +30,7 @@ private:
   llvm::Module &M;
   Unit &U;
   SourceMap &Sources;
+  TypeRows &Types;
   llvm::GlobalVariable *UnitPlaceholder; // stands for the unit's blob until its size is known
   llvm::SmallVector<llvm::GlobalValue *, 64> Kept;
 };

@@ -99,7 +99,7 @@ private:
 class Instrumenter {
 public:
   Instrumenter(Module &M, Options O, const SourceLoops *InSource)
-      : M(M), O(O), InSource(InSource), Sources(U), Calls(U), Out(M, U, Sources), R(M) {}
+      : M(M), O(O), InSource(InSource), Sources(U), Types(U, Sources), Calls(U), Out(M, U, Sources, Types), R(M) {}
 
   void describeUnit() {
     StringRef Producer = "LLVM " LLVM_VERSION_STRING;
@@ -143,7 +143,7 @@ public:
       addGroundTruth(S);
     countWords(S);
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
-    FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI, InSource);
+    FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI, InSource, Types);
     PostDominatorTree PDT(F);
     FunctionShape Shape = {LI, DT, PDT, SE};
     if (!LI.empty()) {
@@ -178,6 +178,7 @@ private:
   const SourceLoops *InSource;
   Unit U;
   SourceMap Sources;
+  TypeRows Types;
   CallSites Calls;
   Descriptors Out;
   Runtime R;

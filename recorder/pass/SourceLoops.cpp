@@ -201,16 +201,19 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
   Loops.clear();
   Order.clear();
   Accesses = SourceAccesses();
+  Members = SourceMembers();
   Looked = M.getModuleIdentifier();
   if (M.debug_compile_units().empty())
     return;
   ModuleTouches Everything(M);
+  Members.look(M);
   for (GlobalVariable &G : M.globals())
     Accesses.look(G);
   for (Function &F : M) {
     if (F.isDeclaration() || !F.getSubprogram())
       continue;
     Accesses.look(F, Everything.of(F));
+    Members.look(F);
     DominatorTree DT(F);
     LoopInfo LI(DT);
     if (LI.empty())

@@ -5,6 +5,7 @@
 
 #include "SourceAccesses.h"
 #include "SourceUpdates.h"
+#include "Structures.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -54,6 +55,7 @@ public:
   llvm::ArrayRef<const SourceLoop *> inOrder() const { return Order; }
 
   SourceAccesses Accesses;
+  SourceMembers Members;
 
 private:
   std::string Looked;

@@ -77,6 +77,9 @@ std::string Unit::bytes() const {
   Out.append(TK_TABLE_update_parts, UpdateParts);
   Out.append(TK_TABLE_loop_fates, LoopFates);
   Out.append(TK_TABLE_variable_updates, VariableUpdates);
+  Out.append(TK_TABLE_types, Types);
+  Out.append(TK_TABLE_members, Members);
+  Out.append(TK_TABLE_typed, Typed);
   Out.append(TK_TABLE_folder, Folder); // the last one: the unit's hash is over the bytes before it
   return Out.finish();
 }

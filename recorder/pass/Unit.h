@@ -49,6 +49,9 @@ public:
   std::vector<tk_row_update_parts> UpdateParts;
   std::vector<tk_row_loop_fates> LoopFates;
   std::vector<tk_row_variable_updates> VariableUpdates;
+  std::vector<tk_row_types> Types;
+  std::vector<tk_row_members> Members;
+  std::vector<tk_row_typed> Typed;
   std::string Folder; // the compilation folder
 
 private:

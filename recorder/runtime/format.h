@@ -53,7 +53,10 @@ enum tk_table {
     TK_TABLE_update_parts = 24,
     TK_TABLE_loop_fates = 25,
     TK_TABLE_variable_updates = 26,
-    TK_TABLES = 27
+    TK_TABLE_types = 27,
+    TK_TABLE_members = 28,
+    TK_TABLE_typed = 29,
+    TK_TABLES = 30
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -261,6 +264,32 @@ struct __attribute__((packed)) tk_row_variable_updates {
     uint32_t operator_;
 };
 
+struct __attribute__((packed)) tk_row_types {
+    uint64_t size;
+    uint32_t name;
+    uint32_t kind;
+    uint32_t first_member;
+    uint32_t members;
+    uint32_t location;
+    uint32_t reserved;
+};
+
+struct __attribute__((packed)) tk_row_members {
+    uint64_t offset;
+    uint64_t size;
+    uint32_t name;
+    uint32_t type_name;
+    uint32_t type;
+    uint32_t location;
+};
+
+struct __attribute__((packed)) tk_row_typed {
+    uint32_t of_kind;
+    uint32_t of;
+    uint32_t type;
+    uint32_t offset;
+};
+
 /* What an operation does; LOAD to SET are memory accesses. */
 enum {
     TK_OP_LOAD = 1,
@@ -435,6 +464,18 @@ enum {
     TK_NODE_OP = 1,
     TK_NODE_PHI = 2,
     TK_NODE_BRANCH = 3,
+};
+
+/* What a row of `types` describes. */
+enum {
+    TK_STRUCTURE_STRUCT = 1,
+    TK_STRUCTURE_UNION = 2,
+};
+
+/* What is known to be of a type. */
+enum {
+    TK_TYPED_OP = 1,
+    TK_TYPED_GLOBAL = 2,
 };
 
 /* Flags of a global variable. */

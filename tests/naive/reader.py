@@ -75,6 +75,9 @@ TABLES = [
     ("update_parts", "update kind index operator"),
     ("loop_fates", "location end_line fate into"),
     ("variable_updates", "variable kind operator"),
+    ("types", "size:8 name kind first_member members location reserved"),
+    ("members", "offset:8 size:8 name type_name type location"),
+    ("typed", "of_kind of type offset"),
 ]
 
 FOLDER = 21

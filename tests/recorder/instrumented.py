@@ -68,6 +68,8 @@ STRING_FIELDS = {
     "variable_updates": ("operator",),
     "declarations": ("name", "source_name"),
     "options": ("option",),
+    "types": ("name",),
+    "members": ("name", "type_name"),
 }
 
 

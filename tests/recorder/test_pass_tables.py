@@ -19,6 +19,7 @@ from tracekit.formats.image import (
     OpKind,
     PhiKind,
     TypeClass,
+    TypedKind,
 )
 
 LEVELS = pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
@@ -34,6 +35,7 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         "functions": [(part, part + "s") for part in ("path", "block", "op", "loop", "edge")],
         "loops": [("phi", "phis"), ("exit", "exits")],
         "blocks": [("op", "ops")],
+        "types": [("member", "members")],
     }
     for name, parts in ranges.items():
         for row in tables[name]:
@@ -59,6 +61,9 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         ("loop_fates", "location", "locations"),
         ("loop_fates", "into", "locations"),
         ("variable_updates", "variable", "variables"),
+        ("members", "type", "types"),
+        ("members", "location", "locations"),
+        ("typed", "type", "types"),
     ]:
         for row in tables[name]:
             assert row[column] == NO_ROW or row[column] < rows[target], (name, column)
@@ -395,3 +400,36 @@ void f(int *a, int *out, int n) {
         and e["to_kind"] == NodeKind.OP
         and e["to"] == store
     }
+
+
+STRUCTURES = """\
+struct inner { int a, b; };
+typedef struct { struct inner in; char name[6]; unsigned low : 3, high : 5; struct inner *to; } outer;
+outer all[4];
+long use(outer *o, int i) {
+  all[i].in.b = 1;
+  return o->to->b + o->in.a;
+}
+"""
+
+
+@LEVELS
+def test_structures_and_the_members_that_are_accessed(level: str, tmp_path: Path) -> None:
+    tables = compile_unit(tmp_path, STRUCTURES, level)
+    names = [row["name"] for row in tables["types"]]
+    assert sorted(names) == ["inner", "outer"]
+    outer = tables["types"][names.index("outer")]
+    members = tables["members"][outer["first_member"] : outer["first_member"] + outer["members"]]
+    assert outer["size"] == 24
+    assert [(row["name"], row["type_name"], row["offset"], row["size"]) for row in members] == [
+        ("in", "inner", 0, 64),
+        ("name", "char[6]", 64, 48),
+        ("low", "unsigned int", 112, 3),
+        ("high", "unsigned int", 115, 5),
+        ("to", "inner *", 128, 64),
+    ]
+    assert [row["type"] for row in members] == [names.index("inner"), *[NO_ROW] * 4]
+    typed = [(row["of_kind"], names[row["type"]], row["offset"]) for row in tables["typed"]]
+    assert (TypedKind.GLOBAL, "outer", 0) in typed
+    accesses = {(name, offset) for kind, name, offset in typed if kind == TypedKind.OP}
+    assert accesses == {("outer", 4), ("outer", 16), ("inner", 4), ("outer", 0)}

@@ -83,7 +83,7 @@ def made() -> tuple[Any, Sites]:
         handles.setdefault(name, []).append(call)
         block = builder.block(2, continues=call)
     handles["variable"] = [builder.op(block, OpKind.STACK_ALLOC, 8) for _ in range(2)]
-    handles["access"] = [builder.op(block, OpKind.LOAD, 4)]
+    handles["access"] = [builder.op(block, OpKind.LOAD, 4) for _ in range(4)]
     for number in range(2):
         builder.variable(f"g{number}", 8, 0x1000 * number)
     layout = builder.layout()

@@ -13,7 +13,19 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.image import DTYPES, Base, CauseKind, CauseOf, EdgeKind, LoopFate, NodeKind, OpKind, PartKind
+from tracekit.formats.image import (
+    DTYPES,
+    Base,
+    CauseKind,
+    CauseOf,
+    EdgeKind,
+    LoopFate,
+    NodeKind,
+    OpKind,
+    PartKind,
+    StructureKind,
+    TypedKind,
+)
 
 Rows = NDArray[Any]
 """A table: a structured array with one of the dtypes of ``formats.image.DTYPES``."""
@@ -51,6 +63,8 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "variable_updates": ("operator",),
     "declarations": ("name", "source_name"),
     "options": ("option",),
+    "types": ("name",),
+    "members": ("name", "type_name"),
 }
 """Fields that hold an offset into ``strings``."""
 
@@ -71,6 +85,9 @@ REFERENCES: dict[str, dict[str, str]] = {
     "variables": {"loop": "loops!", "location": "locations"},
     "variable_updates": {"variable": "variables!"},
     "loop_fates": {"location": "locations!", "into": "locations"},
+    "types": {"location": "locations"},
+    "members": {"type": "types", "location": "locations"},
+    "typed": {"type": "types!"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""
 
@@ -87,6 +104,7 @@ RANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "ops": (("first_term", "terms", "terms"),),
     "calls": (("first_target", "targets", "call_targets"),),
     "loops": (("first_phi", "phis", "phis"), ("first_exit", "exits", "loop_exits")),
+    "types": (("first_member", "members", "members"),),
 }
 """Fields (first, count) that name a run of rows of another table."""
 
@@ -166,6 +184,8 @@ class _Linked:
             "causes": self._causes,
             "update_parts": self._parts,
             "loop_fates": self._fates,
+            "types": self._types,
+            "typed": self._typed,
         }
         if name in special:
             special[name]()
@@ -194,6 +214,15 @@ class _Linked:
 
     def _fates(self) -> None:
         self._check_kinds("fate", LoopFate)
+
+    def _types(self) -> None:
+        self._check_kinds("kind", StructureKind)
+
+    def _typed(self) -> None:
+        kind = self.rows["of_kind"]
+        self._shift("of", "ops", kind == TypedKind.OP)
+        self._shift("of", "globals", kind == TypedKind.GLOBAL)
+        self._check_kinds("of_kind", TypedKind)
 
     def _parts(self) -> None:
         is_decision = self.rows["kind"] == PartKind.DECISION

@@ -48,6 +48,9 @@ class Tables:
     update_parts: Rows
     loop_fates: Rows
     variable_updates: Rows
+    types: Rows
+    members: Rows
+    typed: Rows
     locations: Rows
     sources: Rows
     units: Rows

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
 from tracekit.containers.kernels.before import begin_page, empty_pages
+from tracekit.containers.kernels.hash_table import GOLDEN
 from tracekit.containers.kernels.rows import rows_of
 from tracekit.containers.kernels.zeros import is_zero, make_zero
 from tracekit.jit.kernel import inlined, kernel
@@ -55,8 +56,6 @@ FAR_CELLS = 7  # cells for them, a power of two
 EACH = 8  # how many pages the table of a stream has
 CONTROL = 9
 """How many there are."""
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @limited

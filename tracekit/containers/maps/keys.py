@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracekit.containers.kernels.hash_table import GOLDEN
 from tracekit.jit.kernel import Instruction, Late, inlined
 
 types: Any = Late("numba.core.types")
 errors: Any = Late("numba.core.errors")
 ir: Any = Late("llvmlite.ir")
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-UNGOLDEN = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
+UNGOLDEN = np.uint64(pow(int(GOLDEN), -1, 1 << 64))
 OFFSET = np.uint64(0xD1B54A32D192ED03)
 FOLD = np.uint64(32)
 ONE = np.uint64(1)

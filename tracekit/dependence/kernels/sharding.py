@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED, Arena, take
+from tracekit.containers.kernels.hash_table import GOLDEN
 from tracekit.jit.kernel import inlined, kernel
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 FINDING = np.dtype(
     [

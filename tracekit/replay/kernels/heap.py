@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracekit.containers.kernels.hash_table import GOLDEN
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels.layouts import U8, Int, Process
 
@@ -11,7 +12,7 @@ from tracekit.replay.kernels.layouts import U8, Int, Process
 @inlined
 def _home(address: Int, mask: Int) -> Int:
     """Where the probe for an address begins (Fibonacci hashing: heap addresses share their low bits)."""
-    return np.int64((np.uint64(address) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    return np.int64((np.uint64(address) * GOLDEN) >> np.uint64(32)) & mask
 
 
 @inlined

@@ -1,0 +1,231 @@
+"""Fields of structures that are used together, apart and never, objects to cluster, loads to prefetch; what it saves.
+
+How it is computed: docs/object-relative.md, "layout".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from tracekit.layout.advice import advised
+from tracekit.layout.elements import Elements, chosen
+from tracekit.layout.kernels.visits import (
+    BULK,
+    CONTROL,
+    INSIDE,
+    NOW,
+    OP,
+    STRIDE_BITS,
+    STRUCTURE,
+    USED,
+    WAYS,
+    Visits,
+    finish,
+    touched,
+)
+from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
+from tracekit.layout.loads import prefetched
+from tracekit.layout.measured import joined, measured
+from tracekit.layout.objects import clusters, pools
+from tracekit.layout.structures import Structures
+from tracekit.module import Count, Display, Module, hash_table, option, used_rows
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """What makes a group, and what counts as one visit."""
+
+    by: str = option(
+        "site",
+        "What makes one group: an allocating instruction, or one in its calling context.",
+        choices=("site", "context"),
+    )
+    stack: bool = option(False, "Local variables are objects, too.")
+    window: int = option(512, "Structures that are in use at a time: lines of the cache that is thought of.", "N")
+    latency: int = option(100, "Loads and stores that run while a line comes from memory.", "N")
+    min_share: float = option(1.0, "Only structures and loads that make at least so much of all visits.", "PERCENT")
+
+    def __post_init__(self) -> None:
+        if self.window < WAYS or self.window & (self.window - 1) or self.window > 1 << 24:
+            raise ValueError(f"window is a power of two from {WAYS} to {1 << 24}, not {self.window}.")
+        if self.latency < 1:
+            raise ValueError(f"latency is at least 1, not {self.latency}.")
+        if not 0 <= self.min_share <= 100:
+            raise ValueError(f"min-share is a percentage, not {self.min_share}.")
+
+
+class Voting(Module):
+    """The first pass: sizes of objects, and which structures accesses speak of."""
+
+    def state(self) -> Votes:
+        """No access."""
+        known = Structures(self.program)
+        return Votes(
+            hash_table(VOTE, 1 << 24), hash_table(OBJECTS, 1 << 24), known.of_op, known.offset_of_op, known.sizes
+        )
+
+    @staticmethod
+    def load(state: Votes, instruction: int, group: int, offset: int, size: int) -> None:
+        """A load."""
+        voted(state, instruction, group, offset, size)
+
+    @staticmethod
+    def store(state: Votes, instruction: int, group: int, offset: int, size: int) -> None:
+        """A store."""
+        voted(state, instruction, group, offset, size)
+
+    @staticmethod
+    def heap_alloc(state: Votes, group: int, offset: int, size: int) -> None:
+        """An object, or the tail by which one grows."""
+        sized(state, group, offset, size)
+
+    @staticmethod
+    def stack_alloc(state: Votes, group: int, offset: int, size: int) -> None:
+        """A local variable."""
+        sized(state, group, offset, size)
+
+    @staticmethod
+    def global_init(state: Votes, group: int, offset: int, size: int) -> None:
+        """A global variable."""
+        sized(state, group, offset, size)
+
+    def result(self, state: Votes) -> dict[str, Any]:
+        """What groups consist of."""
+        return {"elements": chosen(state, self.groups, Structures(self.program))}
+
+
+class Settled(LayoutOptions):
+    """The options, and what a first pass says of groups; that is no option."""
+
+    elements: Elements
+
+
+class Layout(Module):
+    """Structures, objects and loads, those with the most visits first."""
+
+    Options = LayoutOptions
+    compute_bound = True
+
+    def __init__(self, program: Any, options: Any) -> None:
+        super().__init__(program, options)
+        self.groups_by = options.by
+        self.stack_objects = options.stack
+        self.known = Structures(program)
+
+    @classmethod
+    def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
+        """With what groups consist of, which a pass of its own finds out."""
+        made = Settled(**{field.name: getattr(options, field.name) for field in fields(options)})
+        kind = type("Voting", (Voting,), {"groups_by": options.by, "stack_objects": options.stack})
+        object.__setattr__(made, "elements", count(kind)["elements"])
+        return made
+
+    def state(self) -> Visits:
+        """No access."""
+        return Visits(
+            elements=self.options.elements.rows,
+            of_op=self.known.of_op,
+            offset_of_op=self.known.offset_of_op,
+            sizes=self.known.sizes,
+            structures=hash_table(STRUCTURE, 1 << 20),
+            masks=hash_table([], 1 << 26),
+            patterns=hash_table([("visits", "<i8")], 1 << 26),
+            follow=hash_table([("visits", "<i8"), ("paired", "<i8")], 1 << 24),
+            window=np.zeros(self.options.window, USED),
+            ops=np.zeros(len(self.program.ops) + 1, OP),
+            strides=hash_table([("count", "<i8")], 1 << 26),
+            control=np.zeros(CONTROL, np.int64),
+        )
+
+    @staticmethod
+    def load(state: Visits, instruction: int, address: int, size: int, group: int, object: int, offset: int) -> None:
+        """A load."""
+        touched(state, instruction, 0, address, size, group, object, offset)
+
+    @staticmethod
+    def store(state: Visits, instruction: int, address: int, size: int, group: int, object: int, offset: int) -> None:
+        """A store."""
+        touched(state, instruction, 1, address, size, group, object, offset)
+
+    def reduce(self, states: Sequence[Visits]) -> Visits:
+        """The one worker's, when all visits have ended."""
+        finish(states[0])
+        self.measured = measured(states[0], self.groups, self.options.elements, self.known)
+        return states[0]
+
+    def result(self, state: Visits) -> dict[str, Any]:
+        """See docs/object-relative.md."""
+        begun = int(state.ops["begun"].sum())
+        return {
+            **_structures(
+                self.measured,
+                begun,
+                self.options.min_share,
+                int(state.control[NOW]),
+                int(state.control[INSIDE]),
+                int(state.control[BULK]),
+            ),
+            "clusters": clusters(state.follow, state.structures, self.groups, self.known, self.options.elements),
+            "loads": prefetched(
+                self.program, state.ops, _strides(state), self.options.latency, self.options.min_share / 100
+            ),
+        }
+
+    def merge_state(self, state: Visits) -> dict[str, Any]:
+        """All structures, as they were measured."""
+        return {"structures": self.measured}
+
+    @classmethod
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """Visits add, and the advice is that for all of them."""
+        together = joined(profile["evidence"]["structures"] for profile in profiles)
+        sums = {
+            name: sum(profile["result"]["summary"][name] for profile in profiles)
+            for name in ("accesses", "in_structures", "bulk", "visits")
+        }
+        shares = profiles[0]["options"]["min_share"]
+        made = _structures(together, sums["visits"], shares, sums["accesses"], sums["in_structures"], sums["bulk"])
+        return {"result": made, "evidence": {"structures": together}}
+
+
+def _structures(rows: Sequence[Any], begun: int, share: float, accesses: int, inside: int, bulk: int) -> dict[str, Any]:
+    """The summary, structures and pools of a profile."""
+    shown = [advised(row) for row in rows if row["visits"] >= max(begun * share / 100, 1)]
+    shown.sort(key=lambda row: -row["visits"])
+    return {
+        "summary": {
+            "accesses": accesses,
+            "in_structures": inside,
+            "bulk": bulk,
+            "visits": begun,
+            "structures": len(rows),
+            "bytes_saved": sum(max((each["bytes_saved"] for each in row["advice"]), default=0) for row in shown),
+        },
+        "structures": shown,
+        "pools": pools([row for row in rows if row["visits"] >= max(begun * share / 100, 1)]),
+    }
+
+
+def _strides(state: Visits) -> dict[int, dict[int, int]]:
+    """Instruction -> stride -> how often."""
+    found: dict[int, dict[int, int]] = {}
+    shift = 64 - STRIDE_BITS
+    rows = used_rows(state.strides)[1:]
+    keys = rows["key"].astype(np.int64)
+    for op, stride, count in zip(
+        (keys >> STRIDE_BITS).tolist(), ((keys << shift) >> shift).tolist(), rows["count"].tolist()
+    ):
+        found.setdefault(op, {})[stride] = count
+    return found
+
+
+DISPLAY = Display(
+    text="tracekit.render.layout:layout_text",
+    section="tracekit.render.html.layout:section",
+    heading="Layout of data",
+)
+MODULE = Layout

@@ -1,0 +1,258 @@
+// Structures.cpp: see Structures.h.
+#include "Structures.h"
+
+#include "Names.h"
+#include "SourceTypes.h"
+
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Operator.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+static bool isStructure(const DIType *T) {
+  auto *Composite = dyn_cast_or_null<DICompositeType>(T);
+  if (!Composite || Composite->isForwardDecl() || !Composite->getSizeInBits())
+    return false;
+  unsigned Tag = Composite->getTag();
+  return Tag == dwarf::DW_TAG_structure_type || Tag == dwarf::DW_TAG_class_type || Tag == dwarf::DW_TAG_union_type;
+}
+
+/// The name with the namespaces and classes around it, without the parameters of templates.
+static std::string qualifiedName(const DICompositeType &T, StringRef Name) {
+  std::string Text = Name.take_until([](char C) { return C == '<'; }).str();
+  for (const DIScope *S = T.getScope(); S && !isa<DIFile, DICompileUnit>(S); S = S->getScope())
+    if (isa<DINamespace, DICompositeType>(S)) {
+      StringRef Outer = S->getName().take_until([](char C) { return C == '<'; });
+      Text = (Outer.empty() ? "(anonymous namespace)" : Outer.str()) + "::" + Text;
+    }
+  return Text;
+}
+
+void Structures::enter(StringRef Name, const DICompositeType &Type) {
+  auto &Same = ByName[Name];
+  for (const Known &Other : Same)
+    if (Other.Type == &Type)
+      return;
+  Same.push_back({&Type, Type.getSizeInBits() / 8});
+}
+
+void Structures::look(const Module &M) {
+  DebugInfoFinder Finder;
+  Finder.processModule(M);
+  for (const DIType *T : Finder.types()) {
+    if (isStructure(T)) {
+      auto &Type = *cast<DICompositeType>(T);
+      if (!Type.getIdentifier().empty())
+        ByIdentifier[Type.getIdentifier()] = &Type;
+      if (!Type.getName().empty())
+        enter(qualifiedName(Type, Type.getName()), Type);
+    } else if (auto *Named = dyn_cast<DIDerivedType>(T); Named && Named->getTag() == dwarf::DW_TAG_typedef) {
+      auto *Type = dyn_cast_or_null<DICompositeType>(Named->getBaseType());
+      if (isStructure(Type) && Type->getName().empty()) // typedef struct { ... } name;
+        enter(qualifiedName(*Type, Named->getName()), *Type);
+    }
+  }
+}
+
+const DICompositeType *Structures::find(StringRef Name, uint64_t Bytes) const {
+  auto Same = ByName.find(Name);
+  if (Same == ByName.end())
+    return nullptr;
+  const DICompositeType *Found = nullptr;
+  for (const Known &Each : Same->second)
+    if (!Bytes || Each.Bytes == Bytes) {
+      if (Found)
+        return nullptr; // instances of one template
+      Found = Each.Type;
+    }
+  return Found;
+}
+
+/// clang: !{structure, access, offset, ...}; the name of a structure in C, the mangled one in C++.
+MemberAt Structures::byAliasInformation(const Instruction &I) const {
+  const MDNode *Tag = I.getMetadata(LLVMContext::MD_tbaa);
+  if (!Tag || Tag->getNumOperands() < 3 || !isa_and_nonnull<MDNode>(Tag->getOperand(0).get()))
+    return {};
+  auto *Structure = cast<MDNode>(Tag->getOperand(0));
+  auto *Offset = mdconst::dyn_extract_or_null<ConstantInt>(Tag->getOperand(2));
+  if (Structure == Tag->getOperand(1).get() || !Structure->getNumOperands() || !Offset)
+    return {};
+  auto *Name = dyn_cast_or_null<MDString>(Structure->getOperand(0).get());
+  if (!Name || Name->getString().empty())
+    return {};
+  const DICompositeType *Type = ByIdentifier.lookup(Name->getString());
+  return {Type ? Type : find(Name->getString(), 0), Offset->getZExtValue()};
+}
+
+/// As a structure is called whose LLVM type has this name: `struct.ns::name.12` is ns::name.
+static StringRef withoutKind(StringRef Name) {
+  for (StringRef Kind : {"struct.", "class.", "union."})
+    if (Name.take_front(Kind.size()) == Kind) {
+      Name = Name.drop_front(Kind.size());
+      StringRef Number = Name.substr(Name.rfind('.') + 1);
+      if (Name.contains('.') && !Number.empty() && all_of(Number, [](char C) { return C >= '0' && C <= '9'; }))
+        Name = Name.take_front(Name.rfind('.'));
+      return Name;
+    }
+  return "";
+}
+
+/// The outermost structure that an address is computed through.
+MemberAt Structures::byAddress(const Value *Address, const DataLayout &DL) const {
+  MemberAt Found;
+  uint64_t Offset = 0;
+  while (auto *Part = dyn_cast<GEPOperator>(Address)) {
+    APInt Constant(DL.getIndexTypeSizeInBits(Part->getType()), 0);
+    auto *Structure = dyn_cast<StructType>(Part->getSourceElementType());
+    bool IsElement = Structure && Part->getNumIndices() == 1; // pointer + number
+    if (!IsElement && (!Part->accumulateConstantOffset(DL, Constant) || Constant.isNegative()))
+      break;
+    Offset += IsElement ? 0 : Constant.getZExtValue();
+    if (Structure && Structure->hasName())
+      if (const DICompositeType *Type =
+              find(withoutKind(Structure->getName()), DL.getTypeAllocSize(Structure).getFixedValue()))
+        Found = {Type, Offset};
+    if (IsElement)
+      break;
+    Address = Part->getPointerOperand();
+  }
+  return Found;
+}
+
+MemberAt Structures::memberAt(const Instruction &I, const Value *Address) const {
+  MemberAt Found = byAliasInformation(I);
+  if (!Found.Type && Address)
+    Found = byAddress(Address, I.getModule()->getDataLayout());
+  if (Found.Type && Found.Offset >= Found.Type->getSizeInBits() / 8)
+    return {};
+  return Found;
+}
+
+void SourceMembers::look(const Function &F) {
+  for (const BasicBlock &BB : F)
+    for (const Instruction &I : BB) {
+      const Value *Address = getLoadStorePointerOperand(&I);
+      const DILocation *At = I.getDebugLoc().get();
+      if (!Address || !At || !At->getColumn() || isa<AllocaInst>(Address))
+        continue;
+      MemberAt Here = Known.memberAt(I, Address);
+      auto [Entry, New] = Places.try_emplace(placeKey(*At), Here);
+      if (!New && (Entry->second.Type != Here.Type || Entry->second.Offset != Here.Offset))
+        Entry->second = {};
+    }
+}
+
+MemberAt SourceMembers::find(const Instruction &I, const Value *Address) const {
+  MemberAt Found = Known.memberAt(I, Address);
+  const DILocation *At = I.getDebugLoc().get();
+  if (!Found.Type && At && At->getColumn() && getLoadStorePointerOperand(&I))
+    Found = Places.lookup(placeKey(*At));
+  return Found;
+}
+
+// -- rows ------------------------------------------------------------------------------------------
+
+/// The element of an array of arrays, and what a typedef calls it last.
+static std::pair<const DIType *, StringRef> elementOf(const DIType *T) {
+  StringRef Alias;
+  while (const DIType *Of = T) {
+    if (auto *Derived = dyn_cast<DIDerivedType>(T); Derived && plainType(T) != T) {
+      if (Derived->getTag() == dwarf::DW_TAG_typedef)
+        Alias = Derived->getName();
+      T = Derived->getBaseType();
+    } else if (auto *Array = dyn_cast<DICompositeType>(T); Array && Array->getTag() == dwarf::DW_TAG_array_type) {
+      T = Array->getBaseType();
+    }
+    if (T == Of)
+      break;
+  }
+  return {T, Alias};
+}
+
+static std::string nameOfType(const DIType *T, unsigned Depth = 0) {
+  if (!T || Depth > 16)
+    return "void";
+  if (auto *Derived = dyn_cast<DIDerivedType>(T)) {
+    std::string Base = Derived->getTag() == dwarf::DW_TAG_typedef ? "" : nameOfType(Derived->getBaseType(), Depth + 1);
+    switch (Derived->getTag()) {
+    case dwarf::DW_TAG_pointer_type:
+      return Base + (Base.back() == '*' ? "*" : " *");
+    case dwarf::DW_TAG_reference_type:
+      return Base + " &";
+    case dwarf::DW_TAG_rvalue_reference_type:
+      return Base + " &&";
+    case dwarf::DW_TAG_const_type:
+      return Base.back() == '*' ? Base + " const" : "const " + Base;
+    case dwarf::DW_TAG_volatile_type:
+      return "volatile " + Base;
+    case dwarf::DW_TAG_atomic_type:
+      return "_Atomic " + Base;
+    case dwarf::DW_TAG_typedef:
+      return Derived->getName().str();
+    default:
+      return Base;
+    }
+  }
+  if (auto *Array = dyn_cast<DICompositeType>(T); Array && Array->getTag() == dwarf::DW_TAG_array_type) {
+    const DIType *Element = Array->getBaseType();
+    uint64_t Bits = Element ? Element->getSizeInBits() : 0;
+    for (const DIType *Plain = plainType(Element); !Bits && Plain; Plain = nullptr)
+      Bits = Plain->getSizeInBits();
+    return nameOfType(Element, Depth + 1) + (Bits ? "[" + std::to_string(Array->getSizeInBits() / Bits) + "]" : "[]");
+  }
+  if (isa<DISubroutineType>(T))
+    return "function";
+  if (!T->getName().empty())
+    return T->getName().str();
+  unsigned Tag = T->getTag();
+  return Tag == dwarf::DW_TAG_union_type ? "union" : Tag == dwarf::DW_TAG_enumeration_type ? "enum" : "struct";
+}
+
+Row TypeRows::of(const DIType *T) {
+  auto [Element, Alias] = elementOf(T);
+  if (!isStructure(Element))
+    return TK_NONE;
+  auto *Type = cast<DICompositeType>(Element);
+  auto Known = Rows.find(Type);
+  return Known != Rows.end() ? Known->second : add(*Type, Alias);
+}
+
+/// Members after those of the structures that they are made of: a run of rows belongs to one structure.
+Row TypeRows::add(const DICompositeType &T, StringRef Alias) {
+  std::vector<tk_row_members> Members;
+  for (const DINode *Each : T.getElements()) {
+    auto *Member = dyn_cast<DIDerivedType>(Each);
+    bool IsBase = Member && Member->getTag() == dwarf::DW_TAG_inheritance;
+    if (!Member || Member->isStaticMember() || !(IsBase || Member->getTag() == dwarf::DW_TAG_member))
+      continue;
+    const DIType *Of = Member->getBaseType(), *Plain = plainType(Of);
+    uint64_t Bits = Member->getSizeInBits() ? Member->getSizeInBits() : Plain ? Plain->getSizeInBits() : 0;
+    std::string Name = IsBase ? nameOfType(Of) : Member->getName().str();
+    tk_row_members R = {};
+    R.offset = Member->getOffsetInBits();
+    R.size = Bits;
+    R.name = U.string(Name);
+    R.type_name = U.string(nameOfType(Of));
+    R.type = TypeRows::of(Of);
+    R.location = Sources.declaration(Member->getFile(), Member->getLine(), nullptr);
+    Members.push_back(R);
+  }
+  tk_row_types R = {};
+  R.size = T.getSizeInBits() / 8;
+  R.name = U.string(T.getName().empty() && !Alias.empty() ? Alias.str() : nameOfType(&T));
+  R.kind = T.getTag() == dwarf::DW_TAG_union_type ? TK_STRUCTURE_UNION : TK_STRUCTURE_STRUCT;
+  R.first_member = U.Members.size();
+  R.members = Members.size();
+  R.location = Sources.declaration(T.getFile(), T.getLine(), nullptr);
+  U.Members.insert(U.Members.end(), Members.begin(), Members.end());
+  Row Index = U.Types.size();
+  U.Types.push_back(R);
+  return Rows[&T] = Index;
+}
+
+} // namespace tracekit

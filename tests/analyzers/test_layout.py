@@ -1,0 +1,239 @@
+"""The module ``layout`` against its reference, and what it says of structures that one can look at."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.naive import layout as naive
+from tests.naive.translation import MemoryMachine
+from tests.translation.test_translation import fed, made
+from tracekit.analyzers.layout import Layout, LayoutOptions, Settled, Voting
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.image import DTYPES, TypedKind
+from tracekit.layout.advice import advised, parts_of
+from tracekit.layout.elements import Elements
+from tracekit.layout.kernels.visits import BY_ACCESS, LINES, STRIDE_BITS
+from tracekit.layout.lines import Part, begins, lines_touched, packed
+from tracekit.layout.measured import joined
+from tracekit.module import Module, inlined, used_rows
+from tracekit.modules.options import NoOptions, make_options
+
+KINDS = ("load", "store", "heap_alloc", "global_init")
+
+
+class Log(NamedTuple):
+    rows: Any
+    used: Any
+
+
+@inlined
+def note(log: Log, kind: int, instruction: int, address: int, size: int, group: int, object: int, offset: int) -> None:
+    row = log.rows[log.used[0]]
+    row[0] = kind
+    row[1] = instruction
+    row[2] = address
+    row[3] = size
+    row[4] = group
+    row[5] = object
+    row[6] = offset
+    log.used[0] += 1
+
+
+class Logging(Module):
+    """What the translation, which has tests of its own, gives any module."""
+
+    def state(self) -> Log:
+        return Log(np.zeros((20_000, 7), np.int64), np.zeros(1, np.int64))
+
+    @staticmethod
+    def load(log: Log, instruction: int, address: int, size: int, group: int, object: int, offset: int) -> None:
+        note(log, 0, instruction, address, size, group, object, offset)
+
+    @staticmethod
+    def store(log: Log, instruction: int, address: int, size: int, group: int, object: int, offset: int) -> None:
+        note(log, 1, instruction, address, size, group, object, offset)
+
+    @staticmethod
+    def heap_alloc(log: Log, instruction: int, address: int, size: int, group: int, object: int, offset: int) -> None:
+        note(log, 2, instruction, address, size, group, object, offset)
+
+    @staticmethod
+    def global_init(log: Log, address: int, size: int, group: int, object: int, offset: int) -> None:
+        note(log, 3, 0, address, size, group, object, offset)
+
+    def result(self, log: Log) -> dict[str, Any]:
+        return {}
+
+
+def typed(program: Any, random: Random, accesses: list[int]) -> tuple[Any, naive.Types, dict[int, int]]:
+    """The program with structures of random sizes, one of which each of `accesses`, or none, is said to be made to."""
+    sizes = random.sample([4, 8, 12, 16, 24, 72, 200], 3)
+    types, rows = np.zeros(len(sizes), DTYPES["types"]), np.zeros(len(accesses), DTYPES["typed"])
+    types["size"], types["kind"], types["location"] = sizes, 1, 0xFFFFFFFF
+    for row, op in zip(rows, accesses):
+        number = random.randrange(len(sizes))
+        row["of_kind"], row["of"], row["type"] = TypedKind.OP, op, number
+        row["offset"] = random.randrange(0, sizes[number], 4)
+    rows = rows[: random.randrange(len(rows) + 1)]
+    numbers = {number: place for place, number in enumerate(np.unique(rows["type"]).tolist(), 1)}
+    said = {int(row["of"]): (numbers[int(row["type"])], int(row["offset"])) for row in rows}
+    return (
+        dataclasses.replace(program, types=types, typed=rows),
+        said,
+        {place: sizes[number] for number, place in numbers.items()},
+    )
+
+
+@settings(deadline=None, max_examples=120)
+@given(seed=st.integers(0, 2**32), window=st.sampled_from([8, 64]))
+def test_it_is_its_reference(seed: int, window: int) -> None:
+    random = Random(seed)
+    program, sites = made()
+    program, types, sizes = typed(program, random, sites.access)
+    machine = MemoryMachine(random, sites, stack=False, contexts=False)
+    machine.begin_threads()
+    machine.run(1 + seed % 400)
+    log = fed(Logging(program, NoOptions()), machine.events, 20).finished()
+    rows: list[naive.Row] = [(KINDS[row[0]], *row[1:]) for row in log.rows[: log.used[0]].tolist()]
+
+    voting = fed(Voting(program, NoOptions()), machine.events, 20)
+    voting.finished()
+    elements: Elements = voting.result()[0]["elements"]
+    kinds = {group: voting.module.groups.describe(group)["kind"] for group in range(len(voting.module.groups))}
+    wanted = naive.elements(rows, types, sizes, kinds)
+    for group, element in wanted.items():
+        found = elements.rows[group]
+        modes = {LINES: "lines", BY_ACCESS: "by access"}
+        assert modes.get(int(found["mode"]), "uniform") == element.mode
+        if element.mode == "uniform":
+            assert (elements.structures[group], found["size"], found["start"]) == (
+                element.structure,
+                element.size,
+                element.start,
+            )
+            assert (found["stride"] if found["stride"] < 1 << 40 else 0) == element.stride
+
+    options = Settled(window=window)
+    object.__setattr__(options, "elements", elements)
+    state = fed(Layout(program, options), machine.events, 20).finished()
+    reference = naive.NaiveVisits(wanted, types, sizes, window)
+    for row in rows:
+        if row[0] in ("load", "store"):
+            structure = reference.place(row)[0]
+            if structure:
+                reference.row(structure)
+            reference.access(row)
+    reference.finish()
+    names = {row: structure for structure, row in reference.rows.items()}
+    masks = used_rows(state.masks)["key"].tolist()
+    visits = {
+        (names[key >> 32], frozenset(cell for cell in range(64) if masks[key & 0xFFFFFFFF] >> cell & 1)): count
+        for key, count in used_rows(state.patterns)[1:].tolist()
+    }
+    assert visits == reference.visits
+    for number, row in enumerate(used_rows(state.structures)[1:], 1):
+        name = names[number]
+        assert (row["in_order"], row["near"]) == (reference.in_order[name], reference.near[name])
+        for event in ("load", "store"):
+            assert row[f"{event}s"].tolist() == [reference.counts[name, event, cell] for cell in range(64)]
+    assert {op: count for op, count in enumerate(state.ops["begun"].tolist()) if count} == {
+        min(op, len(program.ops)): count for op, count in reference.begun.items()
+    }
+    follow = {
+        (names[key >> 32], names[key & 0xFFFFFFFF], name): count
+        for key, *counts in used_rows(state.follow)[1:].tolist()
+        for name, count in zip(("visits", "paired"), counts)
+    }
+    assert follow == reference.follow
+    strides = used_rows(state.strides)[1:]
+    keys, shift = strides["key"].astype(np.int64), 64 - STRIDE_BITS
+    assert dict(
+        zip(zip((keys >> STRIDE_BITS).tolist(), ((keys << shift) >> shift).tolist()), strides["count"])
+    ) == dict(reference.strides)
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_lines_are_those_that_bytes_lie_in(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.sampled_from([1, 4, 8, 24, 100]), min_size=1, max_size=6))
+    places, size = packed([Part(str(number), "", 0, size) for number, size in enumerate(sizes)])
+    used = data.draw(st.lists(st.booleans(), min_size=len(sizes), max_size=len(sizes)))
+    pitch = size + data.draw(st.sampled_from([0, 8, 16, 24, 40, 64]))
+    is_array, in_order = data.draw(st.booleans()), data.draw(st.sampled_from([0.0, 0.25, 1.0]))
+    found = lines_touched(places, pitch, is_array, in_order, np.array([used]))[0]
+    starts = begins(pitch, is_array)
+    alone = sum(naive.lines(places, used, [start]) for start in starts) / len(starts)
+    cycle = [number * pitch for number in range(64)]
+    together = naive.lines(places, used, cycle) / 64
+    assert found == pytest.approx((1 - in_order) * alone + in_order * together)
+
+
+def structure(patterns: dict[int, int], in_order: int = 0, array: bool = False) -> dict[str, Any]:
+    """Four fields of 8, 8, 40 and 8 bytes; patterns: bits of the fields -> visits."""
+    places = [(0, 8), (8, 8), (16, 40), (56, 8)]
+    cells = [((1 << size) - 1) << offset for offset, size in places]
+    visits = sum(patterns.values())
+    return {
+        "group": {"kind": "heap", "site": None},
+        "type": "node",
+        "size": 64,
+        "shift": 0,
+        "array": array,
+        "fields": [[name, "", 8 * offset, 8 * size] for name, (offset, size) in zip("abcd", places)],
+        "also": [],
+        "objects": 100,
+        "visits": visits,
+        "in_order": in_order,
+        "near": in_order,
+        "loads": [0] * 64,
+        "stores": [0] * 64,
+        "patterns": [
+            [sum(cell for bit, cell in enumerate(cells) if fields >> bit & 1), count]
+            for fields, count in patterns.items()
+        ],
+    }
+
+
+def test_what_is_used_together_is_split_off() -> None:
+    row = advised(structure({0b1001: 900, 0b0010: 100}, in_order=1000, array=True))
+    assert row["together"] == [["a", "d"]]
+    assert row["apart"] == [["a", "b"], ["b", "d"]]
+    assert row["never"] == ["c"]
+    split = row["advice"][0]
+    assert (split["kind"], split["keep"], split["move"]) == ("split", ["a", "d"], ["b", "c"])
+    # 1000 elements of 64 bytes are a line each; 16 bytes are a quarter of one; b of the 48 bytes that are left, 3/4
+    assert (row["lines"], split["lines"]) == (1000, 900 // 4 + 75)
+    assert split["bytes_saved"] == 64 * (1000 - 300)
+
+
+def test_what_is_always_used_whole_is_left_alone() -> None:
+    assert advised(structure({0b1111: 1000}))["advice"] == []
+
+
+def test_structures_of_several_runs_add() -> None:
+    one, two = structure({0b1: 3, 0b10: 1}), structure({0b1: 2, 0b100: 5})
+    (both,) = joined([[one], [two]])
+    assert both["visits"] == 11 and dict(both["patterns"]) == {
+        **dict(structure({0b1: 5})["patterns"]),
+        **dict(structure({0b10: 1, 0b100: 5})["patterns"]),
+    }
+    assert joined([[two], [one]]) == joined([[one], [two]])
+
+
+def test_bit_fields_are_one_part() -> None:
+    made = structure({1: 1})
+    made["fields"] = [["low", "unsigned int", 0, 3], ["high", "unsigned int", 3, 5], ["next", "int", 32, 32]]
+    assert [(part.name, part.offset, part.size) for part, _ in parts_of(made)] == [("low, high", 0, 1), ("next", 4, 4)]
+
+
+@pytest.mark.parametrize("given", [{"window": "100"}, {"window": "4"}, {"latency": "0"}, {"min_share": "101"}])
+def test_options_that_make_no_sense(given: dict[str, str]) -> None:
+    with pytest.raises(TracekitError, match=next(iter(given)).replace("_", ".")):
+        make_options(LayoutOptions, given)

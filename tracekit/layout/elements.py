@@ -1,0 +1,86 @@
+"""Of what the objects of each group consist: a structure, an array of them, or nothing that is known."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.hash_table import used_rows
+from tracekit.layout.kernels.visits import BY_ACCESS, CELLS, ELEMENT, LINES, UNIFORM
+from tracekit.layout.kernels.votes import Votes
+from tracekit.layout.structures import Structures
+from tracekit.translation.kernels.translation import GLOBAL, HEAP, STACK
+
+SMALL = 512
+"""Bytes up to which objects without a type are looked at as structures."""
+FEW = 0.02
+"""Share of a group's votes below which a structure is none of its objects'."""
+ALIGNED = 0.95
+ENDLESS = 1 << 40
+
+
+class Elements(NamedTuple):
+    """What a first pass says of groups."""
+
+    rows: NDArray[Any]  # ELEMENT, by group
+    structures: NDArray[np.int64]  # group: the structure that its elements are, or 0
+    sizes: NDArray[np.int64]  # group: greatest size of an object
+
+
+def shift_of(size: int) -> int:
+    """Log2 of the bytes in a cell, of which a structure has at most CELLS."""
+    return max((size - 1) // CELLS, 0).bit_length() if size > CELLS else 0
+
+
+def chosen(state: Votes, groups: Any, known: Structures) -> Elements:
+    """Choose an element for each group."""
+    votes: dict[int, list[Any]] = {}
+    for row in used_rows(state.votes)[1:]:
+        votes.setdefault(int(row["key"]) >> 32, []).append(row)
+    rows = np.zeros(len(groups), ELEMENT)
+    structures = np.zeros(len(groups), np.int64)
+    sizes = np.zeros(len(groups), np.int64)
+    for row in used_rows(state.groups)[1:]:
+        group = int(row["key"])
+        if group == 0:
+            continue
+        sizes[group] = int(row["greatest"])
+        rows[group], structures[group] = _element(group, row, votes.get(group, []), groups, known)
+    return Elements(rows, structures, sizes)
+
+
+def _element(group: int, objects: Any, votes: list[Any], groups: Any, known: Structures) -> tuple[Any, int]:
+    """One row of ELEMENT, and the structure."""
+    kind, greatest, least = groups.kind(group), int(objects["greatest"]), int(objects["least"])
+    declared = 0
+    if kind == GLOBAL:
+        declared = known.of_global.get(groups.site(group), 0)
+    elif kind == STACK:
+        declared = known.of_variable.get(groups.site(group), 0)
+    if declared:
+        size = int(known.sizes[declared])
+        return (UNIFORM, size, 0, size, shift_of(size)), declared
+    total = sum(int(vote["accesses"]) for vote in votes)
+    fitting = []
+    too_large = 0
+    for vote in votes:
+        structure = int(vote["key"]) & 0xFFFF_FFFF
+        size = int(known.sizes[structure])
+        if vote["accesses"] < FEW * total or vote["least"] < 0:
+            continue
+        if size + int(vote["least"]) > least:
+            too_large += int(vote["accesses"])
+        elif vote["aligned"] >= ALIGNED * vote["accesses"]:
+            fitting.append((size, int(vote["accesses"]), structure, vote))
+    if too_large > 0.1 * total:
+        return (BY_ACCESS, 0, 0, 0, 0), 0
+    if fitting:
+        size, _, structure, vote = max(fitting, key=lambda each: each[:3])
+        start = int(vote["least"]) % size
+        is_array = vote["greatest"] > vote["least"]
+        return (UNIFORM, size if is_array else ENDLESS, start, size, shift_of(size)), structure
+    if not votes and 0 < greatest <= SMALL and least == greatest and kind == HEAP:
+        return (UNIFORM, ENDLESS, 0, greatest, shift_of(greatest)), 0
+    return (LINES, 0, 0, 0, 0), 0

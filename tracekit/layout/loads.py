@@ -1,0 +1,125 @@
+"""Loads that a prefetch would help: with a stride, through an index, or along pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracekit.formats.image import EdgeKind, NodeKind, OpKind
+
+if TYPE_CHECKING:
+    from tracekit.program.program import Program
+
+Json = dict[str, Any]
+
+STRONG = 0.7
+"""Share of its loads that one stride of a strided load has."""
+
+Node = tuple[int, int]
+
+
+class Sources:
+    """Where the addresses of loads come from, inside loops."""
+
+    def __init__(self, program: Program) -> None:
+        self.kinds = program.ops["kind"]
+        edges = program.edges[program.edges["kind"] == EdgeKind.REGISTER]
+        self._before: dict[Node, list[Node]] = {}
+        self._known: dict[int, set[int]] = {}
+        for _, from_kind, to_kind, _, source, target in edges.tolist():
+            self._before.setdefault((to_kind, target), []).append((from_kind, source))
+
+    def loads(self, op: int) -> set[int]:
+        """The loads whose values the address of a load is computed from, also in earlier iterations."""
+        if op not in self._known:
+            self._known[op] = self._loads(op)
+        return self._known[op]
+
+    def _loads(self, op: int) -> set[int]:
+        found: set[int] = set()
+        seen: set[Node] = set()
+        waiting = list(self._before.get((NodeKind.OP, op), ()))
+        while waiting:
+            node = waiting.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node[0] == NodeKind.OP:
+                if self.kinds[node[1]] == OpKind.LOAD:
+                    found.add(node[1])
+            else:
+                waiting += self._before.get(node, ())
+        return found
+
+
+def follows_pointers(sources: Sources, op: int) -> bool:
+    """Whether the address of a load comes of a load whose address comes of its own value, that of the list's next."""
+    return any(each in _behind(sources, each) for each in {op} | _behind(sources, op))
+
+
+def _behind(sources: Sources, op: int) -> set[int]:
+    """All loads that the address of a load rests on."""
+    found: set[int] = set()
+    waiting = {op}
+    while waiting:
+        new = sources.loads(waiting.pop()) - found
+        found |= new
+        waiting |= new
+    return found
+
+
+def strided(ops: Any, strides: Mapping[int, Mapping[int, int]]) -> dict[int, tuple[int, float]]:
+    """Instruction -> the stride, not 0, of at least STRONG of its loads, and their share."""
+    found = {}
+    for op, counts in strides.items():
+        stride, count = max(counts.items(), key=lambda item: (item[1], -item[0]))
+        share = count / int(ops["loads"][op])
+        if stride != 0 and share >= STRONG:
+            found[op] = (stride, share)
+    return found
+
+
+def prefetched(
+    program: Program, ops: Any, strides: Mapping[int, Mapping[int, int]], latency: int, least: float
+) -> list[Json]:
+    """The loads that begin at least `least` of all visits, those that begin most first.
+
+    ops: ``kernels.visits.OP``; strides: instruction -> stride -> how often; latency: accesses while a line comes.
+    """
+    total = max(int(ops["begun"].sum()), 1)
+    sources, moving = Sources(program), strided(ops, strides)
+    rows = []
+    for op in np.flatnonzero(ops["begun"][:-1] >= max(least * total, 1)).tolist():
+        if program.ops["kind"][op] not in (OpKind.LOAD, OpKind.ATOMIC):
+            continue
+        row = ops[op]
+        gap = row["gaps"] / row["gap_count"] if row["gap_count"] else 0.0
+        ahead = max(int(np.ceil(latency / gap)), 1) if gap else None
+        behind = [source for source in sorted(sources.loads(op)) if source in moving]
+        stride = moving[op][0] if op in moving else None
+        kind = "other"
+        if stride is not None:
+            kind = "strided"
+        elif follows_pointers(sources, op):
+            kind, ahead = "pointer", None
+        elif behind:
+            kind = "indirect"
+        else:
+            ahead = None
+        rows.append(
+            {
+                "instruction": program.instruction(op),
+                "kind": kind,
+                "begun": int(row["begun"]),
+                "percent": round(100 * int(row["begun"]) / total, 1),
+                "loads": int(row["loads"]),
+                "stride": stride,
+                "index": program.instruction(behind[0]) if kind == "indirect" else None,
+                "gap": round(float(gap), 1),
+                "ahead": ahead,
+                "bytes_ahead": None if stride is None or ahead is None else stride * ahead,
+            }
+        )
+    return sorted(rows, key=lambda row: -row["begun"])

@@ -1,0 +1,80 @@
+"""The section of layout: a picture of each structure with heat per field, its fields as a table, and what to do."""
+
+from __future__ import annotations
+
+from tracekit.render.html.data import Shown
+from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.layout import advice_text, ahead_text, saved_text, structure_name
+from tracekit.render.text import cell
+
+LINE = 64
+WIDTH = 768
+HEIGHT = 28
+MOST_LINES = 16
+"""Lines of a structure that the picture has."""
+
+
+def section(report: Json, shown: Shown) -> str:
+    """Structures, then loads; nothing of a trace without either."""
+    result = shown.names.shown(report["result"])
+    parts = [_structure(number, row) for number, row in enumerate(result["structures"][: shown.rows])]
+    if result.get("loads"):
+        rows = [
+            f"<tr><td>{text(cell(row['instruction']))}</td><td>{text(row['kind'])}</td>{number_cell(row['begun'])}"
+            f"{number_cell(row['percent'])}<td>{text(ahead_text(row))}</td></tr>"
+            for row in result["loads"][: shown.rows]
+        ]
+        head = (("Load", False), ("Kind", False), ("Visits begun", True), ("%", True), ("Prefetch", False))
+        parts.append(table("layout-loads", "Loads that begin most visits", head, rows))
+    return "\n".join(parts)
+
+
+def _structure(number: int, row: Json) -> str:
+    name = structure_name(row)
+    rows = [
+        f'<tr><th scope="row">{text(field["field"])}</th><td>{text(field["type"])}</td>{number_cell(field["offset"])}'
+        f"{number_cell(field['size'])}{number_cell(field['loads'])}{number_cell(field['stores'])}"
+        f"{number_cell(field['percent'])}</tr>"
+        for field in row["fields"]
+    ]
+    head = (
+        *(("Field", False), ("Type", False), ("Offset", True), ("Size", True), ("Loads", True), ("Stores", True)),
+        ("% of visits", True),
+    )
+    advice = "".join(f"<li>{text(advice_text(each))}: {text(saved_text(each))}</li>" for each in row["advice"])
+    return (
+        f"<h3>{text(name)}</h3><p>{row['size']:,} bytes, {row['objects']:,} objects, {row['visits']:,} visits.</p>"
+        f'<div class="scroll" role="region" aria-label="{text(f"Picture of {name}")}" tabindex="0">{picture(row)}</div>'
+        f"{f'<ul>{advice}</ul>' if advice else ''}"
+        f"{table(f'layout-{number}', f'Fields of {name}', head, rows)}"
+    )
+
+
+def picture(row: Json) -> str:
+    """Lines of a cache downwards, bytes to the right; the more of the visits touch a field, the stronger its colour."""
+    lines = min(-(-row["size"] // LINE), MOST_LINES)
+    hot = ", ".join(f"{field['field']} {field['percent']:g} %" for field in row["fields"] if field["percent"])
+    boxes = "".join(_boxes(field, lines) for field in row["fields"])
+    label = text(f"{structure_name(row)}: share of the visits that touch each field: {hot or 'none'}")
+    return (
+        f'<svg class="layout" role="img" aria-label="{label}" width="{WIDTH}" height="{lines * HEIGHT}" '
+        f'viewBox="0 0 {WIDTH} {lines * HEIGHT}">{boxes}</svg>'
+    )
+
+
+def _boxes(field: Json, lines: int) -> str:
+    """A field, which may lie in several lines."""
+    scale, made = WIDTH / LINE, []
+    at, end = field["offset"], field["offset"] + field["size"]
+    while at < end and at // LINE < lines:
+        stop = min(end, (at // LINE + 1) * LINE)
+        x, y, width = at % LINE * scale, at // LINE * HEIGHT, (stop - at) * scale
+        label = field["field"] if 7 * len(field["field"]) < width else ""
+        made.append(
+            f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{HEIGHT}" fill="#d7301f" '
+            f'fill-opacity="{field["percent"] / 100:.2f}" stroke="currentColor"><title>{text(field["field"])}: '
+            f"{field['percent']:g} %</title></rect>"
+            f'<text x="{x + 4:g}" y="{y + HEIGHT - 9}" font-size="12" fill="currentColor">{text(label)}</text>'
+        )
+        at = stop
+    return "".join(made)
