@@ -26,7 +26,7 @@ from tracekit.formats.reader import TraceReader
 from tracekit.modules.runner import AdoptingRunner, CallbackRunner, Runner
 from tracekit.modules.segments import Segments
 from tracekit.program.program import Program
-from tracekit.replay.engine import Replay
+from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.selection import Batch
 from tracekit.replay.snapshot import Snapshot
 from tracekit.replay.snapshots import ACCESSES
@@ -94,8 +94,11 @@ class Segment:
 class SegmentedAnalysis:
     """An analysis of `trace` by the modules of some runners, by name, which all have :meth:`Module.segments`."""
 
-    def __init__(self, trace: TraceReader, program: Program, runners: Mapping[str, CallbackRunner]) -> None:
+    def __init__(
+        self, trace: TraceReader, program: Program, runners: Mapping[str, CallbackRunner], batch: int = BATCH
+    ) -> None:
         self.trace, self.program, self.runners = trace, program, runners
+        self._batch = batch
         self.segments: dict[str, Segments] = {}
         for name, runner in runners.items():
             segments = runner.module.segments()
@@ -129,11 +132,19 @@ class SegmentedAnalysis:
             yield batch
             self._replayed[id(replay)] = replay.position() - begun
 
+    def _replay(
+        self, runners: Collection[CallbackRunner], start: Snapshot | None = None, stop: Snapshot | None = None
+    ) -> Replay:
+        """What some runners want of a stretch of the trace."""
+        events = {event for runner in runners for event in runner.columns}
+        columns = {column for runner in runners for columns in runner.columns.values() for column in columns}
+        return Replay(self.trace, self.program, self._batch, events, columns, start=start, stop=stop)
+
     # -- the pass ahead ----------------------------------------------------------------------------
 
     def _cut(self, cuts: Sequence[int]) -> Iterator[Segment]:
         """The segments, each when the pass ahead has come to its end."""
-        replay = _replay(self.trace, self.program, self._ahead.values())
+        replay = self._replay(self._ahead.values())
         waiting = list(reversed(cuts))
         seen, begun = 0, set[int]()
         start: Snapshot | None = None
@@ -161,7 +172,7 @@ class SegmentedAnalysis:
             runners = {name: runner.again() for name, runner in self.runners.items()}
             for name, start in segment.starts.items():
                 begin(self.segments[name], runners[name], start)
-            replay = _replay(self.trace, self.program, runners.values(), segment.start, segment.stop)
+            replay = self._replay(runners.values(), segment.start, segment.stop)
             for batch in self._batches(replay):
                 for runner in runners.values():
                     runner.feed(batch, 0)
@@ -178,16 +189,3 @@ class SegmentedAnalysis:
             done = {}
         for name, runner in self.runners.items():
             runner.finish(self.segments[name].reduce)
-
-
-def _replay(
-    trace: TraceReader,
-    program: Program,
-    runners: Collection[CallbackRunner],
-    start: Snapshot | None = None,
-    stop: Snapshot | None = None,
-) -> Replay:
-    """What some runners want of a stretch of the trace."""
-    events = {event for runner in runners for event in runner.columns}
-    columns = {column for runner in runners for columns in runner.columns.values() for column in columns}
-    return Replay(trace, program, events=events, columns=columns, start=start, stop=stop)

@@ -1,0 +1,100 @@
+"""Traces analysed in segments, by the pass ahead and in threads, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tracekit
+from tests.naive.random_trace import write_random
+from tests.naive.reader import read
+from tracekit import api
+from tracekit.analyzers.camp import MODULE as CAMP
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import ACCESS_EVENTS
+from tracekit.formats.reader import TraceReader
+from tracekit.modules.codegen import SIZED_EVENTS
+from tracekit.modules.options import make_options
+from tracekit.modules.registry import load
+from tracekit.modules.runner import CallbackRunner
+from tracekit.program.program import Program
+from tracekit.segments.analysis import SegmentedAnalysis
+from tracekit.verdicts.module import ContextOptions
+
+MUCH = 1 << 20
+"""Broken records claim accesses of more bytes, of which the shadow takes all memory."""
+FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
+
+
+def results(path: Path, cuts: list[int], batch: int, jobs: int) -> tuple[Any, Any]:
+    """What camp finds in the whole of a trace, and in its segments."""
+    with TraceReader(path) as trace:
+        program = Program.from_images(trace.images())
+        runners = {"camp": CallbackRunner(CAMP(program, ContextOptions()), "camp", 1)}
+        SegmentedAnalysis(trace, program, runners, batch).run(cuts, jobs)
+        found = runners["camp"].result()
+    whole = api.analyze(path, "camp", 1)
+    return (whole.report["result"], whole.facts), found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    streams=st.integers(1, 4),
+    broken=st.booleans(),
+    batch=st.sampled_from((1, 8, 64)),
+    jobs=st.integers(1, 3),
+)
+def test_cut_at_any_record(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool, batch: int, jobs: int
+) -> None:
+    rng = random.Random(seed)
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_random(path, rng, streams, broken)
+    events = read(path.read_bytes()).process().events
+    assume(all(size < MUCH for _, name, _, _, size in events if name in SIZED_EVENTS))
+    accesses = sum(name in ACCESS_EVENTS for _, name, *_ in events)
+    cuts = sorted(rng.randrange(accesses + 1) for _ in range(rng.randint(1, 8)))
+    whole, found = results(path, cuts, batch, jobs)
+    assert found == whole
+
+
+@pytest.mark.parametrize("count", [2, 7, 200])
+def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
+    for name in ("camp", "lamp", "advise", "dependence"):
+        options = {"kinds": "raw,war,waw", "counts": "true"} if name == "dependence" else {}
+        chosen = {name: make_options(load(name).Options, options)}
+        (whole,) = api.analyze_all(FIXTURE, chosen, 1)
+        (found,) = api.analyze_all(FIXTURE, chosen, 2, segments=count)
+        assert json.dumps(found.report) == json.dumps(whole.report)
+        assert (found.evidence is None) == (whole.evidence is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "told"),
+    [
+        ("accesses", None, "The module accesses is not analysed in segments, with these options: leave them out."),
+        ("dependence", None, "The module dependence is not analysed in segments, with these options: leave them out."),
+        ("camp", {"thread": 0}, "A window is not analysed in segments: leave out one of the two."),
+    ],
+)
+def test_what_is_not_analysed_in_segments_is_refused(name: str, window: Any, told: str) -> None:
+    with pytest.raises(TracekitError) as raised:
+        api.analyze_all(FIXTURE, {name: make_options(load(name).Options, {})}, 2, window=window, segments=2)
+    assert str(raised.value) == told
+
+
+def test_an_error_in_a_segment_is_told_and_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(runner: CallbackRunner, batch: object, worker: int) -> None:
+        if runner.name == "camp":
+            raise TracekitError("It failed.")
+
+    monkeypatch.setattr(CallbackRunner, "feed", fail)
+    with pytest.raises(TracekitError, match=r"^It failed\.$"):
+        results(FIXTURE, [1, 2], 1, 2)
