@@ -7,10 +7,11 @@ are joined in their order. All that is computed in kernels, which other threads 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,6 +92,17 @@ class Segment:
     starts: Mapping[str, Start]
 
 
+class Task(NamedTuple):
+    """A segment that is being analysed."""
+
+    segment: Segment
+    future: Future[Mapping[str, CallbackRunner]]
+
+
+AHEAD = 2
+"""Segments that wait beside those that are analysed: each has tables of its own."""
+
+
 class SegmentedAnalysis:
     """An analysis of `trace` by the modules of some runners, by name, which all have :meth:`Module.segments`."""
 
@@ -112,13 +124,20 @@ class SegmentedAnalysis:
         """Analyse the segments that begin before all, and where so many accesses are over; in so many threads."""
         self._room = threading.Semaphore(jobs)
         total = 2 * sum(frame.items for frame in self.trace.chunk_frames())
+        waiting: deque[Task] = deque()
         with ThreadPoolExecutor(jobs) as pool, progress.step("replaying in segments", total, self._position):
             try:
                 with self._room:
-                    tasks = [(segment, pool.submit(self._analysed, segment)) for segment in self._cut(cuts)]
-                self._join(tasks)
+                    for segment in self._cut(cuts):
+                        waiting.append(Task(segment, pool.submit(self._analysed, segment)))
+                        if len(waiting) > jobs + AHEAD:
+                            self._join(waiting.popleft())
+                    while waiting:
+                        self._join(waiting.popleft())
             finally:
                 self._is_over.set()
+        for name, runner in self.runners.items():
+            runner.finish(self.segments[name].reduce)
 
     def _position(self) -> int:
         return sum(list(self._replayed.values()))
@@ -178,14 +197,14 @@ class SegmentedAnalysis:
                     runner.feed(batch, 0)
             return runners
 
-    def _join(self, tasks: Sequence[tuple[Segment, Future[Mapping[str, CallbackRunner]]]]) -> None:
-        """Take in the segments in order; the last one's contexts are those of the whole trace."""
-        for segment, task in tasks:
-            done = task.result()
-            for name, runner in done.items():
-                start = segment.starts.get(name)
-                self.segments[name].add(runner.worker.state, start.began if start else {}, runner.worker.levels)
-                self.runners[name].take_contexts(runner)
-            done = {}
-        for name, runner in self.runners.items():
-            runner.finish(self.segments[name].reduce)
+    def _join(self, task: Task) -> None:
+        """Take in the next segment, waiting for its end; the last one's contexts are those of the whole trace."""
+        self._room.release()
+        try:
+            done = task.future.result()
+        finally:
+            self._room.acquire()
+        for name, runner in done.items():
+            start = task.segment.starts.get(name)
+            self.segments[name].add(runner.worker.state, start.began if start else {}, runner.worker.levels)
+            self.runners[name].take_contexts(runner)
