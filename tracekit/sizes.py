@@ -1,4 +1,4 @@
-"""Sizes of memory as people write them: 32K, 1M, 1.5 MiB."""
+"""Sizes of memory: whole numbers are read (4096, 32K, 1M), fractions are shown (1.5 MiB)."""
 
 from __future__ import annotations
 

@@ -16,12 +16,14 @@ from tests.naive.translation import MemoryMachine
 from tests.translation.test_translation import fed, made
 from tracekit.analyzers.layout import Layout, LayoutOptions, Settled, Voting
 from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import NONE
 from tracekit.formats.image import DTYPES, TypedKind
 from tracekit.layout.advice import advised, parts_of
 from tracekit.layout.elements import Elements
 from tracekit.layout.kernels.visits import BY_ACCESS, LINES, STRIDE_BITS
 from tracekit.layout.lines import Part, begins, lines_touched, packed
 from tracekit.layout.measured import joined
+from tracekit.layout.structures import Structures
 from tracekit.module import Module, inlined, used_rows
 from tracekit.modules.options import NoOptions, make_options
 
@@ -237,3 +239,18 @@ def test_bit_fields_are_one_part() -> None:
 def test_options_that_make_no_sense(given: dict[str, str]) -> None:
     with pytest.raises(TracekitError, match=next(iter(given)).replace("_", ".")):
         make_options(LayoutOptions, given)
+
+
+def test_what_a_damaged_table_claims_of_a_structure_is_not_looked_at() -> None:
+    program, sites = made()
+    types, members = np.zeros(2, DTYPES["types"]), np.zeros(2, DTYPES["members"])
+    types["kind"], types["location"], types["size"] = 1, NONE, (1 << 63, 16)
+    types["members"] = 0, 2
+    members["type"], members["location"] = NONE, NONE
+    members["offset"], members["size"] = (0, 1 << 63), 64
+    typed = np.zeros(2, DTYPES["typed"])
+    typed["of_kind"], typed["of"], typed["type"] = TypedKind.OP, sites.access[:2], (0, 1)
+    structures = Structures(dataclasses.replace(program, types=types, members=members, typed=typed))
+    assert structures.of_row.tolist() == [0, 1]
+    known = structures.all[1]
+    assert known is not None and [(field.offset, field.size) for field in known.fields] == [(0, 64)]

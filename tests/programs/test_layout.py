@@ -59,7 +59,7 @@ def test_the_split_saves_the_misses_that_it_is_said_to_save(trace: Path, tmp_pat
             "valgrind",
             "--tool=cachegrind",
             "--cache-sim=yes",
-            "--D1=32768,8,64",
+            "--D1=49152,12,64",
             "--cachegrind-out-file=/dev/null",
         ]
         outcome = run([*tool, program])

@@ -15,6 +15,9 @@ from tracekit.formats.image import OpKind, StructureKind, TypedKind
 if TYPE_CHECKING:
     from tracekit.program.program import Program
 
+MOST_BYTES = 1 << 20
+"""Of a structure that is looked at: of a larger one, or of what a damaged table claims, nobody wants a picture."""
+
 MOST_FIELDS = 4096
 """Of one structure; a damaged table could nest without end."""
 
@@ -49,6 +52,8 @@ class Structures:
         self.of_row = np.zeros(len(program.types), np.int64)
         """Row of ``types`` -> number."""
         for row in np.unique(program.typed["type"]).tolist():
+            if program.types["size"][row] > MOST_BYTES:
+                continue
             made = self._structure(row)
             if made not in numbers:
                 numbers[made] = len(self.all)
@@ -64,6 +69,8 @@ class Structures:
         self.of_global: dict[int, int] = {}
         for kind, of, row, offset in program.typed.tolist():
             number = int(self.of_row[row])
+            if number == 0:
+                continue
             if kind == TypedKind.GLOBAL:
                 self.of_global[of] = number
             elif program.ops["kind"][of] == OpKind.STACK_ALLOC:
@@ -100,8 +107,11 @@ class Structures:
 
     def _structure(self, row: int) -> Structure:
         described = self.program.types[row]
-        fields = sorted(islice(self._fields(row, "", 0, 0), MOST_FIELDS), key=lambda field: (field.offset, -field.size))
-        return Structure(self.program.text(int(described["name"])), int(described["size"]), tuple(fields))
+        size = int(described["size"])
+        known = islice(self._fields(row, "", 0, 0), MOST_FIELDS)
+        inside = [field for field in known if field.offset + field.size <= 8 * size]
+        inside.sort(key=lambda field: (field.offset, -field.size))
+        return Structure(self.program.text(int(described["name"])), size, tuple(inside))
 
     def _fields(self, row: int, prefix: str, start: int, depth: int) -> Iterator[Field]:
         described = self.program.types[row]
