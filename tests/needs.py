@@ -109,6 +109,7 @@ NEEDS = {
     "lto plugin": Need(f"llvm-{clang_major()}-linker-tools", _beside_clang("lib/LLVMgold.so")),
     "patch": Need("patch", _program("patch")),
     "rustc": Need("rustc libstd-rust-dev", rustc),
+    "valgrind": Need("valgrind", _program("valgrind")),
     "zstd": Need("zstd", _program("zstd")),
     **{
         f"clang-{major}": Need(f"clang-{major} llvm-{major}-dev", partial(other_clang, major)) for major in OTHER_CLANGS

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tracekit
+from tests.needs import needs
 from tests.programs.running import compile_program, record, run, run_here
 from tracekit.render.html.layout import picture
 
@@ -49,9 +50,8 @@ def test_the_picture_names_every_field_that_is_touched(trace: Path) -> None:
     assert "x 98 %, v 100 %" in drawn and 'role="img"' in drawn
 
 
+@needs("valgrind")
 def test_the_split_saves_the_misses_that_it_is_said_to_save(trace: Path, tmp_path: Path) -> None:
-    if shutil.which("valgrind") is None:
-        pytest.skip("without the package valgrind")
     misses = {}
     for name in ("before", "after"):
         program = compile_program([PROGRAMS / f"{name}.c"], tmp_path / name, ["-O1"], instrumented=False)
