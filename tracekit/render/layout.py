@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tracekit.counted import counted
 from tracekit.render.objects import object_name
 from tracekit.render.places import without_folder
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
@@ -19,8 +20,8 @@ def layout_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     summary, structures = result["summary"], result["structures"]
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else "")]
     lines.append(
-        f"{summary['accesses']:,} accesses, {summary['in_structures']:,} of them to {summary['structures']:,} "
-        f"structures; {summary['visits']:,} visits"
+        f"{summary['accesses']:,} accesses, {summary['in_structures']:,} of them to "
+        f"{counted(summary['structures'], 'structure')}; {counted(summary['visits'], 'visit')}"
     )
     for row in structures[: limit or None]:
         lines += ["", *_structure(row, style)]
