@@ -1,6 +1,6 @@
-"""What do segments gain? Whole analyses of traces with one thread, with several, and in segments, in turn.
+"""What do segments gain? Whole analyses with one thread, with threads that share addresses, and in segments, in turn.
 
-    python -m benchmarks.segments [--module camp] [--segments 6] [--jobs 2] [--repeat 3] TRACE...
+    python -m benchmarks.segments [--module camp] [--jobs 2] [--repeat 3] TRACE...
 
 Prints medians of the time by the clock and of processor time, and both as ratios to one thread.
 """
@@ -29,17 +29,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--module", default="camp")
-    parser.add_argument("--segments", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("traces", nargs="+", metavar="TRACE")
     chosen = parser.parse_args()
-    ways = {
-        "-j 1": ["-j", "1"],
-        f"-j {chosen.jobs}": ["-j", str(chosen.jobs)],
-        f"--segments {chosen.segments} -j {chosen.jobs}": ["--segments", str(chosen.segments), "-j", str(chosen.jobs)],
-    }
-    print(f"{'trace':16}{'':24}{'clock':>8}{'ratio':>7}{'processor':>11}{'ratio':>7}")
+    jobs = ["-j", str(chosen.jobs)]
+    ways = {"-j 1": ["-j", "1"], "by address": [*jobs, "--segments", "1"], "in segments": jobs}
+    print(f"{'trace':16}{'':14}{'clock':>8}{'ratio':>7}{'processor':>11}{'ratio':>7}")
     for trace in chosen.traces:
         analyze = [sys.executable, "-m", "tracekit", "analyze", "-m", chosen.module, "--json"]
         times: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
@@ -52,7 +48,7 @@ def main() -> None:
         for way, (clock, processor) in medians.items():
             alone = medians["-j 1"]
             ratios = clock / alone[0], processor / alone[1]
-            print(f"{Path(trace).stem:16}{way:24}{clock:8.2f}{ratios[0]:7.2f}{processor:11.2f}{ratios[1]:7.2f}")
+            print(f"{Path(trace).stem:16}{way:14}{clock:8.2f}{ratios[0]:7.2f}{processor:11.2f}{ratios[1]:7.2f}")
 
 
 if __name__ == "__main__":

@@ -81,13 +81,13 @@ def analyze_all(
     jobs: int | None = None,
     explain: Callable[[str], None] | None = None,
     window: Mapping[str, Any] | None = None,
-    segments: int = 1,
+    segments: int | None = None,
 ) -> list[Profile]:
     """Replay a trace once through several modules: name, file or class -> an instance of the module's Options.
 
-    `explain` is called with lines that say what was specialised; it costs a second pass. With `segments` above 1 the
-    trace is cut into so many, which are analysed beside one another (tracekit/segments); raises TracekitError if a
-    module does not say how.
+    `explain` is called with lines that say what was specialised; it costs a second pass. The trace is cut into so many
+    `segments`, which are analysed beside one another (tracekit/segments): None: as many as keep the `jobs` busy, if the
+    trace is long enough and all modules say how; more than 1: raises TracekitError if they do not.
     """
     from tracekit.formats.reader import TraceReader
 
@@ -101,12 +101,16 @@ def analyze_all(
             program = Program.from_images(trace.images())
         restricted = Restriction(window, trace, program)
         options = _expanded(trace, program, options, window, restricted.loop, threads)
-        replay, runners = prepare(trace, program, options, 1 if segments > 1 else threads, restricted)
-        if segments > 1:
-            _run_in_segments(trace, program, runners, restricted, segments, threads)
+        modules = _modules(trace, program, options, restricted)
+        cut = _is_cut(trace, program, modules, restricted, segments, threads)
+        replay, runners = _prepared(trace, program, modules, 1 if cut else threads, restricted)
+        if cut:
+            parts = _run_in_segments(trace, program, runners, segments, threads)
         else:
             _run(replay, runners, restricted, threads)
         if explain is not None:
+            if cut:
+                explain(f"analysed in {counted(parts, 'segment')}")
             _explain(trace, program, runners, restricted, replay, explain)
         return [
             _profile(name, chosen, trace, program, runner, restricted)
@@ -153,26 +157,68 @@ def _run(replay: Replay, runners: Mapping[str, Runner], restricted: Restriction,
     run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
 
 
-def _run_in_segments(
+def _is_cut(
     trace: TraceReader,
     program: Program,
-    runners: Mapping[str, Runner],
+    modules: Mapping[str, Analysis],
     restricted: Restriction,
-    segments: int,
+    segments: int | None,
     threads: int,
-) -> None:
-    """Replay segments of the trace, each through all modules."""
+) -> bool:
+    """Is the trace analysed in segments? Raises TracekitError if that was asked for and cannot be."""
     from tracekit.replay.totals import trace_totals
-    from tracekit.segments.analysis import SegmentedAnalysis, require_segments
+    from tracekit.segments.analysis import LEAST_ACCESSES, why_whole
 
-    cut = require_segments(runners, trace.streams(), restricted.window is not None)
-    accesses = trace_totals(trace, program)["accesses"]
-    cuts = [accesses * number // segments for number in range(1, segments)]
-    SegmentedAnalysis(trace, program, cut).run(cuts, threads)
+    is_long = threads > 1 and trace_totals(trace, program)["accesses"] >= LEAST_ACCESSES
+    if not is_long if segments is None else segments == 1:
+        return False
+    why = why_whole(modules, trace.streams(), restricted.window is not None)
+    if why is not None and segments is not None:
+        raise TracekitError(f"{why}: leave out --segments.")
+    return why is None
+
+
+def _run_in_segments(
+    trace: TraceReader, program: Program, runners: Mapping[str, Runner], segments: int | None, threads: int
+) -> int:
+    """Replay segments of the trace, each through all modules. Returns how many there are."""
+    from tracekit.modules.runner import CallbackRunner
+    from tracekit.replay.totals import trace_totals
+    from tracekit.segments.analysis import SegmentedAnalysis
+
+    working = {name: runner for name, runner in runners.items() if isinstance(runner, CallbackRunner)}
+    cuts = None
+    if segments is not None:
+        accesses = trace_totals(trace, program)["accesses"]
+        cuts = [accesses * number // segments for number in range(1, segments)]
+    return SegmentedAnalysis(trace, program, working).run(threads, cuts)
 
 
 def _loaded(module: str | type[Analysis]) -> type[Analysis]:
     return registry.load(module) if isinstance(module, str) else module
+
+
+def _modules(
+    trace: TraceReader,
+    program: Program,
+    options: Mapping[str | type[Analysis], Any],
+    restricted: Restriction | None = None,
+) -> dict[str, Analysis]:
+    """The modules of one pass, by name, each with its options."""
+    from tracekit.replay.totals import trace_totals
+
+    accesses = trace_totals(trace, program)["accesses"]
+    modules: dict[str, Analysis] = {}
+    for module, chosen in options.items():
+        made = _loaded(module)(program, chosen)
+        made.accesses = accesses
+        made.metadata = {**trace.meta, **(trace.done or {})}
+        made.windowed = restricted is not None and restricted.window is not None
+        name = registry.shown_name(module)
+        if name in modules:
+            raise TracekitError(f"Two modules of one pass are called {name!r}.")
+        modules[name] = made
+    return modules
 
 
 def prepare(
@@ -183,6 +229,16 @@ def prepare(
     restricted: Restriction | None = None,
 ) -> tuple[Replay, dict[str, Runner]]:
     """A replay of the events and columns that modules want, and the modules' runners by name."""
+    return _prepared(trace, program, _modules(trace, program, options, restricted), threads, restricted)
+
+
+def _prepared(
+    trace: TraceReader,
+    program: Program,
+    modules: Mapping[str, Analysis],
+    threads: int,
+    restricted: Restriction | None,
+) -> tuple[Replay, dict[str, Runner]]:
     from tracekit.containers.budget import divided
     from tracekit.modules.contract import Module
     from tracekit.modules.ranges import is_for_runs
@@ -195,16 +251,6 @@ def prepare(
 
     restricted = restricted or Restriction(None, trace, program)
     accesses = trace_totals(trace, program)["accesses"]
-    modules: dict[str, Analysis] = {}
-    for module, chosen in options.items():
-        made = _loaded(module)(program, chosen)
-        made.accesses = accesses
-        made.metadata = {**trace.meta, **(trace.done or {})}
-        made.windowed = restricted.window is not None
-        name = registry.shown_name(module)
-        if name in modules:
-            raise TracekitError(f"Two modules of one pass are called {name!r}.")
-        modules[name] = made
     is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
     for_runs = all(
         isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())

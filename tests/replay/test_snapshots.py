@@ -116,6 +116,35 @@ def test_replay_begins_and_ends_at_any_snapshot(
         ]
 
 
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32), streams=st.integers(1, 4), broken=st.booleans(), batch=st.sampled_from((1, 8, 64)))
+def test_replay_that_is_told_its_end_while_it_runs(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool, batch: int
+) -> None:
+    rng = random.Random(seed)
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_random(path, rng, streams, broken)
+    with tracekit.open(path) as trace:
+        expected = events_of(Replay(trace.reader, trace.program))
+        cuts = cuts_of(trace, batch, rng)
+        if not cuts:
+            return
+        places = sorted({0, *(seen for seen, _ in cuts)})
+        (low, start), (high, stop) = (0, None), rng.choice(cuts)
+        if rng.random() < 0.5 and high > min(seen for seen, _ in cuts):
+            low, start = rng.choice([cut for cut in cuts if cut[0] < high])
+        told = rng.choice(places)
+        replay = Replay(trace.reader, trace.program, rng.choice((1, 8)), start=start)
+        found: list[Event] = []
+        answer: bool | None = None
+        for events in replay.batches():
+            found += events_of_batches([events])
+            if answer is None and low + len(found) >= told:
+                answer = replay.stop_at(stop)
+                assert low + len(found) <= high if answer else low + len(found) >= high
+        assert found == expected[low : high if answer else None]
+
+
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_fixtures_in_any_number_of_parts(path: Path) -> None:
     """Every part by itself, one after another: all events of the whole."""

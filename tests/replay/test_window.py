@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from tracekit.formats.events import CODE
 from tracekit.module import Module
 from tracekit.program.lookup import functions_named, loops_at
 from tracekit.program.source_names import SourceNames
+from tracekit.replay.engine import Replay
 from tracekit.replay.totals import trace_totals
-from tracekit.replay.window import Position, Window
+from tracekit.replay.window import Position, Restriction, Window
 
 ACCESSES = (CODE["load"], CODE["store"])
 
@@ -152,6 +154,29 @@ def test_a_module_counts_what_is_inside_and_its_contexts_stay_right(
         parts = [tracekit.analyze(path, Traffic, window=part).result for part in ({"to": half}, {"from": half})]
         for name in ("loads", "contexts"):
             assert sum(part[name] for part in parts) == profile.result[name]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), kept=st.integers(2, 5))
+def test_batches_stay_as_they_are_while_later_ones_are_left_out(tmp_path_factory: Any, seed: int, kept: int) -> None:
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    recorded(path, seed, 2)
+    with tracekit.open(path) as trace:
+        window, _ = chosen(trace, random.Random(seed))
+        restricted = Restriction(window, trace.reader, trace.program)
+        replay = Replay(trace.reader, trace.program, 8, kept=kept)
+        held: deque[tuple[Any, bytes]] = deque(maxlen=kept - 1)
+        for batch in restricted.batches(replay.batches(), CODE):
+            for earlier, content in held:
+                assert earlier.address.tobytes() == content
+            held.append((batch, batch.address.tobytes()))
+
+
+def test_threads_find_the_same_in_a_window_as_one() -> None:
+    path = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
+    for window in ({"thread": 0}, {"to": "50%"}):
+        alone = tracekit.analyze(path, "camp", 1, window=window).report
+        assert all(tracekit.analyze(path, "camp", 2, window=window).report == alone for _ in range(20))
 
 
 def test_what_a_window_says_of_itself() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from tracekit.modules.options import make_options
 from tracekit.modules.registry import load
 from tracekit.modules.runner import CallbackRunner
 from tracekit.program.program import Program
+from tracekit.replay.totals import trace_totals
+from tracekit.segments import analysis
 from tracekit.segments.analysis import SegmentedAnalysis
 from tracekit.verdicts.module import ContextOptions
 
@@ -32,12 +35,12 @@ MUCH = 1 << 20
 FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
 
 
-def results(path: Path, cuts: list[int], batch: int, jobs: int) -> tuple[Any, Any]:
+def results(path: Path, cuts: list[int] | None, batch: int, jobs: int) -> tuple[Any, Any]:
     """What camp finds in the whole of a trace, and in its segments."""
     with TraceReader(path) as trace:
         program = Program.from_images(trace.images())
         runners = {"camp": CallbackRunner(CAMP(program, ContextOptions()), "camp", 1)}
-        SegmentedAnalysis(trace, program, runners, batch).run(cuts, jobs)
+        SegmentedAnalysis(trace, program, runners, batch).run(jobs, cuts)
         found = runners["camp"].result()
     whole = api.analyze(path, "camp", 1)
     return (whole.report["result"], whole.facts), found
@@ -49,10 +52,11 @@ def results(path: Path, cuts: list[int], batch: int, jobs: int) -> tuple[Any, An
     streams=st.integers(1, 4),
     broken=st.booleans(),
     batch=st.sampled_from((1, 8, 64)),
-    jobs=st.integers(1, 3),
+    jobs=st.integers(1, 4),
+    shared=st.booleans(),
 )
 def test_cut_at_any_record(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool, batch: int, jobs: int
+    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool, batch: int, jobs: int, shared: bool
 ) -> None:
     rng = random.Random(seed)
     path = tmp_path_factory.mktemp("t") / "trace.zst"
@@ -61,8 +65,44 @@ def test_cut_at_any_record(
     assume(all(size < MUCH for _, name, _, _, size in events if name in SIZED_EVENTS))
     accesses = sum(name in ACCESS_EVENTS for _, name, *_ in events)
     cuts = sorted(rng.randrange(accesses + 1) for _ in range(rng.randint(1, 8)))
-    whole, found = results(path, cuts, batch, jobs)
+    with TraceReader(path) as trace:
+        try:
+            trace_totals(trace, Program.from_images(trace.images()))
+        except TracekitError:
+            assume(False)
+    whole, found = results(path, None if shared and jobs > 1 else cuts, batch, jobs)
     assert found == whole
+
+
+def test_threads_share_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def feed_slowly(runner: CallbackRunner, batch: Any, worker: int) -> None:
+        if runner.name == "camp":
+            time.sleep(0.005)  # else the fixture is over before the pass ahead has overtaken it
+        feed(runner, batch, worker)
+
+    feed = CallbackRunner.feed
+    whole = api.analyze(FIXTURE, "camp", 1).report["result"]
+    monkeypatch.setattr(CallbackRunner, "feed", feed_slowly)
+    counts = set()
+    with TraceReader(FIXTURE) as trace:
+        program = Program.from_images(trace.images())
+        for jobs in (2, 3, 5):
+            runners = {"camp": CallbackRunner(CAMP(program, ContextOptions()), "camp", 1)}
+            counts.add(SegmentedAnalysis(trace, program, runners, batch=8).run(jobs))
+            assert runners["camp"].result()[0] == whole
+    assert counts == {2, 3, 5}
+
+
+def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "LEAST_ACCESSES", 1)
+    said: list[str] = []
+    options = {name: make_options(load(name).Options, {}) for name in ("camp", "accesses")}
+    api.analyze_all(FIXTURE, {"camp": options["camp"]}, 2, said.append)
+    assert said[0].startswith("analysed in ")
+    for chosen, jobs, window in ((options, 2, None), ({"camp": options["camp"]}, 1, None), (options, 2, {"thread": 0})):
+        said.clear()
+        api.analyze_all(FIXTURE, chosen, jobs, said.append, window)
+        assert not said[0].startswith("analysed in ")
 
 
 @pytest.mark.parametrize("count", [2, 7, 200])
@@ -79,9 +119,17 @@ def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
 @pytest.mark.parametrize(
     ("name", "window", "told"),
     [
-        ("accesses", None, "The module accesses is not analysed in segments, with these options: leave them out."),
-        ("dependence", None, "The module dependence is not analysed in segments, with these options: leave them out."),
-        ("camp", {"thread": 0}, "A window is not analysed in segments: leave out one of the two."),
+        (
+            "accesses",
+            None,
+            "The module accesses is not analysed in segments, with these options: leave out --segments.",
+        ),
+        (
+            "dependence",
+            None,
+            "The module dependence is not analysed in segments, with these options: leave out --segments.",
+        ),
+        ("camp", {"thread": 0}, "A window is not analysed in segments: leave out --segments."),
     ],
 )
 def test_what_is_not_analysed_in_segments_is_refused(name: str, window: Any, told: str) -> None:

@@ -19,7 +19,7 @@ from tracekit.analyzers.lamp import Lamp
 from tracekit.formats.events import ACCESS_EVENTS, CODE
 from tracekit.modules.contract import Module
 from tracekit.modules.runner import CallbackRunner
-from tracekit.segments.analysis import Start, begin, start_of
+from tracekit.segments.ahead import Start, begin, start_of
 from tracekit.verdicts.module import ContextOptions, DependenceOptions
 
 

@@ -122,9 +122,9 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option(
     "--segments",
     type=click.IntRange(min=1),
-    default=1,
     metavar="N",
-    help="Cut the trace into N, analysed beside one another (camp, lamp, advise, variants of dependence).",
+    help="Cut the trace into N, analysed beside one another (camp, lamp, advise, variants of dependence); by default a"
+    " long one, into as many as there are jobs.",
 )
 @click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
 @click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
@@ -143,7 +143,7 @@ def command(
     settings: tuple[str, ...],
     limit: int,
     jobs: int | None,
-    segments: int,
+    segments: int | None,
     explain: bool,
     function: str | None,
     loop: str | None,
@@ -161,7 +161,8 @@ def command(
     """
     from tracekit.many.paths import traces_of
     from tracekit.profiles.files import save
-    from tracekit.profiles.json import as_json as json_of
+    from tracekit.profiles.gc_paused import gc_paused
+    from tracekit.profiles.json import json_parts
     from tracekit.render.registry import as_text, call
     from tracekit.render.text import Style
 
@@ -194,7 +195,9 @@ def command(
             save(output, profiles)
         return status
     if as_json or form == "json":
-        click.echo(json_of(reports), nl=False)
+        with gc_paused():
+            for part in json_parts(reports):
+                click.echo(part, nl=False)
         return status
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     texts = [as_text(profile.report, profile.facts, limit, style, displays.get(profile.module)) for profile in profiles]
@@ -215,7 +218,7 @@ def _gathered(
     traces: Sequence[str],
     options: Mapping[str, Any],
     jobs: int | None,
-    segments: int,
+    segments: int | None,
     window: Mapping[str, Any],
     keep_going: bool,
     explain: bool,
@@ -229,7 +232,7 @@ def _gathered(
         profiles = api.analyze_all(traces[0], options, jobs, say, window, segments)
         said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
         return _Gathered(profiles, said, False)
-    if segments > 1:
+    if segments is not None and segments > 1:
         raise Misused("--segments cuts one trace; several are analysed beside one another as they are.")
     from tracekit.many.analysis import analyze_many
 

@@ -45,5 +45,5 @@ def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None,
             compilation = gathered.folders.get("compilation", "")
             sources = Sources(gathered.embedded, folders, compilation, gathered.digests)
             page = write_page(gathered, sources, title, Limits(loops=loops))
-            write_whole(output, page, "the page")
+            write_whole(output, [page], "the page")
     click.echo(f"tracekit: {len(page.encode()) / 1000:,.0f} kB -> {output}", err=True)

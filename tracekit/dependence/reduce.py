@@ -191,14 +191,33 @@ def _renamed_notes(notes: Rows, row_of: Indices, identity_of: Indices | None = N
 
 
 def _first_and_again(findings: Sequence[Rows]) -> tuple[Rows, Rows]:
-    """The first finding of each row in each execution, and all others."""
+    """The first finding of each row in each execution, and all others; in no order."""
     together = np.concatenate(findings)
-    together = together[np.lexsort([together[name] for name in ("address", "time", "execution", "row")])]
-    is_first = np.ones(len(together), np.bool_)
-    is_first[1:] = (together["row"][1:] != together["row"][:-1]) | (
-        together["execution"][1:] != together["execution"][:-1]
+    together = together[_order(together)]
+    is_again = _repeats(together)
+    shared = is_again | np.append(is_again[1:], np.zeros(min(len(together), 1), np.bool_))
+    several = together[shared]  # few: what most note is found once
+    several = several[np.lexsort([several[name] for name in ("address", "time", "execution", "row")])]
+    is_again = _repeats(several)
+    return np.concatenate([together[~shared], several[~is_again]]), several[is_again]
+
+
+def _order(findings: Rows) -> Indices:
+    """By row and execution; in one word, if both fit, which takes a quarter of the time."""
+    row, execution = findings["row"], findings["execution"]
+    bits = int(row.max(initial=0)).bit_length()
+    if execution.min(initial=0) < 0 or int(execution.max(initial=0)).bit_length() + bits > 63:
+        return np.lexsort((execution, row))
+    return np.argsort(execution << bits | row)
+
+
+def _repeats(findings: Rows) -> NDArray[np.bool_]:
+    """Whether each is of the row and the execution of the one before."""
+    repeats = np.zeros(len(findings), np.bool_)
+    repeats[1:] = (findings["row"][1:] == findings["row"][:-1]) & (
+        findings["execution"][1:] == findings["execution"][:-1]
     )
-    return together[is_first], together[~is_first]
+    return repeats
 
 
 def _once(distances: Rows, again: Rows) -> Rows:

@@ -17,10 +17,12 @@ from tracekit.containers.hash_table import copied_table, used_rows
 from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.before import MOST_STREAMS
 from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.containers.kernels.shadow import Shadow
 from tracekit.contexts.kernels.streams import CLOCK, Stream
 from tracekit.contexts.state import empty_stream
 from tracekit.dependence.kernels import executions, load_history, seams
 from tracekit.dependence.kernels.dependence import Detail, State
+from tracekit.dependence.kernels.load_history import LoadHistory
 from tracekit.dependence.kernels.open_stores import KEPT_LEVEL, OPEN_STORE, STAND, OpenStores
 from tracekit.dependence.pilot import Pilot, PilotState
 from tracekit.dependence.reduce import Findings, Part, part_of, unite_parts
@@ -41,6 +43,14 @@ class Mark(NamedTuple):
     access: NDArray[np.int64]
     objects: Objects
     identities: HashTable
+
+
+class Left(NamedTuple):
+    """What a segment leaves behind: the history of each byte, and the numbers of its accesses among those of all."""
+
+    memory: Shadow
+    readers: LoadHistory
+    accesses: Numbers
 
 
 class DependenceSegments:
@@ -119,6 +129,7 @@ class Seams:
         self._idle = empty_stream(0, 1)
         self._parts: list[Part] = []
         self._marks = 0
+        self._left: Left | None = None
 
     def add(self, state: State, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:
         """Take in the next segment when it is over; `began`, `ended`: its streams' levels then."""
@@ -128,13 +139,22 @@ class Seams:
         accesses, identities = np.zeros(len(rows), np.int64), np.zeros(len(used_rows(state.identities)), np.int64)
         seams.number_accesses(self._state.relations, rows, accesses)
         seams.number_rows(self._state.identities, used_rows(state.identities), identities)
+        if self._left is not None:
+            self._lay_over(*self._left)
         self._find(state.open, began, accesses, identities)
         self._parts.append(part_of(state))
-        if self.detail.war:
-            if state.memory.before is not None:
-                seams.empty_again(self._state.memory, state.memory.before)
-            seams.lay_over(self._state, state.memory, state.readers, accesses, self._idle)
-            arena.check(self._state.memory, self._state.readers)
+        # Nothing needs the loads of the last segment, so they are laid over the others' when there is a next one.
+        self._left = Left(state.memory, state.readers, accesses) if self.detail.war else None
+
+    def _lay_over(self, memory: Shadow, readers: LoadHistory, accesses: Numbers) -> None:
+        """Take in the loads that a segment leaves behind."""
+        if len(self._parts) == 1 and np.array_equal(accesses, np.arange(len(accesses))):  # there are no others
+            self._state = self._state._replace(memory=memory, readers=readers)
+            return
+        if memory.before is not None:
+            seams.empty_again(self._state.memory, memory.before)
+        seams.lay_over(self._state, memory, readers, accesses, self._idle)
+        arena.check(self._state.memory, self._state.readers)
 
     def _find(
         self, opened: OpenStores | None, began: Mapping[int, Stream], accesses: Numbers, identities: Numbers

@@ -78,7 +78,10 @@ class Runner(Protocol):
         """How many threads may call :meth:`feed` at once, each with its own number."""
 
     def feed(self, batch: EventBatch, worker: int) -> None:
-        """Worker number `worker` takes its share of a batch; each worker is given all batches in order."""
+        """Worker number `worker` takes its share of a batch; each worker is given all batches in order.
+
+        A batch of which a window lets nothing pass is empty.
+        """
 
     @property
     def explained(self) -> str:
@@ -151,11 +154,13 @@ class BatchRunner:
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`."""
-        wanted = self._declared[batch.kind]
+        wanted = self._declared[batch.kind]  # none of an empty batch
         with diagnostics.of_author(self.module, self.name):
+            if not wanted.any():
+                return
             if wanted.all():
                 self.module.feed(batch)
-            elif wanted.any():
+            else:
                 self.module.feed(Selected.of(batch, wanted))
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
@@ -217,6 +222,8 @@ class CallbackRunner:
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""
         own = self._workers[worker]
+        if not len(batch.kind):
+            return
         if self._run(own, self._levels(own, batch.stream, len(batch.kind)), batch, worker):
             raise TracekitError(CLAIMS_TOO_MUCH)
         check(*own.arenas)

@@ -21,14 +21,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
 from tracekit.profiles.gc_paused import gc_paused
-from tracekit.profiles.json import as_json
+from tracekit.profiles.json import json_parts
 
 if TYPE_CHECKING:
     from tracekit.profiles.profile import Profile
@@ -45,24 +45,26 @@ def save(path: str | Path, profiles: Sequence[Profile]) -> None:
     """Write a profile file, whole or not at all. Raises TracekitError if it cannot be written."""
 
     with progress.step(f"writing {path}"):
-        write_whole(path, as_json([_object(profile) for profile in profiles]), "the profile")
+        write_whole(path, json_parts([_object(profile) for profile in profiles]), "the profile")
 
 
-def write_whole(path: str | Path, text: str, what: str) -> None:
+def write_whole(path: str | Path, text: Iterable[str], what: str) -> None:
     """Write a file under another name, then rename it: nobody sees half of it, and a failure leaves the old one.
 
-    What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError if that cannot be done.
+    text: its parts, in order. What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError
+    if that cannot be done.
     """
     target = Path(path)
     try:
         if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
+            with target.open("w", encoding="utf-8") as file:
+                file.writelines(text)
             return
         target = target.resolve()  # a symbolic link stays one
         handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with open(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+                file.writelines(text)
             os.chmod(part, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
             os.replace(part, target)
         except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tracekit.profiles.gc_paused import gc_paused
@@ -11,27 +11,52 @@ from tracekit.profiles.gc_paused import gc_paused
 Json = Mapping[str, Any]
 
 
+ROWS = 1 << 10
+"""Rows that are joined: profiles may have hundreds of megabytes."""
+
+
 @gc_paused()
 def as_json(reports: Sequence[Json]) -> str:
     """One report as an object, several as a list; the rows of a result's tables stand one on a line."""
-    texts = [_report_json(report) for report in reports]
-    return (texts[0] if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]") + "\n"
+    return "".join(json_parts(reports))
 
 
-def _report_json(report: Json) -> str:
+def json_parts(reports: Sequence[Json]) -> Iterator[str]:
+    """The same text in parts, each of ROWS rows at most; whoever takes them pauses the collector."""
+    if len(reports) == 1:
+        yield from _report_json(reports[0])
+        yield "\n"
+        return
+    for number, report in enumerate(reports):
+        yield ",\n" if number else "[\n"
+        yield from _report_json(report)
+    yield "\n]\n" if reports else "[\n\n]\n"
+
+
+def _report_json(report: Json) -> Iterator[str]:
     head = [f"{_dump(key)}: {_dump(value)}" for key, value in report.items() if key not in ("result", "evidence")]
-    tables = []
+    yield "{" + ", ".join(head) + ', "result": {'
     known: dict[int, str] = {}
+    separator = "\n"
     for key, value in report["result"].items():
+        yield f"{separator}{_dump(key)}: "
         if isinstance(value, list) and value:
-            tables.append(f"{_dump(key)}: [\n" + ",\n".join([_row_json(row, known) for row in value]) + "\n]")
+            yield from _rows_json(value, known)
         else:
-            tables.append(f"{_dump(key)}: {_dump(value)}")
-    last = ""
+            yield _dump(value)
+        separator = ",\n"
+    yield "\n}" if report["result"] else "\n\n}"
     if "evidence" in report:  # of files; one part on a line
         parts = [f"{_dump(key)}: {_dump(value)}" for key, value in report["evidence"].items()]
-        last = ', "evidence": {\n' + ",\n".join(parts) + "\n}"
-    return "{" + ", ".join(head) + ', "result": {\n' + ",\n".join(tables) + "\n}" + last + "}"
+        yield ', "evidence": {\n' + ",\n".join(parts) + "\n}"
+    yield "}"
+
+
+def _rows_json(rows: Sequence[Any], known: dict[int, str]) -> Iterator[str]:
+    for first in range(0, len(rows), ROWS):
+        yield ",\n" if first else "[\n"
+        yield ",\n".join([_row_json(row, known) for row in rows[first : first + ROWS]])
+    yield "\n]"
 
 
 def _row_json(row: Any, known: dict[int, str]) -> str:

@@ -269,6 +269,19 @@ class Replay:
         """Records replayed so far, of `records`; may be called from any thread."""
         return sum(stream.before + int(stream.cursor[layouts.RECORD]) for stream in self.streams)
 
+    def stop_at(self, stop: Snapshot) -> bool:
+        """Between two batches: end at a snapshot of this trace, unless it has come there. Returns whether it will."""
+        records = next(then.records for then in stop.streams if then.number == stop.turn.stream)
+        running = next(stream for stream in self.streams if stream.number == stop.turn.stream)
+        if self.turn.number > stop.turn.number:
+            return False
+        if self.turn.number == stop.turn.number:
+            if running.records >= records:
+                return False
+            running.stop_before(records)
+        self._stop = stop
+        return True
+
     def _next(self, waiting: Sequence[StreamReplay]) -> tuple[StreamReplay, int]:
         """The stream whose ticket is due, and the ticket up to which it may run."""
         starts = CODE["thread_start"]
@@ -281,8 +294,7 @@ class Replay:
     def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
         """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
         self.turn = Turn(self.turn.number + 1, stream.number, limit, self.turn.begun)
-        is_last = self._stop is not None and self.turn.number == self._stop.turn.number
-        if self._stop is not None and is_last:
+        if self._stop is not None and self._is_last_turn():
             stream.stop_before(next(then.records for then in self._stop.streams if then.number == stream.number))
         while True:
             status = self._replay(stream, self.turn.limit)
@@ -292,7 +304,7 @@ class Replay:
                 self.turn = replace(self.turn, limit=-1)  # the new thread's tickets count from now on
             if status == layouts.INPUT:
                 stopping = not stream.next_records()
-                self._is_over = stopping and is_last
+                self._is_over = stopping and self._is_last_turn()
                 self._look_at(stream)
             if events and (stopping or status == layouts.FULL):
                 stream.cursor[layouts.FILLED] = 0
@@ -308,6 +320,9 @@ class Replay:
                 stream.grow(status)
             if stopping:
                 return
+
+    def _is_last_turn(self) -> bool:
+        return self._stop is not None and self.turn.number == self._stop.turn.number
 
     def _replay(self, stream: StreamReplay, limit: int) -> int:
         """Replay records of a stream, by compiled paths if there are any. Returns the derive kernel's status."""

@@ -92,7 +92,7 @@ class Trace:
             )
         except ValueError as error:
             raise TracekitError(f"{str(error).capitalize()}.") from None
-        return restricted.batches(replay.batches(), names)
+        return (batch for batch in restricted.batches(replay.batches(), names) if len(batch.kind))
 
     def close(self) -> None:
         """Close the file."""

@@ -182,7 +182,10 @@ class WindowFilter:
         return int(self._place[kernels.INSIDE_SO_FAR])
 
     def batches(self, batches: Iterable[Batch], events: Collection[str]) -> Iterator[WindowBatch]:
-        """What passes of `batches`, of the `events` asked for; columns of the batches are overwritten."""
+        """What passes of each batch, of the `events` asked for, which may be nothing; its columns are overwritten.
+
+        So whoever keeps batches, of which so many stay as they are, counts those of the replay.
+        """
         keep = np.zeros(256, np.uint8)
         for name in events:
             keep[CODE[name]] = kernels.INSIDE if name in RESTRICTED else kernels.ALWAYS
@@ -210,8 +213,7 @@ class WindowFilter:
                 inside,
                 rows,
             )
-            if passed:
-                yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed].copy())
+            yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed].copy())
             if needs_no_state and self._place[kernels.ACCESSES] >= self._place[kernels.LAST]:
                 return
 
@@ -224,9 +226,9 @@ def _first(columns: Columns, passed: int, rows: NDArray[np.uint32] | None) -> Co
     if rows is not None:
         wide = columns.wide
         assert wide is not None
-        now = np.searchsorted(rows[:passed], wide.events)
-        there = rows[np.minimum(now, passed - 1)] == wide.events
-        kept["wide"] = wide._replace(words=wide.words[there], events=now[there].astype(np.uint32))
+        there = np.isin(wide.events, rows[:passed])
+        now = np.searchsorted(rows[:passed], wide.events[there])
+        kept["wide"] = wide._replace(words=wide.words[there], events=now.astype(np.uint32))
     return columns._replace(**kept)
 
 
@@ -249,7 +251,7 @@ class Restriction:
             self.events, self.columns = self._filter.events, self._filter.columns
 
     def batches(self, batches: Iterator[Batch], events: Collection[str]) -> Iterator[Batch]:
-        """`batches`, or what the window lets pass of them, of the `events` asked for."""
+        """`batches`, or what the window lets pass of each, which may be nothing, of the `events` asked for."""
         return batches if self.window is None else self._filter.batches(batches, events)
 
     def beginning(self, trace: TraceReader, program: Program, events: Collection[str]) -> Snapshot | None:

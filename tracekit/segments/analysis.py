@@ -1,86 +1,51 @@
 """Analyses a trace in segments, in threads: a pass ahead finds where they begin, each is analysed, they are joined.
 
-The pass ahead runs in the calling thread, and a segment waits for it to come to its end. When segments are over they
-are joined in their order. All that is computed in kernels, which other threads do not wait for.
+The pass ahead runs in the calling thread, to where the last segment begins. When segments are over they are joined in
+their order. All that is computed in kernels, which other threads do not wait for.
+
+Where segments begin may be said; each then waits for the pass ahead to come to its end. Otherwise there are as many as
+threads: each begins as soon as its beginning is known, and is told its end when the pass ahead has come so far that, by
+what both have done so far, all will be over at the same time.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from tracekit import progress
 from tracekit.containers.budget import limit
 from tracekit.containers.kernels.before import MOST_STREAMS
-from tracekit.contexts.copies import copied_contexts, copied_streams
-from tracekit.contexts.kernels.contexts import Contexts
-from tracekit.contexts.kernels.streams import Stream
-from tracekit.contexts.state import nodes_of
-from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
-from tracekit.modules.runner import AdoptingRunner, CallbackRunner, Runner
+from tracekit.modules.contract import Analysis, Module
+from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.segments import Segments
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
-from tracekit.replay.selection import Batch
 from tracekit.replay.snapshot import Snapshot
-from tracekit.replay.snapshots import ACCESSES
+from tracekit.segments.ahead import PassAhead, Start, begin
+from tracekit.segments.course import Course
+
+LEAST_ACCESSES = 1 << 25
+"""A shorter trace is analysed before more kernels are loaded."""
 
 
-def require_segments(
-    runners: Mapping[str, Runner], streams: Sequence[int], windowed: bool
-) -> dict[str, CallbackRunner]:
-    """The runners that work, by name. Raises TracekitError if they cannot be given segments of the trace."""
+def why_whole(modules: Mapping[str, Analysis], streams: Sequence[int], windowed: bool) -> str | None:
+    """Why a trace of these streams cannot be analysed in segments by some modules, or None: it can."""
     if windowed:
-        raise TracekitError("A window is not analysed in segments: leave out one of the two.")
+        return "A window is not analysed in segments"
     if limit() is not None:
-        raise TracekitError("Segments take more address space than is allowed here: leave them out.")
+        return "Segments take more address space than is allowed here"
     if len(streams) > MOST_STREAMS or max(streams, default=0) >= MOST_STREAMS:
-        raise TracekitError(
-            f"A trace of more than {MOST_STREAMS:,} threads is not analysed in segments: leave them out."
-        )
-    cut = {}
-    for name, runner in runners.items():
-        if isinstance(runner, AdoptingRunner):
-            continue
-        if not isinstance(runner, CallbackRunner) or runner.module.segments() is None:
-            raise TracekitError(f"The module {name} is not analysed in segments, with these options: leave them out.")
-        cut[name] = runner
-    return cut
-
-
-@dataclass(frozen=True)
-class Start:
-    """What one module begins a segment with; nothing of `began` changes."""
-
-    mark: Any
-    contexts: Contexts | None
-    levels: Mapping[int, Stream]
-    began: Mapping[int, Stream]
-    clock: int
-
-
-def start_of(segments: Segments, ahead: CallbackRunner, streams: Sequence[int], clock: int) -> Start:
-    """What a segment begins with where the pass ahead stands: behind so many accesses, of these streams."""
-    worker = ahead.worker
-    mark = segments.mark(worker.state, streams)
-    if worker.contexts is None:
-        return Start(mark, None, {}, {}, clock)
-    known = len(nodes_of(worker.contexts))
-    levels = copied_streams(worker.levels, known)
-    return Start(mark, copied_contexts(worker.contexts), levels, copied_streams(worker.levels, 0), clock)
-
-
-def begin(segments: Segments, runner: CallbackRunner, start: Start) -> None:
-    """Let a runner, of which nothing has run, begin there."""
-    state = segments.begin(runner.worker.state, start.mark, start.began)
-    runner.go_on(state, start.contexts, start.levels, start.clock)
+        return f"A trace of more than {MOST_STREAMS:,} threads is not analysed in segments"
+    for name, module in modules.items():
+        if not isinstance(module, Module) or module.segments() is None:
+            return f"The module {name} is not analysed in segments, with these options"
+    return None
 
 
 @dataclass(frozen=True)
@@ -90,6 +55,7 @@ class Segment:
     start: Snapshot | None
     stop: Snapshot | None
     starts: Mapping[str, Start]
+    course: Course
 
 
 class Task(NamedTuple):
@@ -99,8 +65,10 @@ class Task(NamedTuple):
     future: Future[Mapping[str, CallbackRunner]]
 
 
-AHEAD = 2
+WAITING = 2
 """Segments that wait beside those that are analysed: each has tables of its own."""
+LEAST_RATIO = 0.01
+"""Of the time of the pass ahead to that of an analysis, as long as nothing is known of the latter."""
 
 
 class SegmentedAnalysis:
@@ -116,40 +84,36 @@ class SegmentedAnalysis:
             segments = runner.module.segments()
             assert segments is not None
             self.segments[name] = segments
-        self._ahead = {name: CallbackRunner(each.pilot, f"{name}_ahead", 1) for name, each in self.segments.items()}
+        self._records = sum(frame.items for frame in trace.chunk_frames())
         self._is_over = threading.Event()
-        self._replayed: dict[int, int] = {}
+        self._tasks: deque[Task] = deque()  # those that are not joined yet
+        self._courses: list[Course] = []
 
-    def run(self, cuts: Sequence[int], jobs: int) -> None:
-        """Analyse the segments that begin before all, and where so many accesses are over; in so many threads."""
+    def run(self, jobs: int, cuts: Sequence[int] | None = None) -> int:
+        """Analyse the trace in so many threads, the calling one among them; returns in how many segments.
+
+        cuts: segments begin where so many accesses are over; None: as it keeps all threads busy.
+        """
         self._room = threading.Semaphore(jobs)
-        total = 2 * sum(frame.items for frame in self.trace.chunk_frames())
-        waiting: deque[Task] = deque()
-        with ThreadPoolExecutor(jobs) as pool, progress.step("replaying in segments", total, self._position):
+        pilots = {name: CallbackRunner(each.pilot, f"{name}_ahead", 1) for name, each in self.segments.items()}
+        ahead = PassAhead(self.segments, pilots, self._replay(pilots.values()))
+        with ThreadPoolExecutor(jobs) as self._pool, progress.step("replaying", self._records, self._position):
             try:
                 with self._room:
-                    for segment in self._cut(cuts):
-                        waiting.append(Task(segment, pool.submit(self._analysed, segment)))
-                        if len(waiting) > jobs + AHEAD:
-                            self._join(waiting.popleft())
-                    while waiting:
-                        self._join(waiting.popleft())
+                    if cuts is None:
+                        self._share(ahead, jobs)
+                    else:
+                        self._cut(ahead, jobs, cuts)
+                    while self._tasks:
+                        self._join()
             finally:
                 self._is_over.set()
         for name, runner in self.runners.items():
             runner.finish(self.segments[name].reduce)
+        return len(self._courses)
 
     def _position(self) -> int:
-        return sum(list(self._replayed.values()))
-
-    def _batches(self, replay: Replay) -> Iterator[Batch]:
-        """Those of a replay, until the analysis is over; other threads see how far it is."""
-        begun = replay.position()
-        for batch in replay.batches(told=False):
-            if self._is_over.is_set():
-                return
-            yield batch
-            self._replayed[id(replay)] = replay.position() - begun
+        return sum(course.records for course in list(self._courses))
 
     def _replay(
         self, runners: Collection[CallbackRunner], start: Snapshot | None = None, stop: Snapshot | None = None
@@ -159,46 +123,83 @@ class SegmentedAnalysis:
         columns = {column for runner in runners for columns in runner.columns.values() for column in columns}
         return Replay(self.trace, self.program, self._batch, events, columns, start=start, stop=stop)
 
-    # -- the pass ahead ----------------------------------------------------------------------------
+    # -- where segments begin ----------------------------------------------------------------------
 
-    def _cut(self, cuts: Sequence[int]) -> Iterator[Segment]:
-        """The segments, each when the pass ahead has come to its end."""
-        replay = self._replay(self._ahead.values())
+    def _cut(self, ahead: PassAhead, jobs: int, cuts: Sequence[int]) -> None:
+        """Begin each segment when the pass ahead has come to its end."""
         waiting = list(reversed(cuts))
-        seen, begun = 0, set[int]()
         start: Snapshot | None = None
-        starts: dict[str, Start] = {}
-        for batch in self._batches(replay):
-            for runner in self._ahead.values():
-                runner.feed(batch, 0)
-            seen += sum(int(np.count_nonzero(batch.kind == code)) for code in ACCESSES)
-            begun.add(batch.stream)
-            if waiting and seen >= waiting[-1] and (snapshot := replay.snapshot(seen)) is not None:
-                while waiting and seen >= waiting[-1]:
+        starts: Mapping[str, Start] = {}
+        while waiting and ahead.go_on():
+            if ahead.accesses >= waiting[-1] and (snapshot := ahead.snapshot()) is not None:
+                while waiting and ahead.accesses >= waiting[-1]:
                     waiting.pop()
-                yield Segment(start, snapshot, starts)
-                start, starts = snapshot, self._starts(sorted(begun), seen)
-        yield Segment(start, None, starts)
+                self._begin(Segment(start, snapshot, starts, Course()))
+                if len(self._tasks) > jobs + WAITING:
+                    self._join()
+                start, starts = snapshot, ahead.starts()
+        self._begin(Segment(start, None, starts, Course()))
 
-    def _starts(self, streams: Sequence[int], clock: int) -> dict[str, Start]:
-        return {name: start_of(self.segments[name], ahead, streams, clock) for name, ahead in self._ahead.items()}
+    def _share(self, ahead: PassAhead, jobs: int) -> None:
+        """Begin a segment whenever that is due, the last one when one thread is left, that of the pass ahead."""
+        newest = self._begin(Segment(None, None, {}, Course()))
+        while ahead.go_on():
+            free = jobs - sum(not self._is_done(task) for task in self._tasks)
+            if self._is_due(ahead, newest, free):
+                snapshot = ahead.snapshot()
+                if snapshot is not None and newest.course.end_at(snapshot):
+                    newest = self._begin(Segment(snapshot, None, ahead.starts(), Course()))
+                    if free == 1:
+                        return
+
+    @staticmethod
+    def _is_done(task: Task) -> bool:
+        """Is the segment over? Raises what was raised in it."""
+        return task.future.done() and bool(task.future.result())
+
+    def _is_due(self, ahead: PassAhead, newest: Segment, free: int) -> bool:
+        """Will what is left, shared by so many free threads, be over no later than the newest segment up to here?
+
+        If the pass ahead takes r times as long as an analysis, of segments that are over at the same time each is 1 - r
+        times as long as the one before: of `free` of them the first is r / (1 - (1 - r)**free) of all.
+        """
+        begun = newest.start.records if newest.start is not None else 0
+        done, gone = newest.course.records, ahead.records - begun
+        ratio = min(max(done / max(gone, 1), LEAST_RATIO), 1.0)
+        first = (self._records - ahead.records) * ratio / (1 - (1 - ratio) ** free)
+        return gone - done >= first
 
     # -- a segment, and all of them ----------------------------------------------------------------
 
+    def _begin(self, segment: Segment) -> Segment:
+        self._courses.append(segment.course)
+        self._tasks.append(Task(segment, self._pool.submit(self._analysed, segment)))
+        return segment
+
     def _analysed(self, segment: Segment) -> Mapping[str, CallbackRunner]:
         """The modules' runners when a segment is over."""
+        course = segment.course
         with self._room:
-            runners = {name: runner.again() for name, runner in self.runners.items()}
-            for name, start in segment.starts.items():
-                begin(self.segments[name], runners[name], start)
-            replay = self._replay(runners.values(), segment.start, segment.stop)
-            for batch in self._batches(replay):
-                for runner in runners.values():
-                    runner.feed(batch, 0)
-            return runners
+            try:
+                runners = {name: runner.again() for name, runner in self.runners.items()}
+                for name, start in segment.starts.items():
+                    begin(self.segments[name], runners[name], start)
+                replay = self._replay(runners.values(), segment.start, segment.stop)
+                begun = replay.position()
+                for batch in replay.batches(told=False):
+                    if self._is_over.is_set():
+                        break
+                    for runner in runners.values():
+                        runner.feed(batch, 0)
+                    course.records = replay.position() - begun
+                    course.look(replay)
+                return runners
+            finally:
+                course.close()
 
-    def _join(self, task: Task) -> None:
+    def _join(self) -> None:
         """Take in the next segment, waiting for its end; the last one's contexts are those of the whole trace."""
+        task = self._tasks.popleft()
         self._room.release()
         try:
             done = task.future.result()

@@ -321,30 +321,34 @@ FEW = 32
 @inlined
 def clear(memory: Any, address: Any, size: Any) -> None:
     """Make all that is known of `size` bytes zero, in every stream."""
-    _clear_before(memory, memory.before, address, size)
     low = address & 4095
     if memory.control[STREAMS] == 1 and 0 < size <= 4096 - low:
-        page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
+        page = np.int64(_page_to_clear(memory, memory.before, address, size))
         if page != NOWHERE:
             if (low | size) & 7 == 0 and size < 8 * FEW:
                 _clear_few(memory, np.uint64(_word(page, address)), size >> 3)
             elif (low & 7) + size > 8 or not _clear_one(memory, _word(page, address), low & 7, size):
                 clear_page(memory.rows, memory.granules, page, low, low + size)
     elif size > 0:
+        _take_over_range(memory, memory.before, address, size)
         clear_range(memory, address, address + size - 1)
 
 
 @inlined
-def _clear_before(memory: Any, before: Any, address: Any, size: Any) -> None:
+def _page_to_clear(memory: Any, before: Any, address: Any, size: Any) -> Any:
+    """The page that bytes lie in; NOWHERE: none is, or was before the segment."""
+    page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
+    if before is not None and page == NOWHERE:
+        _take_over(memory, before, address, address + size - 1)
+        page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
+    return page
+
+
+@inlined
+def _take_over_range(memory: Any, before: Any, address: Any, size: Any) -> None:
     """See that what pages held before the segment, and have not yet taken over, is cleared as well."""
-    if before is not None and size > 0:
-        number = np.uint64(address) >> np.uint64(PAGE_BITS)
-        if (
-            memory.control[STREAMS] > 1
-            or np.uint64(address + size - 1) >> np.uint64(PAGE_BITS) != number
-            or page_of(memory, number) == NOWHERE
-        ):
-            _take_over(memory, before, address, address + size - 1)
+    if before is not None:
+        _take_over(memory, before, address, address + size - 1)
 
 
 @kernel

@@ -86,6 +86,14 @@ class State(NamedTuple):
 
 
 @inlined
+def _may_be_shared(shared: Any, opened: Any, kind: Any) -> Any:
+    """Whether others may find this dependence of the present execution: another worker, or the joining of segments."""
+    if opened is not None:  # which finds what stores depend on that was loaded before the segment
+        return shared.control[MAY_BE_SHARED] != 0 and kind == WAR
+    return shared.control[MAY_BE_SHARED] != 0
+
+
+@inlined
 def _depends(
     state: Any, detail: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any, identity: Any
 ) -> Any:
@@ -94,8 +102,9 @@ def _depends(
     Returns what ``shared_levels`` does, or AS_BEFORE.
     """
     row, is_new = relate(state.relations, kind, source, access, now)
+    may_be_shared = _may_be_shared(state.shared, state.open, kind)
     if is_new:
-        if state.shared.control[MAY_BE_SHARED]:
+        if may_be_shared:
             note(state.shared.dependences, state.shared.control, np.int64(row), now, identity)
         elif detail.profile:
             note_object(state.relations, row, identity, now)
@@ -108,7 +117,7 @@ def _depends(
                 distance = np.int64(count_again(state.relations, levels, row, stamp))
             else:
                 place_again(state.relations, levels, row, stamp, is_new)
-            if is_new and dependence.level != 0 and state.shared.control[MAY_BE_SHARED]:
+            if is_new and dependence.level != 0 and may_be_shared:
                 note(state.shared.levels, state.shared.control, np.int64(dependence.level), now, distance)
             shared = np.int64(AS_BEFORE)
         else:

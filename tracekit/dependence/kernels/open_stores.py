@@ -77,7 +77,13 @@ class OpenStores(NamedTuple):
 def note_open(state: Any, opened: Any, levels: Any, access: Any, given: Any, now: Any, identity: Any) -> None:
     """Before a store: note it, if it is to bytes that may have been loaded before the segment."""
     if opened is not None:  # Numba compiles it for segments alone
-        _note_open(state, opened, levels, access, given.address, given.size, given.stream, given.time, now, identity)
+        some_open = False
+        for row in changing(state.memory, given.address, given.size):
+            some_open |= state.memory.rows[row].store & np.uint32(OPEN) != 0
+        if some_open:
+            _note_open(
+                state, opened, levels, access, given.address, given.size, given.stream, given.time, now, identity
+            )
 
 
 @inlined
@@ -103,11 +109,10 @@ def _note_open(
     identity: Any,
 ) -> None:
     start, at = np.int64(-1), np.int64(address)
-    some_open, is_alone = False, state.runs.control[INSTRUCTION] == 0
+    is_alone = state.runs.control[INSTRUCTION] == 0
     first = opened.stores.control[USED]
     for row in changing(state.memory, address, size):
         is_open = state.memory.rows[row].store & np.uint32(OPEN) != 0
-        some_open |= is_open
         is_alone &= state.memory.rows[row].reader == 0
         if is_open and start < 0:
             start = at
@@ -117,10 +122,10 @@ def _note_open(
         at += 8 >> parts_of(state.memory, row)
     if start >= 0:
         _note(opened, levels, start, at, stream, access, now, time, identity)
-    if some_open and is_alone:
+    if is_alone:
         for noted in range(first, opened.stores.control[USED]):
             opened.stores.rows[noted].is_alone = 1
-    elif some_open:
+    else:
         control = state.shared.control
         control[MAY_BE_SHARED] = 1
         control[TIME] = time

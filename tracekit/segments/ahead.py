@@ -1,0 +1,86 @@
+"""The pass ahead of an analysis in segments: it finds what each module has to know where a segment begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracekit.contexts.copies import copied_contexts, copied_streams
+from tracekit.contexts.kernels.contexts import Contexts
+from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.state import nodes_of
+from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.segments import Segments
+from tracekit.replay.engine import Replay
+from tracekit.replay.snapshot import Snapshot
+from tracekit.replay.snapshots import ACCESSES
+
+
+@dataclass(frozen=True)
+class Start:
+    """What one module begins a segment with; nothing of `began` changes."""
+
+    mark: Any
+    contexts: Contexts | None
+    levels: Mapping[int, Stream]
+    began: Mapping[int, Stream]
+    clock: int
+
+
+def start_of(segments: Segments, ahead: CallbackRunner, streams: Sequence[int], clock: int) -> Start:
+    """What a segment begins with where the pass ahead stands: behind so many accesses, of these streams."""
+    worker = ahead.worker
+    mark = segments.mark(worker.state, streams)
+    if worker.contexts is None:
+        return Start(mark, None, {}, {}, clock)
+    known = len(nodes_of(worker.contexts))
+    levels = copied_streams(worker.levels, known)
+    return Start(mark, copied_contexts(worker.contexts), levels, copied_streams(worker.levels, 0), clock)
+
+
+def begin(segments: Segments, runner: CallbackRunner, start: Start) -> None:
+    """Let a runner, of which nothing has run, begin there."""
+    state = segments.begin(runner.worker.state, start.mark, start.began)
+    runner.go_on(state, start.contexts, start.levels, start.clock)
+
+
+class PassAhead:
+    """A replay through the callbacks of `pilot` of each module: `runners`, by name."""
+
+    def __init__(self, segments: Mapping[str, Segments], runners: Mapping[str, CallbackRunner], replay: Replay) -> None:
+        self._segments, self._runners, self._replay = segments, runners, replay
+        self._batches = replay.batches(told=False)
+        self._streams: set[int] = set()
+        self.accesses = 0
+        """Loads and stores so far."""
+
+    @property
+    def records(self) -> int:
+        """Records so far."""
+        return self._replay.position()
+
+    def go_on(self) -> bool:
+        """Take the next batch. Returns False if the trace is over."""
+        batch = next(self._batches, None)
+        if batch is None:
+            return False
+        for runner in self._runners.values():
+            runner.feed(batch, 0)
+        self.accesses += sum(int(np.count_nonzero(batch.kind == code)) for code in ACCESSES)
+        self._streams.add(batch.stream)
+        return True
+
+    def snapshot(self) -> Snapshot | None:
+        """Where it stands, if a segment can begin there."""
+        return self._replay.snapshot(self.accesses)
+
+    def starts(self) -> Mapping[str, Start]:
+        """What each module begins a segment with there."""
+        streams = sorted(self._streams)
+        return {
+            name: start_of(self._segments[name], runner, streams, self.accesses)
+            for name, runner in self._runners.items()
+        }
