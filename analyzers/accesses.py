@@ -64,6 +64,10 @@ class Accesses(Module):
         """Numbers add."""
         return State(*(sum(columns) for columns in zip(*states)))
 
+    def combine(self, states: Sequence[State]) -> State:
+        """Numbers add."""
+        return self.reduce(states)
+
     def result(self, state: State) -> dict[str, Any]:
         """Rows by source location."""
         instruction = ContextNames(self.program, np.zeros(0, NODE)).instruction

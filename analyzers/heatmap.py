@@ -204,6 +204,10 @@ class Heatmap(Module):
             finish(state, taken(state.granules))
         return np.concatenate([taken(state.past) for state in states])
 
+    def combine(self, states: Sequence[State]) -> Any:
+        """All that was noted: what several have of one granule and slice adds."""
+        return self.reduce(states)
+
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by address; ``loads`` and ``stores`` have a number for each slice."""
         slices = min(interval_count(self.accesses), MOST_INTERVALS + 1)

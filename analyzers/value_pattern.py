@@ -5,6 +5,7 @@ A load that always gave one value can be speculated on, or its computation hoist
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -59,6 +60,29 @@ def follow(state: State, instruction: int, value: int, options: PatternOptions) 
     row.count += 1
 
 
+def going_on(first: State, then: State, most: int) -> State:
+    """The state after the values of both, in this order; `most`: members of a set."""
+    one, other = first.patterns, then.patterns
+    joined, members = one.copy(), first.members.copy()
+    step = other["first"] - one["last"]
+    joined["stride"] = np.where(one["count"] == 1, step, one["stride"])
+    differs = (step != joined["stride"]) | ((other["count"] > 1) & (other["stride"] != joined["stride"]))
+    joined["bent"] = one["bent"] | other["bent"] | differs
+    joined["last"] = other["last"]
+    joined["count"] += other["count"]
+    for place in range(most):
+        value = then.members[:, place]
+        is_known = ((members == value[:, None]) & (np.arange(members.shape[1]) < joined["size"][:, None])).any(axis=1)
+        is_new = (other["size"] > place) & ~is_known
+        fits = np.flatnonzero(is_new & (joined["size"] < most))
+        members[fits, joined["size"][fits]] = value[fits]
+        joined["size"] = np.minimum(joined["size"] + is_new, most + 1)
+    joined["size"] = np.maximum(joined["size"], np.where(other["size"] > most, most + 1, 0))
+    for is_whole, state in ((one["count"] == 0, then), (other["count"] == 0, first)):
+        joined[is_whole], members[is_whole] = state.patterns[is_whole], state.members[is_whole]
+    return State(joined, members)
+
+
 def both_patterns(first: Mapping[str, Any], second: Mapping[str, Any], most: int) -> tuple[str, Any]:
     """What is true of the values of two runs: the pattern that they share, or a set of at most `most` values."""
     if first["pattern"] == second["pattern"] and first["value"] == second["value"]:
@@ -111,6 +135,10 @@ class ValuePattern(Module):
             np.stack([state.patterns for state in states])[owner, rows],
             np.stack([state.members for state in states])[owner, rows],
         )
+
+    def combine(self, states: Sequence[State]) -> State:
+        """Each instruction's values went on."""
+        return functools.reduce(lambda first, then: going_on(first, then, self.options.small_set), states)
 
     def result(self, state: State) -> dict[str, Any]:
         """Rows in the order of the program."""

@@ -87,7 +87,7 @@ def analyze_all(
 
     `explain` is called with lines that say what was specialised; it costs a second pass. The trace is cut into so many
     `segments`, which are analysed beside one another (tracekit/segments): None: as many as keep the `jobs` busy, if the
-    trace is long enough and all modules say how; more than 1: raises TracekitError if they do not.
+    trace is long, a module takes long, and all say how; more than 1: raises TracekitError if they do not.
     """
     from tracekit.formats.reader import TraceReader
 
@@ -165,12 +165,20 @@ def _is_cut(
     segments: int | None,
     threads: int,
 ) -> bool:
-    """Is the trace analysed in segments? Raises TracekitError if that was asked for and cannot be."""
+    """Is the trace analysed in segments? Raises TracekitError if that was asked for and cannot be.
+
+    The pass ahead takes longer than it spares modules that take less than replaying.
+    """
+    from tracekit.modules.contract import Module
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import LEAST_ACCESSES, why_whole
 
-    is_long = threads > 1 and trace_totals(trace, program)["accesses"] >= LEAST_ACCESSES
-    if not is_long if segments is None else segments == 1:
+    if segments is None:
+        is_long = trace_totals(trace, program)["accesses"] >= LEAST_ACCESSES
+        is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
+        if threads == 1 or not (is_long and is_costly):
+            return False
+    elif segments == 1:
         return False
     why = why_whole(modules, trace.streams(), restricted.window is not None)
     if why is not None and segments is not None:

@@ -95,7 +95,7 @@ def test_the_tutorial(folder: Path) -> None:
         else:
             assert name, f"a block that the test does not run:\n{text}"
             put(folder, name, text)
-    assert len(sessions(TUTORIAL)) == 8
+    assert len(sessions(TUTORIAL)) == 9
 
 
 def test_the_python_interface(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,10 +96,12 @@ def test_threads_share_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis, "LEAST_ACCESSES", 1)
     said: list[str] = []
-    options = {name: make_options(load(name).Options, {}) for name in ("camp", "accesses")}
+    options = {name: make_options(load(name).Options, {}) for name in ("camp", "footprint")}
     api.analyze_all(FIXTURE, {"camp": options["camp"]}, 2, said.append)
     assert said[0].startswith("analysed in ")
-    for chosen, jobs, window in ((options, 2, None), ({"camp": options["camp"]}, 1, None), (options, 2, {"thread": 0})):
+    cheap = {"accesses": make_options(load("accesses").Options, {})}
+    alone = {"camp": options["camp"]}
+    for chosen, jobs, window in ((options, 2, None), (alone, 1, None), (alone, 2, {"thread": 0}), (cheap, 2, None)):
         said.clear()
         api.analyze_all(FIXTURE, chosen, jobs, said.append, window)
         assert not said[0].startswith("analysed in ")
@@ -107,7 +109,7 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
 
 @pytest.mark.parametrize("count", [2, 7, 200])
 def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
-    for name in ("camp", "lamp", "advise", "dependence"):
+    for name in ("camp", "lamp", "advise", "dependence", "accesses", "heatmap"):
         options = {"kinds": "raw,war,waw", "counts": "true"} if name == "dependence" else {}
         chosen = {name: make_options(load(name).Options, options)}
         (whole,) = api.analyze_all(FIXTURE, chosen, 1)
@@ -120,9 +122,9 @@ def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
     ("name", "window", "told"),
     [
         (
-            "accesses",
+            "footprint",
             None,
-            "The module accesses is not analysed in segments, with these options: leave out --segments.",
+            "The module footprint is not analysed in segments, with these options: leave out --segments.",
         ),
         (
             "dependence",

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive.dependence import Event
@@ -115,6 +115,7 @@ def test_camp_and_lamp(seed: int, streams: int, limit: int, share: float, kind: 
         ]
     ),
 )
+@example(354, 1, 300, 0.1, Options(kinds="raw,war,waw", distance=True, counts=True))  # found twice at one address
 def test_variants_of_dependence(seed: int, streams: int, limit: int, share: float, options: Options) -> None:
     program, events, cuts = run_of(seed, streams, limit, share)
     one = whole(Dependence(program, options), events)

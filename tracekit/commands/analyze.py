@@ -123,8 +123,8 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     "--segments",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Cut the trace into N, analysed beside one another (camp, lamp, advise, variants of dependence); by default a"
-    " long one, into as many as there are jobs.",
+    help="Cut the trace into N, analysed beside one another, of modules that say how; by default, for camp and others"
+    " that take long, a long one into as many as there are jobs.",
 )
 @click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
 @click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")

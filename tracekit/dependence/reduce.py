@@ -203,12 +203,12 @@ def _first_and_again(findings: Sequence[Rows]) -> tuple[Rows, Rows]:
 
 
 def _order(findings: Rows) -> Indices:
-    """By row and execution; in one word, if both fit, which takes a quarter of the time."""
+    """By row and execution, else as they are; in one word, if both fit, which takes less time."""
     row, execution = findings["row"], findings["execution"]
     bits = int(row.max(initial=0)).bit_length()
     if execution.min(initial=0) < 0 or int(execution.max(initial=0)).bit_length() + bits > 63:
         return np.lexsort((execution, row))
-    return np.argsort(execution << bits | row)
+    return np.argsort(execution << bits | row, kind="stable")
 
 
 def _repeats(findings: Rows) -> NDArray[np.bool_]:

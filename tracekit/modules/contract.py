@@ -231,9 +231,24 @@ class Module(Analysis, ABC):
         assert len(states) == 1, f"{type(self).__name__} is sharded by {self.shard_by} and has no reduce()"
         return states[0]
 
+    def combine(self, states: Sequence[Any]) -> Any:
+        """What :meth:`reduce` would return had one state gone on through stretches of the trace that have these.
+
+        They are in the order of the stretches. Each began as :meth:`state` gives it, with the contexts and the time of
+        its place. Long traces are analysed in segments if a module overrides this.
+        """
+        assert len(states) == 1, f"{type(self).__name__} has no combine()"
+        return self.reduce(states)
+
     def segments(self) -> Segments | None:
         """How the analysis goes in segments of the trace (tracekit/modules/segments.py); None: it does not."""
-        return None
+        from tracekit.modules.codegen import plan
+        from tracekit.modules.summaries import Summaries
+
+        made = plan(self)
+        if type(self).combine is Module.combine or made.translates:
+            return None
+        return Summaries(self, made.services)
 
     @abstractmethod
     def result(self, state: Any) -> dict[str, Any]:

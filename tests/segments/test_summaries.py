@@ -1,0 +1,120 @@
+"""Modules that join the states of stretches of a trace (`combine`): what one state finds that goes on through all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.analyzers.test_access_modules import batches, program, some_events
+from tests.naive.random_trace import write_random
+from tests.naive.reader import read
+from tracekit import api
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import ACCESS_EVENTS
+from tracekit.formats.reader import TraceReader
+from tracekit.module import Module
+from tracekit.modules import registry
+from tracekit.modules.codegen import SIZED_EVENTS
+from tracekit.modules.options import make_options
+from tracekit.modules.runner import CallbackRunner
+from tracekit.program.program import Program
+from tracekit.replay.totals import trace_totals
+from tracekit.segments.analysis import SegmentedAnalysis
+
+COMBINING = ("accesses", "heatmap", "value_pattern")
+MUCH = 1 << 20
+
+
+class InContext(Module):
+    """An author's module: accesses, and the sums of their times, by calling and loop context."""
+
+    def state(self) -> Any:
+        return (np.zeros((1000, 2), np.int64),)
+
+    @staticmethod
+    def load(state: Any, context: int, time: int, levels: Any) -> None:
+        state[0][context, 0] += 1
+        state[0][context, 1] += time
+
+    def combine(self, states: Sequence[Any]) -> Any:
+        return (sum(state[0] for state in states),)
+
+    def result(self, state: Any) -> dict[str, Any]:
+        numbers = np.flatnonzero(state[0][:, 0])
+        sums = zip(self.contexts.rows(numbers).tolist(), state[0][numbers].tolist())
+        return {"rows": [{"context": self.contexts.describe(row), "sums": each} for row, each in sums]}
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(COMBINING), most=st.integers(0, 3))
+def test_states_of_stretches_come_to_one(seed: int, name: str, most: int) -> None:
+    rng = random.Random(seed)
+    events = some_events(rng, rng.randint(1, 150))
+    cuts = sorted(rng.randrange(len(events) + 1) for _ in range(rng.randint(0, 5)))
+    kind = registry.load(name)
+    given_options = (
+        {"small_set": str(most), "linear": "true", "stores": str(rng.random() < 0.5)} if name == "value_pattern" else {}
+    )
+    module = kind(program(10), make_options(kind.Options, given_options))
+    module.accesses = sum(event[1] in ACCESS_EVENTS for event in events)
+    assert isinstance(module, Module)
+
+    def fed(part: Sequence[Any], clock: int) -> CallbackRunner:
+        runner = CallbackRunner(module, name, 1)
+        runner.go_on(module.state(), None, {}, clock)
+        for batch in batches(part, 64):
+            runner.feed(batch, 0)  # type: ignore[arg-type]
+        return runner
+
+    states, clock = [], 0
+    for first, last in zip([0, *cuts], [*cuts, len(events)]):
+        states.append(fed(events[first:last], clock).worker.state)
+        clock += sum(event[1] in ACCESS_EVENTS for event in events[first:last])
+    joined = CallbackRunner(module, name, 1)
+    joined.finish(lambda: module.combine(states))
+    assert joined.result() == fed(events, 0).result()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    streams=st.integers(1, 4),
+    broken=st.booleans(),
+    batch=st.sampled_from((1, 8, 64)),
+    jobs=st.integers(1, 3),
+    module=st.sampled_from(("accesses", "heatmap", InContext)),
+)
+def test_traces_in_segments(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    streams: int,
+    broken: bool,
+    batch: int,
+    jobs: int,
+    module: Any,
+) -> None:
+    rng = random.Random(seed)
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_random(path, rng, streams, broken)
+    events = read(path.read_bytes()).process().events
+    assume(all(size < MUCH for _, name, _, _, size in events if name in SIZED_EVENTS))
+    accesses = sum(name in ACCESS_EVENTS for _, name, *_ in events)
+    cuts = None if jobs > 1 and rng.random() < 0.5 else sorted(rng.randrange(accesses + 1) for _ in range(5))
+    with TraceReader(path) as trace:
+        made = Program.from_images(trace.images())
+        kind = registry.load(module) if isinstance(module, str) else module
+        analysis = kind(made, make_options(kind.Options, {}))
+        try:
+            analysis.accesses = trace_totals(trace, made)["accesses"]
+        except TracekitError:
+            assume(False)
+        runners = {"it": CallbackRunner(analysis, "it", 1)}
+        SegmentedAnalysis(trace, made, runners, batch).run(jobs, cuts)
+        found = runners["it"].result()[0]
+    assert found == api.analyze(path, module, 1).report["result"]
