@@ -42,6 +42,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix --quiet --select I .
 	$(BIN)/ruff format --quiet .
 	$(BIN)/clang-format -i $(C_SOURCES)
+	$(BIN)/python -m tracekit.manual_page > docs/tracekit.1
 
 $(VENV)/.installed: pyproject.toml $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .

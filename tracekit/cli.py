@@ -7,12 +7,15 @@ import os
 import resource
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from tracekit.formats.errors import TracekitError
 from tracekit.version import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -47,6 +50,7 @@ COMMANDS: dict[str, Verb] = {
     "dump": Verb("tracekit.commands.dump", "Print the events of a trace, one a line."),
     "check": Verb("tracekit.commands.check", "Verify every invariant of a trace."),
     "doctor": Verb("tracekit.commands.doctor", "Say what recording needs, what is there and what is missing."),
+    "completion": Verb("tracekit.commands.completion", "Print a script that completes the command line in a shell."),
 }
 
 
@@ -70,6 +74,14 @@ class LazyGroup(click.Group):
         """Write the table of commands from their lines in COMMANDS."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, verb.help) for name, verb in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands and the options of all, without importing any."""
+        from click.shell_completion import CompletionItem
+
+        commands = [(name, verb) for name, verb in COMMANDS.items() if name.startswith(incomplete)]
+        own = click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=verb.help) for name, verb in commands] + own
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; when the reader of its output has gone (`tracekit dump | head`), end quietly."""

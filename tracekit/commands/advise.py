@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracekit.commands import options
+from tracekit.commands import completing, options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
@@ -30,7 +30,7 @@ TRACE = "trace.zst"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON, as `analyze -m advise --json` does.")
 @options.jobs
-@click.argument("words", nargs=-1, metavar="[FILE:LINE] [TRACE]")
+@click.argument("words", nargs=-1, metavar="[FILE:LINE] [TRACE]", shell_complete=completing.files)
 def command(
     patch: bool,
     folders: tuple[str, ...],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tracekit.commands import options
+from tracekit.commands import completing, options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
@@ -96,6 +96,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     multiple=True,
     required=True,
     metavar="NAME",
+    shell_complete=completing.modules,
     help="The analysis to run (`tracekit modules` lists them); may be given several times.",
 )
 @click.option(
@@ -107,8 +108,14 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     help="What standard output gets.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("-o", "--output", metavar="FILE", help="Write the profile to FILE, for merge, diff, annotate and report.")
-@click.option("--image", metavar="FILE", help="Draw heatmap's profile into FILE, .svg or .png.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the profile to FILE, for merge, diff, annotate and report.",
+)
+@click.option("--image", type=click.Path(), metavar="FILE", help="Draw heatmap's profile into FILE, .svg or .png.")
 @click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
 @click.option(
     "--limit",

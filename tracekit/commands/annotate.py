@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracekit.commands import options
+from tracekit.commands import completing, options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @options.jobs
 @click.argument("trace", type=click.Path())
-@click.argument("file", required=False)
+@click.argument("file", required=False, shell_complete=completing.files)
 def command(
     folders: tuple[str, ...],
     around: int,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from tracekit.commands import completing
+
 # The compiler's options are not ours to parse: every word, `--help` included, goes through.
 _EVERY_WORD = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
 
 
 @click.command("cc", context_settings=_EVERY_WORD)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=completing.files)
 def command(words: tuple[str, ...]) -> int:
     """Compile and link C with clang, instrumented."""
     from tracekit.recorder import driver
@@ -18,7 +20,7 @@ def command(words: tuple[str, ...]) -> int:
 
 
 @click.command("c++", context_settings=_EVERY_WORD)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=completing.files)
 def cxx_command(words: tuple[str, ...]) -> int:
     """Compile and link C++ with clang, instrumented."""
     from tracekit.recorder import driver

@@ -11,7 +11,9 @@ from tracekit.commands.progress import shown
 
 
 @click.command("merge")
-@click.option("-o", "--output", metavar="FILE", help="Write the joined profile to FILE, a profile file again.")
+@click.option(
+    "-o", "--output", type=click.Path(), metavar="FILE", help="Write the joined profile to FILE, a profile file again."
+)
 @click.option(
     "--format",
     "form",

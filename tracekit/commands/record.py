@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracekit.commands import completing
 from tracekit.formats.errors import TracekitError
 from tracekit.version import __version__
 
@@ -39,6 +40,7 @@ def parse_size(text: str) -> int:
     "-o",
     "--output",
     metavar="FILE",
+    type=click.Path(),
     default="",
     help="The trace's name; %p: process id, %h: host. Default: trace.zst (an older one: trace.zst.old).",
 )
@@ -51,7 +53,7 @@ def parse_size(text: str) -> int:
 )
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
 @click.option("--workers", metavar="N", type=click.IntRange(1, 64), help="Threads that encode; default: one per core.")
-@click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED, shell_complete=completing.files)
 def command(
     output: str,
     force: bool,

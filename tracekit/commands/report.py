@@ -12,7 +12,9 @@ from tracekit.commands.progress import shown
 
 
 @click.command("report")
-@click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE", help="The page.")
+@click.option(
+    "-o", "--output", type=click.Path(), default="report.html", show_default=True, metavar="FILE", help="The page."
+)
 @options.source_folders()
 @click.option(
     "--loops",
