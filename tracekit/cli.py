@@ -48,6 +48,7 @@ COMMANDS: dict[str, Verb] = {
     "new-module": Verb("tracekit.commands.new_module", "Write a module to start from, and its test."),
     "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),
     "dump": Verb("tracekit.commands.dump", "Print the events of a trace, one a line."),
+    "export": Verb("tracekit.commands.export", "Write loads and stores in the format of a simulator."),
     "check": Verb("tracekit.commands.check", "Verify every invariant of a trace."),
     "doctor": Verb("tracekit.commands.doctor", "Say what recording needs, what is there and what is missing."),
     "completion": Verb("tracekit.commands.completion", "Print a script that completes the command line in a shell."),

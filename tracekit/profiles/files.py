@@ -51,20 +51,27 @@ def save(path: str | Path, profiles: Sequence[Profile]) -> None:
 def write_whole(path: str | Path, text: Iterable[str], what: str) -> None:
     """Write a file under another name, then rename it: nobody sees half of it, and a failure leaves the old one.
 
-    text: its parts, in order. What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError
-    if that cannot be done.
+    text: its parts, in order. See :func:`write_bytes_whole`.
+    """
+    write_bytes_whole(path, (part.encode() for part in text), what)
+
+
+def write_bytes_whole(path: str | Path, parts: Iterable[bytes], what: str) -> None:
+    """The same of bytes.
+
+    What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError if that cannot be done.
     """
     target = Path(path)
     try:
         if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8") as file:
-                file.writelines(text)
+            with target.open("wb") as file:
+                file.writelines(parts)
             return
         target = target.resolve()  # a symbolic link stays one
         handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with open(handle, "w", encoding="utf-8") as file:
-                file.writelines(text)
+            with open(handle, "wb") as file:
+                file.writelines(parts)
             os.chmod(part, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
             os.replace(part, target)
         except BaseException:

@@ -1,0 +1,55 @@
+"""Traces in the formats of simulators: loads and stores, one file here for each format.
+
+Every format has a kernel that takes batches of accesses and fills a buffer; it stops where the next line may have no
+room, and goes on from there when it is called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.export import champsim, dinero, lackey, ramulator2
+
+Encode = Callable[..., int]
+"""Of kinds (uint8), instructions (uint32), addresses and sizes (uint64) of n accesses, a place (int64[2]: accesses that
+are done, and bytes of the next one that are) and the buffer (uint8): how many bytes of it are filled."""
+
+BUFFER = 1 << 20
+"""Bytes."""
+
+
+class Format(NamedTuple):
+    """A format: what it is called in the help, and its kernel."""
+
+    help: str
+    encode: Encode
+    is_text: bool = True
+
+
+FORMATS = {
+    "din": Format("Dinero IV, -informat d: a line for each word of 4 bytes", dinero.encode_words),
+    "xdin": Format("Dinero IV, -informat D: with sizes", dinero.encode),
+    "lackey": Format("valgrind --tool=lackey --trace-mem=yes", lackey.encode),
+    "ramulator2": Format("Ramulator 2, LoadStoreTrace: a line for each 64 bytes", ramulator2.encode),
+    "champsim": Format("ChampSim's input_instr; an instruction for each access", champsim.encode, False),
+}
+
+
+def exported(batches: Iterable[Any], form: Format) -> Iterator[bytes]:
+    """The accesses of batches (kind, subject, address, size) in a format, in parts of at most BUFFER bytes."""
+    buffer = np.zeros(BUFFER, np.uint8)
+    place = np.zeros(2, np.int64)
+    for batch in batches:
+        place[:] = 0
+        while place[0] < len(batch.kind):
+            filled = form.encode(batch.kind, batch.subject, batch.address, batch.size, place, buffer)
+            if filled:
+                yield _part(buffer, filled)
+
+
+def _part(buffer: NDArray[np.uint8], filled: int) -> bytes:
+    return buffer[:filled].tobytes()

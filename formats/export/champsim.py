@@ -1,0 +1,59 @@
+"""ChampSim's traces: ``input_instr``, 64 bytes for each instruction, little-endian.
+
+A trace of ours has accesses, not machine instructions. So each access is one instruction, without registers, and no
+branch is among them; its ``ip`` is made of the number of the instruction in the program.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.formats.events import CODE
+from tracekit.formats.export.lines import LINE, take_piece
+from tracekit.jit.kernel import kernel
+
+INPUT_INSTR = np.dtype(
+    [
+        ("ip", "<u8"),
+        ("is_branch", "u1"),
+        ("branch_taken", "u1"),
+        ("destination_registers", "u1", 2),
+        ("source_registers", "u1", 4),
+        ("destination_memory", "<u8", 2),
+        ("source_memory", "<u8", 4),
+    ]
+)
+FIRST_IP = 0x400000
+"""Of the program's first instruction; code that is not instrumented has the one before."""
+STEP = 4
+"""Bytes from one instruction to the next."""
+
+_WORDS = INPUT_INSTR.itemsize // 8
+_STORED = INPUT_INSTR.fields["destination_memory"][1] // 8  # type: ignore[index]
+_LOADED = INPUT_INSTR.fields["source_memory"][1] // 8  # type: ignore[index]
+_STORE = CODE["store"]
+
+
+def encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
+    """An instruction for each line of 64 bytes that an access touches."""
+    return 8 * int(_encode(kinds, instructions, addresses, sizes, place, out.view("<u8")))
+
+
+@kernel
+def _encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
+    at = 0
+    while place[0] < kinds.size and at + _WORDS <= out.size:
+        access = place[0]
+        if sizes[access] == 0:
+            place[0] += 1
+            continue
+        for word in range(_WORDS):
+            out[at + word] = 0
+        number = np.int64(np.int32(instructions[access]))  # NONE is -1
+        out[at] = FIRST_IP + STEP * number
+        touched = take_piece(place, addresses[access], sizes[access], LINE)
+        out[at + (_STORED if kinds[access] == _STORE else _LOADED)] = touched
+        at += _WORDS
+    return at
