@@ -102,15 +102,14 @@ def analyze_all(
         restricted = Restriction(window, trace, program)
         options = _expanded(trace, program, options, window, restricted.loop, threads)
         modules = _modules(trace, program, options, restricted)
-        cut = _is_cut(trace, program, modules, restricted, segments, threads)
-        replay, runners = _prepared(trace, program, modules, 1 if cut else threads, restricted)
-        if cut:
+        whole = _why_whole(trace, program, modules, restricted, segments, threads)
+        replay, runners = _prepared(trace, program, modules, 1 if whole is None else threads, restricted)
+        if whole is None:
             parts = _run_in_segments(trace, program, runners, segments, threads)
         else:
             _run(replay, runners, restricted, threads)
         if explain is not None:
-            if cut:
-                explain(f"analysed in {counted(parts, 'segment')}")
+            explain(f"analysed in {counted(parts, 'segment')}" if whole is None else f"analysed as a whole: {whole}.")
             _explain(trace, program, runners, restricted, replay, explain)
         return [
             _profile(name, chosen, trace, program, runner, restricted)
@@ -157,15 +156,15 @@ def _run(replay: Replay, runners: Mapping[str, Runner], restricted: Restriction,
     run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
 
 
-def _is_cut(
+def _why_whole(
     trace: TraceReader,
     program: Program,
     modules: Mapping[str, Analysis],
     restricted: Restriction,
     segments: int | None,
     threads: int,
-) -> bool:
-    """Is the trace analysed in segments? Raises TracekitError if that was asked for and cannot be.
+) -> str | None:
+    """Why the trace is not analysed in segments, or None: it is. Raises TracekitError if that was asked for.
 
     The pass ahead takes longer than it spares modules that take less than replaying.
     """
@@ -173,17 +172,22 @@ def _is_cut(
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import LEAST_ACCESSES, why_whole
 
-    if segments is None:
-        is_long = trace_totals(trace, program)["accesses"] >= LEAST_ACCESSES
-        is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
-        if threads == 1 or not (is_long and is_costly):
-            return False
-    elif segments == 1:
-        return False
+    if segments == 1:
+        return "One segment was asked for"
     why = why_whole(modules, trace.streams(), restricted.window is not None)
-    if why is not None and segments is not None:
-        raise TracekitError(f"{why}: leave out --segments.")
-    return why is None
+    if segments is not None:
+        if why is not None:
+            raise TracekitError(f"{why}: leave out --segments.")
+        return None
+    if threads == 1:
+        return "One thread was asked for"
+    if why is not None:
+        return why
+    if not any(isinstance(module, Module) and module.compute_bound for module in modules.values()):
+        return "Cutting it would cost more than these modules take"
+    if trace_totals(trace, program)["accesses"] < LEAST_ACCESSES:
+        return f"The trace has fewer than {LEAST_ACCESSES:,} accesses"
+    return None
 
 
 def _run_in_segments(

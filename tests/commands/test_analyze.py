@@ -318,7 +318,8 @@ def test_explain_says_what_was_generated_and_where_kernels_came_from(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["analyze", "-m", "camp", "--explain", "--json", "--function", "main", str(trace)]) == 0
-    lines = capsys.readouterr().err.splitlines()
+    whole, *lines = capsys.readouterr().err.splitlines()
+    assert whole == "analysed as a whole: A window is not analysed in segments."
     assert lines[0].startswith(("replay: kernel compiled: ", "replay: kernel from the cache: "))
     cores = min(os.cpu_count() or 1, MOST_WORKERS)
     workers = f"{cores} worker{'s' * (cores > 1)}"

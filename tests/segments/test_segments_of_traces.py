@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import tracekit
@@ -55,6 +55,7 @@ def results(path: Path, cuts: list[int] | None, batch: int, jobs: int) -> tuple[
     jobs=st.integers(1, 4),
     shared=st.booleans(),
 )
+@example(seed=991, streams=1, broken=True, batch=1, jobs=1, shared=False)  # a store goes on at address 0
 def test_cut_at_any_record(
     tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool, batch: int, jobs: int, shared: bool
 ) -> None:
@@ -101,10 +102,20 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
     assert said[0].startswith("analysed in ")
     cheap = {"accesses": make_options(load("accesses").Options, {})}
     alone = {"camp": options["camp"]}
-    for chosen, jobs, window in ((options, 2, None), (alone, 1, None), (alone, 2, {"thread": 0}), (cheap, 2, None)):
+    for chosen, jobs, window, segments, why in (
+        (options, 2, None, None, "The module footprint is not analysed in segments, with these options"),
+        (alone, 1, None, None, "One thread was asked for"),
+        (alone, 2, None, 1, "One segment was asked for"),
+        (alone, 2, {"thread": 0}, None, "A window is not analysed in segments"),
+        (cheap, 2, None, None, "Cutting it would cost more than these modules take"),
+    ):
         said.clear()
-        api.analyze_all(FIXTURE, chosen, jobs, said.append, window)
-        assert not said[0].startswith("analysed in ")
+        api.analyze_all(FIXTURE, chosen, jobs, said.append, window, segments)
+        assert said[0] == f"analysed as a whole: {why}."
+    monkeypatch.undo()
+    said.clear()
+    api.analyze_all(FIXTURE, alone, 2, said.append)
+    assert said[0] == "analysed as a whole: The trace has fewer than 33,554,432 accesses."
 
 
 @pytest.mark.parametrize("count", [2, 7, 200])

@@ -36,6 +36,7 @@ from tracekit.containers.kernels.zeros import is_zero, make_zero
 from tracekit.jit.kernel import inlined, kernel
 
 PAGE_BITS = 12
+LAST_PAGE = np.uint64((1 << (64 - PAGE_BITS)) - 1)
 WORDS = 512  # of a page
 DIRECT = 1 << 36
 """Pages of a stream that its table reaches: all of a user's 48-bit addresses."""
@@ -486,16 +487,20 @@ def dirty_pages(memory: Any, dirty: Any, address: Any, size: Any) -> None:
 
 @kernel
 def _dirty_range(memory: Shadow, dirty: Any, address: Any, end: Any) -> None:
-    """The same of the bytes address .. end in every stream, in no more steps than there are pages."""
-    first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(end) >> np.uint64(PAGE_BITS)
+    """The same of the bytes address .. end in every stream, in no more steps than there are pages.
+
+    A store that a damaged trace claims goes on at address 0 behind the last one, as that of a word does.
+    """
+    first = np.uint64(address) >> np.uint64(PAGE_BITS)
+    more = ((np.uint64(end) >> np.uint64(PAGE_BITS)) - first) & LAST_PAGE
     control, present = memory.control, memory.control[STREAM]
-    if np.int64(last - first) * control[STREAMS] < control[PAGES]:
+    if np.int64(more) * control[STREAMS] < control[PAGES]:
         for place in range(control[STREAMS]):
             _turn_to(memory.table, control, memory.streams[place])
-            for number in range(first, last + np.uint64(1)):
-                dirty[page_of(memory, number)] = 1
+            for number in range(more + np.uint64(1)):
+                dirty[page_of(memory, (first + np.uint64(number)) & LAST_PAGE)] = 1
         _turn_to(memory.table, control, present)
     else:
         for page in range(SCRATCH + 1, control[PAGES]):
-            if first <= np.uint64(memory.pages[page].number) <= last:
+            if (np.uint64(memory.pages[page].number) - first) & LAST_PAGE <= more:
                 dirty[page] = 1
