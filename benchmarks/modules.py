@@ -25,6 +25,7 @@ MODULES: dict[str, tuple[str, dict[str, Any]]] = {
     "camp": ("camp", {}),
     "lamp": ("lamp", {}),
     "value_pattern": ("value_pattern", {}),
+    "cache": ("cache", {}),
     "heatmap": ("heatmap", {}),
     "footprint": ("footprint", {}),
     "accesses": ("accesses", {}),

@@ -1,0 +1,141 @@
+"""The module ``cache`` against caches that are Python objects."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analyzers.test_access_modules import batches, program, some_events
+from tests.naive import caches as naive
+from tracekit.analyzers.cache import Cache, CacheOptions
+from tracekit.caches import levels
+from tracekit.formats.errors import TracekitError
+from tracekit.modules.options import make_options
+from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.scheduler import run
+
+SHAPES = (
+    ((1, 1),),
+    ((4, 2),),
+    ((1, 8),),
+    ((2, 2), (4, 4)),
+    ((4, 4), (2, 2)),  # the second one is smaller
+    ((2, 1), (2, 2), (8, 4)),
+    ((1, 2), (2, 4), (4, 8), (1, 1)),
+)
+
+
+def text_of(shape: tuple[tuple[int, int], ...], line: int) -> str:
+    return ",".join(f"{sets * ways * line}:{ways}:{line}" for sets, ways in shape)
+
+
+def profile(events: list[naive.Event], **options: Any) -> dict[str, Any]:
+    runner = CallbackRunner(Cache(program(8), make_options(CacheOptions, options)), "cache", 1)
+    run(batches(events, 50), [runner], 1)
+    return runner.result()[0]
+
+
+def accesses(seed: int, count: int, lines: int) -> list[naive.Event]:
+    """Of a few lines, some again and again, and some that span many."""
+    rng = random.Random(seed)
+    near = [
+        (0, rng.choice(("load", "load", "store")), rng.randrange(8), int(64 * lines * rng.random() ** 2), 8, 0)
+        for _ in range(count)
+    ]
+    far = [event for event in some_events(rng, count // 8) if event[1] in ("load", "store")]
+    return sorted([*near, *far], key=lambda _: rng.random())
+
+
+RULES = st.fixed_dictionaries(
+    {
+        "replacement": st.sampled_from(levels.POLICIES),
+        "write": st.sampled_from(("back", "through")),
+        "inclusive": st.booleans(),
+        "prefetch": st.sampled_from(("none", "next-line")),
+        "seed": st.integers(0, 2**63 - 1),
+    }
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from((0, 1, 30, 300)),
+    lines=st.sampled_from((4, 12, 50, 200)),
+    line=st.sampled_from((64, 128)),
+    shape=st.sampled_from(SHAPES),
+    rules=RULES,
+)
+def test_cache(
+    seed: int, count: int, lines: int, line: int, shape: tuple[tuple[int, int], ...], rules: dict[str, Any]
+) -> None:
+    events = accesses(seed, count, lines)
+    result = profile(events, levels=text_of(shape, line), **rules)
+    wanted = naive.simulate(events, shape, line, **rules)
+    counted = [(row["hits"], row["misses"], row["write_backs"], row["prefetches"]) for row in result["levels"]]
+    assert counted == wanted["levels"]
+    touches = wanted["touches"]
+    assert result["summary"] == {"line": line, "touches": len(touches), "memory_writes": wanted["memory_writes"]}
+    rows = {int(row["instruction"]["id"].rpartition(":")[2]): row for row in result["instructions"]}
+    assert rows.keys() == {subject for subject, _ in touches}
+    for subject, row in rows.items():
+        own = [level for other, level in touches if other == subject]
+        assert row["touches"] == len(own)
+        assert row["misses"] == [sum(level > above for level in own) for above in range(len(shape))]
+    if touches:
+        (unknown,) = result["objects"]  # no object was made
+        assert unknown["object"] == {"kind": "unknown"}
+        assert unknown["misses"] == [row["misses"] for row in result["levels"]]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=2, max_size=3), count=st.sampled_from((0, 9, 200)))
+def test_joined_profiles_have_the_sums(seeds: list[int], count: int) -> None:
+    shape = {"levels": "512:2:64,2K:4:64"}
+    results = [{"result": profile(accesses(seed, count, 60), **shape)} for seed in seeds]
+    joined = Cache.merge(results, None)["result"]
+    for place, level in enumerate(joined["levels"]):
+        for name in ("hits", "misses", "write_backs", "prefetches"):
+            assert level[name] == sum(each["result"]["levels"][place][name] for each in results)
+        assert level["misses"] == sum(row["misses"][place] for row in joined["instructions"])
+        assert level["misses"] == sum(row["misses"][place] for row in joined["objects"])
+    for name in ("touches", "memory_writes"):
+        assert joined["summary"][name] == sum(each["result"]["summary"][name] for each in results)
+    assert Cache.merge([Cache.merge(results[:1], None), *results[1:]], None)["result"] == joined
+    assert Cache.merge(results[::-1], None)["result"] == joined
+
+
+def test_a_seed_gives_the_same_misses_and_another_seed_others() -> None:
+    events = accesses(1, 2000, 200)
+    shape = {"levels": "1K:8:64", "replacement": "random"}
+    misses = [profile(events, seed=seed, **shape)["levels"][0]["misses"] for seed in (7, 7, 8, 9, 10)]
+    assert misses[0] == misses[1] and len(set(misses)) > 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"levels": "32K"},
+        {"levels": "32K:x:64"},
+        {"levels": "bananas:8:64"},
+        {"levels": "32K:8:48"},
+        {"levels": "32K:0:64"},
+        {"levels": "48K:8:64"},  # 96 sets
+        {"levels": "1000:8:64"},
+        {"levels": "8G:16:64"},
+        {"levels": "32K:8:64,1M:16:128"},
+        {"levels": ",".join(["32K:8:64"] * 9)},
+        {"levels": "48K:12:64", "replacement": "plru"},
+        {"replacement": "mru"},
+        {"write": "x"},
+        {"prefetch": "x"},
+        {"seed": "-1"},
+    ],
+)
+def test_options_that_make_no_sense(given: dict[str, str]) -> None:
+    with pytest.raises(TracekitError):
+        make_options(CacheOptions, given)

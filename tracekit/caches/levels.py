@@ -1,0 +1,80 @@
+"""Levels of caches as an option says them, and an empty hierarchy of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit import sizes
+from tracekit.caches.kernels.hierarchy import COUNTS, RULES, Hierarchy
+from tracekit.caches.kernels.ways import EMPTY
+
+POLICIES = ("lru", "plru", "srrip", "random")
+"""By the number that kernels know them by."""
+
+MOST_LEVELS, MOST_WAYS, MOST_BYTES = 8, 1024, 1 << 32
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cache: `size` and `line` in bytes."""
+
+    size: int
+    ways: int
+    line: int
+
+    @property
+    def sets(self) -> int:
+        """How many sets it has."""
+        return self.size // (self.ways * self.line)
+
+
+def parsed(text: str) -> list[Level]:
+    """The levels of ``32K:8:64,1M:16:64``: size, ways and line of each. Raises ValueError with a sentence."""
+    levels = [_level(part) for part in text.split(",")]
+    if len(levels) > MOST_LEVELS:
+        raise ValueError(f"levels are at most {MOST_LEVELS}, not {len(levels)}.")
+    if len({level.line for level in levels}) > 1:
+        raise ValueError("all levels have lines of the same size.")
+    return levels
+
+
+def _level(text: str) -> Level:
+    parts = text.strip().split(":")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts[1:]):
+        raise ValueError(f"a level is SIZE:WAYS:LINE, as 32K:8:64, not {text!r}.")
+    level = Level(sizes.parsed(parts[0]), int(parts[1]), int(parts[2]))
+    if level.line < 1 or level.line & (level.line - 1) or level.line > 1 << 30:
+        raise ValueError(f"a line is a power of two of at most 2**30, not {level.line}.")
+    if not 1 <= level.ways <= MOST_WAYS:
+        raise ValueError(f"ways are 1 to {MOST_WAYS}, not {level.ways}.")
+    if level.size > MOST_BYTES:
+        raise ValueError(f"a level has at most {sizes.shown(MOST_BYTES)}, not {sizes.shown(level.size)}.")
+    if level.size % (level.ways * level.line) or level.sets & (level.sets - 1):
+        raise ValueError(
+            f"the sets of a level, size / (ways * line), are a power of two: {text.strip()!r} has "
+            f"{level.size / (level.ways * level.line):.6g}."
+        )
+    return level
+
+
+def empty(
+    levels: Sequence[Level], policy: str = "lru", *, through: bool, inclusive: bool, prefetch: bool, seed: int
+) -> Hierarchy:
+    """A hierarchy without any line; `policy` is one of POLICIES, `seed` at least 0."""
+    shape, base = [], 0
+    for level in levels:
+        shape.append((level.sets - 1, level.ways, base))
+        base += level.sets * level.ways
+    rules = np.zeros(RULES, np.int64)
+    rules[:] = POLICIES.index(policy), through, inclusive, prefetch
+    return Hierarchy(
+        np.full(base, EMPTY, np.int64),
+        np.zeros(base if policy in ("plru", "srrip") else 1, np.int64),
+        np.array(shape, np.int64),
+        rules,
+        np.array([seed], np.uint64),
+        np.zeros((len(levels) + 1, COUNTS), np.int64),
+    )

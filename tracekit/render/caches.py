@@ -1,0 +1,62 @@
+"""Simulated caches as text: the levels, and what misses most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracekit import sizes
+from tracekit.render.objects import object_name
+from tracekit.render.places import instruction_text, without_folder
+from tracekit.render.reuse import by_misses
+from tracekit.render.text import Json, Style, cell, more, table, traces_text
+
+COUNTS = {"hits": "hits", "misses": "misses", "write_backs": "write-backs", "prefetches": "prefetches"}
+"""Columns of a level, and what they are called."""
+
+
+def cache_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """The levels, and rows with most misses of the first level first."""
+    result = report["result"]
+    summary = result["summary"]
+    tables, folder = without_folder(
+        {name: by_misses(result[name])[: limit or None] for name in ("instructions", "objects")}, report
+    )
+    below = f", files below {folder}" if folder else ""
+    lines = [
+        f"{report['module']}, {traces_text(report)}{below}",
+        "",
+        (
+            f"{summary['touches']:,} touches of lines of {sizes.shown(summary['line'])}, "
+            f"{summary['memory_writes']:,} writes to memory"
+        ),
+        "",
+        *table(
+            ("level", "size", "ways", *COUNTS.values(), "miss ratio"),
+            [level_row(level) for level in result["levels"]],
+            frozenset(range(1, 8)),
+            style,
+        ),
+    ]
+    names = [level["name"] for level in result["levels"]]
+    for name, of in (("instructions", instruction_text), ("objects", object_name)):
+        key = name.removesuffix("s")
+        lines += ["", style(name, "bold")]
+        lines += table(
+            (key, "touches", *(f"{level} misses" for level in names)),
+            [(of(row[key]), cell(row["touches"]), *map(cell, row["misses"])) for row in tables[name]],
+            frozenset(range(1, 2 + len(names))),
+            style,
+        )
+        lines += more(len(result[name]), len(tables[name]), key)
+    return "\n".join(lines) + "\n"
+
+
+def level_row(level: Json) -> list[str]:
+    """A level; the ratio is of the touches that reach it."""
+    return [
+        level["name"],
+        sizes.shown(level["size"]),
+        cell(level["ways"]),
+        *(cell(level[count]) for count in COUNTS),
+        format(level["misses"] / max(level["hits"] + level["misses"], 1), ".4%"),
+    ]
