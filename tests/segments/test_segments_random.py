@@ -100,6 +100,17 @@ def test_camp_and_lamp(seed: int, streams: int, limit: int, share: float, kind: 
     assert tables[0] == tables[1]
 
 
+def test_a_store_to_the_upper_half_of_the_address_space() -> None:
+    made, *_ = run_of(1, 1, 30, 0.1)
+    load, store, loop, left = (CODE[name] for name in ("load", "store", "loop_invocation", "loop_exit"))
+    for address in (1000, 1 << 50, (1 << 63) - 4, 1 << 63, (1 << 64) - 8):
+        events = [(0, load, 0, address + 1, 4), (0, loop, 0, 0, 0), (0, left, 0, 0, 0), (0, store, 1, address, 8)]
+        options = Options(kinds="war", counts=True)
+        found = in_segments(Dependence(made, options), events, [2]).result()
+        assert found == whole(Dependence(made, options), events).result()
+        assert [row["count"] for row in found[0]["dependences"]] == [1]
+
+
 @settings(deadline=None)
 @given(
     *RUN,

@@ -108,19 +108,20 @@ def _note_open(
     now: Any,
     identity: Any,
 ) -> None:
-    start, at = np.int64(-1), np.int64(address)
+    start = at = np.int64(address)  # of what is open, if was_open
+    was_open = False
     is_alone = state.runs.control[INSTRUCTION] == 0
     first = opened.stores.control[USED]
     for row in changing(state.memory, address, size):
         is_open = state.memory.rows[row].store & np.uint32(OPEN) != 0
         is_alone &= state.memory.rows[row].reader == 0
-        if is_open and start < 0:
+        if is_open and not was_open:
             start = at
-        elif not is_open and start >= 0:
+        elif was_open and not is_open:
             _note(opened, levels, start, at, stream, access, now, time, identity)
-            start = np.int64(-1)
+        was_open = is_open
         at += 8 >> parts_of(state.memory, row)
-    if start >= 0:
+    if was_open:
         _note(opened, levels, start, at, stream, access, now, time, identity)
     if is_alone:
         for noted in range(first, opened.stores.control[USED]):
