@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.analyzers.test_access_modules import batches, program, some_events
 from tests.naive import caches as naive
 from tracekit.analyzers.cache import Cache, CacheOptions
+from tracekit.analyzers.reuse import Reuse, ReuseOptions
 from tracekit.caches import levels
 from tracekit.formats.errors import TracekitError
 from tracekit.modules.options import make_options
@@ -107,6 +108,19 @@ def test_joined_profiles_have_the_sums(seeds: list[int], count: int) -> None:
         assert joined["summary"][name] == sum(each["result"]["summary"][name] for each in results)
     assert Cache.merge([Cache.merge(results[:1], None), *results[1:]], None)["result"] == joined
     assert Cache.merge(results[::-1], None)["result"] == joined
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), ways=st.sampled_from((1, 4, 32)))
+def test_one_set_with_lru_misses_what_reuse_distances_say(seed: int, ways: int) -> None:
+    events = accesses(seed, 400, 50)
+    runner = CallbackRunner(Reuse(program(8), make_options(ReuseOptions, {"sizes": str(64 * ways)})), "reuse", 1)
+    run(batches(events, 50), [runner], 1)
+    reused = runner.result()[0]
+    result = profile(events, levels=f"{64 * ways}:{ways}:64")
+    (object_,) = reused["objects"]
+    assert [result["levels"][0]["misses"]] == object_["misses"]
+    assert [row["misses"] for row in result["instructions"]] == [row["misses"] for row in reused["instructions"]]
 
 
 def test_a_seed_gives_the_same_misses_and_another_seed_others() -> None:
