@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from tracekit.formats import container
+from tracekit.formats import container, remote
 from tracekit.formats.chunk import Chunk
 from tracekit.formats.container import Frame
 from tracekit.formats.errors import TracekitError
@@ -152,6 +152,8 @@ def _of_frame(frame: Frame, parse: Any, payload: bytes) -> Any:
 def _open(source: str | Path | bytes | BinaryIO) -> BinaryIO:
     if isinstance(source, bytes):
         return container.in_memory(source)
+    if isinstance(source, str) and remote.is_url(source):
+        return cast(BinaryIO, remote.RemoteFile(source))
     if isinstance(source, (str, Path)):
         try:
             return Path(source).open("rb")

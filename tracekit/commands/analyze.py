@@ -133,6 +133,12 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     help="Cut the trace into N, analysed beside one another, of modules that say how; by default, for camp and others"
     " that take long, a long one into as many as there are jobs.",
 )
+@click.option(
+    "--engine",
+    metavar="ENGINE",
+    help="Analyse each trace on a worker of a Dask cluster: dask starts one of -j workers on this machine,"
+    " dask://HOST:PORT is the scheduler of a running one.",
+)
 @click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
 @click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
 @click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
@@ -151,6 +157,7 @@ def command(
     limit: int,
     jobs: int | None,
     segments: int | None,
+    engine: str | None,
     explain: bool,
     function: str | None,
     loop: str | None,
@@ -184,8 +191,9 @@ def command(
     options = _options(names, settings, own)
     window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     _check_window(window)
+    _check_engine(engine, jobs, segments)
     with shown():
-        gathered = _gathered(traces_of(traces), options, jobs, segments, window, keep_going, explain)
+        gathered = _gathered(traces_of(traces), options, jobs, segments, engine, window, keep_going, explain)
     for line in gathered.said:
         click.echo(line, err=True)
     profiles, status = gathered.profiles, int(gathered.is_partial)
@@ -226,12 +234,13 @@ def _gathered(
     options: Mapping[str, Any],
     jobs: int | None,
     segments: int | None,
+    engine: str | None,
     window: Mapping[str, Any],
     keep_going: bool,
     explain: bool,
 ) -> _Gathered:
-    """Analyse one trace in this process, several in others."""
-    if len(traces) == 1:
+    """Analyse one trace in this process, several, and on a cluster any, in others."""
+    if len(traces) == 1 and engine is None:
         from tracekit import api
 
         said: list[str] = []
@@ -243,7 +252,7 @@ def _gathered(
         raise Misused("--segments cuts one trace; several are analysed beside one another as they are.")
     from tracekit.many.analysis import analyze_many
 
-    joined = analyze_many(traces, options, jobs, window=window, keep_going=keep_going, explain=explain)
+    joined = analyze_many(traces, options, jobs, window=window, keep_going=keep_going, explain=explain, engine=engine)
     said = []
     for outcome in joined.outcomes:
         said += [f"{outcome.trace}: {line}" for line in outcome.explained]
@@ -291,6 +300,22 @@ def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, An
         except TracekitError as error:
             raise Misused(f"{registry.shown_name(name)}: {error}") from None
     return options
+
+
+def _check_engine(engine: str | None, jobs: int | None, segments: int | None) -> None:
+    """Refuse as misuse what no cluster can make sense of."""
+    if engine is None:
+        return
+    from tracekit.many.cluster import address_of
+
+    try:
+        address = address_of(engine)
+    except TracekitError as error:
+        raise Misused(str(error)) from None
+    if address is not None and jobs is not None:
+        raise Misused("-j says how many workers a cluster on this machine has; those of a running one are its own.")
+    if segments is not None:
+        raise Misused("--segments cuts a trace for the threads of this machine: leave it or --engine out.")
 
 
 def _check_window(window: Mapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from tracekit.commands.progress import shown
 from tracekit.counted import counted
 from tracekit.formats.chunk import THREAD
 from tracekit.formats.reader import TraceReader
+from tracekit.formats.remote import size_of
 
 COUNTS = ("path_records", "blocks", "values_recorded", "loads", "stores", "accesses", "events", "raw_bytes")
 
@@ -25,7 +25,7 @@ def command(trace: str, as_json: bool) -> None:
     An atomic and a copy count as a load and a store each.
     """
     with TraceReader(trace) as reader, shown():
-        facts = describe(reader, Path(trace).stat().st_size)
+        facts = describe(reader, size_of(trace))
     click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else as_text(facts))
 
 

@@ -9,13 +9,15 @@ import dataclasses
 import os
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracekit import progress
+from tracekit.counted import counted
+from tracekit.formats import remote
 from tracekit.formats.errors import TracekitError
 from tracekit.many.paths import traces_of
-from tracekit.many.processes import Processes, Said
+from tracekit.many.processes import Pool, Processes, Said, Task
 from tracekit.modules import registry
 from tracekit.modules.contract import Analysis, CannotMergeError, Preset
 from tracekit.modules.options import make_options
@@ -65,26 +67,34 @@ def analyze_many(
     window: Mapping[str, Any] | None = None,
     keep_going: bool = False,
     explain: bool = False,
+    engine: str | None = None,
 ) -> Joined:
     """Analyse traces of runs of one build and merge their profiles; `options`: module -> an instance of its Options.
 
-    `jobs` threads are shared by the processes, of which there are as many as traces, at most. With `keep_going` a trace
-    that cannot be analysed, is of another build than the first that can, or is there twice, is left out, and its
-    Outcome says why. Raises TracekitError otherwise, and if nothing is left or the profiles do not merge.
+    `jobs` threads are shared by the processes, of which there are as many as traces, at most. With the `engine`
+    ``dask`` the processes are those of a Dask cluster of `jobs` workers on this machine, with ``dask://HOST:PORT``
+    those of a running one, whose workers find each trace where this process does.
+
+    With `keep_going` a trace that cannot be analysed, is of another build than the first that can, or is there twice,
+    is left out, and its Outcome says why. Raises TracekitError otherwise, and if nothing is left or the profiles do
+    not merge.
     """
     if not traces:
         raise TracekitError("No trace is named.")
-    for name in options:
+    for name in options if len(traces) > 1 else ():
         require_merging(name)
-    outcomes = [Outcome(trace, _size(trace)) for trace in traces]
+    outcomes = [Outcome(trace, remote.size_of(trace)) for trace in traces]
     with tempfile.TemporaryDirectory(prefix="tracekit-") as folder:
         task = {
-            "options": {name: dataclasses.asdict(chosen) for name, chosen in options.items()},
+            "options": {
+                os.path.abspath(name) if registry.is_file(name) else name: dataclasses.asdict(chosen)
+                for name, chosen in options.items()
+            },
             "window": dict(window or {}),
             "explain": explain,
         }
         outputs = [os.path.join(folder, f"{number}.profile") for number in range(len(traces))]
-        _Analyses(outcomes, outputs, task, keep_going).run(jobs or os.cpu_count() or 1)
+        _Analyses(outcomes, outputs, task, keep_going).run(jobs or os.cpu_count() or 1, engine)
         _leave_out_strangers(outcomes, keep_going)
         made = {
             outcome.trace: output for outcome, output in zip(outcomes, outputs, strict=True) if not outcome.left_out
@@ -138,11 +148,9 @@ def require_merging(name: str) -> None:
         return
 
 
-def _size(trace: str) -> int:
-    try:
-        return os.stat(trace).st_size
-    except OSError:
-        return 0  # its process will say what is wrong
+def _whole(trace: str) -> str:
+    """Where processes in other folders find it, too."""
+    return trace if remote.is_url(trace) else os.path.abspath(trace)
 
 
 def _reasons(outcomes: Sequence[Outcome]) -> str:
@@ -161,22 +169,38 @@ class _Analyses:
         self.task = task
         self.keep_going = keep_going
 
-    def run(self, threads: int) -> None:
+    def run(self, threads: int, engine: str | None) -> None:
         """Analyse all traces. What found no memory, or was ended, beside others is done again alone."""
         from tracekit.containers.budget import overcommits
 
         total = sum(outcome.size for outcome in self.outcomes)
-        most = min(threads, len(self.outcomes)) if overcommits() else 1
-        longest_first = sorted(range(len(self.outcomes)), key=lambda number: -self.outcomes[number].size)
-        with progress.step(f"analysing {len(self.outcomes)} traces", total or None, self._position):
-            again = self._round(longest_first, most, threads, is_last=most == 1)
-            if again:
-                self._round(again, 1, threads, is_last=True)
+        with progress.step(f"analysing {counted(len(self.outcomes), 'trace')}", total or None, self._position):
+            if engine is None:
+                most = min(threads, len(self.outcomes)) if overcommits() else 1
+                self._rounds(Processes, most, threads)
+            else:
+                from tracekit.many.cluster import Cluster, address_of
+
+                with Cluster(address_of(engine), threads) as cluster:
+                    self._rounds(cluster.tasks, len(self.outcomes), cluster.threads)
 
     def _position(self) -> int:
         return int(sum(outcome.size * outcome.at for outcome in self.outcomes))
 
-    def _round(self, numbers: Sequence[int], most: int, threads: int, is_last: bool) -> list[int]:
+    def _rounds(self, pool: Callable[[Sequence[Task], int], Pool], most: int, threads: int) -> None:
+        longest_first = sorted(range(len(self.outcomes)), key=lambda number: -self.outcomes[number].size)
+        again = self._round(pool, longest_first, most, threads, is_last=most == 1)
+        if again:
+            self._round(pool, again, 1, threads, is_last=True)
+
+    def _round(
+        self,
+        pool: Callable[[Sequence[Task], int], Pool],
+        numbers: Sequence[int],
+        most: int,
+        threads: int,
+        is_last: bool,
+    ) -> list[int]:
         """Run the tasks of these traces, `most` at once. Returns which may do better alone, but of the last."""
         again: list[int] = []
         tasks = [
@@ -184,15 +208,15 @@ class _Analyses:
                 number,
                 {
                     **self.task,
-                    "trace": self.outcomes[number].trace,
+                    "trace": _whole(self.outcomes[number].trace),
                     "output": self.outputs[number],
                     "threads": max(threads // most, 1),
                 },
             )
             for number in numbers
         ]
-        with Processes(tasks, most) as processes:
-            for said in processes.said():
+        with pool(tasks, most) as running:
+            for said in running.said():
                 may_do_better = said.word == "starved" or (said.word == "broke" and said.content < 0)
                 if may_do_better and not is_last:
                     self.outcomes[said.number].at = 0.0

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tracekit.formats.errors import TracekitError
+from tracekit.formats.remote import is_url
 
 SUFFIX = ".zst"
 """Of a folder, the files of this ending are traces: ``tracekit record`` keeps an older one as ``trace.zst.old``."""
@@ -15,12 +16,17 @@ SUFFIX = ".zst"
 def traces_of(given: Sequence[str | os.PathLike[str]]) -> list[str]:
     """The traces that `given` names, in that order, each once; those of a folder or a pattern by name.
 
-    A folder stands for its files ``*.zst``, not for those of the folders in it. Raises TracekitError for a folder
-    without any, and for a pattern that no file matches. What names no file otherwise is left to whoever opens it.
+    A folder stands for its files ``*.zst``, not for those of the folders in it; a URL stands for itself. Raises
+    TracekitError for a folder without any, and for a pattern that no file matches. What names no file otherwise is
+    left to whoever opens it.
     """
     found: dict[str, str] = {}
-    for name in given:
-        for path in _files(os.fspath(name)):
+    for one in given:
+        name = os.fspath(one)
+        if is_url(name):
+            found.setdefault(name, name)
+            continue
+        for path in _files(name):
             found.setdefault(os.path.realpath(path), path)
     return list(found.values())
 

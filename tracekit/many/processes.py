@@ -10,9 +10,12 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tracekit.many.worker import PROGRAM
+
+Task = tuple[int, Mapping[str, Any]]
+"""Its number, and what its process reads (many/worker.py)."""
 
 ENDS = ("done", "failed", "starved", "broke")
 """The last word of a task is one of these."""
@@ -30,11 +33,22 @@ class Said:
     """Beside the word; of ``broke`` the exit status, negative for a signal."""
 
 
+class Pool(Protocol):
+    """Tasks that run. A context manager: its end ends them all."""
+
+    def __enter__(self) -> Pool: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def said(self) -> Iterator[Said]:
+        """What they say, as they say it, until the last one has ended."""
+
+
 class Processes:
     """Runs tasks, `most` at once, in the order in which they are given. A context manager: its end ends them all."""
 
-    def __init__(self, tasks: Sequence[tuple[int, Mapping[str, Any]]], most: int) -> None:
-        self._waiting: queue.SimpleQueue[tuple[int, Mapping[str, Any]]] = queue.SimpleQueue()
+    def __init__(self, tasks: Sequence[Task], most: int) -> None:
+        self._waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
         for task in tasks:
             self._waiting.put(task)
         self._left = len(tasks)
