@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -57,21 +57,23 @@ class CacheOptions:
     stack: bool = option(False, "Local variables are objects, too.")
 
     def __post_init__(self) -> None:
-        ways = [level.ways for level in self.shape]
-        if self.replacement == "plru" and any(each & (each - 1) or each > 32 for each in ways):
-            raise ValueError("with tree-PLRU the ways are a power of two of at most 32.")
-        if not 0 <= self.seed < 1 << 63:
-            raise ValueError(f"a seed is 0 to 2**63 - 1, not {self.seed}.")
+        caches.check_rules(self.shape, self.replacement, self.seed)
 
     @cached_property
     def shape(self) -> list[caches.Level]:
         """The levels."""
         return caches.parsed(self.levels)
 
-    @cached_property
-    def line(self) -> int:
-        """Bytes of a line."""
-        return self.shape[0].line
+    def hierarchy(self) -> Hierarchy:
+        """Empty caches."""
+        return caches.empty(
+            self.shape,
+            self.replacement,
+            through=self.write == "through",
+            inclusive=self.inclusive,
+            prefetch=self.prefetch == "next-line",
+            seed=self.seed,
+        )
 
 
 @inlined
@@ -90,7 +92,9 @@ def access(state: State, instruction: int, address: int, size: int, group: int, 
 class Cache(Module):
     """Counts by level, and rows by instruction and by what made the objects."""
 
-    Options = CacheOptions
+    Options: ClassVar[type[Any]] = CacheOptions
+    level_counts: tuple[str, ...] = ("hits", "misses", "write_backs", "prefetches")
+    totals: tuple[str, ...] = ("touches", "memory_writes")
 
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
@@ -99,18 +103,11 @@ class Cache(Module):
 
     def state(self) -> State:
         """Empty caches."""
-        options = self.options
+        shape = self.options.shape
         return State(
-            caches.empty(
-                options.shape,
-                options.replacement,
-                through=options.write == "through",
-                inclusive=options.inclusive,
-                prefetch=options.prefetch == "next-line",
-                seed=options.seed,
-            ),
-            np.array([options.line.bit_length() - 1]),
-            np.zeros((len(self.program.ops) + 1, len(options.shape) + 1), np.int64),
+            self.options.hierarchy(),
+            np.array([shape[0].line.bit_length() - 1]),
+            np.zeros((len(self.program.ops) + 1, len(shape) + 1), np.int64),
             hash_table([("count", "<i8")], 1 << 26),
         )
 
@@ -126,6 +123,28 @@ class Cache(Module):
 
     def result(self, state: State) -> dict[str, Any]:
         """The levels, rows by source location, and objects by kind and site."""
+        total, counts = state.instructions.sum(axis=0), state.caches.counts
+        levels = [
+            {
+                "name": f"L{number + 1}",
+                "size": level.size,
+                "ways": level.ways,
+                "hits": int(total[number]),
+                "misses": int(total[number + 1 :].sum()),
+                "write_backs": int(counts[number, WRITE_BACKS]),
+                "prefetches": int(counts[number, PREFETCHES]),
+            }
+            for number, level in enumerate(self.options.shape)
+        ]
+        summary = {
+            "line": self.options.shape[0].line,
+            "touches": int(total.sum()),
+            "memory_writes": int(counts[-1, WRITTEN]),
+        }
+        return {"summary": summary, "levels": levels, **self.rows(state)}
+
+    def rows(self, state: State) -> dict[str, Any]:
+        """Touches and misses by instruction and by object."""
         instruction = ContextNames(self.program, np.zeros(0, NODE)).instruction
         instructions = [
             {
@@ -143,26 +162,7 @@ class Cache(Module):
             for group in self.groups.order()
             if group in by_group
         ]
-        total, counts = state.instructions.sum(axis=0), state.caches.counts
-        levels = [
-            {
-                "name": f"L{number + 1}",
-                "size": level.size,
-                "ways": level.ways,
-                "hits": int(total[number]),
-                "misses": int(total[number + 1 :].sum()),
-                "write_backs": int(counts[number, WRITE_BACKS]),
-                "prefetches": int(counts[number, PREFETCHES]),
-            }
-            for number, level in enumerate(self.options.shape)
-        ]
         return {
-            "summary": {
-                "line": self.options.line,
-                "touches": int(total.sum()),
-                "memory_writes": int(counts[-1, WRITTEN]),
-            },
-            "levels": levels,
             "instructions": sorted(instructions, key=lambda row: instruction_key(row["instruction"])),
             "objects": objects,
         }
@@ -172,12 +172,11 @@ class Cache(Module):
         """Counts add, as of runs one after another each of which finds the caches empty."""
         results = [profile["result"] for profile in profiles]
         sums: dict[str, Callable[[Any, Any], Any]] = {"touches": add, "misses": added}
-        numbers = ("hits", "misses", "write_backs", "prefetches")
         levels = [
-            {**level, **{name: sum(result["levels"][place][name] for result in results) for name in numbers}}
+            {**level, **{name: sum(result["levels"][place][name] for result in results) for name in cls.level_counts}}
             for place, level in enumerate(results[0]["levels"])
         ]
-        totals = {name: sum(result["summary"][name] for result in results) for name in ("touches", "memory_writes")}
+        totals = {name: sum(result["summary"][name] for result in results) for name in cls.totals}
         return {
             "result": {
                 "summary": {**results[0]["summary"], **totals},

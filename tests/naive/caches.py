@@ -147,7 +147,8 @@ def bring(caches: Sequence[Cache], number: int, dirty: bool) -> int:
 def simulate(events: Sequence[Event], shape: Sequence[tuple[int, int]], line: int, **rules: Any) -> dict[str, Any]:
     """`shape` has sets and ways; `rules` are replacement, write, inclusive, prefetch and seed.
 
-    Returns for each level its counts, the lines that memory was written, and each touch: instruction, level.
+    Returns for each level its counts, the lines that memory was written, each touch: instruction, level; and of each
+    load and store how many lines memory gave and got.
     """
     random = Random(rules["seed"])
     caches = [Cache(sets, ways, rules["replacement"], rules["inclusive"], random) for sets, ways in shape]
@@ -158,10 +159,12 @@ def simulate(events: Sequence[Event], shape: Sequence[tuple[int, int]], line: in
     memory = caches[-1].below
     assert isinstance(memory, Memory)
     touches = []
+    traffic = []
     for _, name, subject, address, size, _ in events:
-        if name not in ("load", "store") or size == 0:
+        if name not in ("load", "store"):
             continue
-        for number in range(address // line, (address + size - 1) // line + 1):
+        written, reads = memory.written, 0
+        for number in range(address // line, (address + size - 1) // line + 1 if size else 0):
             if name == "store" and rules["write"] == "through":
                 holders = [place for place, cache in enumerate(caches) if cache.holds(number)]
                 for place in holders:
@@ -170,16 +173,21 @@ def simulate(events: Sequence[Event], shape: Sequence[tuple[int, int]], line: in
                 level = holders[0] if holders else len(caches)
             else:
                 level = bring(caches, number, name == "store")
+                reads += level == len(caches)
                 if level > 0 and rules["prefetch"] == "next-line" and not caches[0].holds(number + 1):
-                    for cache in caches[: bring(caches, number + 1, False)]:
+                    fetched = bring(caches, number + 1, False)
+                    reads += fetched == len(caches)
+                    for cache in caches[:fetched]:
                         cache.prefetches += 1
             touches.append((subject, level))
             for cache in caches[:level]:
                 cache.misses += 1
             for cache in caches[level : level + 1]:
                 cache.hits += 1
+        traffic.append((reads, memory.written - written))
     return {
         "levels": [(cache.hits, cache.misses, cache.write_backs, cache.prefetches) for cache in caches],
         "memory_writes": memory.written,
         "touches": touches,
+        "traffic": traffic,
     }

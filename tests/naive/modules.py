@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from tests.naive import caches
+
 Event = tuple[int, str, int, int, int, int]
 MOST = 256
 
@@ -48,6 +50,29 @@ def footprint(events: Sequence[Event], granule: int) -> list[dict[str, int]]:
                 "touched_bytes": len(here) * granule,
                 "new_bytes": len(new) * granule,
                 "total_bytes": len(seen) * granule,
+            }
+        )
+    return rows
+
+
+def bandwidth(
+    events: Sequence[Event], shape: Sequence[tuple[int, int]], line: int, **rules: Any
+) -> list[dict[str, int]]:
+    chosen = accesses_of(events)
+    length = slice_length(len(chosen))
+    traffic = caches.simulate(chosen, shape, line, **rules)["traffic"]
+    rows = []
+    for start in range(0, len(chosen), length):
+        part = chosen[start : start + length]
+        moved = traffic[start : start + length]
+        rows.append(
+            {
+                "first_access": start,
+                "accesses": len(part),
+                "loaded_bytes": sum(event[4] for event in part if event[1] == "load"),
+                "stored_bytes": sum(event[4] for event in part if event[1] == "store"),
+                "memory_read_bytes": sum(reads for reads, _ in moved) * line,
+                "memory_written_bytes": sum(written for _, written in moved) * line,
             }
         )
     return rows

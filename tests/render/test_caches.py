@@ -1,9 +1,13 @@
-"""The text of cache, of a made-up report."""
+"""The text and the section of cache and tlb, of made-up reports."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
+from tests.commands.test_merge import CHAINED, record
+from tracekit.cli import main
 from tracekit.render.registry import as_text
 from tracekit.render.text import Style
 
@@ -42,3 +46,33 @@ def test_a_profile_without_accesses() -> None:
     empty["result"] |= {"instructions": [], "objects": []}
     empty["result"]["levels"][0] |= {"hits": 0, "misses": 0}
     assert "0.0000%" in as_text(empty, {}, 30, Style(False))
+
+
+def tlb_report() -> dict[str, Any]:
+    made = report()
+    made["module"] = "tlb"
+    made["result"]["summary"] = {"page": 4096, "touches": 10, "walks": 2}
+    made["result"]["levels"] = [
+        {"name": "L1", "entries": 64, "ways": 4, "hits": 5, "misses": 5},
+        {"name": "L2", "entries": 1536, "ways": 12, "hits": 3, "misses": 2},
+    ]
+    return made
+
+
+def test_text_of_tlbs() -> None:
+    text = as_text(tlb_report(), {}, 30, Style(False))
+    assert "10 touches of pages of 4 KiB, 2 page walks" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["level", "entries", "ways", "hits", "misses", "miss", "ratio"] in rows
+    assert ["L2", "1,536", "12", "3", "2", "40.0000%"] in rows
+
+
+def test_the_sections_of_the_page(tmp_path: Path) -> None:
+    trace, profile, page = record(tmp_path / "trace.zst", CHAINED), str(tmp_path / "profile"), tmp_path / "page.html"
+    assert main(["analyze", "-m", "cache", "-m", "tlb", "-o", profile, str(trace)]) == 0
+    assert main(["report", profile, "-o", str(page)]) == 0
+    html = page.read_text()
+    for module, size in (("cache", "Size"), ("tlb", "Entries")):
+        head = html.partition(f'id="{module}-levels"')[2].partition("</thead>")[0]
+        assert re.findall(r">([^<]+)</th>", head)[:3] == ["Level", size, "Ways"], head
+        assert f'id="{module}-instructions"' in html and f'id="{module}-objects"' in html

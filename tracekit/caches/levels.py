@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from tracekit.caches.kernels.ways import EMPTY
 POLICIES = ("lru", "plru", "srrip", "random")
 """By the number that kernels know them by."""
 
-MOST_LEVELS, MOST_WAYS, MOST_BYTES = 8, 1024, 1 << 32
+MOST_LEVELS, MOST_WAYS, MOST_BYTES, MOST_ENTRIES = 8, 1024, 1 << 32, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,70 @@ class Level:
 
 def parsed(text: str) -> list[Level]:
     """The levels of ``32K:8:64,1M:16:64``: size, ways and line of each. Raises ValueError with a sentence."""
-    levels = [_level(part) for part in text.split(",")]
-    if len(levels) > MOST_LEVELS:
-        raise ValueError(f"levels are at most {MOST_LEVELS}, not {len(levels)}.")
+    levels = _each(text, _level)
     if len({level.line for level in levels}) > 1:
         raise ValueError("all levels have lines of the same size.")
     return levels
 
 
+def parsed_entries(text: str, page: int) -> list[Level]:
+    """The levels of ``64:4,1536:12``: entries and ways of each; `page` in bytes. Raises ValueError with a sentence."""
+    _check_line(page, "a page")
+    return _each(text, lambda part: _level_of_entries(part, page))
+
+
+def check_rules(levels: Sequence[Level], policy: str, seed: int) -> None:
+    """Raise ValueError, with a sentence, if the levels cannot have this policy or the generator this seed."""
+    if policy == "plru" and any(level.ways & (level.ways - 1) or level.ways > 32 for level in levels):
+        raise ValueError("with tree-PLRU the ways are a power of two of at most 32.")
+    if not 0 <= seed < 1 << 63:
+        raise ValueError(f"a seed is 0 to 2**63 - 1, not {seed}.")
+
+
+def _each(text: str, level: Callable[[str], Level]) -> list[Level]:
+    levels = [level(part.strip()) for part in text.split(",")]
+    if len(levels) > MOST_LEVELS:
+        raise ValueError(f"levels are at most {MOST_LEVELS}, not {len(levels)}.")
+    return levels
+
+
 def _level(text: str) -> Level:
-    parts = text.strip().split(":")
+    parts = text.split(":")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts[1:]):
         raise ValueError(f"a level is SIZE:WAYS:LINE, as 32K:8:64, not {text!r}.")
     level = Level(sizes.parsed(parts[0]), int(parts[1]), int(parts[2]))
-    if level.line < 1 or level.line & (level.line - 1) or level.line > 1 << 30:
-        raise ValueError(f"a line is a power of two of at most 2**30, not {level.line}.")
-    if not 1 <= level.ways <= MOST_WAYS:
-        raise ValueError(f"ways are 1 to {MOST_WAYS}, not {level.ways}.")
+    _check_line(level.line, "a line")
     if level.size > MOST_BYTES:
         raise ValueError(f"a level has at most {sizes.shown(MOST_BYTES)}, not {sizes.shown(level.size)}.")
-    if level.size % (level.ways * level.line) or level.sets & (level.sets - 1):
+    _check_sets(level, text, "size / (ways * line)")
+    return level
+
+
+def _level_of_entries(text: str, page: int) -> Level:
+    parts = text.split(":")
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ValueError(f"a level is ENTRIES:WAYS, as 64:4, not {text!r}.")
+    entries, ways = map(int, parts)
+    if entries > MOST_ENTRIES:
+        raise ValueError(f"a level has at most {MOST_ENTRIES:,} entries, not {entries:,}.")
+    level = Level(entries * page, ways, page)
+    _check_sets(level, text, "entries / ways")
+    return level
+
+
+def _check_line(size: int, name: str) -> None:
+    if size < 1 or size & (size - 1) or size > 1 << 30:
+        raise ValueError(f"{name} is a power of two of at most 2**30, not {size}.")
+
+
+def _check_sets(level: Level, text: str, quotient: str) -> None:
+    if not 1 <= level.ways <= MOST_WAYS:
+        raise ValueError(f"ways are 1 to {MOST_WAYS}, not {level.ways}.")
+    if level.size % (level.ways * level.line) or level.sets & (level.sets - 1) or not level.sets:
         raise ValueError(
-            f"the sets of a level, size / (ways * line), are a power of two: {text.strip()!r} has "
+            f"the sets of a level, {quotient}, are a power of two: {text!r} has "
             f"{level.size / (level.ways * level.line):.6g}."
         )
-    return level
 
 
 def empty(

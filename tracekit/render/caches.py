@@ -1,4 +1,4 @@
-"""Simulated caches as text: the levels, and what misses most."""
+"""Simulated caches and TLBs as text: the levels, and what misses most."""
 
 from __future__ import annotations
 
@@ -25,16 +25,10 @@ def cache_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     lines = [
         f"{report['module']}, {traces_text(report)}{below}",
         "",
-        (
-            f"{summary['touches']:,} touches of lines of {sizes.shown(summary['line'])}, "
-            f"{summary['memory_writes']:,} writes to memory"
-        ),
+        summary_text(summary),
         "",
         *table(
-            ("level", "size", "ways", *COUNTS.values(), "miss ratio"),
-            [level_row(level) for level in result["levels"]],
-            frozenset(range(1, 8)),
-            style,
+            ("level", *columns(result)), [level_row(level) for level in result["levels"]], frozenset(range(1, 8)), style
         ),
     ]
     names = [level["name"] for level in result["levels"]]
@@ -51,12 +45,30 @@ def cache_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     return "\n".join(lines) + "\n"
 
 
+def summary_text(summary: Json) -> str:
+    """Of caches or of TLBs: what was touched, and what that cost."""
+    if "page" in summary:
+        pages = f"pages of {sizes.shown(summary['page'])}"
+        return f"{summary['touches']:,} touches of {pages}, {summary['walks']:,} page walks"
+    return (
+        f"{summary['touches']:,} touches of lines of {sizes.shown(summary['line'])}, "
+        f"{summary['memory_writes']:,} writes to memory"
+    )
+
+
+def columns(result: Json) -> list[str]:
+    """What is told of a level beside its name."""
+    known = result["levels"][0]
+    size = "entries" if "entries" in known else "size"
+    return [size, "ways", *(text for name, text in COUNTS.items() if name in known), "miss ratio"]
+
+
 def level_row(level: Json) -> list[str]:
     """A level; the ratio is of the touches that reach it."""
     return [
         level["name"],
-        sizes.shown(level["size"]),
+        sizes.shown(level["size"]) if "size" in level else cell(level["entries"]),
         cell(level["ways"]),
-        *(cell(level[count]) for count in COUNTS),
+        *(cell(level[count]) for count in COUNTS if count in level),
         format(level["misses"] / max(level["hits"] + level["misses"], 1), ".4%"),
     ]

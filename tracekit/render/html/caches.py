@@ -1,9 +1,9 @@
-"""The section of cache."""
+"""The sections of cache and tlb."""
 
 from __future__ import annotations
 
 from tracekit import sizes
-from tracekit.render.caches import COUNTS, level_row
+from tracekit.render.caches import COUNTS, columns, level_row, summary_text
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
 from tracekit.render.objects import object_name
@@ -17,34 +17,37 @@ def section(report: Json, shown: Shown) -> str:
     summary = result["summary"]
     if not summary["touches"]:
         return ""
+    name = report["module"]
     levels = [
-        f'<tr><th scope="row">{text(level["name"])}</th>{number_cell(level["size"], sizes.shown(level["size"]))}'
-        f"{number_cell(level['ways'])}{''.join(number_cell(level[count]) for count in COUNTS)}"
+        f'<tr><th scope="row">{text(level["name"])}</th>{number_cell(*_size(level))}'
+        f"{number_cell(level['ways'])}{''.join(number_cell(level[count]) for count in COUNTS if count in level)}"
         f"{number_cell(level['misses'] / max(level['hits'] + level['misses'], 1), level_row(level)[-1])}</tr>"
         for level in result["levels"]
     ]
-    columns = [
-        (name, True) for name in ("Size", "Ways", *(name.capitalize() for name in COUNTS.values()), "Miss ratio")
-    ]
+    heads = [(head.capitalize(), True) for head in columns(result)]
     parts = [
-        (
-            f"<p>{summary['touches']:,} touches of lines of {text(sizes.shown(summary['line']))}, "
-            f"{summary['memory_writes']:,} writes to memory.</p>"
-        ),
-        table("cache-levels", "Levels", (("Level", False), *columns), levels),
+        f"<p>{text(summary_text(summary))}.</p>",
+        table(f"{name}-levels", "Levels", (("Level", False), *heads), levels),
     ]
     misses = [(f"{level['name']} misses", True) for level in result["levels"]]
-    for name, of in (("instructions", instruction_text), ("objects", object_name)):
-        key = name.removesuffix("s")
-        chosen = by_misses(result[name])[: shown.rows]
+    for kind, of in (("instructions", instruction_text), ("objects", object_name)):
+        key = kind.removesuffix("s")
+        chosen = by_misses(result[kind])[: shown.rows]
         rows = [
             f"<tr><td>{text(of(row[key]))}</td>{number_cell(row['touches'])}{''.join(map(number_cell, row['misses']))}"
             "</tr>"
             for row in shown.names.shown(chosen)
         ]
         parts.append(
-            table(f"cache-{name}", f"Misses by {key}", ((key.capitalize(), False), ("Touches", True), *misses), rows)
+            table(f"{name}-{kind}", f"Misses by {key}", ((key.capitalize(), False), ("Touches", True), *misses), rows)
         )
-        if len(result[name]) > len(chosen):
-            parts.append(f"<p>... and {len(result[name]) - len(chosen):,} more rows.</p>")
+        if len(result[kind]) > len(chosen):
+            parts.append(f"<p>... and {len(result[kind]) - len(chosen):,} more rows.</p>")
     return "\n".join(parts)
+
+
+def _size(level: Json) -> tuple[int, str]:
+    """Of a cache in bytes, of a TLB in entries."""
+    if "entries" in level:
+        return level["entries"], format(level["entries"], ",")
+    return level["size"], sizes.shown(level["size"])
