@@ -10,7 +10,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.formats.traces import arities, payload_of
@@ -25,9 +25,12 @@ from tracekit.formats.sources import build_sources, parse_sources
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 from tracekit.program.program import Program
-from tracekit.replay.engine import batches
+from tracekit.replay.engine import DEEPEST, batches
+from tracekit.replay.kernels import layouts
 
 MEMORY = 64 << 20
+DEEP_MEMORY = MEMORY + DEEPEST * (8 + layouts.FRAME_ROW.itemsize) * 3 // 2
+"""Where a stack is refused: its frames, and a register of each, are at their limit, and were copied when they grew."""
 SECONDS = 20
 MOST = 1 << 24
 
@@ -83,7 +86,7 @@ def bounded(data: bytes) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert len(message) < 400
-    assert peak < MEMORY
+    assert peak < (DEEP_MEMORY if "never stops growing" in message else MEMORY)
     assert time.monotonic() - started < SECONDS
 
 
@@ -109,6 +112,7 @@ def damage(payload: bytes, rng: random.Random) -> bytes:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 1 << 32), st.booleans())
+@example(2674, True)
 def test_forged_payloads(seed: int, in_image: bool) -> None:
     rng = random.Random(seed)
     image, (stream, records, chunk) = parts(rng.randrange(20))
