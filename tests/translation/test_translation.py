@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -11,14 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tracekit
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.translation import MemoryMachine, Sites, named
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.module import Module, inlined
 from tracekit.modules.contract import WrongModuleError, declared
 from tracekit.modules.options import NoOptions
 from tracekit.modules.runner import CallbackRunner
+from tracekit.replay.kernels.layouts import Columns
+from tracekit.replay.selection import Batch
+from tracekit.replay.translated import ObjectColumns
+
+FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
 
 
 class State(NamedTuple):
@@ -146,6 +156,64 @@ def test_it_is_its_reference(kind: type[Module], workers: int, seed: int) -> Non
     for group, row in names.items():
         if group is not None:
             assert module.groups.objects(row) == machine.naive.counts[group]
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), stack=st.booleans(), loads_alone=st.booleans())
+def test_columns_of_batches(seed: int, stack: bool, loads_alone: bool) -> None:
+    program, sites = made()
+    machine = MemoryMachine(Random(seed), sites, stack=stack, contexts=False)
+    machine.begin_threads()
+    machine.run(1 + seed % 150)
+    objects = ObjectColumns(program, stack)
+    names = ("load",) if loads_alone else ("load", "store")
+    found = []
+    for batch in objects.batches(of_columns(machine.events, 1 + seed % 40), names):
+        assert set(batch.kind.tolist()) <= {CODE[name] for name in names}
+        found += list(zip(batch.address.tolist(), batch.group.tolist(), batch.object.tolist(), batch.offset.tolist()))
+    accesses = [event for event in machine.events if event[1] in (CODE["load"], CODE["store"])]
+    expected = [
+        (event[3], *where)
+        for event, where in zip(accesses, machine.expected)
+        if not loads_alone or event[1] == CODE["load"]
+    ]
+    assert len(found) == len(expected)
+    for row, (address, group, number, offset) in zip(found, expected):
+        assert row[0] == address and row[2:] == (number, offset)
+        assert named(objects.groups, row[1])[0] == ("unknown" if group is None else group[0])
+        assert group is None or named(objects.groups, row[1])[1] == group[1]
+
+
+def of_columns(events: list[Any], length: int) -> Iterator[Batch]:
+    """Batches of all columns, at most `length` events of one stream each."""
+    for stream, some in groupby(events, key=lambda event: event[0]):
+        rows = list(some)
+        for first in range(0, len(rows), length):
+            _, *columns = zip(*rows[first : first + length])
+            kind, subject, address, size = (
+                np.array(column, dtype) for column, dtype in zip(columns, ("u1", "u4", "u8", "u8"))
+            )
+            keep = np.ones(256, np.uint8)
+            yield Batch(stream, Columns(kind, subject, address, size, None, None, keep, None, None, None))
+
+
+def test_columns_of_a_recorded_trace() -> None:
+    """Beside those of the event itself, in a window, and with values."""
+    with tracekit.open(FIXTURE) as trace:
+        names = ["subject", "address", "size", "value"]
+        plain = [[b.kind.copy(), *(getattr(b, name).copy() for name in names)] for b in trace.batches(["load"], names)]
+        batches = trace.batches(["load"], [*names, "group", "object", "offset"], stack=True)
+        rows = [[b.kind, *(getattr(b, name) for name in (*names, "group", "offset"))] for b in batches]
+        assert [b.tolist() for b in map(np.concatenate, zip(*plain))] == [
+            b.tolist() for b in map(np.concatenate, list(zip(*rows))[:5])
+        ]
+        groups = np.concatenate([row[5] for row in rows])
+        kinds = {trace.groups.describe(group)["kind"] for group in set(groups.tolist())}
+        assert kinds == {"heap", "stack", "global", "unknown"}
+        half = trace.batches(["load"], ["offset"], window={"from": "50%"})
+        assert 0 < sum(len(batch) for batch in half) < len(groups)
+    with tracekit.open(FIXTURE) as trace, pytest.raises(TracekitError, match="column group"):
+        _ = trace.groups
 
 
 def test_an_event_without_an_address_is_no_object() -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tracekit.program.linker import Rows
     from tracekit.program.program import Program
     from tracekit.replay.selection import Batch
+    from tracekit.replay.translated import ObjectColumns
+    from tracekit.translation.groups import GroupTable
 
 
 class Trace:
@@ -32,6 +34,7 @@ class Trace:
 
     def __init__(self, path: str | Path) -> None:
         self.reader = TraceReader(path)
+        self._objects: ObjectColumns | None = None
 
     @property
     def complete(self) -> bool:
@@ -71,28 +74,50 @@ class Trace:
         columns: Collection[str] | None = None,
         *,
         window: Mapping[str, Any] | None = None,
+        stack: bool = False,
     ) -> Iterator[Batch]:
         """The events, in batches of columns that the next batch overwrites: stream, kind, and the columns asked for.
 
         `events`, `columns`: names (``tracekit modules --events``), None for all, of the columns but ``value``, which is
         there only where it is named (replay/selection.py). What is not asked for costs nothing.
         `window`: as :func:`tracekit.analyze` takes it. Raises TracekitError for a name that is none.
+
+        The columns ``group``, ``object`` and ``offset`` (int64), where they are named, say in place of an address what
+        made the object there, its number in that group, and the place in it; with `stack` local variables are objects,
+        too. :attr:`groups` says what groups are.
         """
         from tracekit.replay.engine import Replay
+        from tracekit.replay.translated import COLUMNS, NAMES, ObjectColumns
         from tracekit.replay.window import Restriction
 
         restricted = Restriction(window, self.reader, self.program)
+        objects = None
+        if columns is not None and NAMES & set(columns):
+            objects = self._objects = ObjectColumns(self.program, stack)
+            columns = {*columns, *COLUMNS} - NAMES
         try:
             names = CODE.keys() if events is None else events
+            seen = set(names) if objects is None else {*names, *objects.events}
             replay = Replay(
                 self.reader,
                 self.program,
-                events=set(names) | restricted.events,
+                events=seen | restricted.events,
                 columns=columns if columns is None else {*columns, *restricted.columns},
             )
         except ValueError as error:
             raise TracekitError(f"{str(error).capitalize()}.") from None
-        return (batch for batch in restricted.batches(replay.batches(), names) if len(batch.kind))
+        batches = restricted.batches(replay.batches(), seen)
+        return (batch for batch in (batches if objects is None else objects.batches(batches, names)) if len(batch.kind))
+
+    @property
+    def groups(self) -> GroupTable:
+        """What made the objects of the last :meth:`batches` that had ``group``, as far as it has come.
+
+        Raises TracekitError if there was none.
+        """
+        if self._objects is None:
+            raise TracekitError("No batches were asked for the column group.")
+        return self._objects.groups
 
     def close(self) -> None:
         """Close the file."""
