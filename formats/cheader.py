@@ -45,6 +45,8 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("STRUCTURE", image.StructureKind),
     ("TYPED", image.TypedKind),
     ("GLOBAL", image.GlobalFlag),
+    ("ATOMIC", events.AtomicOrder),
+    ("SYNC", events.SyncKind),
 )
 
 

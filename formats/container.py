@@ -16,10 +16,12 @@ import zstandard
 from tracekit.formats.errors import TracekitError
 
 MAGIC = b"TRACEKIT"
-VERSION = 1
-"""The version that this code writes, and the newest that it reads."""
-OLDEST_READER = 1
-"""The oldest reader version that can read what this code writes."""
+VERSION = 2
+"""The newest version that this code reads, and writes where a trace needs it."""
+OLDEST_READER = 2
+"""The oldest reader version that can read that."""
+FIRST_VERSION = 1
+"""The version of a trace that holds nothing which later ones added; it is its own oldest reader."""
 
 MAX_PAYLOAD = 256 << 20
 """Bytes of a decompressed payload at most."""
@@ -205,8 +207,10 @@ def raw_zstd_frame(payload: bytes) -> bytes:
     return struct.pack("<IBB", 0xFD2FB528, single_segment, len(payload)) + last_raw_block + payload
 
 
-def head_payload(version: int = VERSION, oldest_reader: int = OLDEST_READER) -> bytes:
-    """The payload of HEAD."""
+def head_payload(version: int = FIRST_VERSION, oldest_reader: int | None = None) -> bytes:
+    """The payload of HEAD; without `oldest_reader`, that of the version."""
+    if oldest_reader is None:
+        oldest_reader = OLDEST_READER if version == VERSION else version
     return MAGIC + struct.pack("<II", version, oldest_reader)
 
 

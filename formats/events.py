@@ -16,6 +16,7 @@ the column is unused (zero). ``since`` is the format version that introduced the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 FIRST_PATH = 256
@@ -154,7 +155,7 @@ EVENTS: tuple[Event, ...] = (
     Event(25, "thread_join", "stream", words=("ticket", "stream")),
     Event(26, "lock", "", "address", words=("ticket", "address")),
     Event(27, "unlock", "", "address", words=("ticket", "address")),
-    Event(28, "barrier", "", "address", words=("ticket", "address")),
+    Event(28, "barrier", "", "address", words=("ticket", "address"), doc="left; recorded by tracekit 0.1 alone"),
     Event(29, "fork", "", "", "process", words=("ticket", "process"), doc="a child process was forked or spawned"),
     Event(30, "exec", words=("ticket",)),
     Event(31, "signal_enter", "signal", words=("signal",), doc="begins a handler's run, on the handler's own stream"),
@@ -178,7 +179,80 @@ EVENTS: tuple[Event, ...] = (
         words=("ticket",),
         doc="the process is about to fork: a recorded child's trace begins with what stands before this",
     ),
+    # -- the order of threads ------------------------------------------------------------------
+    Event(39, "lock_shared", "", "address", words=("ticket", "address"), since=2, doc="taken by one reader of several"),
+    Event(
+        40,
+        "release",
+        "kind",
+        "address",
+        "thread",
+        words=("ticket", "address", "kind", "thread"),
+        since=2,
+        doc="by a thread: in a signal handler, the one that it interrupted",
+    ),
+    Event(
+        41,
+        "acquire",
+        "kind",
+        "address",
+        "thread",
+        words=("ticket", "address", "kind", "thread"),
+        since=2,
+        doc="what follows comes after all that stood before releases of the address so far",
+    ),
+    Event(
+        42,
+        "barrier_init",
+        "",
+        "address",
+        "count",
+        words=("ticket", "address", "count"),
+        since=2,
+        doc="from now on count arrivals make a round",
+    ),
+    Event(43, "barrier_enter", "", "address", words=("ticket", "address"), since=2, doc="arrives, before it waits"),
+    Event(
+        44, "barrier_leave", "", "address", words=("ticket", "address"), since=2, doc="the round that it is in is over"
+    ),
+    Event(
+        45,
+        "atomic",
+        "order",
+        "address",
+        words=("ticket", "address", "order"),
+        since=2,
+        doc="an atomic operation, with `tracekit cc --threads`; its loads and stores stand before it",
+    ),
+    Event(46, "fence", "order", words=("ticket", "order"), since=2, doc="with `tracekit cc --threads`"),
+    Event(
+        47,
+        "thread_memory",
+        "",
+        "address",
+        "size",
+        words=("address", "size"),
+        since=2,
+        doc="stack and thread-local storage of a thread that has just started, where an earlier thread had its own",
+    ),
 )
+
+
+class AtomicOrder(IntFlag):
+    """What an atomic operation or fence does, and what it orders: `order` of the events atomic and fence."""
+
+    LOAD = 1
+    STORE = 2
+    ACQUIRE = 4
+    RELEASE = 8
+
+
+class SyncKind(IntEnum):
+    """What was released or acquired: `kind` of the events release and acquire."""
+
+    SEMAPHORE = 1
+    ONCE = 2  # also the initialisation of a static variable
+
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}
 BY_CODE: dict[int, Event] = {event.code: event for event in EVENTS}

@@ -6,6 +6,7 @@ import json
 import threading
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -13,7 +14,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from tracekit.formats import container
-from tracekit.formats.container import Frame
+from tracekit.formats.container import FIRST_VERSION, Frame
 from tracekit.formats.sources import build_sources
 
 LEVEL = 1
@@ -29,7 +30,8 @@ class TraceWriter:
     ``image``, ``chunk``, ``sources`` in any order (an image before the chunks that use it), then ``done``, ``close``.
     """
 
-    def __init__(self, target: str | Path | BinaryIO, level: int = LEVEL) -> None:
+    def __init__(self, target: str | Path | BinaryIO, level: int = LEVEL, version: int = FIRST_VERSION) -> None:
+        """``version``: of the format, as long as nobody calls ``raise_version``."""
         self._owned = isinstance(target, (str, Path))
         self._file: BinaryIO = Path(target).open("wb") if isinstance(target, (str, Path)) else target  # noqa: SIM115
         self._level = level
@@ -37,8 +39,26 @@ class TraceWriter:
         self._frames: list[Frame] = []
         self._offset = 0
         self._payload_bytes = 0
-        head = container.head_payload()
+        self._version = version
+        head = container.head_payload(version)
         self._append(b"HEAD", container.raw_zstd_frame(head), len(head))
+
+    def raise_version(self, version: int) -> None:
+        """Say that the trace needs a reader of `version`, before the first frame does; a file that cannot seek raises.
+
+        HEAD is written again in its place, so a trace that needs nothing new stays one for old readers.
+        """
+        if version <= self._version:
+            return
+        head = container.head_payload(version)
+        data = container.raw_zstd_frame(head)
+        with self._lock:
+            self._version = version
+            self._frames[0] = replace(self._frames[0], payload_crc=zlib.crc32(data))
+            self._file.seek(0)
+            self._file.write(self._frames[0].header() + data)
+            self._file.seek(self._offset)
+            self._file.flush()
 
     @property
     def bytes_written(self) -> int:

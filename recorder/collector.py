@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats.container import FIRST_VERSION
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
 from tracekit.formats.imageframe import build_image
@@ -79,6 +80,10 @@ class WholeFile:
         while view:
             view = view[os.write(self._descriptor, view) :]
         return len(data)
+
+    def seek(self, offset: int) -> int:
+        """The next write goes there."""
+        return os.lseek(self._descriptor, offset, os.SEEK_SET)
 
     def flush(self) -> None:
         """Nothing is buffered."""
@@ -276,7 +281,13 @@ class Collector:
 
     def _write_chunk(self, chunk: CompressedChunk) -> None:
         if chunk.records:
+            self._write(partial(self._writer.raise_version, self._needed_version()))
             self._write(partial(self._writer.compressed_frame, b"CHNK", *chunk))
+
+    def _needed_version(self) -> int:
+        """The first version of the format that has all events met so far, those of the chunk at hand among them."""
+        met = np.flatnonzero(self._encoder.counts(FIRST_PATH)).tolist()
+        return max([FIRST_VERSION, *(BY_CODE[code].since for code in met if code in BY_CODE)])
 
     def _write_unfinished(self) -> None:
         """Write what was encoded before the damage was noticed: of each stream the chunk at which it stands.

@@ -44,6 +44,7 @@ place in a build:  CC="tracekit cc" CXX="tracekit c++" make
   --values=loads   only those of loads
   --values=stores  only those of stores
   --pointers       record where pointers come from: memory, calls, numbers
+  --threads        record the order of atomic operations and fences, for `races`
   --path-prefix-map OLD=NEW
                    write NEW for the folder OLD in the names of files, as clang's
                    -ffile-prefix-map; may be given several times
@@ -115,8 +116,8 @@ def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             rest += _prefix_map(value if word != option else next(remaining, ""))
         elif word == "--values":
             settings["values"] = VALUES[0]
-        elif word == "--pointers":
-            settings["pointers"] = "1"
+        elif word in ("--pointers", "--threads"):
+            settings[word.removeprefix("--")] = "1"
         elif option in _CHOICES:
             known = _CHOICES[option]
             if value not in known:

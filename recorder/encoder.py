@@ -130,9 +130,9 @@ class Encoder:
         """How many record numbers there are; the next image's first path has this one."""
         return int(library().tk_encoder_ids(self._handle))
 
-    def counts(self) -> NDArray[np.uint64]:
-        """How many records of each number were encoded, u8: event codes, then path numbers."""
-        counts = np.zeros(self.ids, np.uint64)
+    def counts(self, ids: int = 0) -> NDArray[np.uint64]:
+        """How many records of each number were encoded, u8: event codes, then path numbers. `ids`: the first only."""
+        counts = np.zeros(ids or self.ids, np.uint64)
         library().tk_encoder_counts(self._handle, counts.ctypes.data, len(counts))
         return counts
 

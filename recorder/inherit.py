@@ -54,8 +54,10 @@ class Inheritance:
             if self._parent is None or self._parent.path != parent:
                 self.close()
                 self._parent = _Parent(parent)
-            with TraceReader(child) as after, TraceWriter(whole) as writer:
-                _Joiner(self._parent, after, writer, ticket).run()
+            with TraceReader(child) as after:
+                version = max(self._parent.reader.version, after.version)
+                with TraceWriter(whole, version=version) as writer:
+                    _Joiner(self._parent, after, writer, ticket).run()
             os.replace(whole, child)
         except BaseException:
             if os.path.exists(whole):

@@ -1,6 +1,7 @@
 // Calls.cpp: see Calls.h.
 #include "Calls.h"
 
+#include "Atomics.h"
 #include "Leaves.h"
 #include "Names.h"
 #include "Operations.h"
@@ -46,6 +47,8 @@ static bool onlyComputes(const FunctionType *Type) {
 static bool isPure(const CallBase &Call, LibFunc Library) {
   if (Call.isInlineAsm()) // an empty text is a barrier for the compiler only
     return StringRef(cast<InlineAsm>(Call.getCalledOperand())->getAsmString()).trim().empty();
+  if (const Function *Callee = directCallee(Call); Callee && isOrdering(Callee->getName()))
+    return true;
   MemoryEffects Effects = Call.getMemoryEffects();
   if (Effects.doesNotAccessMemory() || (Library != NotLibFunc && onlyComputes(Call.getFunctionType())))
     return true;

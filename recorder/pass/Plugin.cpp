@@ -8,7 +8,9 @@
 //   record=both    as paths, and beside it what record=blocks would record, for a reader to compare
 //   values=loads, stores, all  the values that they move, too
 //   pointers=1     where pointers come from, too
+//   threads=1      the order of atomic operations, too
 #include "Addresses.h"
+#include "Atomics.h"
 #include "Attributes.h"
 #include "Compat.h"
 #include "Dependences.h"
@@ -42,6 +44,7 @@ struct Options {
   bool AtMachine = false;
   Record What = Record::Paths;
   Extras Asked;
+  bool Threads = false;
 };
 
 [[noreturn]] void refuse(const Twine &Message) { report_fatal_error("TRACEKIT_PASS: " + Message, false); }
@@ -61,6 +64,8 @@ Options readOptions() {
       O.Asked.Loads = Value != "stores", O.Asked.Stores = Value != "loads";
     else if (Key == "pointers" && Value == "1")
       O.Asked.Pointers = true;
+    else if (Key == "threads" && Value == "1")
+      O.Threads = true;
     else
       refuse("no such option: " + Setting);
   }
@@ -122,6 +127,8 @@ public:
   }
 
   void instrument(Function &F, const TargetLibraryInfo &TLI) {
+    if (O.Threads)
+      orderAtomics(F);
     AllocaInst *Frame = prepare(F);
     DominatorTree DT(F);
     LoopInfo LI(DT);
@@ -164,6 +171,8 @@ private:
     const Extras &Asked = O.Asked;
     if (Asked.Pointers)
       U.Options.push_back({U.string("pointers=1")});
+    if (O.Threads)
+      U.Options.push_back({U.string("threads=1")});
     if (Asked.Loads || Asked.Stores)
       U.Options.push_back({U.string(!Asked.Stores ? "values=loads" : !Asked.Loads ? "values=stores" : "values=all")});
   }

@@ -30,6 +30,8 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
             "preload_images.c",
             "interceptors_signals.c",
             "interceptors_threads.c",
+            "interceptors_locks.c",
+            "interceptors_order.c",
             "interceptors_process.c",
             "preload_session.c",
             "preload_fork.c",

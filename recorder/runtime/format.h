@@ -485,6 +485,20 @@ enum {
     TK_GLOBAL_LOCAL = 4,
 };
 
+/* What an atomic operation or fence does, and what it orders: `order` of the events atomic and fence. */
+enum {
+    TK_ATOMIC_LOAD = 1,
+    TK_ATOMIC_STORE = 2,
+    TK_ATOMIC_ACQUIRE = 4,
+    TK_ATOMIC_RELEASE = 8,
+};
+
+/* What was released or acquired: `kind` of the events release and acquire. */
+enum {
+    TK_SYNC_SEMAPHORE = 1,
+    TK_SYNC_ONCE = 2,
+};
+
 /* Codes of the events; `words` are those that follow the code in a record. */
 enum tk_event {
     TK_EVENT_load = 1,
@@ -523,6 +537,15 @@ enum tk_event {
     TK_EVENT_window_open = 36, /* words: ticket */
     TK_EVENT_window_close = 37, /* words: ticket */
     TK_EVENT_fork_begin = 38, /* words: ticket */
+    TK_EVENT_lock_shared = 39, /* words: ticket, address */
+    TK_EVENT_release = 40, /* words: ticket, address, kind, thread */
+    TK_EVENT_acquire = 41, /* words: ticket, address, kind, thread */
+    TK_EVENT_barrier_init = 42, /* words: ticket, address, count */
+    TK_EVENT_barrier_enter = 43, /* words: ticket, address */
+    TK_EVENT_barrier_leave = 44, /* words: ticket, address */
+    TK_EVENT_atomic = 45, /* words: ticket, address, order */
+    TK_EVENT_fence = 46, /* words: ticket, order */
+    TK_EVENT_thread_memory = 47, /* words: address, size */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -530,7 +553,7 @@ enum tk_event {
 static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     255, 255, 255, 255, 3, 2, 255, 255, 255, 4, 255, 255, 255, 255, 255, 255,
     2, 2, 255, 255, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,
-    2, 2, 2, 0, 1, 1, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    2, 2, 2, 0, 1, 1, 1, 2, 4, 4, 3, 2, 2, 3, 2, 2,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

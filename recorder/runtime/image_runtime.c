@@ -67,6 +67,34 @@ HIDDEN void __tk_landing(void *frame)
         api->landing(frame);
 }
 
+/* What the pass puts around atomic operations if the order of threads is asked for (cc --threads). */
+static const struct tk_api *api_of_atomics(void)
+{
+    const struct tk_api *api = find_api();
+    return api && api->level >= 1 ? api : NULL;
+}
+
+HIDDEN void __tk_atomic_begin(const void *address)
+{
+    const struct tk_api *api = api_of_atomics();
+    if (api)
+        api->atomic_begin(address);
+}
+
+HIDDEN void __tk_atomic_end(const void *address, uint32_t order)
+{
+    const struct tk_api *api = api_of_atomics();
+    if (api)
+        api->atomic_end(address, order);
+}
+
+HIDDEN void __tk_fence(uint32_t order)
+{
+    const struct tk_api *api = api_of_atomics();
+    if (api)
+        api->fence(order);
+}
+
 static struct tk_image this_image(void)
 {
     return (struct tk_image){__start_tk_functions, __stop_tk_functions, __start_tk_globals, __stop_tk_globals};

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <threads.h>
 
 static pthread_key_t farewell;
 
@@ -26,6 +27,20 @@ void tk_watch_threads(void)
     pthread_key_create(&farewell, say_farewell);
 }
 
+/* The stack and the thread-local storage of a thread that nobody joined serve another one: that this one may use them
+ * is an order that no event says, so what was done to them is to be forgotten. */
+static void forget_memory(void)
+{
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+    if (!tk_replace_exited(tk_current) || pthread_getattr_np(pthread_self(), &attributes))
+        return;
+    if (!pthread_attr_getstack(&attributes, &low, &size) && tk_recording())
+        TK_RECORD2(thread_memory, (uintptr_t)low, size);
+    pthread_attr_destroy(&attributes);
+}
+
 static void *run_thread(void *argument)
 {
     struct tk_thread *thread = argument;
@@ -33,6 +48,7 @@ static void *run_thread(void *argument)
     pthread_setspecific(farewell, thread);
     if (tk_recording())
         TK_RECORD2(thread_start, tk_ticket(), thread->stream.number);
+    forget_memory();
     return thread->start(thread->argument);
 }
 
@@ -82,70 +98,14 @@ WRAP_JOIN(pthread_timedjoin_np, (pthread_t handle, void **value, const struct ti
 WRAP_JOIN(pthread_clockjoin_np, (pthread_t handle, void **value, clockid_t clock, const struct timespec *time), handle,
           value, clock, time)
 
-/* A lock is held from after the call that takes it until before the call that releases it. */
-#define WRAP_LOCK(name, type, parameters, ...) \
-    TK_EXPORT int name parameters \
-    { \
-        int result = TK_REAL(name)(__VA_ARGS__); \
-        if (result == 0 && tk_recording()) \
-            TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock); \
-        return result; \
-    }
-
-#define WRAP_UNLOCK(name, type) \
-    TK_EXPORT int name(type *lock) \
-    { \
-        if (tk_recording()) \
-            TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
-        return TK_REAL(name)(lock); \
-    }
-
-typedef const struct timespec *deadline;
-
-WRAP_LOCK(pthread_mutex_lock, pthread_mutex_t, (pthread_mutex_t * lock), lock)
-WRAP_LOCK(pthread_mutex_trylock, pthread_mutex_t, (pthread_mutex_t * lock), lock)
-WRAP_LOCK(pthread_mutex_timedlock, pthread_mutex_t, (pthread_mutex_t * lock, deadline time), lock, time)
-WRAP_LOCK(pthread_mutex_clocklock, pthread_mutex_t, (pthread_mutex_t * lock, clockid_t clock, deadline time), lock,
-          clock, time)
-WRAP_UNLOCK(pthread_mutex_unlock, pthread_mutex_t)
-WRAP_LOCK(pthread_rwlock_rdlock, pthread_rwlock_t, (pthread_rwlock_t * lock), lock)
-WRAP_LOCK(pthread_rwlock_wrlock, pthread_rwlock_t, (pthread_rwlock_t * lock), lock)
-WRAP_LOCK(pthread_rwlock_tryrdlock, pthread_rwlock_t, (pthread_rwlock_t * lock), lock)
-WRAP_LOCK(pthread_rwlock_trywrlock, pthread_rwlock_t, (pthread_rwlock_t * lock), lock)
-WRAP_LOCK(pthread_rwlock_timedrdlock, pthread_rwlock_t, (pthread_rwlock_t * lock, deadline time), lock, time)
-WRAP_LOCK(pthread_rwlock_timedwrlock, pthread_rwlock_t, (pthread_rwlock_t * lock, deadline time), lock, time)
-WRAP_LOCK(pthread_rwlock_clockrdlock, pthread_rwlock_t, (pthread_rwlock_t * lock, clockid_t clock, deadline time), lock,
-          clock, time)
-WRAP_LOCK(pthread_rwlock_clockwrlock, pthread_rwlock_t, (pthread_rwlock_t * lock, clockid_t clock, deadline time), lock,
-          clock, time)
-WRAP_UNLOCK(pthread_rwlock_unlock, pthread_rwlock_t)
-WRAP_LOCK(pthread_spin_lock, pthread_spinlock_t, (pthread_spinlock_t * lock), lock)
-WRAP_LOCK(pthread_spin_trylock, pthread_spinlock_t, (pthread_spinlock_t * lock), lock)
-WRAP_UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
-
-/* Waiting for a condition releases the mutex and takes it again. */
-#define WRAP_WAIT(name, parameters, ...) \
-    TK_EXPORT int name parameters \
-    { \
-        if (tk_recording()) \
-            TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
-        int result = TK_REAL(name)(__VA_ARGS__); \
-        if (tk_recording()) \
-            TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock); \
-        return result; \
-    }
-
-WRAP_WAIT(pthread_cond_wait, (pthread_cond_t * condition, pthread_mutex_t *lock), condition, lock)
-WRAP_WAIT(pthread_cond_timedwait, (pthread_cond_t * condition, pthread_mutex_t *lock, deadline time), condition, lock,
-          time)
-
-WRAP_WAIT(pthread_cond_clockwait, (pthread_cond_t * condition, pthread_mutex_t *lock, clockid_t clock, deadline time),
-          condition, lock, clock, time)
-
-TK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
+/* C11's: the library makes such a thread without a call of pthread_create that could be interposed. Its int is the
+ * lower half of what a thread returns. */
+TK_EXPORT int thrd_create(thrd_t *handle, thrd_start_t start, void *argument)
 {
-    int result = TK_REAL(pthread_barrier_wait)(barrier);
-    if ((result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD) && tk_recording())
-        TK_RECORD2(barrier, tk_ticket(), (uintptr_t)barrier);
-    return result;
+    if (!tk_pool)
+        return TK_REAL(thrd_create)(handle, start, argument);
+    int result = pthread_create(handle, NULL, (void *(*)(void *))(void (*)(void))start, argument);
+    return result == 0 ? thrd_success : result == ENOMEM ? thrd_nomem : thrd_error;
 }
+
+WRAP_JOIN(thrd_join, (thrd_t handle, int *value), handle, value)

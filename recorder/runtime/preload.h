@@ -104,6 +104,7 @@ void tk_open_stream(struct tk_stream *stream);
 void tk_resume(const struct tk_state *state);
 void tk_new_epoch(void);
 struct tk_thread *tk_find_thread(pthread_t handle);
+int tk_replace_exited(const struct tk_thread *thread);
 void tk_forget_threads(struct tk_thread *kept);
 void tk_block_signals(uint64_t *before);
 void tk_restore_signals(const uint64_t *before);
@@ -115,6 +116,12 @@ void tk_retire_image(const struct tk_image *image);
 /* interceptors_signals.c */
 void tk_landing(void *frame);
 void tk_wrap_handlers(void);
+
+/* interceptors_order.c */
+void tk_atomic_begin(const void *address);
+void tk_atomic_end(const void *address, uint32_t order);
+void tk_fence(uint32_t order);
+void tk_free_atomics(void);
 
 /* interceptors_threads.c, preload_fork.c, interceptors_process.c, interceptors_mappings.c, interceptors_memory.c */
 void tk_watch_threads(void);

@@ -58,4 +58,5 @@ void tk_unload(const struct tk_image *image)
     errno = saved;
 }
 
-TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, 0, tk_flip, tk_landing, tk_load, tk_unload};
+TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, TK_API_LEVEL,    tk_flip,       tk_landing, tk_load,
+                                          tk_unload,      tk_atomic_begin, tk_atomic_end, tk_fence};

@@ -85,6 +85,7 @@ static void end_fork(void)
         inherit_images(&layout, &old);
     cover(&old);
     tk_forget_threads(thread);
+    tk_free_atomics();
     if (follow) {
         uint32_t streams = tk_counters.streams;
         tk_use_pool(&layout);
@@ -123,6 +124,7 @@ TK_EXPORT pid_t _Fork(void)
         leave_pool();
         cover(&tk_layout);
         tk_forget_threads(tk_current);
+        tk_free_atomics();
     }
     return child;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #define TK_API_VERSION 1
+#define TK_API_LEVEL 1
 
 /* pos < limit promises room for this many words from pos on. */
 #define TK_SLACK 512
@@ -44,11 +45,15 @@ struct tk_image {
 /* The preloaded library's side, found by the name `__tk_api`. */
 struct tk_api {
     uint32_t version;
-    uint32_t reserved;
+    uint32_t level; /* TK_API_LEVEL: 0 ends with `unload` */
     void (*flip)(void);
     void (*landing)(void *frame);
     void (*load)(const struct tk_image *image);
     void (*unload)(const struct tk_image *image);
+    /* Around an atomic operation, and at a fence (cc --threads); `order`: TK_ATOMIC_... */
+    void (*atomic_begin)(const void *address);
+    void (*atomic_end)(const void *address, uint32_t order);
+    void (*fence)(uint32_t order);
 };
 
 extern const struct tk_api __tk_api;

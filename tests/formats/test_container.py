@@ -128,8 +128,8 @@ def test_a_missing_file_and_a_directory_are_errors_with_a_name(tmp_path: Path) -
 def test_a_newer_trace_is_read_if_it_allows_it_and_refused_by_name_if_not() -> None:
     trace = TraceReader(head(7, 1) + typed(b"META", b'{"a": 1}', 1))
     assert (trace.version, trace.meta) == (7, {"a": 1})
-    with pytest.raises(TracekitError, match=r"version 7 .* reader of version 2.* newer"):
-        TraceReader(head(7, 2))
+    with pytest.raises(TracekitError, match=r"version 7 .* reader of version 3.* newer"):
+        TraceReader(head(7, 3))
     with pytest.raises(TracekitError, match="contradict"):
         TraceReader(head(1, 0))
 
@@ -226,3 +226,23 @@ def test_the_seek_table_finds_every_frame() -> None:
         assert (at, header, none, size) == (frame.offset, 48, 0, frame.payload)
         assert zstandard.decompress(data[at + 48 : at + 48 + compressed]) == trace.payload(frame)
         at += 48 + compressed
+
+
+def test_a_writer_says_the_version_that_the_trace_needs(tmp_path: Path) -> None:
+    def written(*versions: int) -> bytes:
+        with TraceWriter(tmp_path / "trace.zst") as writer:
+            writer.meta({"a": 1})
+            for version in versions:
+                writer.raise_version(version)
+            writer.meta({"b": 2})
+            writer.done({})
+            name = writer.content_hash()
+        data = (tmp_path / "trace.zst").read_bytes()
+        assert TraceReader(data).content_hash == name
+        return data
+
+    old, new = written(), written(2, 1, 2)
+    assert len(old) == len(new) and old[200:] == new[200:] and old == written(1)
+    trace = TraceReader(new)
+    assert (trace.version, trace.oldest_reader, trace.meta) == (2, 2, {"a": 1, "b": 2}) and trace.complete
+    assert TraceReader(old).version == 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NONE = 0xFFFFFFFF
 MASK = (1 << 64) - 1
-VERSION = 1
+VERSION = 2
 
 Row = dict[str, int]
 Record = tuple[int, list[int]]
@@ -108,6 +108,15 @@ RECORDED = {
     36: ("window_open", "ticket"),
     37: ("window_close", "ticket"),
     38: ("fork_begin", "ticket"),
+    39: ("lock_shared", "ticket address"),
+    40: ("release", "ticket address kind thread"),
+    41: ("acquire", "ticket address kind thread"),
+    42: ("barrier_init", "ticket address count"),
+    43: ("barrier_enter", "ticket address"),
+    44: ("barrier_leave", "ticket address"),
+    45: ("atomic", "ticket address order"),
+    46: ("fence", "ticket order"),
+    47: ("thread_memory", "address size"),
 }
 
 

@@ -8,6 +8,10 @@ from typing import Any
 NONE = 0xFFFFFFFF
 THREAD_LOCAL = 2
 
+# Words of events of threads, signals, images and their like, by the column that they stand in.
+SUBJECTS = ("stream", "signal", "image", "kind", "order")
+SIZES = ("process", "status", "abnormal", "thread", "count", "size")
+
 
 @dataclass(eq=False)
 class Object:
@@ -58,9 +62,9 @@ class RecordedEvents:
             if value["size"]:
                 self.emit(name.removeprefix("library_"), call, value["address"], value["size"])
         else:
-            subject = value.get("stream", value.get("signal", value.get("image", 0)))
-            size = value.get("process", value.get("status", value.get("abnormal", 0)))
-            self.emit(name, subject, value.get("address", 0), size)
+            subject = next((value[word] for word in SUBJECTS if word in value), 0)
+            size = next((value[word] for word in SIZES if word in value), 0)
+            self.emit(name, subject & NONE, value.get("address", 0), size)
             self.afterwards(name, value)
 
     def afterwards(self, name: str, value: dict[str, int]) -> None:

@@ -57,9 +57,11 @@ def test_cxx_threads(tmp_path: Path) -> None:
     check = subprocess.run([*TRACEKIT, "check", trace], env=ENVIRONMENT, capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
     assert len(events(trace, "thread_start")) == len(events(trace, "thread_join")) == 4
-    order = sorted(events(trace, "lock", "unlock"), key=lambda event: event.words[0])
+    order = sorted(events(trace, "lock", "lock_shared", "unlock"), key=lambda event: event.words[0])
     for lock, least in ((plain, 5), (timed, 3), (shared, 6)):
         seen = [event.name for event in order if event.words[1] == lock]
-        assert seen.count("lock") == seen.count("unlock") >= least
+        taken = seen.count("lock") + seen.count("lock_shared")
+        assert taken == seen.count("unlock") >= least
+        assert seen.count("lock_shared") == (3 if lock == shared else 0)
         if lock != shared:  # which may have two readers
             assert seen == ["lock", "unlock"] * (len(seen) // 2)
