@@ -329,6 +329,11 @@ class Dependence(Module):
         self.compute_bound = not (self.flow or self.place)
 
     @classmethod
+    def accesses_suffice(cls, options: Any) -> bool:
+        """Without loops and contexts."""
+        return not (options.distance or options.context or options.carried_by)
+
+    @classmethod
     def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
         """The hottest loop by its place."""
         return with_loop(options, loop, count)

@@ -113,6 +113,11 @@ class Reuse(Module):
         self.groups_by = options.by
         self.stack_objects = options.stack
 
+    @classmethod
+    def accesses_suffice(cls, options: Any) -> bool:
+        """They do: objects are told apart where there are any."""
+        return True
+
     def state(self) -> State:
         """Nothing touched."""
         steps = curve.steps(self.options.lines)

@@ -405,8 +405,10 @@ def _named(predictors: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
 def _slots(ids: U4, counted: NDArray[np.int64], predictors: NDArray[np.uint8] | None) -> tuple[NDArray[np.int64], U8]:
     """Each id's first row of the slots, and these, with their predictors.
 
-    The ids that have records come first, in the order of their first ones.
+    The ids that have records come first, in the order of their first ones; without predictors the order is all one.
     """
+    if predictors is None:
+        return np.cumsum(counted) - counted, np.zeros((int(counted.sum()), SLOT), np.uint64)
     known = ids[ids < len(counted)]
     present, first = np.unique(known, return_index=True)
     order = np.concatenate([present[np.argsort(first)], np.setdiff1d(np.arange(len(counted)), present)])

@@ -18,6 +18,9 @@ import numpy as np
 UNIT_MAGIC = b"TKUNIT\0\0"
 UNIT_VERSION = 1
 
+IMPORTED = "machine code"
+"""What ``unit.at`` says of an imported trace."""
+
 
 class OpKind(IntEnum):
     """What an operation does; LOAD to SET are memory accesses."""
@@ -381,6 +384,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     ],
     # what is known to be of a type. of_kind: TypedKind; of: row of ops or globals
     "typed": [("of_kind", "u4"), ("of", "u4"), ("type", "u4"), ("offset", "u4")],
+    # the machine code of an imported trace. op: row of ops; binary: name of the file that the counter lies in, or 0
+    "counters": [("counter", "u8"), ("op", "u4"), ("binary", "u4")],
 }
 """Name of a table -> (field, little-endian type) of its rows, packed, in the order of the directory ids."""
 

@@ -144,7 +144,22 @@ def _expanded(
         kind = _loaded(name)
         members = kind(program, chosen).modules() if issubclass(kind, Preset) else {name: chosen}
         expanded.update((member, options.get(member, own)) for member, own in members.items())
+    for name, chosen in expanded.items():
+        _require_events(trace, program, name, chosen)
     return {name: _loaded(name).settled(chosen, loop, count) for name, chosen in expanded.items()}
+
+
+def _require_events(trace: TraceReader, program: Program, module: Any, chosen: Any) -> None:
+    """Raise TracekitError if the trace is imported, and the module wants more than such a trace has."""
+    kind = _loaded(module)
+    if not program.is_imported or kind.accesses_suffice(chosen):
+        return
+    asked = " with these options" if kind.accesses_suffice(make_options(kind.Options, {})) else ""
+    origin = (trace.meta.get("imported") or {}).get("format", "another tool")
+    raise TracekitError(
+        f"The module {registry.shown_name(module)} needs more than loads and stores{asked}; "
+        f"a trace imported from {origin} has nothing else."
+    )
 
 
 def _run(replay: Replay, runners: Mapping[str, Runner], restricted: Restriction, threads: int) -> None:

@@ -49,6 +49,7 @@ COMMANDS: dict[str, Verb] = {
     "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),
     "dump": Verb("tracekit.commands.dump", "Print the events of a trace, one a line."),
     "export": Verb("tracekit.commands.export", "Write loads and stores in the format of a simulator."),
+    "import": Verb("tracekit.commands.import_trace", "Make a trace of one that another tool wrote."),
     "check": Verb("tracekit.commands.check", "Verify every invariant of a trace."),
     "doctor": Verb("tracekit.commands.doctor", "Say what recording needs, what is there and what is missing."),
     "completion": Verb("tracekit.commands.completion", "Print a script that completes the command line in a shell."),

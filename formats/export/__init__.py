@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats.events import NONE
 from tracekit.formats.export import champsim, dinero, lackey, ramulator2
 
 Encode = Callable[..., int]
@@ -21,6 +22,9 @@ are done, and bytes of the next one that are) and the buffer (uint8): how many b
 BUFFER = 1 << 20
 """Bytes."""
 
+NO_COUNTER = np.uint64(2**64 - 1)
+"""In place of a program counter."""
+
 
 class Format(NamedTuple):
     """A format: what it is called in the help, and its kernel."""
@@ -28,6 +32,8 @@ class Format(NamedTuple):
     help: str
     encode: Encode
     is_text: bool = True
+    counters: Callable[[Any], Any] | None = None
+    """What gives the kernel program counters (uint64) in place of instructions, where the trace has none."""
 
 
 FORMATS = {
@@ -35,20 +41,43 @@ FORMATS = {
     "xdin": Format("Dinero IV, -informat D: with sizes", dinero.encode),
     "lackey": Format("valgrind --tool=lackey --trace-mem=yes", lackey.encode),
     "ramulator2": Format("Ramulator 2, LoadStoreTrace: a line for each 64 bytes", ramulator2.encode),
-    "champsim": Format("ChampSim's input_instr; an instruction for each access", champsim.encode, False),
+    "champsim": Format(
+        "ChampSim's input_instr; an instruction for each access", champsim.encode, False, champsim.counters
+    ),
 }
 
 
-def exported(batches: Iterable[Any], form: Format) -> Iterator[bytes]:
-    """The accesses of batches (kind, subject, address, size) in a format, in parts of at most BUFFER bytes."""
+def exported(batches: Iterable[Any], form: Format, known: NDArray[np.uint64] | None = None) -> Iterator[bytes]:
+    """The accesses of batches (kind, subject, address, size) in a format, in parts of at most BUFFER bytes.
+
+    `known`: the program counter of each instruction of an imported trace, NO_COUNTER where there is none.
+    """
     buffer = np.zeros(BUFFER, np.uint8)
     place = np.zeros(2, np.int64)
     for batch in batches:
         place[:] = 0
+        instructions = batch.subject if form.counters is None else _counters(batch.subject, form.counters, known)
         while place[0] < len(batch.kind):
-            filled = form.encode(batch.kind, batch.subject, batch.address, batch.size, place, buffer)
+            filled = form.encode(batch.kind, instructions, batch.address, batch.size, place, buffer)
             if filled:
                 yield _part(buffer, filled)
+
+
+def counters_of(rows: NDArray[Any], instructions: int) -> NDArray[np.uint64]:
+    """The program counter of each instruction; `rows` are those of the table ``counters``."""
+    known = np.full(instructions, NO_COUNTER, np.uint64)
+    known[rows["op"]] = rows["counter"]
+    return known
+
+
+def _counters(instructions: Any, made: Callable[[Any], Any], known: NDArray[np.uint64] | None) -> NDArray[np.uint64]:
+    counters: NDArray[np.uint64]
+    if known is None:
+        counters = made(instructions)
+    else:
+        found = known[instructions]
+        counters = np.where(found == NO_COUNTER, made(np.full(1, NONE, np.uint32)), found)
+    return counters
 
 
 def _part(buffer: NDArray[np.uint8], filled: int) -> bytes:

@@ -1,7 +1,8 @@
 """ChampSim's traces: ``input_instr``, 64 bytes for each instruction, little-endian.
 
 A trace of ours has accesses, not machine instructions. So each access is one instruction, without registers, and no
-branch is among them; its ``ip`` is made of the number of the instruction in the program.
+branch is among them; its ``ip`` is made of the number of the instruction in the program. Of an imported trace it is the
+program counter.
 """
 
 from __future__ import annotations
@@ -36,13 +37,18 @@ _LOADED = INPUT_INSTR.fields["source_memory"][1] // 8  # type: ignore[index]
 _STORE = CODE["store"]
 
 
-def encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
-    """An instruction for each line of 64 bytes that an access touches."""
-    return 8 * int(_encode(kinds, instructions, addresses, sizes, place, out.view("<u8")))
+def encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
+    """An instruction for each line of 64 bytes that an access touches; `counters` are their program counters (u8)."""
+    return 8 * int(_encode(kinds, counters, addresses, sizes, place, out.view("<u8")))
+
+
+def counters(instructions: Any) -> Any:
+    """Program counters of instructions of a program whose machine code is not known (u4 -> u8)."""
+    return (FIRST_IP + STEP * instructions.view(np.int32).astype(np.int64)).view(np.uint64)  # NONE is -1
 
 
 @kernel
-def _encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
+def _encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     at = 0
     while place[0] < kinds.size and at + _WORDS <= out.size:
         access = place[0]
@@ -51,8 +57,7 @@ def _encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: An
             continue
         for word in range(_WORDS):
             out[at + word] = 0
-        number = np.int64(np.int32(instructions[access]))  # NONE is -1
-        out[at] = FIRST_IP + STEP * number
+        out[at] = counters[access]
         touched = take_piece(place, addresses[access], sizes[access], LINE)
         out[at + (_STORED if kinds[access] == _STORE else _LOADED)] = touched
         at += _WORDS

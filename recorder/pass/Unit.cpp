@@ -50,7 +50,7 @@ private:
 } // namespace
 
 std::string Unit::bytes() const {
-  Serializer Out(TK_TABLES);
+  Serializer Out(TK_TABLE_counters); // all tables before that one, which imported traces alone have
   Out.append(TK_TABLE_strings, Strings);
   Out.append(TK_TABLE_unit, Self);
   Out.append(TK_TABLE_sources, Sources);

@@ -1,4 +1,4 @@
-"""Every block of docs/writing-modules.md, docs/python-api.md and docs/reports.md does what the page says."""
+"""Every block of docs/writing-modules.md, python-api.md, reports.md and import.md does what the page says."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import tracekit
 ROOT = Path(tracekit.__file__).resolve().parents[1]
 TUTORIAL = (ROOT / "docs/writing-modules.md").read_text()
 REPORTS = (ROOT / "docs/reports.md").read_text()
+IMPORT = (ROOT / "docs/import.md").read_text()
 API = (ROOT / "docs/python-api.md").read_text()
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -121,3 +122,14 @@ def test_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(code.replace("to_dataframe", "result.get"), {"tracekit": tracekit})
     assert "<title>both.profile: memory profile</title>" in (tmp_path / "both.html").read_text()
+
+
+def test_imports(tmp_path: Path) -> None:
+    blocks = BLOCK.findall(IMPORT)
+    for _, name, text in blocks:
+        if name:
+            (tmp_path / name).write_text(text)
+    found = sessions(IMPORT)
+    assert len(found) == len(blocks) - 1 == 1
+    for session in found:
+        assert steady(run_console(tmp_path, session)) == steady(session)

@@ -179,7 +179,9 @@ class Namer:
 
 
 def place(shown: Row) -> str:
-    """function:line:column of an instruction or a loop."""
+    """function:line:column of an instruction or a loop; of an imported one without a line function:counter."""
+    if not shown["line"] and shown["file"]:
+        return f"{shown['function']}:{shown['file']}"
     return f"{shown['function']}:{shown['line']}:{shown['column']}"
 
 

@@ -60,7 +60,9 @@ def command(
             click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
         wanted = ["subject", "address", "size"]
         batches = opened.batches(["load", "store"], wanted, window=window or None)
-        _write(export.exported(batches, chosen), output)
+        program = opened.program
+        known = export.counters_of(program.counters, len(program.ops)) if program.is_imported else None
+        _write(export.exported(batches, chosen, known), output)
 
 
 def _write(parts: Iterable[bytes], output: str | None) -> None:

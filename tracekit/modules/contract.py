@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.events import BY_NAME, DELIVERED, Event
+from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, DELIVERED, Event
 from tracekit.jit.kernel import kernel
 from tracekit.jit.kernel import uncached as inlined
 from tracekit.modules import ranges
@@ -167,6 +167,14 @@ class Analysis:
         self.options = options
 
     @classmethod
+    def accesses_suffice(cls, options: Any) -> bool:
+        """Whether loads and stores without values make a profile: then the module takes imported traces, too.
+
+        Here: if the module declares nothing else. Override it where the module does without what else it declares.
+        """
+        return False
+
+    @classmethod
     def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
         """The options with what the trace alone can say put in, before the module is made; here, as they are.
 
@@ -265,6 +273,21 @@ class Module(Analysis, ABC):
         """What :meth:`merge` needs beside the result: JSON values or arrays, kept in profile files alone."""
         return None
 
+    @classmethod
+    def accesses_suffice(cls, options: Any) -> bool:
+        """See :meth:`Analysis.accesses_suffice`."""
+        declared_here = {
+            name: set(list(inspect.signature(member.__func__).parameters)[1:])
+            for parent in reversed(cls.__mro__)
+            for name, member in vars(parent).items()
+            if isinstance(member, staticmethod) and name in BY_NAME
+        }
+        return (
+            bool(declared_here)
+            and declared_here.keys() <= set(ACCESS_EVENTS)
+            and not any(MORE_THAN_ACCESSES & wanted for wanted in declared_here.values())
+        )
+
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """Event -> the function called for it; override to leave out what the options make superfluous."""
         return {
@@ -292,6 +315,11 @@ class BatchModule(Analysis, ABC):
     events: ClassVar[Mapping[str, tuple[str, ...]]]
     """Name of an event -> the fields of it that the module reads; no other event is fed."""
 
+    @classmethod
+    def accesses_suffice(cls, options: Any) -> bool:
+        """See :meth:`Analysis.accesses_suffice`."""
+        return cls.events.keys() <= set(ACCESS_EVENTS) and not any("value" in fields for fields in cls.events.values())
+
     @abstractmethod
     def feed(self, batch: EventBatch) -> None:
         """Take the declared events of one batch."""
@@ -311,6 +339,11 @@ class BatchModule(Analysis, ABC):
 
 class Preset(Analysis, ABC):
     """Several modules under one name; the profile is a list of theirs."""
+
+    @classmethod
+    def accesses_suffice(cls, options: Any) -> bool:
+        """Its modules are asked."""
+        return True
 
     @abstractmethod
     def modules(self) -> Mapping[str, Any]:
@@ -350,6 +383,9 @@ def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
 
 TRANSLATED = frozenset({"group", "object", "offset"})
 """The services that stand for an address."""
+
+MORE_THAN_ACCESSES = TRANSLATED | {"context", "levels", "value"}
+"""What callbacks for loads and stores may ask for that does not come with every load and store."""
 
 
 def _check_translated(module: Module) -> None:

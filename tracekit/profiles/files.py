@@ -21,9 +21,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
@@ -57,7 +58,14 @@ def write_whole(path: str | Path, text: Iterable[str], what: str) -> None:
 
 
 def write_bytes_whole(path: str | Path, parts: Iterable[bytes], what: str) -> None:
-    """The same of bytes.
+    """The same of bytes. See :func:`written_whole`."""
+    with written_whole(path, what) as file:
+        file.writelines(parts)
+
+
+@contextmanager
+def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its name once the block ends without an error; else nothing is left of it.
 
     What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError if that cannot be done.
     """
@@ -65,13 +73,13 @@ def write_bytes_whole(path: str | Path, parts: Iterable[bytes], what: str) -> No
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
-                file.writelines(parts)
+                yield file
             return
         target = target.resolve()  # a symbolic link stays one
         handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with open(handle, "wb") as file:
-                file.writelines(parts)
+                yield file
             os.chmod(part, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
             os.replace(part, target)
         except BaseException:

@@ -65,6 +65,7 @@ STRINGS: dict[str, tuple[str, ...]] = {
     "options": ("option",),
     "types": ("name",),
     "members": ("name", "type_name"),
+    "counters": ("binary",),
 }
 """Fields that hold an offset into ``strings``."""
 
@@ -88,6 +89,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "types": {"location": "locations"},
     "members": {"type": "types", "location": "locations"},
     "typed": {"type": "types!"},
+    "counters": {"op": "ops!"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""
 

@@ -29,6 +29,9 @@ KIND_NAMES: dict[int, str] = {
     OpKind.POINTER: "pointer",
 }
 
+NO_COUNTER = "no program counter"
+"""In place of a file: of an imported access without one, if it has no line either."""
+
 _LIBRARY = int(OpFlag.LIBRARY)
 
 INLINING_LIMIT = 256
@@ -78,6 +81,15 @@ class Symbols:
         owner = int(program.op_function[op])
         function = self.function_name(owner) if owner != NONE else ""
         location = int(row["location"])
+        if program.is_imported:
+            place = self.place(location)
+            return {
+                "id": f"{program.unit_hashes[unit]}:{op - int(program.unit_first_op[unit])}",
+                "kind": kind,
+                "function": self._scope(location),
+                **(place if place["line"] else {**place, "file": self._counters.get(op, NO_COUNTER)}),
+                "inlined_at": [],
+            }
         near = NONE if self.nearest.has_line(location) else self.nearest.to_op(op)
         shown = location if near == NONE else near
         chain = self._inlined_at(shown, function)
@@ -88,6 +100,12 @@ class Symbols:
             **(self.place(location) if near == NONE else self.nearby(near)),
             "inlined_at": chain,
         }
+
+    @cached_property
+    def _counters(self) -> dict[int, str]:
+        """Instruction -> its program counter, in hexadecimal."""
+        rows = self.program.counters
+        return {op: f"{counter:#x}" for op, counter in zip(rows["op"].tolist(), rows["counter"].tolist())}
 
     @cached_property
     def nearest(self) -> Nearest:

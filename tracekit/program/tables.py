@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.image import OpFlag, OpKind
+from tracekit.formats.image import IMPORTED, OpFlag, OpKind
 from tracekit.program.callees import Callees
 from tracekit.program.linker import Rows
 from tracekit.program.source_names import SourceNames
@@ -51,6 +51,7 @@ class Tables:
     types: Rows
     members: Rows
     typed: Rows
+    counters: Rows
     locations: Rows
     sources: Rows
     units: Rows
@@ -86,6 +87,11 @@ class Tables:
         return SourceNames([self.text(path) for path in self.sources["path"].tolist()], self.source_folders)
 
     @cached_property
+    def is_imported(self) -> bool:
+        """Whether the trace was made of another tool's: it has loads and stores of program counters, nothing else."""
+        return any(self.text(at) == IMPORTED for at in self.units["at"].tolist())
+
+    @cached_property
     def valued(self) -> NDArray[np.bool_]:
         """Whether the loads and stores of each instruction (row of ``ops``) have values."""
         moves = np.isin(self.ops["kind"], (OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC))
@@ -99,6 +105,8 @@ class Tables:
 
     def require_values(self) -> None:
         """Raise TracekitError, which says what to do, if there are none; a program may have no loads and stores."""
+        if self.is_imported:
+            raise TracekitError("The trace is imported: it holds no values of loads and stores.")
         if not self.has_values and not any(option.startswith("values=") for option in self.requested):
             raise TracekitError(
                 "The trace holds no values of loads and stores: build the program again with "
@@ -112,6 +120,8 @@ class Tables:
 
     def require_pointers(self, otherwise: str = "") -> None:
         """Raise TracekitError if no part of the program says where pointers come from; it ends with `otherwise`."""
+        if self.is_imported:
+            raise TracekitError("The trace is imported: it does not say where pointers come from.")
         if "pointers=1" not in self.requested and not bool(np.any(self.ops["kind"] == OpKind.POINTER)):
             raise TracekitError(
                 "The trace does not say where pointers come from: build the program again with "

@@ -1,0 +1,359 @@
+"""Imported traces against their files read line by line, and against what wrote them."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tracekit
+from tests.naive import imports as naive
+from tests.naive import reader
+from tests.needs import needs
+from tracekit.cli import main
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import CODE
+from tracekit.imports import binaries, champsim, importing, lackey, made
+from tracekit.imports.files import pieces
+
+ADDRESS = st.one_of(st.integers(1, 300), st.integers(0, 2**64 - 1).map(lambda address: address or 1))
+SIZE = st.one_of(st.sampled_from([1, 4, 8, 64, 65]), st.integers(1, 10**18))
+COUNTER = st.one_of(st.integers(0, 40), st.integers(0, 2**64 - 1))
+
+
+def accesses(path: Path) -> list[naive.Access]:
+    """The accesses of an imported trace as those of tests.naive.imports."""
+    with tracekit.open(path) as trace:
+        counter = {int(row["op"]): int(row["counter"]) for row in trace.tables["counters"]}
+        return [
+            (kind, counter.get(instruction), address, size)
+            for batch in trace.batches(["load", "store"], ["subject", "address", "size"])
+            for kind, instruction, address, size in zip(
+                batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist()
+            )
+        ]
+
+
+def imported(folder: Path, form: str, data: bytes, **options: Any) -> list[naive.Access]:
+    """Those of a trace made of `data`, which has to pass every check."""
+    (folder / "in").write_bytes(data)
+    importing.import_trace(form, str(folder / "in"), folder / "out.zst", **options)
+    assert main(["check", str(folder / "out.zst")]) == 0
+    return accesses(folder / "out.zst")
+
+
+LINE = st.one_of(
+    st.builds("I  {:08x},{}".format, COUNTER, st.integers(1, 15)),
+    st.builds(" {} {:08x},{}".format, st.sampled_from("LSM"), ADDRESS, SIZE),
+    st.sampled_from(["==12== Command: ls", "--12-- warning", ""]),
+)
+
+
+@given(st.lists(LINE, max_size=40), st.integers(1, 60), st.integers(6, 20))
+def test_random_lines_in_random_pieces(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], piece: int, chunk: int
+) -> None:
+    text = "".join(line + "\n" for line in lines)
+    data = text.encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(made, "CHUNK", chunk)
+        patched.setattr("tracekit.imports.files.BLOCK", piece)
+        assert imported(tmp_path_factory.mktemp("lackey"), "lackey", data) == list(naive.lackey(text))
+
+
+INSTRUCTION = st.builds(
+    lambda ip, branch, taken, memory: struct.pack("<QBB6x6Q", ip, branch, taken, *memory),
+    COUNTER,
+    st.integers(0, 1),
+    st.integers(0, 1),
+    st.lists(st.one_of(st.just(0), ADDRESS), min_size=6, max_size=6),
+)
+
+
+@given(st.lists(INSTRUCTION, max_size=30), st.integers(1, 200), st.integers(6, 20), st.integers(1, 64))
+def test_random_instructions_in_random_pieces(
+    tmp_path_factory: pytest.TempPathFactory, instructions: list[bytes], piece: int, chunk: int, size: int
+) -> None:
+    data = b"".join(instructions)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(made, "CHUNK", chunk)
+        patched.setattr("tracekit.imports.files.BLOCK", piece)
+        found = imported(tmp_path_factory.mktemp("champsim"), "champsim", data, size=size)
+    assert found == list(naive.champsim(data, size))
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What lackey says of a program that loads, stores and updates."""
+    folder = tmp_path_factory.mktemp("valgrind")
+    (folder / "app.c").write_text(PROGRAM)
+    subprocess.run(["cc", "-g", "-O1", "-no-pie", "-fno-inline", "app.c", "-o", "app"], cwd=folder, check=True)
+    command = ["valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=yes", "--log-file=log", "./app"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "log"
+
+
+PROGRAM = """\
+#include <stdio.h>
+volatile int numbers[1000], total;
+void fill(void)
+{
+    for (int i = 0; i < 1000; i++)
+        numbers[i] = i;
+}
+void add(void)
+{
+    for (int i = 0; i < 1000; i++)
+        total += numbers[i];
+}
+int main(void)
+{
+    for (int i = 0; i < 5; i++)
+        fill(), add();
+    return total == 1;
+}
+"""
+
+
+@needs("valgrind")
+def test_the_counts_are_valgrinds(log: Path, tmp_path: Path) -> None:
+    text = log.read_text()
+    out = tmp_path / "out.zst"
+    assert main(["import", "lackey", str(log), "-o", str(out), "--binary", str(log.parent / "app")]) == 0
+    known = Counter(line[1] for line in text.splitlines() if re.match(r" [LSM] ", line))
+    found = accesses(out)
+    assert len(found) == known["L"] + known["S"] + 2 * known["M"] > 15000
+    assert found == list(naive.lackey(text))
+    with tracekit.open(out) as trace:
+        executed = re.search(r"guest instrs:\s+([\d,]+)", text)
+        assert executed is not None
+        assert trace.metadata["imported"] == {
+            "format": "lackey",
+            "instructions": int(executed[1].replace(",", "")),
+        }
+        functions = Counter(
+            trace.program.instruction(int(op))["function"]
+            for batch in trace.batches(["store"], ["subject"])
+            for op in batch.subject
+        )
+    assert functions["fill"] == functions["add"] == 5000
+
+
+@needs("valgrind")
+def test_lines_of_the_source(log: Path, tmp_path: Path) -> None:
+    pytest.importorskip("elftools")
+    out = tmp_path / "out.zst"
+    importing.import_trace("lackey", str(log), out, [(str(log.parent / "app"), 0)])
+    rows = tracekit.analyze(out, "dependence", counts=True).result["dependences"]
+    top = max(rows, key=lambda row: row["count"] if row["source"]["function"] == "fill" else 0)
+    assert (top["count"], top["source"]["line"], top["destination"]["line"]) == (5000, 6, 11)
+    assert top["source"]["file"] == str(log.parent / "app.c")
+    assert top["destination"]["function"] == "add"
+
+
+@needs("valgrind")
+@pytest.mark.parametrize("form", ["lackey", "champsim"])
+def test_there_and_back(form: str, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.zst"
+    importing.import_trace("lackey", str(log), out)
+    first, second = (tmp_path / name for name in ("first", "second"))
+    for target in (first, second):
+        assert main(["export", form, str(out), "-o", str(target)]) == 0
+        importing.import_trace(form, str(target), out)
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size > 100000
+    if form == "champsim":
+        assert {access[1] for access in accesses(out)} == {access[1] for access in naive.lackey(log.read_text())}
+
+
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.ZstdCompressor(write_content_size=False).compress,
+}
+
+
+@pytest.mark.parametrize("form", sorted(COMPRESSED))
+def test_compressed_files(form: str, tmp_path: Path) -> None:
+    data = "".join(f" L {8 * place * place % 99991:08x},8\n" for place in range(50000)).encode()
+    compressed = COMPRESSED[form](data)
+    two = COMPRESSED[form](data[:1000]) + COMPRESSED[form](data[1000:])
+    for given_bytes in (compressed, two):
+        (tmp_path / "in").write_bytes(given_bytes)
+        with (tmp_path / "in").open("rb") as file:
+            assert b"".join(pieces(file, "in")) == data
+    for cut in (7, len(compressed) // 2, len(compressed) - 1):
+        (tmp_path / "in").write_bytes(compressed[:cut])
+        with (tmp_path / "in").open("rb") as file, pytest.raises(TracekitError, match=r"^in ends too early, after"):
+            list(pieces(file, "in"))
+    wrong = bytearray(compressed)
+    wrong[len(wrong) // 2] ^= 255
+    wrong[len(wrong) // 2 + 7] ^= 255
+    (tmp_path / "in").write_bytes(wrong)
+    with (tmp_path / "in").open("rb") as file:
+        try:
+            assert b"".join(pieces(file, "in")) != data
+        except TracekitError as error:
+            told = str(error)
+        else:
+            told = "in is damaged" if form == "zst" else ""  # frames of this one have no checksum
+    assert told.startswith(("in is damaged", "in ends too early"))
+
+
+WRONG: list[tuple[str, bytes, str]] = [
+    ("lackey", b" L 10,8\nhello\n", "Line 2 of {file} is none of lackey's: 'hello'."),
+    ("lackey", b"\n L 10,0\n", "Line 2 of {file} is none of lackey's: ' L 10,0'."),
+    ("lackey", b" L 10,8\n L 1", "{file} ends too early, inside line 2."),
+    ("lackey", b" L 12345678123456781,8\n", "Line 1 of {file} is none of lackey's: ' L 12345678123456781,8'."),
+    ("lackey", b" L 10,12345678901234567890\n", "Line 1 of {file} is none of lackey's: ' L 10,12345678901234567890'."),
+    ("lackey", b" X 10,8\n", "Line 1 of {file} is none of lackey's: ' X 10,8'."),
+    ("lackey", b"I 10,8\n", "Line 1 of {file} is none of lackey's: 'I 10,8'."),
+    ("lackey", b"\xff\xfe\n", r"Line 1 of {file} is none of lackey's: '\\xff\\xfe'."),
+    ("lackey", b" \n", "Line 1 of {file} is none of lackey's: ' '."),
+    ("champsim", bytes(64) + bytes(63), "{file} ends too early, at byte 127, inside an instruction."),
+    (
+        "champsim",
+        bytes(64) + bytes([0] * 8 + [2] + [0] * 55),
+        "{file} is no trace of ChampSim's, or damaged: at byte 64 there is no instruction.",
+    ),
+]
+
+
+@pytest.mark.parametrize("form, data, told", WRONG)
+def test_what_is_damaged(form: str, data: bytes, told: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in"
+    file.write_bytes(data)
+    assert main(["import", form, str(file), "-o", str(tmp_path / "out.zst")]) == 1
+    assert capfd.readouterr().err == f"tracekit: {told.format(file=file)}\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@given(st.binary(max_size=300), st.sampled_from(["lackey", "champsim"]))
+def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes, form: str) -> None:
+    folder = tmp_path_factory.mktemp("bytes")
+    try:
+        imported(folder, form, data)
+    except TracekitError as error:
+        told = str(error)
+    else:
+        return
+    assert told.endswith(".")
+    assert not (folder / "out.zst").exists()
+
+
+def test_a_line_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lackey, "LONGEST", 1000)
+    with made.Made() as begun, pytest.raises(TracekitError, match=r"^Line 2 of x is none of lackey's: 'aaaa"):
+        lackey.read(iter([b"\n", *[b"a" * 600] * 5]), begun, "x")
+
+
+def test_too_many_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made, "MOST_INSTRUCTIONS", 100)
+    text = "".join(f"I  {place:08x},1\n L 10,1\n" for place in range(1000))
+    with pytest.raises(TracekitError, match="more than 100 different instructions and sizes"):
+        imported(tmp_path, "lackey", text.encode())
+
+
+def test_misuse(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "in", str(tmp_path / "out.zst")
+    file.write_bytes(b"")
+    assert main(["import", "gem5", str(file), "-o", out]) == 2
+    assert main(["import", "lackey", str(file)]) == 2
+    assert main(["import", "lackey", str(file), "-o", out, "--access-bytes", "4"]) == 2
+    assert main(["import", "lackey", str(file), "-o", out, "--binary", "app@xyz"]) == 2
+    capfd.readouterr()
+    assert main(["import", "lackey", str(tmp_path / "none"), "-o", out]) == 1
+    assert capfd.readouterr().err == f"tracekit: Cannot read {tmp_path / 'none'}: No such file or directory.\n"
+    assert main(["import", "lackey", str(file), "-o", str(tmp_path / "no" / "out")]) == 1
+    assert capfd.readouterr().err == f"tracekit: Cannot write into {tmp_path / 'no'}: No such file or directory.\n"
+    assert main(["import", "lackey", str(file), "-o", out, "--binary", str(file)]) == 1
+    assert "no ELF file whose symbols can be read" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == [file]
+
+
+SOME = b"I  00401000,4\n L 10,8\n S 20,8\nI  00401004,4\n M 20,8\n"
+RUN = ["accesses", "bandwidth", "cache", "dependence", "footprint", "heatmap", "reuse", "tlb"]
+
+
+@pytest.mark.parametrize("module", RUN)
+def test_modules_that_run(module: str, tmp_path: Path) -> None:
+    assert len(imported(tmp_path, "lackey", SOME)) == 4
+    assert tracekit.analyze(tmp_path / "out.zst", module).result
+
+
+def test_modules_that_do_not_run(tmp_path: Path) -> None:
+    from tracekit.modules import registry
+
+    imported(tmp_path, "lackey", SOME)
+    told = r"needs more than loads and stores( with these options)?; a trace imported from lackey has nothing else\.$"
+    refused: Sequence[str] = [name for name in registry.names() if name not in RUN]
+    for name in refused:
+        with pytest.raises(TracekitError, match=f"{told}|^The trace is imported: it holds no values"):
+            tracekit.analyze(tmp_path / "out.zst", name)
+    assert {"advise", "camp", "lamp", "histobin", "value_pattern", "perspective", "points_to"} <= set(refused)
+    with pytest.raises(TracekitError, match="stores with these options; a trace"):
+        tracekit.analyze(tmp_path / "out.zst", "dependence", distance=True)
+
+
+def test_how_instructions_are_shown(tmp_path: Path) -> None:
+    imported(tmp_path, "lackey", b" L 10,8\n" + SOME)
+    rows = tracekit.analyze(tmp_path / "out.zst", "accesses").result["instructions"]
+    shown = {(row["instruction"]["file"], row["instruction"]["kind"]) for row in rows}
+    assert shown == {
+        ("no program counter", "load"),
+        ("0x401000", "load"),
+        ("0x401000", "store"),
+        ("0x401004", "load"),
+        ("0x401004", "store"),
+    }
+
+
+def test_two_readers_agree(tmp_path: Path) -> None:
+    found = imported(tmp_path, "lackey", SOME)
+    read = reader.read((tmp_path / "out.zst").read_bytes())
+    assert read.meta["imported"] == {"format": "lackey", "instructions": 2}
+    counter = {row["op"]: row["counter"] for row in read.tables["counters"]}
+    first, *others = read.events()
+    assert first[:2] == (0, "function_entry")
+    assert found == [(CODE[name], counter.get(op), address, size) for _, name, op, address, size in others]
+
+
+def test_places_in_binaries() -> None:
+    binary = binaries.Binary(
+        "lib.so",
+        0x10000,
+        [(0x100, 0x400)],
+        [0x100, 0x200, 0x300],
+        [(0x50, "first"), (0, "second"), (0x10, "third")],
+        [0x200, 0x220, 0x230],
+        [("a.c", 3, 7), None, ("a.c", 9, 1)],  # type: ignore[list-item]
+    )
+    known = binaries.Binaries([binary])
+    place = binaries.Place
+    assert known.place(0x10000) == place()
+    assert known.place(0x10100) == place("first", binary="lib.so")
+    assert known.place(0x10150) == place("[lib.so]", binary="lib.so")
+    assert known.place(0x1021F) == place("second", "a.c", 3, 7, "lib.so")
+    assert known.place(0x10225) == place("second", binary="lib.so")
+    assert known.place(0x10320) == place("[lib.so]", "a.c", 9, 1, "lib.so")
+    assert known.place(0x10400) == place()
+
+
+def test_champsim_in_pieces_of_any_size() -> None:
+    data = struct.pack("<Q8x6Q", 1, 2, 0, 3, 0, 0, 0) * 10
+    with made.Made() as begun:
+        assert champsim.read((data[at : at + 7] for at in range(0, len(data), 7)), begun, "x") == {
+            "instructions": 10,
+            "access_bytes": 1,
+        }

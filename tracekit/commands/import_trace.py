@@ -1,0 +1,54 @@
+"""`tracekit import`: a trace of ours, made of another tool's."""
+
+from __future__ import annotations
+
+import click
+
+from tracekit.commands.progress import shown
+
+FORMATS = ("lackey", "champsim")
+
+
+@click.command("import")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="TRACE", help="Write the trace to TRACE.")
+@click.option(
+    "--binary",
+    "binaries",
+    multiple=True,
+    metavar="FILE[@BASE]",
+    help="Name program counters after the symbols and lines of FILE, loaded at BASE (hexadecimal). May be repeated.",
+)
+@click.option(
+    "--access-bytes",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="champsim: take accesses to have N bytes (1), fewer at the end of a cache line.",
+)
+@click.argument("form", type=click.Choice(FORMATS), metavar="FORMAT")
+@click.argument("file", type=click.Path())
+def command(form: str, file: str, output: str, binaries: tuple[str, ...], access_bytes: int | None) -> None:
+    """Make a trace of FILE, which another tool wrote in FORMAT. It may be compressed with gzip, xz or zstd.
+
+    \b
+        lackey      valgrind --tool=lackey --trace-mem=yes --log-file=FILE
+        champsim    ChampSim's input_instr
+
+    Its instructions are program counters, and nothing is known of calls, loops and objects: modules that need more than
+    loads and stores refuse it. FILE may be - for standard input.
+    """
+    from tracekit.imports.binaries import parsed
+    from tracekit.imports.importing import import_trace
+
+    try:
+        known = parsed(binaries)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    options = {}
+    if access_bytes is not None:
+        if form != "champsim":
+            raise click.UsageError(
+                f"--access-bytes is for champsim; traces of {form} say how many bytes an access has."
+            )
+        options["size"] = access_bytes
+    with shown():
+        import_trace(form, file, output, known, **options)

@@ -1,0 +1,69 @@
+"""From a file of another tool's to a trace of ours."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tracekit import progress
+from tracekit.formats.errors import TracekitError
+from tracekit.imports import binaries, champsim, lackey
+from tracekit.imports.files import pieces
+from tracekit.imports.made import Made
+from tracekit.profiles.files import written_whole
+
+
+def import_trace(
+    form: str, path: str, output: str | Path, known_binaries: Iterable[tuple[str, int]] = (), **options: Any
+) -> None:
+    """Make a trace of the file at `path` (``-``: standard input), whose format is `form`.
+
+    `known_binaries`: path and base address of binaries that its program counters may lie in. `options` are those of
+    the format's ``read``. The trace is there whole or not at all. Raises TracekitError.
+    """
+    known = binaries.Binaries([binaries.load(*each) for each in known_binaries])
+    with Made(_folder(output)) as made:
+        facts = _READ[form](path, made, **options)
+        made.stream(0)
+        with progress.step("writing the trace"), written_whole(output, "the trace") as file:
+            made.write(file, form, facts, known)
+
+
+def _lackey(path: str, made: Made) -> dict[str, Any]:
+    with _opened(path) as file:
+        return lackey.read(pieces(file, path), made, path)
+
+
+def _champsim(path: str, made: Made, size: int = 1) -> dict[str, Any]:
+    with _opened(path) as file:
+        return champsim.read(pieces(file, path), made, path, size)
+
+
+def _folder(output: str | Path) -> Path | None:
+    """Where chunks wait: beside the trace, if that is to be a file."""
+    target = Path(output)
+    return None if target.exists() and not target.is_file() else target.resolve().parent
+
+
+_READ = {"lackey": _lackey, "champsim": _champsim}
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """The file, and how far it is read."""
+    if path == "-":
+        with progress.step("importing"):
+            yield sys.stdin.buffer
+        return
+    try:
+        file = open(path, "rb")  # noqa: SIM115
+    except OSError as error:
+        raise TracekitError(f"Cannot read {path}: {error.strerror}.") from None
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        with progress.step("importing", size or None, file.tell):
+            yield file
