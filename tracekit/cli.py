@@ -44,6 +44,8 @@ COMMANDS: dict[str, Verb] = {
     "diff": Verb("tracekit.commands.diff", "Compare two profiles, of one build or of two.", failure=2),
     "annotate": Verb("tracekit.commands.annotate", "Print source with the accesses and verdicts of each line."),
     "report": Verb("tracekit.commands.report", "Write a self-contained HTML page of a run."),
+    "query": Verb("tracekit.commands.query", "Ask profiles of a run in SQL."),
+    "shell": Verb("tracekit.commands.shell", "Ask query after query at a prompt."),
     "modules": Verb("tracekit.commands.modules", "List the analysis modules."),
     "new-module": Verb("tracekit.commands.new_module", "Write a module to start from, and its test."),
     "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tracekit import cli
+from tracekit import cli, extras
 from tracekit.commands import doctor
 from tracekit.recorder import toolchain
 
@@ -78,3 +81,22 @@ def test_a_missing_package_is_shown_with_its_command(monkeypatch: pytest.MonkeyP
     assert not findings["zstandard"].works
     assert findings["zstandard"].remedy.endswith("-m pip install zstandard")
     assert findings["numpy"].works
+
+
+def test_extras_are_named_with_what_they_are_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    declared = project["optional-dependencies"]
+    assert set(extras.EXTRAS) == set(declared) - {"dev"}
+    for name, extra in extras.EXTRAS.items():
+        assert [re.match(r"[\w-]+", package)[0] for package in declared[name]] == list(extra.packages)  # type: ignore[index]
+        assert set(declared[name]) <= set(declared["dev"])  # so that the tests run
+        assert extras.missing(name) == []
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert cli.main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("--  [query] "))
+    assert "tracekit query, tracekit shell: duckdb not installed" in lines[at]
+    assert lines[at + 1].strip() == "-> pip install 'tracekit[query]'"
+    assert lines[-1] == "Everything is there."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tracekit.commands import completing, options
+from tracekit.commands.misused import Misused
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
@@ -18,14 +19,6 @@ from tracekit.modules.options import make_options
 
 if TYPE_CHECKING:
     from tracekit.profiles.profile import Profile
-
-
-class Misused(click.UsageError):
-    """A usage error that one sentence explains."""
-
-    def show(self, file: Any = None) -> None:
-        """Print the sentence to `file`, by default standard error."""
-        click.echo(f"tracekit: {self.format_message()}", file=file, err=file is None)
 
 
 class AnalyzeCommand(click.Command):

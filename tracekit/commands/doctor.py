@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import click
 
+from tracekit import extras
 from tracekit.formats.errors import TracekitError
 
 
@@ -19,22 +20,27 @@ class Finding(NamedTuple):
     works: bool
     found: str
     remedy: str = ""
+    optional: bool = False
+    """Whether nothing but what it is for misses it."""
 
 
 @click.command("doctor")
 def command() -> int:
     """Say what recording and analysing need, what is there and what is missing.
 
-    Exits with 1 if anything is missing; each missing thing is shown with the command that provides it.
+    Exits with 1 if anything is missing; each missing thing is shown with the command that provides it. Optional extras
+    are shown with what they are for, and may be missing.
     """
     findings = list(examine())
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
-        print(f"{'ok ' if finding.works else 'NO '} {finding.name:<{width}}  {finding.found}")
+        mark = "ok " if finding.works else "-- " if finding.optional else "NO "
+        print(f"{mark} {finding.name:<{width}}  {finding.found}")
         if not finding.works and finding.remedy:
             print(f"    {'':<{width}}  -> {finding.remedy}")
-    missing = sum(not finding.works for finding in findings)
-    print("Everything is there." if not missing else f"{missing} of {len(findings)} missing.")
+    needed = [finding for finding in findings if not finding.optional]
+    missing = sum(not finding.works for finding in needed)
+    print("Everything is there." if not missing else f"{missing} of {len(needed)} missing.")
     return 1 if missing else 0
 
 
@@ -48,6 +54,8 @@ def examine() -> Iterator[Finding]:
     yield from _compiler()
     yield _shared_memory()
     yield _preloading()
+    for name in extras.EXTRAS:
+        yield _extra(name)
 
 
 def _package(name: str) -> Finding:
@@ -58,6 +66,23 @@ def _package(name: str) -> Finding:
         return Finding(name, True, metadata.version(name))
     except ImportError as error:
         return Finding(name, False, str(error), f"{sys.executable} -m pip install {name}")
+
+
+def _extra(name: str) -> Finding:
+    """Whether an optional extra is there, and what it is for."""
+    from importlib import metadata
+
+    extra, gone = extras.EXTRAS[name], extras.missing(name)
+    if gone:
+        found = f"{extra.serves}: {' and '.join(gone)} not installed"
+        return Finding(f"[{name}]", False, found, extras.installation(name), optional=True)
+    versions = []
+    for package in extra.packages:
+        try:
+            versions.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:  # on the path, but not installed as packages are
+            versions.append(package)
+    return Finding(f"[{name}]", True, f"{extra.serves}: {', '.join(versions)}", optional=True)
 
 
 def _cache() -> Finding:

@@ -1,0 +1,15 @@
+"""What is wrong with a command line, where the usage would not help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class Misused(click.UsageError):
+    """A usage error that one sentence explains."""
+
+    def show(self, file: Any = None) -> None:
+        """Print the sentence to `file`, by default standard error."""
+        click.echo(f"tracekit: {self.format_message()}", file=file, err=file is None)

@@ -1,0 +1,135 @@
+"""`tracekit query`: SQL over the profiles of a trace or a profile file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracekit.commands import options
+from tracekit.commands.misused import Misused
+from tracekit.commands.progress import shown
+from tracekit.extras import MissingExtraError
+
+if TYPE_CHECKING:
+    from tracekit.query.database import Database
+
+FORMATS = ("table", "csv", "json", "jsonl", "markdown")
+
+
+@click.command("query")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="What is printed."
+)
+@click.option("--tables", "list_tables", is_flag=True, help="List the tables instead.")
+@click.option("--schema", is_flag=True, help="List the tables' columns instead, or those of the table that QUERY is.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Rows that --format table shows; 0 shows all.",
+)
+@click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
+@options.jobs
+@click.argument("trace", type=click.Path(), required=False)
+@click.argument("query", required=False)
+def command(
+    form: str,
+    list_tables: bool,
+    schema: bool,
+    limit: int,
+    settings: tuple[str, ...],
+    jobs: int | None,
+    trace: str | None,
+    query: str | None,
+) -> None:
+    """Print what a QUERY in SQL finds in the profiles of TRACE; QUERY may be - for standard input.
+
+    \b
+        tracekit query trace.zst 'select function, line, verdict from loops'
+
+    TRACE is a trace, which the modules analyse that the query's tables come from, or a profile file. Nothing can be
+    changed, and no file be read, by a query. It is DuckDB's SQL: pip install 'tracekit[query]'.
+    """
+    from tracekit.query import listed
+    from tracekit.render.text import Style
+
+    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    if list_tables or schema:
+        if trace is not None and query is None and listed.is_table(trace, None) and not os.path.exists(trace):
+            trace, query = None, trace
+        run = None if trace is None else opened_run(trace, jobs, settings)
+        wanted = query if schema else None
+        if wanted is not None and not listed.is_table(wanted, run):
+            raise Misused(f"There is no table {wanted!r}: `tracekit query --tables` lists them.")
+        text = listed.columns_text(wanted, run, style) if schema else listed.tables_text(run, style)
+        click.echo(text, nl=False)
+        return
+    if trace is None or query is None:
+        raise click.UsageError("query takes a trace, or a profile file, and a query; or --tables.")
+    database = opened(trace, jobs, settings)
+    print_result(database, sys.stdin.read() if query == "-" else query, form, limit, style)
+
+
+def opened_run(trace: str, jobs: int | None, settings: Sequence[str]) -> Any:
+    """The profiles of a trace or a profile file; a trace is not analysed yet."""
+    from tracekit.query.run import Run
+
+    with shown():
+        return Run(trace, jobs, checked_settings(settings))
+
+
+def opened(trace: str, jobs: int | None, settings: Sequence[str]) -> Database:
+    """Their tables. Raises Misused without the extra."""
+    from tracekit import extras
+    from tracekit.query.database import Database
+
+    try:
+        extras.require("query", "A query")
+    except MissingExtraError as error:
+        raise Misused(str(error)) from None
+    return Database(opened_run(trace, jobs, settings))
+
+
+def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """Module -> option -> value, of MODULE.OPTION=VALUE. Raises Misused for what is none."""
+    from tracekit.formats.errors import TracekitError
+    from tracekit.modules import registry
+    from tracekit.modules.options import make_options
+
+    values: dict[str, dict[str, str]] = {}
+    for setting in settings:
+        target, equals, value = setting.partition("=")
+        name, dot, option = target.partition(".")
+        if not (equals and dot):
+            raise Misused(f"--set takes MODULE.OPTION=VALUE, not {setting!r}.")
+        if name not in registry.names():
+            raise Misused(f"There is no module {name!r}; the modules are: {', '.join(registry.names())}.")
+        values.setdefault(name, {})[option] = value
+    for name, chosen in values.items():
+        try:
+            make_options(registry.load(name, files=False).Options, chosen)
+        except TracekitError as error:
+            raise Misused(f"{name}: {error}") from None
+    return values
+
+
+def print_result(database: Database, query: str, form: str, limit: int, style: Any) -> None:
+    """Run a query and print what it finds. Raises Misused if the query makes no sense."""
+    from tracekit.query.database import QueryError
+    from tracekit.query.shown import FORMATS as MADE
+    from tracekit.query.shown import table_text
+
+    try:
+        with shown():
+            result = database.query(query)
+    except QueryError as error:
+        raise Misused(str(error)) from None
+    if not database.run.complete:
+        click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
+    click.echo(table_text(result, limit, style) if form == "table" else MADE[form](result), nl=False)

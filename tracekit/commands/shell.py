@@ -1,0 +1,42 @@
+"""`tracekit shell`: queries typed at a prompt."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from tracekit.commands import options
+from tracekit.commands.progress import shown
+from tracekit.commands.query import opened
+
+
+@click.command("shell")
+@click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
+@options.jobs
+@click.argument("trace", type=click.Path())
+def command(settings: tuple[str, ...], jobs: int | None, trace: str) -> int:
+    """Ask queries in SQL one after another, of TRACE, a trace or a profile file; .help says what else there is.
+
+    Each module runs once, for the first query that needs it. Where standard input is no terminal, queries are read from
+    it, and the exit status is 1 if one fails. It needs pip install 'tracekit[query]'.
+    """
+    from tracekit.query.shell import Shell, prompted
+    from tracekit.render.text import Style
+
+    database = opened(trace, jobs, settings)
+    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    shell = Shell(
+        database,
+        style,
+        say=lambda text: click.echo(text, nl=False),
+        complain=lambda sentence: click.echo(f"tracekit: {sentence}", err=True),
+        working=shown,
+    )
+    if sys.stdin.isatty():
+        click.echo(f"{trace}: .help for help, Ctrl-D to leave.", err=True)
+        shell.run(prompted(shell))
+        return 0
+    shell.run(line.removesuffix("\n") for line in sys.stdin)
+    return int(shell.failed)

@@ -1,0 +1,25 @@
+"""All tables by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracekit.query import access_tables, cache_tables, loop_tables, object_tables
+from tracekit.query.schema import Table, View
+
+TABLES: Mapping[str, Table] = {
+    table.name: table
+    for table in (*loop_tables.TABLES, *access_tables.TABLES, *object_tables.TABLES, *cache_tables.TABLES)
+}
+"""Table by name, in the order in which they are listed."""
+
+VIEWS: Mapping[str, View] = {view.name: view for view in access_tables.VIEWS}
+"""View by name."""
+
+ENTRIES: Mapping[str, Table | View] = {**TABLES, **VIEWS}
+"""Both."""
+
+
+def modules_of(name: str) -> tuple[str, ...]:
+    """Those whose results have the rows of a table, or of the one that a view reads."""
+    return TABLES[VIEWS[name].source if name in VIEWS else name].modules
