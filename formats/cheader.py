@@ -26,6 +26,7 @@ _CPP_KEYWORDS = frozenset(
 _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("OP", image.OpKind),
     ("OPFLAG", image.OpFlag),
+    ("OPUSE", image.OpUse),
     ("PATH", image.PathFlag),
     ("BASE", image.Base),
     ("TYPE", image.TypeClass),

@@ -54,6 +54,13 @@ class OpFlag(IntFlag):
     BY_POINTER = 128  # the source gets to `name` through a pointer or reference there, or may
 
 
+class OpUse(IntFlag):
+    """What an operation's memory or value is used for. Traces made before this field have none."""
+
+    DECIDES = 1  # of a LOAD: each time, a branch, an address or what is printed follows from all bits of its value
+    EMPTY = 2  # of a STACK_ALLOC: the object begins without a value; an argument passed by value has one
+
+
 class Base(IntEnum):
     """How an operation's address is known: base + offset + sum(stride * iteration) over `terms`."""
 
@@ -295,7 +302,7 @@ TABLES: dict[str, list[tuple[str, str]]] = {
         ("flags", "u1"),
         ("type_class", "u1"),
         ("base_kind", "u1"),
-        ("reserved", "u2"),
+        ("use", "u2"),
         ("name", "u4"),
     ],
     # an affine term: (stride + value of stride_register if not NONE) * iteration of loop

@@ -17,6 +17,7 @@ SPEC = Path(__file__).resolve().parent / "SPEC.md"
 ENUMS: tuple[type[IntEnum | IntFlag], ...] = (
     image.OpKind,
     image.OpFlag,
+    image.OpUse,
     image.Base,
     image.TypeClass,
     image.PathFlag,

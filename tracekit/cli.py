@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from tracekit.extras import MissingExtraError
 from tracekit.formats.errors import TracekitError
 from tracekit.version import __version__
 
@@ -119,6 +120,8 @@ def main(arguments: Sequence[str]) -> int:
         return result if isinstance(result, int) else 0
     except (click.Abort, KeyboardInterrupt):  # Abort is a RuntimeError
         return INTERRUPTED
+    except MissingExtraError as error:
+        return _fail(str(error), verb.usage)
     except TracekitError as error:
         return _fail(str(error), verb.failure)
     except MemoryError:

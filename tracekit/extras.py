@@ -13,13 +13,19 @@ class Extra(NamedTuple):
     """One extra of pyproject.toml."""
 
     packages: tuple[str, ...]
-    """As they are imported, and installed."""
+    """As they are imported; PROJECTS has those that are installed by another name."""
     serves: str
 
 
 EXTRAS: Mapping[str, Extra] = {
+    "cluster": Extra(("distributed", "fsspec"), "tracekit analyze --engine, traces at URLs"),
+    "symbols": Extra(("elftools",), "tracekit import --binary"),
     "query": Extra(("duckdb", "prompt_toolkit"), "tracekit query, tracekit shell"),
 }
+
+
+PROJECTS: Mapping[str, str] = {"elftools": "pyelftools"}
+"""Package -> what PyPI calls it."""
 
 
 class MissingExtraError(TracekitError):
@@ -27,8 +33,8 @@ class MissingExtraError(TracekitError):
 
 
 def missing(name: str) -> list[str]:
-    """The packages of an extra that are not installed; none is imported."""
-    return [package for package in EXTRAS[name].packages if not _is_there(package)]
+    """What PyPI calls the packages of an extra that are not installed; none is imported."""
+    return [PROJECTS.get(package, package) for package in EXTRAS[name].packages if not _is_there(package)]
 
 
 def require(name: str, what: str) -> None:

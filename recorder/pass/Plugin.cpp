@@ -20,6 +20,7 @@
 #include "Loops.h"
 #include "Names.h"
 #include "SourceLoops.h"
+#include "Uses.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/PostDominators.h"
@@ -161,6 +162,7 @@ public:
     }
     describeUpdates(S, Rows, Shape, U); // functions that loops call have them, too
     describeTerms(S, Rows, U);
+    describeUses(S, Rows, LI, U);
     emit(S, Paths, R, Out.addFunction(F, Rows.Function, Paths.Paths.size()));
   }
 

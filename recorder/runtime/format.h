@@ -137,7 +137,7 @@ struct __attribute__((packed)) tk_row_ops {
     uint8_t flags;
     uint8_t type_class;
     uint8_t base_kind;
-    uint16_t reserved;
+    uint16_t use;
     uint32_t name;
 };
 
@@ -325,6 +325,12 @@ enum {
     TK_OPFLAG_GROUND_TRUTH = 32,
     TK_OPFLAG_SAME_VALUE = 64,
     TK_OPFLAG_BY_POINTER = 128,
+};
+
+/* What an operation's memory or value is used for. Traces made before this field have none. */
+enum {
+    TK_OPUSE_DECIDES = 1,
+    TK_OPUSE_EMPTY = 2,
 };
 
 /* Flags of a path. */

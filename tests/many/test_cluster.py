@@ -200,7 +200,7 @@ def test_misuse(words: Sequence[str], why: str, traces: list[str], capfd: pytest
 
 def test_without_dask(traces: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    assert main(["analyze", "-m", "accesses", "--engine", "dask", *traces]) == 1
+    assert main(["analyze", "-m", "accesses", "--engine", "dask", *traces]) == 2
     assert "pip install 'tracekit[cluster]'" in capfd.readouterr().err
 
 

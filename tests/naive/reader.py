@@ -54,7 +54,7 @@ TABLES = [
         "ops",
         (
             "size:8 offset:-8 location base first_term defines terms:2 kind:1 flags:1 type_class:1 base_kind:1 "
-            "reserved:2 name"
+            "use:2 name"
         ),
     ),
     ("terms", "stride:-8 loop stride_register"),

@@ -1,4 +1,4 @@
-"""Every block of docs/writing-modules.md, python-api.md, reports.md and import.md does what the page says."""
+"""Every block of the pages of docs/ that are named here does what the page says."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ ROOT = Path(tracekit.__file__).resolve().parents[1]
 TUTORIAL = (ROOT / "docs/writing-modules.md").read_text()
 REPORTS = (ROOT / "docs/reports.md").read_text()
 IMPORT = (ROOT / "docs/import.md").read_text()
+ERRORS = (ROOT / "docs/memory-errors.md").read_text()
 API = (ROOT / "docs/python-api.md").read_text()
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -133,3 +134,10 @@ def test_imports(tmp_path: Path) -> None:
     assert len(found) == len(blocks) - 1 == 1
     for session in found:
         assert steady(run_console(tmp_path, session)) == steady(session)
+
+
+def test_errors_of_memory(tmp_path: Path) -> None:
+    ((_, name, text),) = [block for block in BLOCK.findall(ERRORS) if block[1]]
+    (tmp_path / name).write_text(text)
+    (session,) = sessions(ERRORS)
+    assert steady(run_console(tmp_path, session)) == steady(session)

@@ -18,6 +18,7 @@ from tracekit.modules import registry
 from tracekit.modules.options import make_options
 
 if TYPE_CHECKING:
+    from tracekit.modules.display import Display
     from tracekit.profiles.profile import Profile
 
 
@@ -139,6 +140,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.option("--keep-going", is_flag=True, help="Of several traces, leave out those that cannot be analysed.")
+@click.option("--exit-code", is_flag=True, help="End with status 1 if memory_errors finds an error.")
 @click.argument("traces", nargs=-1, required=True, type=click.Path(), metavar="TRACE...")
 def command(
     modules: tuple[str, ...],
@@ -158,6 +160,7 @@ def command(
     start: str | None,
     stop: str | None,
     keep_going: bool,
+    exit_code: bool,
     traces: tuple[str, ...],
     **own: Any,
 ) -> int:
@@ -181,6 +184,8 @@ def command(
     drawn = [name for name, display in displays.items() if display.image]
     if image is not None and len(drawn) != 1:
         raise Misused(_no_image(drawn))
+    if exit_code and not any(display.failed for display in displays.values()):
+        raise Misused(_no_exit_code())
     options = _options(names, settings, own)
     window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     _check_window(window)
@@ -191,6 +196,8 @@ def command(
         click.echo(line, err=True)
     profiles, status = gathered.profiles, int(gathered.is_partial)
     reports = [profile.report for profile in profiles]
+    if exit_code:
+        status |= int(_failed(reports, displays))
     if image is not None:
         call(
             drawn[0],
@@ -272,6 +279,20 @@ def _no_image(drawn: Sequence[str]) -> str:
         return f"--image draws what one module finds, not {' and '.join(drawn)}."
     known = [name for name, display in registry.displays().items() if display.image]
     return f"--image draws what the module {' or '.join(known)} finds; add -m {known[0]}."
+
+
+def _no_exit_code() -> str:
+    """Why `--exit-code` says nothing: none of the modules looks for errors."""
+    known = [name for name, display in registry.displays().items() if display.failed]
+    return f"--exit-code is about what the module {' or '.join(known)} finds; add -m {known[0]}."
+
+
+def _failed(reports: Sequence[Mapping[str, Any]], displays: Mapping[str, Display]) -> bool:
+    """Whether a module that looks for errors has found one."""
+    from tracekit.render.registry import call
+
+    asked = [(report, displays[report["module"]].failed) for report in reports if report["module"] in displays]
+    return any(call(report["module"], reference, report) for report, reference in asked if reference)
 
 
 def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, Any]) -> dict[str, Any]:

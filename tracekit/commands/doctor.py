@@ -77,7 +77,7 @@ def _extra(name: str) -> Finding:
         found = f"{extra.serves}: {' and '.join(gone)} not installed"
         return Finding(f"[{name}]", False, found, extras.installation(name), optional=True)
     versions = []
-    for package in extra.packages:
+    for package in (extras.PROJECTS.get(package, package) for package in extra.packages):
         try:
             versions.append(f"{package} {metadata.version(package)}")
         except metadata.PackageNotFoundError:  # on the path, but not installed as packages are

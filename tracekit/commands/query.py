@@ -12,7 +12,6 @@ import click
 from tracekit.commands import options
 from tracekit.commands.misused import Misused
 from tracekit.commands.progress import shown
-from tracekit.extras import MissingExtraError
 
 if TYPE_CHECKING:
     from tracekit.query.database import Database
@@ -85,14 +84,11 @@ def opened_run(trace: str, jobs: int | None, settings: Sequence[str]) -> Any:
 
 
 def opened(trace: str, jobs: int | None, settings: Sequence[str]) -> Database:
-    """Their tables. Raises Misused without the extra."""
+    """Their tables. Raises MissingExtraError without the extra."""
     from tracekit import extras
     from tracekit.query.database import Database
 
-    try:
-        extras.require("query", "A query")
-    except MissingExtraError as error:
-        raise Misused(str(error)) from None
+    extras.require("query", "A query")
     return Database(opened_run(trace, jobs, settings))
 
 

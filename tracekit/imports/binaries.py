@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tracekit import extras
 from tracekit.formats.errors import TracekitError
-
-INSTALL = "pip install 'tracekit[symbols]'"
 
 
 class Place(NamedTuple):
@@ -110,11 +109,10 @@ def _parsed(option: str) -> tuple[str, int]:
 
 def load(path: str, base: int) -> Binary:
     """Read a binary's symbols and lines. Raises TracekitError if it is none, or pyelftools is not there."""
-    try:
-        from elftools.common.exceptions import DWARFError, ELFError
-        from elftools.elf.elffile import ELFFile
-    except ImportError:
-        raise TracekitError(f"Reading binaries takes pyelftools, which is not there: {INSTALL}") from None
+    extras.require("symbols", "Reading binaries")
+    from elftools.common.exceptions import DWARFError, ELFError
+    from elftools.elf.elffile import ELFFile
+
     try:
         with open(path, "rb") as file:
             elf = ELFFile(file)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tracekit import extras
 from tracekit.formats.errors import TracekitError
 from tracekit.many.processes import ENDS, Processes, Said, Task
 from tracekit.version import __version__
@@ -203,10 +204,9 @@ def _refuse(worker: str, found: str | None, wanted: str = __version__) -> None:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise TracekitError("Analysing on a cluster needs dask.distributed: pip install 'tracekit[cluster]'.") from None
+    extras.require("cluster", "Analysing on a cluster")
+    import distributed
+
     return distributed
 
 

@@ -71,6 +71,16 @@ def unloading(program: Program) -> Unloading:
 
 def found_objects(program: Program, contexts: ContextTable, live: Live, tables: Mapping[str, Rows]) -> ObjectProfile:
     """The profile of a finished replay; in `tables` a site is a row of ``live.sites`` (0: none), contexts are named."""
+    known = every_site(program, contexts, live)
+    renamed = {name: rows.copy() for name, rows in tables.items()}
+    for rows in renamed.values():
+        if "site" in (rows.dtype.names or ()):
+            rows["site"][rows["site"] == 0] = NONE
+    return canonical(ObjectProfile(known.nodes, known.sites, renamed))
+
+
+def every_site(program: Program, contexts: ContextTable, live: Live) -> ObjectProfile:
+    """A profile without tables whose sites are the rows of ``live.sites``; row 0 is none of them."""
     keys = used_rows(live.sites)["key"]
     sites = np.zeros(len(keys), SITE)
     sites["kind"] = keys >> np.uint64(KIND_SHIFT)
@@ -82,11 +92,7 @@ def found_objects(program: Program, contexts: ContextTable, live: Live, tables: 
     nodes = np.zeros(len(contexts.nodes), TREE)
     for field in TREE.names or ():
         nodes[field] = contexts.nodes[field]
-    renamed = {name: rows.copy() for name, rows in tables.items()}
-    for rows in renamed.values():
-        if "site" in (rows.dtype.names or ()):
-            rows["site"][rows["site"] == 0] = NONE
-    return canonical(ObjectProfile(nodes, sites, renamed))
+    return ObjectProfile(nodes, sites, {})
 
 
 def _context_and_calls(live: Live, contexts: Indices) -> tuple[Indices, Rows]:

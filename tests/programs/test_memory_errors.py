@@ -1,0 +1,132 @@
+"""fixtures/memory_errors: the errors that are there, none that is not, and memcheck on the same programs."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import tracekit
+from tests.needs import needs
+from tests.programs.running import FIXTURES, compile_program, record, run_here
+
+FOLDER = FIXTURES / "memory_errors"
+SOURCES = sorted(path for path in FOLDER.iterdir() if path.suffix in (".c", ".cpp"))
+LIBRARIES = ("-pthread", "-lm")
+
+Found = set[tuple[int, str]]
+"""Line, kind of error."""
+
+
+def said(source: Path, *words: str) -> Found:
+    """The errors that the comments of a fixture tell of; `words`: ERROR, OURS, MEMCHECK, SUM."""
+    lines = enumerate(source.read_text().splitlines(), 1)
+    return {
+        (number, kind) for number, line in lines for word, kind in re.findall(r"(\w+) (\w+_\w+)", line) if word in words
+    }
+
+
+def analysed(source: Path, folder: Path, level: str) -> Any:
+    program = compile_program([source], folder / "app", ["-g", level, *LIBRARIES], instrumented=True)
+    return tracekit.analyze(record(program).trace, "memory_errors", 1).result
+
+
+def errors_in(result: Any) -> Found:
+    return {(row["instruction"]["line"], row["kind"]) for row in result["errors"]}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_the_errors_of_each_line(source: Path, tmp_path: Path) -> None:
+    """ERROR: of both tools, OURS, MEMCHECK: of one; SUM: of optimised code."""
+    result = analysed(source, tmp_path, "-O0")
+    assert errors_in(result) == said(source, "ERROR", "OURS")
+    assert result["summary"]["ended"]
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_what_looks_like_an_error_is_none_in_optimised_code(level: str, tmp_path: Path) -> None:
+    result = analysed(FOLDER / "clean.c", tmp_path, level)
+    assert result["errors"] == []
+    assert result["summary"]["undecided"]["unknown_effects"] > 0
+
+
+def test_a_sum_of_what_was_not_written_is_told_where_it_is_loaded(tmp_path: Path) -> None:
+    source = FOLDER / "unwritten.c"
+    assert said(source, "SUM") <= errors_in(analysed(source, tmp_path, "-O1"))
+
+
+def test_leaks_have_the_context_that_allocated_them(tmp_path: Path) -> None:
+    result = analysed(FOLDER / "leaks.c", tmp_path, "-O0")
+    rows = [row for row in result["leaks"] if row["allocated_by"] == "program"]
+    assert [(row["blocks"], row["bytes"]) for row in rows] == [(5, 60), (1, 400)]
+    assert any("loop" in step for step in rows[0]["object"]["context"]["path"])
+
+
+def test_an_object_has_where_it_was_made_and_freed(tmp_path: Path) -> None:
+    result = analysed(FOLDER / "after_free.c", tmp_path, "-O0")
+    row = next(row for row in result["errors"] if row["kind"] == "read_after_free" and row["count"] == 3)
+    lines = (FOLDER / "after_free.c").read_text().splitlines()
+    assert "free(list)" in lines[row["freed"]["instruction"]["line"] - 1]
+    assert "malloc" in lines[row["object"]["site"]["line"] - 1]
+    assert (row["offset"], row["object_size"]) == (None, None)
+
+
+def memcheck(source: Path, folder: Path) -> Found:
+    """What memcheck says of a program that was built without tracekit."""
+    flags = ["-gdwarf-4", "-O0", *LIBRARIES]
+    program = compile_program([source], folder / "plain", flags, instrumented=False)
+    log = folder / "memcheck.xml"
+    subprocess.run(["valgrind", "--xml=yes", f"--xml-file={log}", program], check=True, capture_output=True)
+    found = set()
+    for error in ElementTree.parse(log).getroot().findall("error"):
+        kind, what = str(error.findtext("kind")), " ".join(str(each.text) for each in error.findall("auxwhat"))
+        frames = error.findall("stack")[0].findall("frame")
+        lines = [int(str(each.findtext("line"))) for each in frames if each.findtext("file") == source.name]
+        if not kind.startswith("Leak"):
+            found.add((lines[0], kind_of(kind, what)))
+    return found
+
+
+def kind_of(kind: str, what: str) -> str:
+    if kind.startswith("Invalid") and kind != "InvalidFree":
+        where = "after_free" if "free'd" in what else "out_of_bounds"
+        return f"{kind.removeprefix('Invalid').lower()}_{where}"
+    names = {"MismatchedFree": "mismatched_free", "InvalidFree": "invalid_free"}
+    return names.get(kind, "unwritten_read")
+
+
+@needs("valgrind")
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_memcheck_says_the_same(source: Path, tmp_path: Path) -> None:
+    assert memcheck(source, tmp_path) == said(source, "ERROR", "MEMCHECK")
+
+
+def test_the_exit_status_tells_of_errors(tmp_path: Path) -> None:
+    trace = record(compile_program([FOLDER / "bounds.c"], tmp_path / "app", ["-g", "-O0"], instrumented=True)).trace
+    analyze = ("analyze", "-m", "memory_errors", trace, "--exit-code")
+    assert run_here(*analyze).status == 1
+    assert run_here(*analyze[:-1]).status == 0
+    quiet = run_here(*analyze, "--suppress", "main,at", "--json")
+    assert quiet.status == 0
+    (profile,) = json.loads(quiet.stdout)["profiles"] if b'"profiles"' in quiet.stdout else [json.loads(quiet.stdout)]
+    assert profile["result"]["summary"]["suppressed"] > 0
+    misused = run_here("analyze", "-m", "accesses", trace, "--exit-code")
+    assert misused.status == 2
+    assert b"add -m memory_errors" in misused.stderr
+
+
+def test_text_and_page_tell_of_each_error(tmp_path: Path) -> None:
+    trace = record(compile_program([FOLDER / "after_free.c"], tmp_path / "app", ["-g", "-O0"], instrumented=True)).trace
+    text = run_here("analyze", "-m", "memory_errors", trace).stdout.decode()
+    assert "read after free" in text and "write after free" in text and "freed by" in text
+    profile, page = tmp_path / "errors.profile", tmp_path / "page.html"
+    assert run_here("analyze", "-m", "memory_errors", trace, "-o", profile).status == 0
+    assert run_here("report", profile, "-o", page).status == 0
+    assert "Errors of memory" in page.read_text() and "write after free" in page.read_text()
+    joined = run_here("merge", profile)
+    assert joined.stdout.decode() == text

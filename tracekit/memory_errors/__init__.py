@@ -1,0 +1,1 @@
+"""What memory_errors keeps of each byte, and what it takes for an error."""

@@ -1,0 +1,446 @@
+"""What an access, an allocation and a deallocation do to the states of bytes, and which of them are errors.
+
+An error is counted in ``errors`` by kind, by its place (instruction and context) and by the object; what could be an
+error, and is not known to be one, in ``undecided`` by the reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.kernels.hash_table import HashTable, row_of
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.memory_errors.kernels.states import (
+    BESIDE,
+    FREED,
+    UNKNOWN,
+    UNWRITTEN,
+    WRITTEN,
+    States,
+    assign,
+    copy,
+    replace,
+    run,
+    state_at,
+    worst,
+    write,
+)
+from tracekit.objects.kernels.live import (
+    DEAD,
+    GLOBAL,
+    HEAP,
+    SITE_BITS,
+    SITE_SHIFT,
+    STACK,
+    Live,
+    Unloading,
+    at,
+    begin,
+    end,
+    extended,
+    kind_of,
+    maker,
+)
+
+# Kinds of errors: memory_errors.profile.KINDS.
+UNWRITTEN_READ = 0
+READ_AFTER_FREE = 1
+WRITE_AFTER_FREE = 2
+READ_OUT_OF_BOUNDS = 3
+WRITE_OUT_OF_BOUNDS = 4
+DOUBLE_FREE = 5
+INVALID_FREE = 6
+MISMATCHED_FREE = 7
+
+# Why something is not decided: memory_errors.profile.REASONS.
+EFFECTS = 0
+ORDER = 1
+PARTLY = 2
+UNSEEN_FREE = 3
+REASONS = 4
+"""How many there are."""
+
+# What an instruction is: bits of `rules` (memory_errors/rules.py says which).
+DECIDES = 1  # a load by whose value something is decided
+STRICT = 2  # a library function that looks at all bytes
+FIRST = 4  # a library function of which only the first byte is known to be looked at
+COPIES = 8  # what is loaded is stored next
+BULK = 16  # many bytes at once: may pass the end of a variable
+NAMED = 32  # the access is to a variable, so to no heap block
+EMPTY = 64  # memory begins without a value
+MAPS = 128  # memory of the system
+OPAQUE = 256  # a call that may write anywhere, if it enters no function of the program
+SORTS = 1024  # what is loaded is moved about, and stored in the end
+HOSTS = 512  # a call of a function that is none of the program's, and may write anywhere
+
+# Elements of `control`.
+BORN = 0  # how many objects have begun
+UNKNOWN_AT = 1  # of which so many before the last call that may have written anywhere
+THREADS = 2  # that run beside the first
+DISORDER = 3  # 1: a signal handler has run
+ATOMICS = 4  # 1: threads may tell one another something that no event says
+ENDED = 5  # 1: the program has ended by itself
+ROUNDED = 6  # 1: the program asks how many bytes its blocks really have, and may use them
+CONTROL = 7
+"""How many there are."""
+
+SLACK = 16
+"""glibc's blocks have sizes that are multiples of this, the least is twice it; 8 bytes of each are the size itself."""
+LARGE = 1 << 17
+"""Blocks of so many bytes may be given back to the system, which may use their addresses for something else."""
+LARGEST = 1 << 36
+"""Of larger objects nothing is known."""
+
+
+class Errors(NamedTuple):
+    """What was found."""
+
+    places: HashTable  # instruction << 32 | context
+    objects: HashTable  # site << 32 | death (0: none)
+    found: HashTable  # kind << 58 | place << 29 | object; FOUND
+    undecided: NDArray[np.int64]  # by reason
+
+
+FOUND = [("count", "<i8"), ("size", "<i8"), ("offset", "<i8"), ("bytes", "<i8")]
+"""How often; of the first: bytes of the access, from the object's start on, and bytes of the object (-1: not known)."""
+
+
+class State(NamedTuple):
+    """All that the module keeps."""
+
+    live: Live
+    states: States
+    deaths: HashTable  # site << 32 | place where it was freed
+    errors: Errors
+    rules: NDArray[np.uint16]  # by instruction
+    family: NDArray[np.uint8]  # by instruction: 0, or what allocates and frees alike
+    blind: NDArray[np.uint8]  # by function: 1 if it makes calls of unknown effect that no event tells of
+    copied: NDArray[np.int64]  # (streams, 3): instruction, address and size of the last load that is a copy's
+    doubt: NDArray[np.int64]  # by stream: open calls since the first whose effects are unknown
+    images: Unloading
+    control: NDArray[np.int64]
+
+
+@inlined
+def is_ordered(state: Any) -> Any:
+    """Whether accesses come in the order in which they were made, as far as they have to do with one another."""
+    control = state.control
+    return control[DISORDER] == 0 and (control[THREADS] == 0 or control[ATOMICS] == 0)
+
+
+@kernel
+def place_of(errors: Errors, instruction: Any, context: Any) -> Any:
+    """The row of an instruction in a context."""
+    return np.int64(row_of(errors.places, (instruction << 32) | context))
+
+
+@kernel
+def note(errors: Errors, kind: Any, place: Any, site: Any, death: Any, size: Any, offset: Any, bytes_: Any) -> None:
+    """One more error."""
+    of = np.int64(row_of(errors.objects, (np.int64(site) << 32) | np.int64(death)))
+    row = errors.found.rows[row_of(errors.found, (np.int64(kind) << 58) | (np.int64(place) << 29) | of)]
+    if row.count == 0:
+        row.size, row.offset, row.bytes = size, offset, bytes_
+    row.count += 1
+
+
+# -- accesses --------------------------------------------------------------------------------------
+
+
+@inlined
+def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, stream: Any, store: Any) -> None:
+    """A load or a store."""
+    row = min(instruction, state.rules.size - 1)
+    rules = state.rules[np.uint64(row)]
+    found = worst(state.states, address, size)
+    if rules & (BULK | COPIES):
+        look(state, row, rules, address, size, context, stream, store, found)
+    elif found == UNWRITTEN and store:
+        write(state.states, address, size)
+    elif found > UNWRITTEN or (found == UNWRITTEN and rules & DECIDES):
+        look(state, row, rules, address, size, context, stream, store, found)
+
+
+@kernel
+def look(
+    state: State, row: Any, rules: Any, address: Any, size: Any, context: Any, stream: Any, store: Any, found: Any
+) -> None:
+    """All that an access may be."""
+    if size <= 0:
+        return
+    looked = np.int64(1 if rules & FIRST else size)
+    passed = rules & BULK and _passes_end(state, row, address, looked, context, store)
+    if found >= BESIDE and not passed and not rules & NAMED:
+        _outside(state, row, address, looked, context, store)
+    if rules & COPIES:
+        _copied(state, row, address, size, stream, store)
+    elif store or rules & SORTS:
+        replace(state.states, address, size, UNWRITTEN, WRITTEN)
+    elif rules & (DECIDES | STRICT | FIRST):
+        _unwritten(state, row, rules, address, looked, context, stream)
+
+
+@inlined
+def _copied(state: Any, row: Any, address: Any, size: Any, stream: Any, store: Any) -> None:
+    """A load is remembered; a store has what the load had."""
+    last = state.copied[np.uint64(stream)]
+    if not store:
+        last[0], last[1], last[2] = row + 1, address, size
+        return
+    if last[0] == row + 1 and last[2] == size and _may_be_unwritten(state, last[1]):
+        copy(state.states, last[1], address, size)
+    else:
+        replace(state.states, address, size, UNWRITTEN, WRITTEN)
+    last[0] = 0
+
+
+@inlined
+def _may_be_unwritten(state: Any, address: Any) -> Any:
+    """Whether the states of an object's bytes say what was written: no call of unknown effect since it began."""
+    owner = at(state.live, address)
+    return 0 < owner < DEAD and state.live.objects.rows[owner].born > state.control[UNKNOWN_AT]
+
+
+@inlined
+def _passes_end(state: Any, row: Any, address: Any, size: Any, context: Any, store: Any) -> Any:
+    """Many bytes from inside an object: whether they pass its end, which is noted."""
+    owner = at(state.live, address)
+    if not 0 < owner < DEAD or address + size <= state.live.objects.rows[owner].end:
+        return False
+    if address >= state.live.objects.rows[owner].end:  # an object of no bytes
+        return False
+    if state.control[ROUNDED] != 0 and _block(state, address) != 0:
+        return False
+    _out_of_bounds(state, row, owner, address, size, context, store)
+    return True
+
+
+@inlined
+def _out_of_bounds(state: Any, row: Any, owner: Any, address: Any, size: Any, context: Any, store: Any) -> None:
+    if not is_ordered(state):
+        state.errors.undecided[ORDER] += 1
+        return
+    object_ = state.live.objects.rows[owner]
+    kind = WRITE_OUT_OF_BOUNDS if store else READ_OUT_OF_BOUNDS
+    place = place_of(state.errors, row, context)
+    start, bytes_ = np.int64(object_.start), np.int64(object_.end) - np.int64(object_.start)
+    note(state.errors, kind, place, np.int64(object_.site), 0, size, address - start, bytes_)
+
+
+@kernel
+def _outside(state: State, row: Any, address: Any, size: Any, context: Any, store: Any) -> None:
+    """One of the bytes is freed, or beside a block: the first of them says which error it is."""
+    done = np.int64(0)
+    value, same = run(state.states, address, size)
+    while value < BESIDE and done + same < size:
+        done += same
+        value, same = run(state.states, address + done, size - done)
+    if value < BESIDE:
+        return
+    if value >= FREED:
+        if not is_ordered(state):
+            state.errors.undecided[ORDER] += 1
+            return
+        kind = WRITE_AFTER_FREE if store else READ_AFTER_FREE
+        site = np.int64(state.deaths.rows[value - FREED].key >> np.uint64(32))
+        note(state.errors, kind, place_of(state.errors, row, context), site, value - FREED, size, -1, -1)
+        return
+    owner = beside(state, address + done)
+    if owner != 0:
+        _out_of_bounds(state, row, owner, address, size, context, store)
+
+
+@kernel
+def beside(state: State, address: Any) -> Any:
+    """The live heap block that the allocator's byte is behind, or else in front of; 0 if it has ended."""
+    for distance in range(2 * SLACK + 9):
+        owner = _block(state, address - distance)
+        if owner != 0:
+            return owner
+    for distance in range(1, 9):
+        owner = _block(state, address + distance)
+        if owner != 0:
+            return owner
+    return np.int64(0)
+
+
+@inlined
+def _block(state: Any, address: Any) -> Any:
+    """The live heap block that has this byte, or that has none and is there."""
+    owner = at(state.live, address)
+    if not 0 < owner < DEAD or kind_of(state.live.sites.rows[state.live.objects.rows[owner].site].key) != HEAP:
+        owner = np.int64(0)
+    return owner
+
+
+@inlined
+def _unwritten(state: Any, row: Any, rules: Any, address: Any, size: Any, context: Any, stream: Any) -> None:
+    """A load by which something is decided: of bytes that nobody has written?"""
+    first, unwritten, done = np.int64(-1), np.int64(0), np.int64(0)
+    while done < size:
+        value, same = run(state.states, address + done, size - done)
+        if value == UNWRITTEN:
+            unwritten += same
+            if first < 0:
+                first = done
+        done += same
+    if first < 0:
+        return
+    if rules & DECIDES and unwritten < size:
+        state.errors.undecided[PARTLY] += 1
+    elif not is_ordered(state):
+        state.errors.undecided[ORDER] += 1
+    elif state.doubt[np.uint64(stream)] != 0 or not _may_be_unwritten(state, address + first):
+        state.errors.undecided[EFFECTS] += 1
+    else:
+        object_ = state.live.objects.rows[at(state.live, address + first)]
+        start, bytes_ = np.int64(object_.start), np.int64(object_.end) - np.int64(object_.start)
+        place = place_of(state.errors, row, context)
+        note(state.errors, UNWRITTEN_READ, place, np.int64(object_.site), 0, size, address + first - start, bytes_)
+
+
+# -- objects ---------------------------------------------------------------------------------------
+
+
+@kernel
+def allocated(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, levels: Any) -> None:
+    """heap_alloc: a new block, or the tail by which a realloc let one grow."""
+    live = state.live
+    owner = extended(live, instruction, address, size)
+    if owner == 0:
+        owner = begin(live, HEAP, instruction, maker(live, context, levels), address, size, stream, 0)
+        if owner == 0:
+            return
+        state.control[BORN] += 1
+        live.objects.rows[owner].born = state.control[BORN]
+    rules = state.rules[np.uint64(min(instruction, state.rules.size - 1))]
+    if size > LARGEST:
+        assign(state.states, address, np.int64(1), UNKNOWN)
+        return
+    assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
+    if not rules & MAPS and state.control[ROUNDED] == 0:
+        start = np.int64(live.objects.rows[owner].start)
+        stop = np.int64(live.objects.rows[owner].end)
+        bytes_ = max(np.int64(stop - start), np.int64(2 * SLACK - 8))
+        chunk = (bytes_ + 8 + SLACK - 1) & -SLACK
+        replace(state.states, stop, start + chunk - stop, UNKNOWN, BESIDE)
+        replace(state.states, start - 8, np.int64(8), UNKNOWN, BESIDE)
+
+
+@kernel
+def freed(state: State, instruction: Any, context: Any, address: Any, size: Any) -> None:
+    """heap_free: a block ends, or the tail that a realloc cut off; or nothing that could end."""
+    live = state.live
+    row = min(instruction, state.rules.size - 1)
+    owner = at(live, address)
+    if not 0 < owner < DEAD:
+        _not_freed(state, row, context, address, owner)
+        return
+    old = live.objects.rows[owner]
+    start, stop, site = np.int64(old.start), np.int64(old.end), np.int64(old.site)
+    is_tail = start != address and size > 0 and address + size == stop
+    if kind_of(live.sites.rows[site].key) != HEAP or not (start == address or is_tail):
+        if not state.rules[np.uint64(row)] & MAPS:
+            _wrong_free(state, INVALID_FREE, row, context, site, 0, address - start, stop - start)
+        return
+    maker_ = (np.int64(live.sites.rows[site].key) >> SITE_SHIFT) & SITE_BITS
+    own, wanted = state.family[row], state.family[maker_]
+    if not is_tail and own != 0 and wanted != 0 and own != wanted:
+        _wrong_free(state, MISMATCHED_FREE, row, context, site, 0, 0, stop - start)
+    value = np.int64(UNKNOWN)
+    if not (state.rules[np.uint64(row)] | state.rules[np.uint64(maker_)]) & MAPS and stop - start < LARGE:
+        place = place_of(state.errors, row, context)
+        value = FREED + np.int64(row_of(state.deaths, (site << 32) | place))
+    end(live, address, size)
+    if stop - address <= LARGEST:
+        assign(state.states, address, stop - address, value)
+
+
+@inlined
+def _not_freed(state: Any, row: Any, context: Any, address: Any, owner: Any) -> None:
+    """Something is freed where no object lives."""
+    value = state_at(state.states, address)
+    if state.rules[np.uint64(row)] & MAPS or address == 0:
+        return
+    if value >= FREED:
+        site = np.int64(state.deaths.rows[value - FREED].key >> np.uint64(32))
+        _wrong_free(state, DOUBLE_FREE, row, context, site, value - FREED, -1, -1)
+    else:
+        state.errors.undecided[UNSEEN_FREE] += 1
+
+
+@inlined
+def _wrong_free(state: Any, kind: Any, row: Any, context: Any, site: Any, death: Any, offset: Any, bytes_: Any) -> None:
+    if is_ordered(state):
+        note(state.errors, kind, place_of(state.errors, row, context), site, death, 0, offset, bytes_)
+    else:
+        state.errors.undecided[ORDER] += 1
+
+
+@kernel
+def variable(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> None:
+    """stack_alloc."""
+    owner = begin(state.live, STACK, instruction, context, address, size, stream, depth)
+    if owner != 0:
+        state.control[BORN] += 1
+        state.live.objects.rows[owner].born = state.control[BORN]
+        if size <= LARGEST:
+            rules = state.rules[np.uint64(min(instruction, state.rules.size - 1))]
+            assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
+
+
+@kernel
+def global_variable(state: State, number: Any, address: Any, size: Any, stream: Any) -> None:
+    """global_init."""
+    if begin(state.live, GLOBAL, number, 0, address, size, stream, 0) != 0 and size <= LARGEST:
+        assign(state.states, address, size, np.int64(WRITTEN))
+
+
+@kernel
+def variable_ended(state: State, address: Any, size: Any) -> None:
+    """stack_free, or a global of an image that is unloaded."""
+    end(state.live, address, 0)
+    if 0 < size <= LARGEST:
+        assign(state.states, address, size, np.int64(UNKNOWN))
+
+
+@kernel
+def unloaded(state: State, image: Any) -> None:
+    """image_unload: its globals end."""
+    for row in range(state.images.image.size):
+        if state.images.image[row] == image and state.images.address[row] != 0:
+            variable_ended(state, np.int64(state.images.address[row]), np.int64(state.images.size[row]))
+
+
+# -- calls whose effects are not known --------------------------------------------------------------
+
+
+@inlined
+def called(state: Any, instruction: Any) -> None:
+    """external_call: what it may have written is taken as written."""
+    if state.rules[np.uint64(min(instruction, state.rules.size - 1))] & OPAQUE:
+        state.control[UNKNOWN_AT] = state.control[BORN]
+
+
+@inlined
+def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
+    """function_entry: of a function that a library calls, or that makes calls which no event tells of."""
+    doubt = state.doubt[np.uint64(stream)]
+    if call < state.rules.size and state.rules[np.uint64(call)] & HOSTS:
+        state.control[UNKNOWN_AT] = state.control[BORN]
+        doubt += doubt == 0
+    elif doubt != 0 or (function < state.blind.size and state.blind[np.uint64(function)]):
+        doubt += 1
+    state.doubt[np.uint64(stream)] = doubt
+
+
+@inlined
+def left(state: Any, stream: Any) -> None:
+    """function_exit."""
+    doubt = state.doubt[np.uint64(stream)]
+    if doubt != 0:
+        state.doubt[np.uint64(stream)] = doubt - 1
+        state.control[UNKNOWN_AT] = state.control[BORN]

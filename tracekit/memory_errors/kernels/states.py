@@ -1,0 +1,220 @@
+"""What is known of each byte: never written, freed, beside a block. memory_errors/rules.py makes the tables.
+
+States stand in a shadow word by word; of a range that has whole granules of ``1 << WIDE_BITS`` bytes these stand in a
+second shadow, where a word stands for a granule, until one of its bytes differs: what a program reserves and does not
+touch costs nothing here either. A granule whose row is not zero has no words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers.kernels.shadow import (
+    PAGE_BITS,
+    WORDS,
+    Shadow,
+    alike,
+    clear,
+    page_of,
+    reading,
+    reading_range,
+    writing,
+    writing_range,
+)
+from tracekit.jit.kernel import inlined, kernel
+
+UNKNOWN = 0  # memory of nothing that is known
+WRITTEN = 1
+UNWRITTEN = 2  # of a living object, and nobody has written it
+BESIDE = 3  # the allocator's own bytes in front of a heap block and behind it
+FREED = 4  # and above: FREED + the row of `deaths`
+
+WIDE_BITS = 15
+FEW = 64
+"""Accesses of more bytes are looked at run by run."""
+
+# Elements of States.control.
+WIDES = 0  # 1 once a granule has a state
+CONTROL = 1
+"""How many there are."""
+
+
+class States(NamedTuple):
+    """A state for each byte."""
+
+    words: Shadow  # u4
+    wide: Shadow  # u4; word number n stands for the n-th granule
+    control: NDArray[np.int64]
+
+
+@inlined
+def _granule(address: Any) -> Any:
+    return np.int64(np.uint64(address) >> np.uint64(WIDE_BITS))
+
+
+@inlined
+def _wide_state(states: Any, granule: Any) -> Any:
+    found = np.int64(0)
+    for row in reading(states.wide, granule << 3, 1):
+        found = np.int64(states.wide.rows[row])
+    return found
+
+
+@inlined
+def worst(states: Any, address: Any, size: Any) -> Any:
+    """The greatest state that one of the bytes has."""
+    if size > FEW:
+        return _worst_of_many(states, address, size)
+    found, least = np.int64(0), np.int64(1)
+    for row in reading(states.words, address, size):
+        state = np.int64(states.words.rows[row])
+        found = max(found, state)
+        least = min(least, state)
+    if least == 0 and states.control[WIDES] != 0:
+        found = max(found, _wide_state(states, _granule(address)))
+        found = max(found, _wide_state(states, _granule(address + size - 1)))
+    return found
+
+
+@kernel
+def _worst_of_many(states: States, address: Any, size: Any) -> Any:
+    found, done = np.int64(0), np.int64(0)
+    while done < size:
+        state, same = run(states, address + done, size - done)
+        found = max(found, state)
+        done += same
+    return found
+
+
+@kernel
+def run(states: States, address: Any, left: Any) -> Any:
+    """The state of the byte at `address`, and how many of the `left` bytes from there on are known to have it, too."""
+    words = states.words
+    first, last, taken = reading_range(words, address, left)
+    same = alike(words.rows, first, last - first + 1)
+    state = np.int64(words.rows[first])
+    if same <= last - first:
+        page = page_of(words, np.uint64(address) >> np.uint64(PAGE_BITS))
+        part = 8 >> np.int64(words.granules[(page << 9) + ((address >> 3) & (WORDS - 1))])
+        taken = same * part - (address & (part - 1))
+    if state == 0 and states.control[WIDES] != 0:
+        state = _wide_state(states, _granule(address))
+        # inside a granule that has a state no word has one; else what is behind is another granule's
+        taken = min(taken, (1 << WIDE_BITS) - (address & ((1 << WIDE_BITS) - 1)))
+    return state, np.int64(taken)
+
+
+@inlined
+def state_at(states: Any, address: Any) -> Any:
+    """The state of one byte."""
+    return worst(states, address, np.int64(1))
+
+
+@kernel
+def assign(states: States, address: Any, size: Any, state: Any) -> None:
+    """The bytes have this state."""
+    first = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS
+    behind = (address + size) >> WIDE_BITS
+    if first < behind:
+        states.control[WIDES] = 1
+        start, stop = first << WIDE_BITS, behind << WIDE_BITS
+        if start > address:
+            _put(states, address, start - address, state)
+        clear(states.words, start, stop - start)
+        for row in writing(states.wide, first << 3, (behind - first) << 3):
+            states.wide.rows[row] = state
+        if address + size > stop:
+            _put(states, stop, address + size - stop, state)
+    elif size > 0:
+        _put(states, address, size, state)
+
+
+@kernel
+def _put(states: States, address: Any, size: Any, state: Any) -> None:
+    """The same of bytes that cover no granule."""
+    if states.control[WIDES] != 0:
+        _spread(states, _granule(address))
+        _spread(states, _granule(address + size - 1))
+    if state == UNKNOWN:
+        clear(states.words, address, size)
+    else:
+        _fill(states.words, address, size, state)
+
+
+@inlined
+def _fill(words: Any, address: Any, size: Any, state: Any) -> None:
+    done = np.int64(0)
+    while done < size:
+        first, last, taken = writing_range(words, address + done, size - done)
+        for row in range(first, last + 1):
+            words.rows[row] = state
+        done += taken
+
+
+@inlined
+def _spread(states: Any, granule: Any) -> None:
+    """From now on the words of a granule say what it said."""
+    state = _wide_state(states, granule)
+    if state != 0:
+        for row in writing(states.wide, granule << 3, 8):
+            states.wide.rows[row] = 0
+        _fill(states.words, granule << WIDE_BITS, np.int64(1 << WIDE_BITS), state)
+
+
+@inlined
+def write(states: Any, address: Any, size: Any) -> None:
+    """The program writes bytes of which UNWRITTEN is the greatest state."""
+    least = np.int64(0)
+    if size <= FEW:
+        least = np.int64(UNWRITTEN)
+        for row in reading(states.words, address, size):
+            least = min(least, np.int64(states.words.rows[row]))
+    if least != 0:  # so all of them are a living object's
+        for row in writing(states.words, address, size):
+            states.words.rows[row] = WRITTEN
+    else:
+        replace(states, address, size, UNWRITTEN, WRITTEN)
+
+
+@kernel
+def replace(states: States, address: Any, size: Any, old: Any, new: Any) -> None:
+    """Bytes whose state is `old` have the state `new`."""
+    done = np.int64(0)
+    while done < size:
+        state, same = run(states, address + done, size - done)
+        if state == old:
+            assign(states, address + done, same, new)
+        done += same
+
+
+@kernel
+def copy(states: States, source: Any, target: Any, size: Any) -> None:
+    """What was never written in the source is not written in the target; all else there is."""
+    if source < target < source + size:  # then the last byte goes first
+        for place in range(size - 1, -1, -1):
+            _copy_byte(states, source + place, target + place)
+        return
+    if target < source < target + size:
+        for place in range(size):
+            _copy_byte(states, source + place, target + place)
+        return
+    done = np.int64(0)
+    while done < size:
+        state, same = run(states, source + done, size - done)
+        if state == UNWRITTEN:
+            replace(states, target + done, same, WRITTEN, UNWRITTEN)
+        else:
+            replace(states, target + done, same, UNWRITTEN, WRITTEN)
+        done += same
+
+
+@inlined
+def _copy_byte(states: Any, source: Any, target: Any) -> None:
+    found, here = state_at(states, source), state_at(states, target)
+    if here == WRITTEN or here == UNWRITTEN:
+        wanted = np.int64(UNWRITTEN if found == UNWRITTEN else WRITTEN)
+        if wanted != here:
+            _put(states, target, np.int64(1), wanted)

@@ -1,0 +1,98 @@
+"""What is known of functions of libraries: which of them write memory that no event tells of.
+
+The recorder interposes the functions of the C library that read or write the program's memory by definition
+(recorder/runtime/interceptors_libc.c), and the pass knows the bulk copies. Any other function that is no part of the
+program may write wherever it likes, but for those here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MALLOC = ("malloc", "realloc", "reallocarray", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc")
+"""Return memory without contents (a realloc: behind the old one's)."""
+ZEROED = ("calloc",)
+MAPPING = ("mmap", "mmap64", "mremap", "munmap", "shmat")
+MOVING = ("realloc", "reallocarray", "mremap")
+"""Copy the contents of a block that they move."""
+
+SORTING = ("qsort",)
+"""Move what they are given before they say so."""
+
+FIRST_BYTE = ("strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "atoi", "atol", "atoll", "atof")
+"""Look at a text as far as it is a number; the recorder says: up to its end."""
+
+READERS = (
+    "write pwrite pwrite64 send fwrite fwrite_unlocked fputs fputs_unlocked puts strlen strnlen strcpy stpcpy strncpy "
+    "strcat strncat strcmp strncmp memcmp bcmp strchr strrchr memchr strstr strdup strndup __strcpy_chk __stpcpy_chk "
+    "__strncpy_chk __strcat_chk __strncat_chk"
+).split()
+"""Look at each byte that the recorder says they do, and decide something by it, or hand it to the system."""
+
+RECORDED = (
+    "read pread pread64 recv fread fgets strtol strtoul strtoll strtoull strtod atoi atol atof snprintf vsnprintf "
+    "sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero __memcpy_chk __memmove_chk __memset_chk "
+    "__fgets_chk __fread_chk __read_chk __vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree"
+).split()
+"""All that they write is recorded (or they write into what nobody else has)."""
+
+HARMLESS = (
+    "printf fprintf vprintf vfprintf dprintf vdprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk "
+    "__dprintf_chk putchar putchar_unlocked putc putc_unlocked fputc fputc_unlocked _IO_putc perror getchar "
+    "getchar_unlocked getc getc_unlocked fgetc fgetc_unlocked _IO_getc ungetc fopen fopen64 freopen freopen64 fdopen "
+    "popen pclose tmpfile tmpfile64 fclose fflush fflush_unlocked fseek fseeko fseeko64 ftell ftello ftello64 rewind "
+    "feof feof_unlocked ferror ferror_unlocked clearerr fileno setbuf open open64 openat close lseek lseek64 ftruncate "
+    "ftruncate64 fsync fdatasync unlink remove rename rmdir mkdir access chdir isatty dup dup2 fchmod fchown chmod "
+    "umask getpid getppid getuid geteuid getgid getegid sysconf getpagesize sleep usleep clock abort "
+    "exit _exit _Exit quick_exit atexit raise kill __assert_fail __stack_chk_fail __errno_location getenv "
+    "setlocale localeconv nl_langinfo strcoll strspn strcspn strpbrk strcasecmp strncasecmp strrchr rawmemchr memrchr "
+    "memmem strcasestr strchrnul strerror strsignal bsearch rand srand random srandom drand48 lrand48 srand48 "
+    "pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutex_destroy "
+    "pthread_self signal abs labs malloc_usable_size malloc_trim ffs __ctype_b_loc __ctype_tolower_loc "
+    "__ctype_toupper_loc toupper tolower isalpha isdigit isspace longjmp _longjmp siglongjmp __longjmp_chk _setjmp "
+    "setjmp __sigsetjmp __cxa_allocate_exception __cxa_free_exception __cxa_throw __cxa_rethrow __cxa_begin_catch "
+    "__cxa_end_catch __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort __cxa_atexit __cxa_pure_virtual "
+    "_Unwind_Resume __clang_call_terminate _ZSt9terminatev gettext dcgettext textdomain ceil floor"
+).split()
+"""Write no memory of the program that it could know the address of, but what was given to the library before."""
+
+_HARMLESS_PREFIXES = (
+    "_ZNSolsE",
+    "_ZNSo9_M_insert",
+    "_ZSt16__ostream_insert",
+    "_ZNSo3put",
+    "_ZNSo5flush",
+    "_ZSt20__throw",
+)
+"""Of libstdc++: what prints, and what throws."""
+
+_KNOWN = frozenset([*RECORDED, *READERS, *HARMLESS, *MALLOC, *ZEROED, *MAPPING])
+
+
+def is_new(name: str) -> bool:
+    """An ``operator new``, of one object or many, with or without alignment or exceptions."""
+    return name.startswith(("_Znwm", "_Znam"))
+
+
+def is_delete(name: str) -> bool:
+    """An ``operator delete``."""
+    return name.startswith(("_ZdlPv", "_ZdaPv"))
+
+
+def is_harmless(name: str) -> bool:
+    """Whether a call of this function writes nothing that the events of the call do not tell of."""
+    return name in _KNOWN or is_new(name) or is_delete(name) or name.startswith(_HARMLESS_PREFIXES)
+
+
+def family_of(name: str) -> int:
+    """What allocates, and may free, alike: 1 the C library, 2 new, 3 new[]; 0: nothing, or not known."""
+    if name in MALLOC or name in ZEROED or name == "free":
+        return 1
+    return 2 if name.startswith(("_Znwm", "_ZdlPv")) else 3 if name.startswith(("_Znam", "_ZdaPv")) else 0
+
+
+def suppressed(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Whether one of the names is like one of the patterns of a shell."""
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)

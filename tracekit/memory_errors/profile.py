@@ -1,0 +1,189 @@
+"""What the profile of memory_errors says: its rows from a finished replay, from several profiles, without some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracekit.containers.hash_table import used_rows
+from tracekit.contexts.names import ContextNames
+from tracekit.formats.events import NONE
+from tracekit.memory_errors import libraries
+from tracekit.memory_errors.kernels import checks
+from tracekit.modules.merge_rows import add, as_key, join_rows
+from tracekit.objects.kernels.live import KIND_SHIFT, SITE_BITS, SITE_SHIFT
+from tracekit.objects.kinds import ObjectKind
+from tracekit.objects.live import SiteNames, every_site, known_instructions
+
+if TYPE_CHECKING:
+    from tracekit.contexts.table import ContextTable
+    from tracekit.program.program import Program
+
+Json = dict[str, Any]
+
+KINDS = (
+    "unwritten_read",
+    "read_after_free",
+    "write_after_free",
+    "read_out_of_bounds",
+    "write_out_of_bounds",
+    "double_free",
+    "invalid_free",
+    "mismatched_free",
+)
+"""Kinds of errors, by the numbers of kernels/checks.py."""
+
+REASONS = ("unknown_effects", "unknown_order", "partly_written", "unseen_allocation")
+"""Why something is not decided, by the numbers of kernels/checks.py."""
+
+
+def found_errors(program: Program, contexts: ContextTable, state: checks.State) -> Json:
+    """The result of a finished replay."""
+    profile = every_site(program, contexts, state.live)
+    names = ContextNames(program, profile.nodes)
+    sites = SiteNames(program, profile, names)
+    errors = state.errors
+    places, objects = used_rows(errors.places)["key"], used_rows(errors.objects)["key"]
+    deaths = used_rows(state.deaths)["key"]
+
+    def place(row: int) -> Json:
+        key = int(places[row])
+        instruction = int(known_instructions(program, key >> 32))
+        node = int(contexts.rows(np.array([key & NONE]))[0])
+        return {"instruction": names.instruction(instruction), "context": names.context(node)}
+
+    rows = []
+    for found in used_rows(errors.found)[1:]:
+        key = int(found["key"])
+        of = int(objects[key & (1 << 29) - 1])
+        site, death = of >> 32, of & NONE
+        rows.append(
+            {
+                "kind": KINDS[key >> 58],
+                **place(key >> 29 & (1 << 29) - 1),
+                "object": sites.show(site),
+                "freed": place(int(deaths[death]) & NONE) if death else None,
+                "count": int(found["count"]),
+                "size": int(found["size"]),
+                "offset": int(found["offset"]) if found["bytes"] >= 0 else None,
+                "object_size": int(found["bytes"]) if found["bytes"] >= 0 else None,
+            }
+        )
+    return {
+        "summary": _summary(rows, state),
+        "errors": _joined([rows]),
+        "leaks": _leaks(program, state, sites),
+    }
+
+
+def _summary(rows: Sequence[Json], state: checks.State) -> Json:
+    return {
+        "errors": {kind: sum(row["count"] for row in rows if row["kind"] == kind) for kind in KINDS},
+        "undecided": dict(zip(REASONS, state.errors.undecided.tolist())),
+        "ended": bool(state.control[checks.ENDED]),
+        "suppressed": 0,
+    }
+
+
+def _leaks(program: Program, state: checks.State, sites: SiteNames) -> list[Json]:
+    """The heap blocks that live at the end, by site; the system's mappings are none."""
+    objects = state.live.objects.rows[: state.live.objects.control[0]]
+    alive = objects[objects["alive"] == ObjectKind.HEAP]
+    keys = used_rows(state.live.sites)["key"]
+    rows = []
+    for site in np.unique(alive["site"]).tolist():
+        assert int(keys[site]) >> KIND_SHIFT == ObjectKind.HEAP
+        rule = int(state.rules[min((int(keys[site]) >> SITE_SHIFT) & SITE_BITS, len(program.ops))])
+        if rule & checks.MAPS:
+            continue
+        here = alive[alive["site"] == site]
+        own = bool(rule & checks.EMPTY) or _is_zeroed(program, (int(keys[site]) >> SITE_SHIFT) & SITE_BITS)
+        rows.append(
+            {
+                "object": sites.show(site),
+                "blocks": len(here),
+                "bytes": int((here["end"] - here["start"]).sum()),
+                "allocated_by": "program" if own else "library",
+            }
+        )
+    return join_rows([rows], ("object", "allocated_by"), {"blocks": add, "bytes": add})
+
+
+def _is_zeroed(program: Program, op: int) -> bool:
+    if op >= len(program.ops):
+        return False
+    call = int(program.ops["base"][op])
+    return call < len(program.calls) and program.text(int(program.calls["callee"][call])) in libraries.ZEROED
+
+
+def _order(row: Mapping[str, Any]) -> Any:
+    """By kind, then by place."""
+    return KINDS.index(row["kind"]), as_key(row, KEY)
+
+
+KEY = ("kind", "instruction", "context", "object", "freed")
+"""What tells errors apart."""
+
+
+def merged(results: Sequence[Json]) -> Json:
+    """The result of several runs."""
+    summaries = [result["summary"] for result in results]
+    return {
+        "summary": {
+            "errors": {kind: sum(each["errors"][kind] for each in summaries) for kind in KINDS},
+            "undecided": {reason: sum(each["undecided"][reason] for each in summaries) for reason in REASONS},
+            "ended": all(each["ended"] for each in summaries),
+            "suppressed": sum(each["suppressed"] for each in summaries),
+        },
+        "errors": _joined([result["errors"] for result in results]),
+        "leaks": join_rows(
+            [result["leaks"] for result in results], ("object", "allocated_by"), {"blocks": add, "bytes": add}
+        ),
+    }
+
+
+def _joined(tables: Sequence[Sequence[Json]]) -> list[Json]:
+    """The rows of all tables, in their order; those of one error are one."""
+    rows = join_rows(tables, KEY, {"count": add}, order=_order)
+    occurrences: dict[str, tuple[Any, ...]] = {}
+    for row in (row for table in tables for row in table):
+        told = tuple((row[name] is None, row[name]) for name in OCCURRENCE)
+        key = as_key(row, KEY)
+        occurrences[key] = min(told, occurrences.get(key, told))
+    for row in rows:
+        row.update({name: value for name, (_, value) in zip(OCCURRENCE, occurrences[as_key(row, KEY)])})
+    return rows
+
+
+OCCURRENCE = ("size", "offset", "object_size")
+"""What is told of one occurrence; of several runs', of the one with the least numbers."""
+
+
+def without(result: Json, patterns: Sequence[str]) -> Json:
+    """The same without what is suppressed."""
+    if not patterns:
+        return result
+    kept = {
+        "errors": [row for row in result["errors"] if not _is_suppressed((row, row["object"]), patterns)],
+        "leaks": [row for row in result["leaks"] if not _is_suppressed((row["object"],), patterns)],
+    }
+    gone = sum(len(result[name]) - len(rows) for name, rows in kept.items())
+    errors = {kind: sum(row["count"] for row in kept["errors"] if row["kind"] == kind) for kind in KINDS}
+    return {**result, **kept, "summary": {**result["summary"], "errors": errors, "suppressed": gone}}
+
+
+def _is_suppressed(places: Sequence[Mapping[str, Any]], patterns: Sequence[str]) -> bool:
+    """Whether a function or file on the way to one of the places is named."""
+    names: set[str] = set()
+    for place in places:
+        for shown in (place.get("instruction"), place.get("site")):
+            if shown:
+                names |= {part for each in (shown, *shown["inlined_at"]) for part in (each["function"], each["file"])}
+                names |= {part.rpartition("/")[2] for part in names}
+        context = place.get("context")
+        if context:
+            steps = [step.removeprefix("loop ").removeprefix("recursion ") for step in context["path"]]
+            names |= {context["root"], *(step.partition(":")[0] for step in steps)}
+    return libraries.suppressed(names, patterns)

@@ -1,0 +1,124 @@
+"""What each instruction of a program is to memory_errors, and the module's empty state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracekit.containers import shadow
+from tracekit.containers.arena import reserve
+from tracekit.containers.hash_table import hash_table
+from tracekit.contexts.scopes import MOST_STREAMS
+from tracekit.formats.image import CallFlag, OpFlag, OpKind, OpUse
+from tracekit.memory_errors import libraries
+from tracekit.memory_errors.kernels import checks, states
+from tracekit.objects.live import live_objects, unloading
+
+if TYPE_CHECKING:
+    from tracekit.program.program import Program
+
+Array = Any
+
+
+def rules_of(program: Program) -> Array:
+    """The bits of kernels/checks.py for each instruction, and for none: shape (instructions + 1,), uint16."""
+    ops = program.ops
+    rules = np.zeros(len(ops) + 1, np.uint16)
+    kinds, uses = ops["kind"], ops["use"]
+    rules[:-1][(kinds == OpKind.LOAD) & (uses & OpUse.DECIDES != 0)] |= checks.DECIDES
+    rules[:-1][(kinds == OpKind.STACK_ALLOC) & (uses & OpUse.EMPTY != 0)] |= checks.EMPTY
+    rules[:-1][np.isin(kinds, (OpKind.COPY_FROM, OpKind.COPY_TO))] |= checks.COPIES | checks.BULK
+    rules[:-1][kinds == OpKind.SET] |= checks.BULK
+    named = (ops["name"] != 0) & (ops["flags"] & OpFlag.BY_POINTER == 0) & (kinds <= OpKind.SET)
+    rules[:-1][named] |= checks.NAMED
+    for op in np.flatnonzero(kinds == OpKind.CALL).tolist():
+        rules[op] |= _rule_of_call(program, int(ops["base"][op]))
+    return rules
+
+
+def _rule_of_call(program: Program, call: int) -> int:
+    name, flags = program.text(int(program.calls["callee"][call])), int(program.calls["flags"][call])
+    if flags & CallFlag.INLINE_ASM:
+        return checks.OPAQUE
+    if not name or name in defined(program):
+        return checks.OPAQUE | checks.BULK  # of what an indirect call calls nothing is known
+    rule = checks.BULK
+    if name in libraries.MALLOC or libraries.is_new(name):
+        rule |= checks.EMPTY
+    if name in libraries.MAPPING:
+        rule |= checks.MAPS
+    if name in libraries.MOVING:
+        rule |= checks.COPIES
+    if name in libraries.SORTING:
+        rule |= checks.SORTS
+    if name in libraries.READERS:
+        rule |= checks.STRICT
+    if name in libraries.FIRST_BYTE:
+        rule |= checks.FIRST
+    return rule if libraries.is_harmless(name) else rule | checks.OPAQUE | checks.HOSTS
+
+
+def defined(program: Program) -> frozenset[str]:
+    """The linkage names of the program's functions."""
+    known: frozenset[str] | None = program.__dict__.get("_defined_names")
+    if known is None:
+        known = frozenset(program.text(name) for name in program.functions["name"].tolist())
+        program.__dict__["_defined_names"] = known
+    return known
+
+
+def blind_functions(program: Program) -> Array:
+    """1 for each function that calls what may write memory and is delivered as no event: shape (functions,), uint8.
+
+    The pass takes a function that touches nothing but what it is given for one without effects (frexp, modf).
+    """
+    blind = np.zeros(len(program.functions), np.uint8)
+    for call in np.flatnonzero(program.calls["flags"] & CallFlag.PURE).tolist():
+        row = program.calls[call]
+        name, signature = program.text(int(row["callee"])), program.text(int(row["signature"]))
+        if int(row["flags"]) & CallFlag.INLINE_ASM or "ptr" not in signature:
+            continue
+        if name not in defined(program) and not libraries.is_harmless(name):
+            blind[int(program.op_function[int(row["op"])])] = 1
+    return blind
+
+
+def families(program: Program) -> Array:
+    """What each instruction allocates or frees with (libraries.family_of): shape (instructions + 1,), uint8."""
+    found = np.zeros(len(program.ops) + 1, np.uint8)
+    for op in np.flatnonzero(program.ops["kind"] == OpKind.CALL).tolist():
+        found[op] = libraries.family_of(program.text(int(program.calls["callee"][int(program.ops["base"][op])])))
+    return found
+
+
+def empty_state(program: Program) -> checks.State:
+    """Nothing lives, nothing was found."""
+    control = np.zeros(checks.CONTROL, np.int64)
+    accesses = program.ops["kind"] <= OpKind.SET
+    shared = (program.ops["flags"] & (OpFlag.ATOMIC | OpFlag.VOLATILE) != 0) | (program.ops["kind"] == OpKind.ATOMIC)
+    control[checks.ATOMICS] = bool(np.any(accesses & shared))
+    callees = set(program.calls["callee"].tolist())
+    control[checks.ROUNDED] = any(program.text(name) == "malloc_usable_size" for name in callees)
+    return checks.State(
+        live=live_objects(program),
+        states=states.States(
+            shadow.empty("u4"),
+            shadow.empty("u4", direct=1 << (48 - states.WIDE_BITS + 3 - 12)),
+            np.zeros(states.CONTROL, np.int64),
+        ),
+        deaths=hash_table([], 1 << 26),
+        errors=checks.Errors(
+            hash_table([], 1 << 26),
+            hash_table([], 1 << 26),
+            hash_table(checks.FOUND, 1 << 26),
+            np.zeros(checks.REASONS, np.int64),
+        ),
+        rules=rules_of(program),
+        family=families(program),
+        blind=blind_functions(program),
+        copied=reserve("i8", 3 * MOST_STREAMS).reshape(-1, 3),
+        doubt=reserve("i8", MOST_STREAMS),
+        images=unloading(program),
+        control=control,
+    )

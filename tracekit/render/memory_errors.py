@@ -1,0 +1,110 @@
+"""Errors of memory as text: each with its place, its object, and where that was freed; leaks; what is not decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracekit.counted import counted
+from tracekit.render.objects import context_name, object_name
+from tracekit.render.places import instruction_text, without_folder
+from tracekit.render.text import Json, Style, more, table, traces_text
+
+HEADINGS = {
+    "unwritten_read": "memory that was never written decides something",
+    "read_after_free": "read after free",
+    "write_after_free": "write after free",
+    "read_out_of_bounds": "read out of bounds",
+    "write_out_of_bounds": "write out of bounds",
+    "double_free": "freed twice",
+    "invalid_free": "free of what is no block",
+    "mismatched_free": "freed by another family of functions than allocated",
+}
+"""What each kind of error is called."""
+
+REASONS = {
+    "unknown_effects": "reads of memory that a call of unknown effect may have written",
+    "unknown_order": "accesses of threads or signal handlers whose order is not known",
+    "partly_written": "reads of bytes only some of which were written",
+    "unseen_allocation": "frees of blocks whose allocation was not seen",
+}
+"""What is not decided."""
+
+
+def has_errors(report: Json) -> bool:
+    """Whether there is an error; leaks are none."""
+    return bool(report["result"]["errors"])
+
+
+def error_line(row: Json) -> str:
+    """`write of 4 bytes, 0 bytes behind the end of heap a.c:5:12 (40 bytes)`: what was done to what, the first time."""
+    where = object_name(row["object"])
+    if row["object_size"] is None:
+        return f"{_bytes(row['size'])} of {where}" if row["size"] else where
+    offset, size = row["offset"], row["object_size"]
+    if row["kind"] in ("unwritten_read", "invalid_free", "mismatched_free"):
+        at = f"{offset:,} bytes into"
+    elif offset < 0:
+        at = f"{counted(-offset, 'byte')} in front of"
+    elif offset >= size:
+        at = f"{counted(offset - size, 'byte')} behind the end of"
+    else:
+        at = f"{counted(offset + row['size'] - size, 'byte')} beyond the end of"
+    amount = f"{_bytes(row['size'])}, " if row["size"] else ""
+    return f"{amount}{at} {where} ({_bytes(size)})"
+
+
+def _bytes(number: int) -> str:
+    return counted(number, "byte")
+
+
+def _in(context: Json) -> str:
+    return context_name({"context": context})
+
+
+def errors_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """Each error in a few lines, those of one kind together; then leaks."""
+    result = report["result"]
+    shown, folder = without_folder({name: result[name][: limit or None] for name in ("errors", "leaks")}, report)
+    below = f", files below {folder}" if folder else ""
+    lines = [f"{report['module']}, {traces_text(report)}{below}"]
+    kind = ""
+    for row in shown["errors"]:
+        if row["kind"] != kind:
+            kind = row["kind"]
+            lines += ["", style(HEADINGS[kind], "bold")]
+        lines.append(f"  {instruction_text(row['instruction'])}, {counted(row['count'], 'time')}: {error_line(row)}")
+        lines.append(style(f"    in {_in(row['context'])}", "dim"))
+        if "context" in row["object"]:
+            lines.append(style(f"    made in {context_name(row['object'])}", "dim"))
+        if row["freed"] is not None:
+            freed = f"{instruction_text(row['freed']['instruction'])} in {_in(row['freed']['context'])}"
+            lines.append(style(f"    freed by {freed}", "dim"))
+    if not result["errors"]:
+        lines += ["", "no errors"]
+    lines += more(len(result["errors"]), len(shown["errors"]), "error")
+    lines += _leaks(result, shown["leaks"], style)
+    undecided = {name: count for name, count in result["summary"]["undecided"].items() if count}
+    if undecided:
+        lines += ["", style("not decided", "bold")]
+        lines += [f"  {count:,} {REASONS[name]}" for name, count in undecided.items()]
+    if result["summary"]["suppressed"]:
+        lines += ["", f"{counted(result['summary']['suppressed'], 'row')} suppressed"]
+    return "\n".join(lines) + "\n"
+
+
+def _leaks(result: Json, shown: list[Json], style: Style) -> list[str]:
+    if not result["leaks"]:
+        return ["", "no heap block was left"]
+    blocks, size = (sum(row[name] for row in result["leaks"]) for name in ("blocks", "bytes"))
+    end = "at the end of the run" if result["summary"]["ended"] else "where the trace ends"
+    lines = ["", style(f"never freed: {counted(blocks, 'block')}, {_bytes(size)}, {end}", "bold")]
+    cells = [
+        [object_name(row["object"]), f"{row['blocks']:,}", f"{row['bytes']:,}", row["allocated_by"], _made_in(row)]
+        for row in shown
+    ]
+    lines += table(["object", "blocks", "bytes", "allocated by", "made in"], cells, frozenset({1, 2}), style)
+    return lines + more(len(result["leaks"]), len(shown), "site")
+
+
+def _made_in(row: Json) -> str:
+    return context_name(row["object"])
