@@ -21,6 +21,7 @@ EXTRAS: Mapping[str, Extra] = {
     "cluster": Extra(("distributed", "fsspec"), "tracekit analyze --engine, traces at URLs"),
     "symbols": Extra(("elftools",), "tracekit import --binary"),
     "query": Extra(("duckdb", "prompt_toolkit"), "tracekit query, tracekit shell"),
+    "mcp": Extra(("mcp",), "tracekit mcp"),
 }
 
 

@@ -19,6 +19,7 @@ from tracekit.recorder import toolchain
 def test_this_machine_is_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("ok  [mcp] ") and "tracekit mcp: mcp " in line for line in lines)
     assert lines[-1] == "Everything is there."
     assert all(line.startswith("ok ") for line in lines[:-1])
     names = (
@@ -100,4 +101,5 @@ def test_extras_are_named_with_what_they_are_for(
     at = next(number for number, line in enumerate(lines) if line.startswith("--  [query] "))
     assert "tracekit query, tracekit shell: duckdb not installed" in lines[at]
     assert lines[at + 1].strip() == "-> pip install 'tracekit[query]'"
+    assert any(line.startswith("ok  [mcp] ") and "tracekit mcp: mcp " in line for line in lines)
     assert lines[-1] == "Everything is there."

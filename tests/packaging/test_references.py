@@ -23,7 +23,7 @@ HISTORY = ("docs/notes/",)
 EXAMPLES = {
     # of programs that a reader might have
     "a.c", "after.c", "app.c", "app.cc", "b.c", "before.c",
-    "insert.c", "lines.c", "list.c", "main.c", "main.cpp", "memory.c", "ring.c",
+    "insert.c", "lines.c", "list.c", "main.c", "main.cpp", "memory.c", "orders.c", "ring.c",
     "search.cc", "y.c",
     # of modules and scripts that a reader might write
     "FILE.py", "FORMAT.py", "NAME.py", "mine.py", "naive_NAME.py", "test_FORMAT.py", "test_NAME.py",

@@ -30,7 +30,7 @@ INSTRUCTIONS = st.fixed_dictionaries(
 LOOPS = st.fixed_dictionaries(
     {"function": NAMES, "file": FILES, "line": SMALL, "column": SMALL, "depth": st.integers(1, 3)}
 )
-CONTEXTS = st.none() | st.fixed_dictionaries(
+CONTEXTS = st.fixed_dictionaries(
     {
         "id": st.none() | SMALL,
         "root": NAMES,
@@ -51,23 +51,24 @@ def levels(draw: st.DrawFn) -> Any:
     }
 
 
-DEPENDENCES = st.fixed_dictionaries(
-    {
-        "kind": st.sampled_from(["RAW", "WAR", "WAW"]),
-        "source": INSTRUCTIONS,
-        "destination": INSTRUCTIONS,
-        "source_context": CONTEXTS,
-        "destination_context": CONTEXTS,
-        "levels": st.lists(levels(), max_size=3),
-        "count": COUNTS,
-    }
-)
+def dependences(contexts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Rows whose ends both have contexts, or neither."""
+    return st.fixed_dictionaries(DEPENDENCE | {"source_context": contexts, "destination_context": contexts})
+
+
+DEPENDENCE: dict[str, st.SearchStrategy[Any]] = {
+    "kind": st.sampled_from(["RAW", "WAR", "WAW"]),
+    "source": INSTRUCTIONS,
+    "destination": INSTRUCTIONS,
+    "levels": st.lists(levels(), max_size=3),
+    "count": COUNTS,
+}
 STEPS = st.just({"kind": "private", "object": {"kind": "global", "name": "x"}, "operator": None})
 BLOCKERS = st.fixed_dictionaries({"reason": st.just("dependence"), "source": INSTRUCTIONS, "destination": INSTRUCTIONS})
 LOOP_ROWS = st.fixed_dictionaries(
     {
         "loop": LOOPS,
-        "context": CONTEXTS,
+        "context": st.none() | CONTEXTS,
         "invocations": COUNTS,
         "iterations": COUNTS,
         "accesses": SMALL,
@@ -84,7 +85,10 @@ ACCESS_ROWS = st.fixed_dictionaries(
 RESULTS = st.fixed_dictionaries(
     {
         "camp": st.fixed_dictionaries(
-            {"dependences": st.lists(DEPENDENCES, max_size=5), "loops": st.lists(LOOP_ROWS, max_size=4)}
+            {
+                "dependences": st.lists(dependences(CONTEXTS) | dependences(st.none()), max_size=5),
+                "loops": st.lists(LOOP_ROWS, max_size=4),
+            }
         ),
         "accesses": st.fixed_dictionaries({"instructions": st.lists(ACCESS_ROWS, max_size=8)}),
     }

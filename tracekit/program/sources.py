@@ -79,14 +79,17 @@ class Sources:
         folders: Sequence[str | Path] = (),
         compilation: str = "",
         digests: Mapping[str, str] = MappingProxyType({}),
+        only: bool = False,
     ) -> None:
         """`embedded`: what the trace holds, by path; `compilation`: the folder that relative names start from.
 
-        `digests`: MD5, in hex, of files where they were compiled, by :func:`whole_path`.
+        `digests`: MD5, in hex, of files where they were compiled, by :func:`whole_path`. `only`: nothing outside
+        `folders` is read, nor is the current folder one of them.
         """
+        self._only = only
         self._digests = digests
         self._embedded = {plain_path(path): content for path, content in embedded.items()}
-        self._folders = [Path(folder).resolve() for folder in (*folders, ".")]
+        self._folders = [Path(folder).resolve() for folder in (*folders, *(() if only else (".",)))]
         self._compilation = compilation
         self._known: dict[str, list[str] | None] = {}
 
@@ -112,7 +115,7 @@ class Sources:
         for each in found:
             if md5(each.content, usedforsecurity=False).hexdigest() == digest:
                 return each
-        if not found and not Path(whole).is_file():
+        if not found and (self._only or not Path(whole).is_file()):
             raise TracekitError(self.missing(name))
         raise TracekitError(f"{name} has changed since it was compiled: build it again, and record again.")
 
@@ -124,7 +127,7 @@ class Sources:
             paths = dict.fromkeys(_candidates(folder, name, whole))
             contents = ((path, _content(path, folder)) for path in paths)
             found += [Found(content, path) for path, content in contents if content is not None]
-        content = _compiled(Path(whole), self._digests.get(whole, ""))
+        content = None if self._only else _compiled(Path(whole), self._digests.get(whole, ""))
         return found if content is None else [*found, Found(content, Path(whole))]
 
     def _read(self, name: str) -> bytes | None:
@@ -134,6 +137,8 @@ class Sources:
                 content = _content(path, folder)
                 if content is not None:
                     return content
+        if self._only:
+            return None
         if is_system(name):
             return _content(Path(name), None)
         return _compiled(Path(whole), self._digests.get(whole, ""))
@@ -141,6 +146,8 @@ class Sources:
     def missing(self, name: str) -> str:
         """What to do about a file that is not found, in a sentence."""
         whole = whole_path(name, self._compilation)
+        if self._only:
+            return f"The source {name} is neither in the trace nor below the folders that may be read."
         there = f" (it was compiled in {dirname(whole)})" if isabs(whole) else ""
         return (
             f"The source {name} is neither in the trace nor below the current folder: name its folder with "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tracekit import extras
@@ -75,6 +75,16 @@ class Database:
 
         Raises QueryError for what is wrong with the query, TracekitError if the run lacks what it needs.
         """
+        self.prepare(sql)
+        with _told(), self._connection.cursor() as cursor:
+            self._running = cursor
+            self._with_schemas(lambda: cursor.execute(sql))
+            names, types = zip(*((entry[0], str(entry[1])) for entry in cursor.description or ()))
+            rows = cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
+        return Result(list(names), list(types), rows[:most], most is None or len(rows) <= most)
+
+    def prepare(self, sql: str) -> None:
+        """Analyse the trace for the tables that a query names, and fill them. Raises as :meth:`query`."""
         with _told():
             statements = self._connection.extract_statements(sql)
         if len(statements) != 1:
@@ -89,16 +99,13 @@ class Database:
         read = found.tables | {view.source for view in VIEWS.values() if view.name in found.tables}
         known = {*self.run.modules, *registry.names()}
         self._fill([name for name in TABLES if name in read], sorted(found.schemas & known))
-        with _told(), self._connection.cursor() as cursor:
-            self._running = cursor
-            self._with_schemas(lambda: cursor.execute(sql))
-            names, types = zip(*((entry[0], str(entry[1])) for entry in cursor.description or ()))
-            rows = cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
-        return Result(list(names), list(types), rows[:most], most is None or len(rows) <= most)
 
     def interrupt(self) -> None:
         """End a query that runs in another thread: it raises QueryError."""
-        self._running.interrupt()
+        import duckdb
+
+        with suppress(duckdb.Error):  # it has just ended
+            self._running.interrupt()
 
     # -- definitions -------------------------------------------------------------------------------
 

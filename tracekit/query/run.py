@@ -26,6 +26,9 @@ class Run:
         self._jobs = jobs
         self._options = options or {}
         self._profiles: dict[str, Profile] = {}
+        self.embedded: Mapping[str, bytes] = {}
+        """Source files that a trace carries, and what digests of others it has (tracekit.inputs), once analysed."""
+        self.digests: Mapping[str, str] = {}
         if self.is_profile:
             if self._options:
                 raise TracekitError(f"{path} is a profile file: options of modules are for traces.")
@@ -66,7 +69,9 @@ class Run:
         for module in missing:
             registry.load(module, files=False)  # a sentence for a name that is none, before the replay
         wanted = {module: options for module, options in self._options.items() if module in missing}
-        self._keep(gather(self.path, missing, self._jobs, wanted).profiles)
+        gathered = gather(self.path, missing, self._jobs, wanted)
+        self.embedded, self.digests = gathered.embedded, gathered.digests
+        self._keep(gathered.profiles)
 
     def profile(self, module: str) -> Profile:
         """The profile of a module, which is there."""

@@ -44,10 +44,23 @@ def files_text(
     return "\n".join(lines) + "\n"
 
 
-def source_text(notes: Annotations, file: str, text: Sequence[str], around: int | None, style: Style) -> str:
-    """A file's lines with their notes; lines farther than `around` from any note are left out (None: none are)."""
+def source_text(
+    notes: Annotations,
+    file: str,
+    text: Sequence[str],
+    around: int | None,
+    style: Style,
+    within: tuple[int, int] | None = None,
+) -> str:
+    """A file's lines with their notes; lines farther than `around` from any note are left out (None: none are).
+
+    `within`: the first and the last line that may be shown.
+    """
     here = notes.files[file]
     stretches = [(1, len(text))] if around is None else shown_lines(here, len(text), around)
+    if within is not None:
+        cut = [(max(first, within[0]), min(last, within[1])) for first, last in stretches]
+        stretches = [(first, last) for first, last in cut if first <= last]
     rows: list[tuple[str, ...]] = []
     kept: list[str] = []
     for first, last in stretches:

@@ -70,7 +70,7 @@ def _loops(shown: Sequence[Json], accesses: int, total: int, style: Style) -> li
         lines.append(text)
         if row["context"]:
             lines.append(f"    in {contexts[id(row)]}")
-        lines += [f"    {detail}" for detail in _details(row)]
+        lines += [f"    {detail}" for detail in loop_details(row)]
     return lines + more(total, len(shown), "loop")
 
 
@@ -92,7 +92,7 @@ def carried_text(carried: Json) -> str:
     return ", ".join(f"{count:,} {kind.upper()}" for kind, count in carried.items() if count) or "-"
 
 
-def _details(row: Json) -> list[str]:
+def loop_details(row: Json) -> list[str]:
     """The transformations, or what blocks the loop."""
     details = list(dict.fromkeys(transformation_text(step) for step in row["recipe"]))
     for _, group in groupby(row["blocked_by"], key=lambda blocker: str(blocker["reason"])):
@@ -228,17 +228,23 @@ def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style)
     lines.append(head)
     for text, row in zip(body, shown):
         lines.append(text)
-        lines += [f"    {level}" for level in _levels(row["levels"])]
-        if row["source_context"]:
-            ends = [(row["source_context"], outermost(row["source"]))]
-            if row["destination_context"] != row["source_context"]:
-                ends.append((row["destination_context"], outermost(row["destination"])))
-            texts = [context_text(*end) for end in ends]
-            if len({_unnumbered(text) for text in texts}) < len(texts):
-                texts = [context_text(*end, columns=True) for end in ends]
-            words = ["in"] if len(texts) == 1 else ["from", "to  "]
-            lines += [f"    {word} {text}" for word, text in zip(words, texts)]
+        lines += [f"    {detail}" for detail in dependence_details(row)]
     return lines + more(total, len(shown), "dependence")
+
+
+def dependence_details(row: Json) -> list[str]:
+    """The loops that carry a dependence, and the contexts of its ends."""
+    lines = _levels(row["levels"])
+    if row["source_context"]:
+        ends = [(row["source_context"], outermost(row["source"]))]
+        if row["destination_context"] != row["source_context"]:
+            ends.append((row["destination_context"], outermost(row["destination"])))
+        texts = [context_text(*end) for end in ends]
+        if len({_unnumbered(text) for text in texts}) < len(texts):
+            texts = [context_text(*end, columns=True) for end in ends]
+        words = ["in"] if len(texts) == 1 else ["from", "to  "]
+        lines += [f"{word} {text}" for word, text in zip(words, texts)]
+    return lines
 
 
 def outermost(row: Json) -> str:
