@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from tracekit.commands.progress import shown
 
-FORMATS = ("lackey", "champsim")
+FORMATS = ("lackey", "champsim", "drmemtrace")
 
 
 @click.command("import")
@@ -24,14 +26,18 @@ FORMATS = ("lackey", "champsim")
     metavar="N",
     help="champsim: take accesses to have N bytes (1), fewer at the end of a cache line.",
 )
+@click.option("--kernel", is_flag=True, help="drmemtrace: keep accesses of the kernel, too, where there are any.")
 @click.argument("form", type=click.Choice(FORMATS), metavar="FORMAT")
 @click.argument("file", type=click.Path())
-def command(form: str, file: str, output: str, binaries: tuple[str, ...], access_bytes: int | None) -> None:
+def command(
+    form: str, file: str, output: str, binaries: tuple[str, ...], access_bytes: int | None, kernel: bool
+) -> None:
     """Make a trace of FILE, which another tool wrote in FORMAT. It may be compressed with gzip, xz or zstd.
 
     \b
         lackey      valgrind --tool=lackey --trace-mem=yes --log-file=FILE
         champsim    ChampSim's input_instr
+        drmemtrace  DynamoRIO's drmemtrace, a .trace.zip or the folder of all threads
 
     Its instructions are program counters, and nothing is known of calls, loops and objects: modules that need more than
     loads and stores refuse it. FILE may be - for standard input.
@@ -43,7 +49,11 @@ def command(form: str, file: str, output: str, binaries: tuple[str, ...], access
         known = parsed(binaries)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    options = {}
+    options: dict[str, Any] = {}
+    if kernel:
+        if form != "drmemtrace":
+            raise click.UsageError(f"--kernel is for drmemtrace; traces of {form} have no accesses of the kernel.")
+        options["with_kernel"] = True
     if access_bytes is not None:
         if form != "champsim":
             raise click.UsageError(

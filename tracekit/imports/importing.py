@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
-from tracekit.imports import binaries, champsim, lackey
+from tracekit.imports import binaries, champsim, drmemtrace, drmemtrace_files, lackey
 from tracekit.imports.files import pieces
 from tracekit.imports.made import Made
 from tracekit.profiles.files import written_whole
@@ -49,7 +49,13 @@ def _folder(output: str | Path) -> Path | None:
     return None if target.exists() and not target.is_file() else target.resolve().parent
 
 
-_READ = {"lackey": _lackey, "champsim": _champsim}
+def _drmemtrace(path: str, made: Made, with_kernel: bool = False) -> dict[str, Any]:
+    with ExitStack() as stack, progress.step("importing"):
+        files = [drmemtrace_files.opened(file, stack) for file in drmemtrace_files.files_of(path)]
+        return drmemtrace.read(files, made, with_kernel)
+
+
+_READ = {"lackey": _lackey, "champsim": _champsim, "drmemtrace": _drmemtrace}
 
 
 @contextmanager

@@ -66,18 +66,19 @@ class Made:
         """The records of a stream that wait, with room for one more instruction's."""
         records = self._streams.get(number)
         if records is None:
-            records = Records(
-                np.empty(self._chunk, np.uint32), np.empty(WORDS * self._chunk, np.uint64), np.zeros(2, np.int64)
-            )
+            # Each of many streams gets less room.
+            room = max(self._chunk >> min(len(self._streams) // 8, 4), min(self._chunk, 64))
+            records = Records(np.empty(room, np.uint32), np.empty(WORDS * room, np.uint64), np.zeros(2, np.int64))
             self._streams[number] = records
             self._put(records, FIRST_PATH)
         return records
 
     def mark(self, number: int, event: str, word: int) -> None:
         """Add a recorded event of one word to a stream."""
-        if self.stream(number).filled[RECORDS] == self._chunk:
+        records = self.stream(number)
+        if records.filled[RECORDS] == len(records.ids):
             self.flush(number)
-        self._put(self.stream(number), CODE[event], word)
+        self._put(records, CODE[event], word)
 
     def flush(self, number: int) -> None:
         """Make a chunk of the records of a stream that wait. Raises TracekitError if there are too many instructions.
