@@ -24,7 +24,7 @@ from tests.needs import needs
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.imports import binaries, champsim, importing, lackey, made
+from tracekit.imports import binaries, champsim, importing, lackey, made, modules
 from tracekit.imports.files import pieces
 
 ADDRESS = st.one_of(st.integers(1, 300), st.integers(0, 2**64 - 1).map(lambda address: address or 1))
@@ -357,3 +357,53 @@ def test_champsim_in_pieces_of_any_size() -> None:
             "instructions": 10,
             "access_bytes": 1,
         }
+
+
+MODULES = """\
+Module Table: version 5, count 4
+Columns: id, containing_id, start, end, entry, offset, preferred_base, (custom fields), path
+  0,   0, 0x00007f0000000000, 0x00007f0000001000, 0x00, 0000000000000000, 0x0000000000000000, v#1,0, /bogus/app
+  1,   0, 0x00007f0000001000, 0x00007f0000002000, 0x00, 0000000000001000, 0x0000000000001000, v#1,0, /bogus/app
+  2,   2, 0x00007f0000401000, 0x00007f0000402000, 0x00, 0000000000000000, 0x0000000000000000, /usr/lib/libc.so.6
+"""
+MAPS = """\
+7f0000000000-7f0000001000 r--p 00000000 08:01 1234                       /bogus/app
+7f0000001000-7f0000002000 r-xp 00001000 08:01 1234                       /bogus/app
+7f0000300000-7f0000400000 rw-p 00000000 00:00 0
+7f0000401000-7f0000402000 r-xp 00000000 08:01 1235                       /usr/lib/libc.so.6
+7ffd5e1d5000-7ffd5e1f6000 rw-p 00000000 00:00 0                          [stack]
+"""
+
+
+@pytest.mark.parametrize("text", [MODULES, MAPS])
+def test_lists_of_modules(text: str, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(text)
+    first, second = modules.read(str(tmp_path / "list"))
+    assert first == ("/bogus/app", [(0x7F0000000000, 0x7F0000001000), (0x7F0000001000, 0x7F0000002000)])
+    assert second == ("/usr/lib/libc.so.6", [(0x7F0000401000, 0x7F0000402000)])
+    known = binaries.known([], str(tmp_path / "list"))
+    assert known.place(0x7F0000001234) == binaries.Place("[app]", binary="app")
+    assert known.place(0x7F0000401000) == binaries.Place("[libc.so.6]", binary="libc.so.6")
+    assert known.place(0x7F0000400FFF) == binaries.Place()
+
+
+def test_lists_that_are_none(tmp_path: Path) -> None:
+    for text in ("", "hello\n", "Module Table: version 5, count 0\n"):
+        (tmp_path / "list").write_text(text)
+        with pytest.raises(TracekitError, match="is no list of modules"):
+            modules.read(str(tmp_path / "list"))
+
+
+def test_a_binary_where_the_list_says(tmp_path: Path) -> None:
+    pytest.importorskip("elftools")
+    (tmp_path / "app.c").write_text(PROGRAM)
+    for option, first in (("-pie", 0x7F0000000000), ("-no-pie", 0x400000)):
+        subprocess.run(["cc", "-g", option, "app.c", "-o", "app"], cwd=tmp_path, check=True)
+        (tmp_path / "list").write_text(MAPS.replace("7f000000", f"{first >> 16:x}"))
+        found = subprocess.run(["nm", "app"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        own = int(next(line.split()[0] for line in found.splitlines() if line.endswith(" T add")), 16)
+        known = binaries.known([(str(tmp_path / "app"), None)], str(tmp_path / "list"))
+        place = known.place(own + (first if option == "-pie" else 0))
+        assert place == ("add", str(tmp_path / "app.c"), 9, 1, "app")
+    with pytest.raises(TracekitError, match=r"list lists no cat: say where it was, /bin/cat@BASE\.$"):
+        binaries.known([("/bin/cat", None)], str(tmp_path / "list"))

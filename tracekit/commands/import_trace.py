@@ -18,7 +18,14 @@ FORMATS = ("lackey", "champsim", "drmemtrace")
     "binaries",
     multiple=True,
     metavar="FILE[@BASE]",
-    help="Name program counters after the symbols and lines of FILE, loaded at BASE (hexadecimal). May be repeated.",
+    help="Name program counters after the symbols and lines of FILE, loaded at BASE (hexadecimal), or where --modules "
+    "says. May be repeated.",
+)
+@click.option(
+    "--modules",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where binaries were loaded: DynamoRIO's modules.log, or a copy of /proc/PID/maps.",
 )
 @click.option(
     "--access-bytes",
@@ -30,7 +37,13 @@ FORMATS = ("lackey", "champsim", "drmemtrace")
 @click.argument("form", type=click.Choice(FORMATS), metavar="FORMAT")
 @click.argument("file", type=click.Path())
 def command(
-    form: str, file: str, output: str, binaries: tuple[str, ...], access_bytes: int | None, kernel: bool
+    form: str,
+    file: str,
+    output: str,
+    binaries: tuple[str, ...],
+    modules: str | None,
+    access_bytes: int | None,
+    kernel: bool,
 ) -> None:
     """Make a trace of FILE, which another tool wrote in FORMAT. It may be compressed with gzip, xz or zstd.
 
@@ -61,4 +74,4 @@ def command(
             )
         options["size"] = access_bytes
     with shown():
-        import_trace(form, file, output, known, **options)
+        import_trace(form, file, output, known, modules, **options)

@@ -13,6 +13,11 @@ from typing import Any, NamedTuple
 
 from tracekit import extras
 from tracekit.formats.errors import TracekitError
+from tracekit.imports import modules
+
+PAGE = 4096
+EXECUTABLE = 1
+"""A flag of a segment."""
 
 
 class Place(NamedTuple):
@@ -92,23 +97,42 @@ class Binaries:
         return texts
 
 
-def parsed(options: Iterable[str]) -> list[tuple[str, int]]:
+def known(given: Iterable[tuple[str, int | None]], module_list: str | None = None) -> Binaries:
+    """The binaries with these paths and bases, and the names of all others in `module_list`, if that is given.
+
+    A binary without a base lies where the list says, or, without a list, where its own addresses say. Raises
+    TracekitError if one cannot be read, or the list does not have it.
+    """
+    listed = [] if module_list is None else modules.read(module_list)
+    loaded = []
+    for path, base in given:
+        of_name = [each for each in listed if each.name == os.path.basename(path)]
+        if base is None and listed and not of_name:
+            raise TracekitError(f"{module_list} lists no {os.path.basename(path)}: say where it was, {path}@BASE.")
+        loaded.append(load(path, base, of_name[0].ranges[0][0] if of_name else None))
+    return Binaries([*loaded, *(Binary(each.name, 0, each.ranges, [], [], [], []) for each in listed)])
+
+
+def parsed(options: Iterable[str]) -> list[tuple[str, int | None]]:
     """Path and base address of each ``FILE[@BASE]``. Raises ValueError, with a sentence, for one that is neither."""
     return [_parsed(option) for option in options]
 
 
-def _parsed(option: str) -> tuple[str, int]:
+def _parsed(option: str) -> tuple[str, int | None]:
     path, at, base = option.rpartition("@")
     if not at:
-        return option, 0
+        return option, None
     try:
         return path, int(base, 16)
     except ValueError:
         raise ValueError(f"--binary takes FILE@BASE with a hexadecimal address, not {option!r}.") from None
 
 
-def load(path: str, base: int) -> Binary:
-    """Read a binary's symbols and lines. Raises TracekitError if it is none, or pyelftools is not there."""
+def load(path: str, base: int | None, start: int | None = None) -> Binary:
+    """Read a binary's symbols and lines. Without a `base`, its first page was at `start`, or where it says itself.
+
+    Raises TracekitError if it is none, or pyelftools is not there.
+    """
     extras.require("symbols", "Reading binaries")
     from elftools.common.exceptions import DWARFError, ELFError
     from elftools.elf.elffile import ELFFile
@@ -116,17 +140,16 @@ def load(path: str, base: int) -> Binary:
     try:
         with open(path, "rb") as file:
             elf = ELFFile(file)
-            segments = [
-                (each["p_vaddr"], each["p_vaddr"] + each["p_memsz"])
-                for each in elf.iter_segments("PT_LOAD")
-                if each["p_flags"] & 1
-            ]
+            parts = [(each["p_vaddr"], each["p_memsz"], each["p_flags"]) for each in elf.iter_segments("PT_LOAD")]
+            segments = [(first, first + size) for first, size, flags in parts if flags & EXECUTABLE]
             symbols = _symbols(elf)
             lines = _lines(elf)
     except OSError as error:
         raise TracekitError(f"Cannot read {path}: {error.strerror}.") from None
     except (ELFError, DWARFError, ValueError, KeyError, AttributeError, IndexError, TypeError) as error:
         raise TracekitError(f"{path} is no ELF file whose symbols can be read: {error}.") from None
+    if base is None:
+        base = 0 if start is None or not parts else start - (min(parts)[0] & -PAGE)
     return Binary(
         os.path.basename(path),
         base,

@@ -18,14 +18,19 @@ from tracekit.profiles.files import written_whole
 
 
 def import_trace(
-    form: str, path: str, output: str | Path, known_binaries: Iterable[tuple[str, int]] = (), **options: Any
+    form: str,
+    path: str,
+    output: str | Path,
+    known_binaries: Iterable[tuple[str, int | None]] = (),
+    module_list: str | None = None,
+    **options: Any,
 ) -> None:
     """Make a trace of the file at `path` (``-``: standard input), whose format is `form`.
 
-    `known_binaries`: path and base address of binaries that its program counters may lie in. `options` are those of
-    the format's ``read``. The trace is there whole or not at all. Raises TracekitError.
+    `known_binaries`, `module_list`: binaries that its program counters may lie in, as of :func:`binaries.known`.
+    `options` are those of the format's ``read``. The trace is there whole or not at all. Raises TracekitError.
     """
-    known = binaries.Binaries([binaries.load(*each) for each in known_binaries])
+    known = binaries.known(known_binaries, module_list)
     with Made(_folder(output)) as made:
         facts = _READ[form](path, made, **options)
         made.stream(0)

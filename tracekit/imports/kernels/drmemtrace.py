@@ -1,4 +1,4 @@
-"""Reads records of DynamoRIO's drmemtrace, ``trace_entry_t`` (a header of its drcachesim): 12 bytes each.
+"""Reads records of DynamoRIO's drmemtrace, ``trace_entry_t`` of its drcachesim: 12 bytes each.
 
 What a record means depends on those before it: the thread and the instruction that accesses belong to, the bytes of
 its encoding so far, whether they are the kernel's, the time.
