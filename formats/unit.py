@@ -24,7 +24,7 @@ _DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u4"), ("rows", "<u8"), ("o
 _NAMES = tuple(DTYPES)
 _OPTIONAL = (
     *("folder", "options", "causes", "update_parts", "loop_fates", "variable_updates"),
-    *("types", "members", "typed"),
+    *("types", "members", "typed", "lines"),
 )
 """Tables that are left out where they are empty."""
 

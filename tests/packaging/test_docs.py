@@ -1,4 +1,4 @@
-"""Every block of docs/writing-modules.md, docs/python-api.md and docs/reports.md does what the page says."""
+"""Blocks of docs/writing-modules.md, docs/python-api.md, docs/reports.md, docs/paths.md do what the page says."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ ROOT = Path(tracekit.__file__).resolve().parents[1]
 TUTORIAL = (ROOT / "docs/writing-modules.md").read_text()
 REPORTS = (ROOT / "docs/reports.md").read_text()
 API = (ROOT / "docs/python-api.md").read_text()
+PATHS = (ROOT / "docs/paths.md").read_text()
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -121,3 +122,10 @@ def test_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(code.replace("to_dataframe", "result.get"), {"tracekit": tracekit})
     assert "<title>both.profile: memory profile</title>" in (tmp_path / "both.html").read_text()
+
+
+def test_paths(tmp_path: Path) -> None:
+    ((_, name, text),) = [block for block in BLOCK.findall(PATHS) if block[1]]
+    (tmp_path / name).write_text(text)
+    (session,) = sessions(PATHS)
+    assert steady(run_console(tmp_path, session)) == steady(session)

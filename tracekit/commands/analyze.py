@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tracekit.commands import completing, options
+from tracekit.commands.coverage import coverage, why_no_coverage
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
@@ -102,10 +103,10 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "lcov"]),
     default="text",
     show_default=True,
-    help="What standard output gets.",
+    help="What standard output gets; lcov: coverage, of the module paths.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option(
@@ -181,6 +182,8 @@ def command(
     drawn = [name for name, display in displays.items() if display.image]
     if image is not None and len(drawn) != 1:
         raise Misused(_no_image(drawn))
+    if form == "lcov" and (why := why_no_coverage(displays)) is not None:
+        raise Misused(why)
     options = _options(names, settings, own)
     window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     _check_window(window)
@@ -205,6 +208,9 @@ def command(
         with gc_paused():
             for part in json_parts(reports):
                 click.echo(part, nl=False)
+        return status
+    if form == "lcov":
+        click.echo(coverage(reports, displays), nl=False)
         return status
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     texts = [as_text(profile.report, profile.facts, limit, style, displays.get(profile.module)) for profile in profiles]

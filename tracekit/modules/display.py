@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tracekit.formats.errors import TracekitError
 
 NOTES = ("", "accesses", "loops")
-REFERENCES = ("text", "section", "image")
+REFERENCES = ("text", "section", "image", "lcov")
 """The fields of a Display that are references."""
 
 
@@ -41,6 +41,8 @@ class Display:
     """Of the section; by default the module's name."""
     image: str = ""
     """Reference: (report, path) -> None, which writes the picture that ``tracekit analyze --image`` asks for."""
+    lcov: str = ""
+    """Reference: (report) -> the coverage that ``--format lcov`` prints."""
     notes: str = ""
     """What the profile says of lines of the source, for ``annotate`` and the page, which then has no section of it:
 

@@ -88,6 +88,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "types": {"location": "locations"},
     "members": {"type": "types", "location": "locations"},
     "typed": {"type": "types!"},
+    "lines": {"block": "blocks!", "location": "locations!"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""
 
