@@ -41,6 +41,12 @@ class OpKind(IntEnum):
     GROUND_TRUTH = 14  # records the number of its block among those of the function; no event
 
 
+LOADS = (OpKind.LOAD, OpKind.ATOMIC, OpKind.COPY_FROM)
+"""Operations that load."""
+STORES = (OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_TO, OpKind.SET)
+"""Operations that store."""
+
+
 class OpFlag(IntFlag):
     """Flags of an operation."""
 
@@ -391,6 +397,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     ],
     # what is known to be of a type. of_kind: TypedKind; of: row of ops or globals
     "typed": [("of_kind", "u4"), ("of", "u4"), ("type", "u4"), ("offset", "u4")],
+    # lines that a block's code stands in, beside that of the block's own location
+    "lines": [("block", "u4"), ("location", "u4")],
     # the machine code of an imported trace. op: row of ops; binary: name of the file that the counter lies in, or 0
     "counters": [("counter", "u8"), ("op", "u4"), ("binary", "u4")],
 }

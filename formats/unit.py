@@ -24,7 +24,7 @@ _DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u4"), ("rows", "<u8"), ("o
 _NAMES = tuple(DTYPES)
 _OPTIONAL = (
     *("folder", "options", "causes", "update_parts", "loop_fates", "variable_updates"),
-    *("types", "members", "typed", "counters"),
+    *("types", "members", "typed", "lines", "counters"),
 )
 """Tables that are left out where they are empty."""
 

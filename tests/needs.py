@@ -92,6 +92,11 @@ def other_clang(major: int) -> str:
         return ""
 
 
+def _profile_runtime() -> bool:
+    """What programs link that clang counts in."""
+    return any(clang_folder().glob("lib/clang/*/lib/*/libclang_rt.profile*.a"))
+
+
 # -- the needs -------------------------------------------------------------------------------------
 
 OTHER_CLANGS = tuple(major for major in VERSIONS if major != PREFERRED)
@@ -105,8 +110,10 @@ NEEDS = {
     "gold": Need("binutils", _program("ld.gold")),
     "headers": Need("libc6-dev", Path("/usr/include/stdio.h").is_file),
     "libomp": Need(f"libomp-{clang_major()}-dev", _beside_clang("lib/libomp.so")),
+    "lcov": Need("lcov", _program("genhtml")),
     "llvm tools": Need(f"llvm-{clang_major()}", _beside_clang("bin/llvm-link")),
     "lto plugin": Need(f"llvm-{clang_major()}-linker-tools", _beside_clang("lib/LLVMgold.so")),
+    "profile runtime": Need(f"libclang-rt-{clang_major()}-dev", _profile_runtime),
     "patch": Need("patch", _program("patch")),
     "rustc": Need("rustc libstd-rust-dev", rustc),
     "valgrind": Need("valgrind", _program("valgrind")),

@@ -108,6 +108,7 @@ def analyze_all(
             parts = _run_in_segments(trace, program, runners, segments, threads)
         else:
             _run(replay, runners, restricted, threads)
+            _run_records(trace, program, runners, threads)
         if explain is not None:
             explain(f"analysed in {counted(parts, 'segment')}" if whole is None else f"analysed as a whole: {whole}.")
             _explain(trace, program, runners, restricted, replay, explain)
@@ -166,9 +167,29 @@ def _run(replay: Replay, runners: Mapping[str, Runner], restricted: Restriction,
     """Replay, through all modules. With compiled paths what they do not replay has to be done before they go on."""
     from tracekit.modules.scheduler import run
 
+    if all(not runner.workers for runner in runners.values()):
+        return
     events = {event for runner in runners.values() for event in runner.columns}
     jobs = threads if replay.compiled is None else 1
     run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
+
+
+def _run_records(trace: TraceReader, program: Program, runners: Mapping[str, Runner], threads: int) -> None:
+    """Hand the records of the trace, stream by stream, to the modules that take them."""
+    from tracekit.formats.records import RecordSource
+    from tracekit.modules.runner import RecordRunner
+
+    taking = [runner for runner in runners.values() if isinstance(runner, RecordRunner)]
+    if not taking:
+        return
+    source = RecordSource(trace, program.arity, ahead=threads > 1)
+    done = 0
+    with progress.step("reading records", sum(frame.items for frame in trace.chunk_frames()), lambda: done):
+        for stream in source.streams():
+            for ids, words in source.records(stream):
+                for runner in taking:
+                    runner.feed_records(stream, ids, words)
+                done += len(ids)
 
 
 def _why_whole(
@@ -232,6 +253,7 @@ def _modules(
     restricted: Restriction | None = None,
 ) -> dict[str, Analysis]:
     """The modules of one pass, by name, each with its options."""
+    from tracekit.modules.contract import RecordModule
     from tracekit.replay.totals import trace_totals
 
     accesses = trace_totals(trace, program)["accesses"]
@@ -242,6 +264,8 @@ def _modules(
         made.metadata = {**trace.meta, **(trace.done or {})}
         made.windowed = restricted is not None and restricted.window is not None
         name = registry.shown_name(module)
+        if made.windowed and isinstance(made, RecordModule):
+            raise TracekitError(f"The module {name} looks at whole runs: leave out the window.")
         if name in modules:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made
@@ -267,7 +291,7 @@ def _prepared(
     restricted: Restriction | None,
 ) -> tuple[Replay, dict[str, Runner]]:
     from tracekit.containers.budget import divided
-    from tracekit.modules.contract import Module
+    from tracekit.modules.contract import Module, RecordModule
     from tracekit.modules.ranges import is_for_runs
     from tracekit.modules.runner import CallbackRunner, runners_of
     from tracekit.modules.scheduler import KEPT
@@ -282,6 +306,7 @@ def _prepared(
     for_runs = all(
         isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())
         for module in modules.values()
+        if not isinstance(module, RecordModule)
     )
     records = worth.records_of(trace)
     work = worth.work_of(records, accesses, for_runs=for_runs)
@@ -298,7 +323,7 @@ def _prepared(
         start=restricted.beginning(trace, program, events),
     )
     sinks = [runner for runner in runners.values() if runner.workers]
-    if alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):
+    if sinks and alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):
         paths = compiler.CompiledPaths(
             [runner for runner in sinks if isinstance(runner, CallbackRunner)],
             repr(build_of(trace)).encode(),

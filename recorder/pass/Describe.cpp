@@ -40,6 +40,22 @@ static Row segmentLocation(const Segment &S, SourceMap &Sources) {
   return TK_NONE;
 }
 
+/// The lines that a block's code stands in, in its order, each once, beside that of the block's own location.
+static void describeLines(const Segment &S, Row Block, Unit &U, SourceMap &Sources) {
+  SmallVector<std::tuple<unsigned, const Metadata *, const Metadata *>, 8> Seen;
+  for (Instruction *I = S.Begin; I; I = I == S.End ? nullptr : I->getNextNode()) {
+    const DILocation *At = I->getDebugLoc().get();
+    if (!At || !At->getLine() || I->isDebugOrPseudoInst())
+      continue;
+    std::tuple<unsigned, const Metadata *, const Metadata *> Line(At->getLine(), At->getFile(), At->getInlinedAt());
+    if (is_contained(Seen, Line))
+      continue;
+    if (!Seen.empty()) // the first is the block's own
+      U.Lines.push_back({Block, Sources.location(At)});
+    Seen.push_back(Line);
+  }
+}
+
 /// Where memory on the stack is declared, if it is a variable. Its lifetime begins where the whole declaration does,
 /// which may be lines before. Of what clang has made for one loop's body, a line of that, without a column.
 static Row declarationOf(const Operation &Alloc, SourceMap &Sources) {
@@ -163,6 +179,7 @@ FunctionRows describe(const SegmentedFunction &S, const Regions &Paths, Unit &U,
     Row CallOp = Seg.EndsWithCall ? Row(U.Ops.size() - 1) : TK_NONE;
     U.Blocks.push_back(
         {Rows.Function, TK_NONE, FirstOp, Seg.Ops, Seg.Flags, CallOp, TK_NONE, segmentLocation(Seg, Sources)});
+    describeLines(Seg, Block, U, Sources);
   }
   for (size_t K = 0; K < S.Segments.size(); ++K)
     if (Instruction *Call = S.Segments[K].Continues)

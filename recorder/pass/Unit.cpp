@@ -80,6 +80,7 @@ std::string Unit::bytes() const {
   Out.append(TK_TABLE_types, Types);
   Out.append(TK_TABLE_members, Members);
   Out.append(TK_TABLE_typed, Typed);
+  Out.append(TK_TABLE_lines, Lines);
   Out.append(TK_TABLE_folder, Folder); // the last one: the unit's hash is over the bytes before it
   return Out.finish();
 }

@@ -52,6 +52,7 @@ public:
   std::vector<tk_row_types> Types;
   std::vector<tk_row_members> Members;
   std::vector<tk_row_typed> Typed;
+  std::vector<tk_row_lines> Lines;
   std::string Folder; // the compilation folder
 
 private:

@@ -56,8 +56,9 @@ enum tk_table {
     TK_TABLE_types = 27,
     TK_TABLE_members = 28,
     TK_TABLE_typed = 29,
-    TK_TABLE_counters = 30,
-    TK_TABLES = 31
+    TK_TABLE_lines = 30,
+    TK_TABLE_counters = 31,
+    TK_TABLES = 32
 };
 
 struct __attribute__((packed)) tk_row_strings {
@@ -289,6 +290,11 @@ struct __attribute__((packed)) tk_row_typed {
     uint32_t of;
     uint32_t type;
     uint32_t offset;
+};
+
+struct __attribute__((packed)) tk_row_lines {
+    uint32_t block;
+    uint32_t location;
 };
 
 struct __attribute__((packed)) tk_row_counters {

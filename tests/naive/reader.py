@@ -78,6 +78,7 @@ TABLES = [
     ("types", "size:8 name kind first_member members location reserved"),
     ("members", "offset:8 size:8 name type_name type location"),
     ("typed", "of_kind of type offset"),
+    ("lines", "block location"),
     ("counters", "counter:8 op binary"),
 ]
 

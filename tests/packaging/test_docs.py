@@ -20,6 +20,7 @@ REPORTS = (ROOT / "docs/reports.md").read_text()
 IMPORT = (ROOT / "docs/import.md").read_text()
 ERRORS = (ROOT / "docs/memory-errors.md").read_text()
 API = (ROOT / "docs/python-api.md").read_text()
+PATHS = (ROOT / "docs/paths.md").read_text()
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -140,4 +141,11 @@ def test_errors_of_memory(tmp_path: Path) -> None:
     ((_, name, text),) = [block for block in BLOCK.findall(ERRORS) if block[1]]
     (tmp_path / name).write_text(text)
     (session,) = sessions(ERRORS)
+    assert steady(run_console(tmp_path, session)) == steady(session)
+
+
+def test_paths(tmp_path: Path) -> None:
+    ((_, name, text),) = [block for block in BLOCK.findall(PATHS) if block[1]]
+    (tmp_path / name).write_text(text)
+    (session,) = sessions(PATHS)
     assert steady(run_console(tmp_path, session)) == steady(session)

@@ -64,6 +64,8 @@ def test_every_index_is_in_its_table(level: str, tmp_path: Path) -> None:
         ("members", "type", "types"),
         ("members", "location", "locations"),
         ("typed", "type", "types"),
+        ("lines", "block", "blocks"),
+        ("lines", "location", "locations"),
     ]:
         for row in tables[name]:
             assert row[column] == NO_ROW or row[column] < rows[target], (name, column)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tracekit.commands import completing, options
+from tracekit.commands.coverage import coverage, why_no_coverage
 from tracekit.commands.misused import Misused
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
@@ -96,10 +97,10 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "lcov"]),
     default="text",
     show_default=True,
-    help="What standard output gets.",
+    help="What standard output gets; lcov: coverage, of the module paths.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option(
@@ -186,6 +187,8 @@ def command(
         raise Misused(_no_image(drawn))
     if exit_code and not any(display.failed for display in displays.values()):
         raise Misused(_no_exit_code())
+    if form == "lcov" and (why := why_no_coverage(displays)) is not None:
+        raise Misused(why)
     options = _options(names, settings, own)
     window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     _check_window(window)
@@ -213,6 +216,9 @@ def command(
         with gc_paused():
             for part in json_parts(reports):
                 click.echo(part, nl=False)
+        return status
+    if form == "lcov":
+        click.echo(coverage(reports, displays), nl=False)
         return status
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     texts = [as_text(profile.report, profile.facts, limit, style, displays.get(profile.module)) for profile in profiles]

@@ -7,7 +7,9 @@ import sys
 
 import click
 
+from tracekit.commands.coverage import coverage, why_no_coverage
 from tracekit.commands.progress import shown
+from tracekit.modules import registry
 
 
 @click.command("merge")
@@ -17,10 +19,10 @@ from tracekit.commands.progress import shown
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "lcov"]),
     default="text",
     show_default=True,
-    help="What standard output gets.",
+    help="What standard output gets; lcov: coverage, of the module paths.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option(
@@ -57,6 +59,12 @@ def command(output: str | None, form: str, as_json: bool, limit: int, profiles: 
             return
     if as_json or form == "json":
         click.echo(json_of([profile.report for profile in merged]), nl=False)
+        return
+    if form == "lcov":
+        displays = {profile.module: registry.display(profile.module) for profile in merged}
+        if (why := why_no_coverage(displays)) is not None:
+            raise click.UsageError(why)
+        click.echo(coverage([profile.report for profile in merged], displays), nl=False)
         return
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     texts = [as_text(profile.report, profile.facts, limit, style) for profile in merged]

@@ -56,6 +56,7 @@ __all__ = [
     "Module",
     "NoOptions",
     "Preset",
+    "RecordModule",
     "declared",
     "inlined",
     "kernel",
@@ -323,6 +324,31 @@ class BatchModule(Analysis, ABC):
     @abstractmethod
     def feed(self, batch: EventBatch) -> None:
         """Take the declared events of one batch."""
+
+    @abstractmethod
+    def result(self) -> dict[str, Any]:
+        """The profile, as :meth:`Module.result` gives it."""
+
+    def facts(self) -> dict[str, int]:
+        """Numbers that the text may show beside the result; they are not part of the profile."""
+        return {}
+
+    def merge_state(self) -> dict[str, Any] | None:
+        """What :meth:`merge` needs beside the result, as :meth:`Module.merge_state` gives it."""
+        return None
+
+
+class RecordModule(Analysis, ABC):
+    """One analysis that takes the records of a trace as they were recorded (formats/SPEC.md), without their events.
+
+    It is for what blocks and paths alone tell: nothing is replayed for it. There is no window on records.
+    """
+
+    @abstractmethod
+    def feed(self, stream: int, ids: npt.NDArray[np.uint32], words: npt.NDArray[np.uint64]) -> None:
+        """Take whole records: their ids, and the words of all of them. Those of one stream come in their order, and
+        streams one after another, by their numbers. The next call overwrites the arrays.
+        """
 
     @abstractmethod
     def result(self) -> dict[str, Any]:

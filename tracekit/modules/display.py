@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tracekit.formats.errors import TracekitError
 
 NOTES = ("", "accesses", "loops")
-REFERENCES = ("text", "section", "image", "failed")
+REFERENCES = ("text", "section", "image", "failed", "lcov")
 """The fields of a Display that are references."""
 
 
@@ -43,6 +43,8 @@ class Display:
     """Reference: (report, path) -> None, which writes the picture that ``tracekit analyze --image`` asks for."""
     failed: str = ""
     """Reference: (report) -> whether ``tracekit analyze --exit-code`` ends with status 1."""
+    lcov: str = ""
+    """Reference: (report) -> the coverage that ``--format lcov`` prints."""
     notes: str = ""
     """What the profile says of lines of the source, for ``annotate`` and the page, which then has no section of it:
 

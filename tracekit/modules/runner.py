@@ -21,7 +21,7 @@ from tracekit.formats.events import BY_NAME, COLUMNS
 from tracekit.jit.ready import Caller
 from tracekit.modules import diagnostics
 from tracekit.modules.codegen import Plan, kernel_of, plan
-from tracekit.modules.contract import Analysis, BatchModule, EventBatch, Module, declared
+from tracekit.modules.contract import Analysis, BatchModule, EventBatch, Module, RecordModule, declared
 from tracekit.modules.translating import TranslatedState
 from tracekit.translation.groups import GroupTable
 from tracekit.translation.kernels.translation import Translation
@@ -106,6 +106,8 @@ def runner(module: Analysis, name: str, threads: int) -> Runner:
     """The runner of a module where so many threads are to be busy, the replaying one among them."""
     if isinstance(module, BatchModule):
         return BatchRunner(module, name)
+    if isinstance(module, RecordModule):
+        return RecordRunner(module, name)
     assert isinstance(module, Module)
     workers = threads if module.compute_bound else threads - 1
     return CallbackRunner(module, name, min(max(workers, 1), MOST_WORKERS) if module.shard_by else 1)
@@ -162,6 +164,32 @@ class BatchRunner:
                 self.module.feed(batch)
             else:
                 self.module.feed(Selected.of(batch, wanted))
+
+    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """See :class:`Runner`."""
+        with diagnostics.of_author(self.module, self.name):
+            self.merge_state = self.module.merge_state()
+            return self.module.result(), self.module.facts()
+
+
+class RecordRunner:
+    """A module that takes records: no batch of events is fed to it."""
+
+    workers = 0
+    columns: Mapping[str, frozenset[str]] = {}
+    explained = "looks at records alone, without their events"
+
+    def __init__(self, module: RecordModule, name: str) -> None:
+        self.module = module
+        self.name = name
+
+    def feed(self, batch: EventBatch, worker: int) -> None:
+        """See :class:`Runner`; nobody calls it, for there is no worker."""
+
+    def feed_records(self, stream: int, ids: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
+        """Hand on whole records of a stream."""
+        with diagnostics.of_author(self.module, self.name):
+            self.module.feed(stream, ids, words)
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""

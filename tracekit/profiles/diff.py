@@ -18,6 +18,9 @@ LoopText = Callable[[Json], str]
 IDENTITY = (
     "kind",
     "instruction",
+    "path",
+    "edge",
+    "call",
     "source",
     "destination",
     "loop",
@@ -32,7 +35,7 @@ IDENTITY = (
 )
 """Columns that say what a row is about; rows equal in them are compared. A table without any is not compared."""
 
-IGNORED = ("blocked_by", "object_list", "rests_on", "not_taken")
+IGNORED = ("blocked_by", "object_list", "rests_on", "not_taken", "counts")
 """Columns that follow from others: what blocks a loop are its dependences."""
 
 LISTS = ("levels", "lives", "objects")

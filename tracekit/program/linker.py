@@ -90,6 +90,7 @@ REFERENCES: dict[str, dict[str, str]] = {
     "members": {"type": "types", "location": "locations"},
     "typed": {"type": "types!"},
     "counters": {"op": "ops!"},
+    "lines": {"block": "blocks!", "location": "locations!"},
 }
 """Fields that hold a row of another table; ``!`` says that NONE is not allowed."""
 

@@ -73,6 +73,7 @@ class Program(Tables):
             unit_hashes=tuple(unit.hash for unit in units),
             source_folders=tuple(_folder(unit) for unit in units for _ in unit.tables["sources"]),
             unit_first_op=starts["ops"],
+            unit_first_function=starts["functions"],
             image_names={image.number: image.name for image in images},
             global_address=address,
             global_image=image_of,

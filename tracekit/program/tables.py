@@ -52,6 +52,7 @@ class Tables:
     members: Rows
     typed: Rows
     counters: Rows
+    lines: Rows
     locations: Rows
     sources: Rows
     units: Rows
@@ -61,6 +62,8 @@ class Tables:
     """The compilation folder of each row of ``sources``; empty if it is not known."""
     unit_first_op: NDArray[np.int64]
     """First row of ``ops`` of each unit, and their number at the end."""
+    unit_first_function: NDArray[np.int64]
+    """The same of ``functions``."""
     image_names: Mapping[int, str]
     global_address: U8
     """Run-time address of each row of ``globals``, 0 if it was not placed (thread-local, dropped by the linker)."""

@@ -88,6 +88,10 @@ LISTED = 6
 """Members of a list that a cell shows."""
 
 
+NAMED = ("path", "edge", "call")
+"""Kinds of places that stand for more than a line: their names say what."""
+
+
 def _object_cell(value: Json) -> str:
     if "path" in value and "root" in value:  # a context
         return " > ".join([value["root"], *value["path"]])
@@ -96,6 +100,7 @@ def _object_cell(value: Json) -> str:
             place_text({"file": "", "column": 0, **value}),
             f"in {value['function']}" if value["function"] else "",
             value.get("kind", "loop"),
+            value["name"] if value.get("kind") in NAMED else "",
         ]
         return " ".join(word for word in words if word)
     return ", ".join(f"{key} {cell(part)}" for key, part in value.items())

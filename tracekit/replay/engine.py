@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
+from tracekit.formats.limits import DEEPEST
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
 from tracekit.jit.ready import Caller
@@ -38,12 +39,6 @@ NO_LIMIT = (1 << 62) + 1
 
 RECORDS_BEFORE_LOOK = 2000
 """Records of paths without a template yet before the engine makes those of all records at hand."""
-
-DEEPEST = 1 << 23
-"""Activations, and open loops, registers and stack objects of them all, that a stream may have at once.
-
-A forged trace of a few bytes could otherwise ask for any amount of memory.
-"""
 
 
 class Source(Protocol):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
 from tracekit.formats.image import Base, BlockFlag, CallFlag, GlobalFlag, LoopFlag, OpFlag, OpKind, PathFlag
 from tracekit.program import validation
+from tracekit.program.activations import call_rows, landing_words, may_enter
 from tracekit.program.program import Program
 from tracekit.replay import runs, template_cache
 from tracekit.replay.kernels import layouts
@@ -217,12 +218,12 @@ def _blocks(program: Program, steps: Rows, before: NDArray[np.int64], keep: U1) 
     effects = _has_effects(program, source["continues"])
     flags |= np.where(effects, layouts.BLOCK_EFFECTS, 0).astype(np.uint32)
     tail = source["flags"] & BlockFlag.TAIL_CALL != 0
-    closed = tail & ~_may_enter(program, source["call"])
+    closed = tail & ~may_enter(program, source["call"])
     flags |= np.where(closed, layouts.BLOCK_TAIL_LEAVES, 0).astype(np.uint32)
     flags |= np.where(closed & _has_effects(program, source["call"]), layouts.BLOCK_TAIL_EFFECTS, 0).astype(np.uint32)
     rows["flags"] = flags
     rows["test_of"] = _tests(program)
-    rows["landing_word"] = _landing_words(program, words)
+    rows["landing_word"] = landing_words(program)
     if not keep[CODE["external_call"]]:
         rows["flags"] &= ~np.uint32(layouts.BLOCK_EFFECTS)
     if not keep[LOOP_EVENTS].any():
@@ -242,28 +243,12 @@ def _forget_loops(program: Program, blocks: Rows) -> None:
     blocks["flags"][free] &= ~np.uint32(BlockFlag.LOOP_HEADER)
 
 
-def _call_rows(program: Program, ops: U4) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which of `ops` are calls, and the rows of ``calls`` of those."""
-    used = ops != NONE
-    used[used] = program.ops["kind"][ops[used]] == OpKind.CALL
-    return used, program.ops["base"][ops[used]].astype(np.int64)
-
-
 def _has_effects(program: Program, ops: U4) -> NDArray[np.bool_]:
     """Whether each call has effects that the trace does not see, if it enters no instrumented code."""
-    used, calls = _call_rows(program, ops)
+    used, calls = call_rows(program, ops)
     effects = np.zeros(len(ops), np.bool_)
     effects[used] = program.calls["flags"][calls] & int(SILENT) == 0
     return effects
-
-
-def _may_enter(program: Program, ops: U4) -> NDArray[np.bool_]:
-    """Whether each call may enter instrumented code."""
-    used, calls = _call_rows(program, ops)
-    enters = np.zeros(len(ops), np.bool_)
-    open_ended = program.calls["flags"][calls] & int(CallFlag.INDIRECT | CallFlag.MAY_CALL_BACK) != 0
-    enters[used] = open_ended | (program.callees.count[calls] > 0)
-    return enters
 
 
 def _tests(program: Program) -> U4:
@@ -287,20 +272,6 @@ def _tests(program: Program) -> U4:
             break
         tests[after[new]] = reached[new]
     return tests
-
-
-def _landing_words(program: Program, words: NDArray[np.int64]) -> U4:
-    """For each block, which of its words is the frame address of a landing."""
-    landing_word = np.full(len(program.blocks), NONE, np.uint32)
-    landings = np.flatnonzero(program.ops["kind"] == OpKind.LANDING)
-    block_of = np.full(len(program.ops), NONE, np.uint32)
-    block_of[validation.runs(program.blocks["first_op"], program.blocks["ops"])] = np.repeat(
-        np.arange(len(program.blocks), dtype=np.uint32), program.blocks["ops"]
-    )
-    landings = landings[block_of[landings] != NONE][::-1]  # of several the first counts
-    home = block_of[landings]
-    landing_word[home] = words[landings] - words[program.blocks["first_op"][home]]
-    return landing_word
 
 
 def _paths(program: Program, blocks: Rows, steps: Rows, functions: Rows, keep: U1) -> Rows:

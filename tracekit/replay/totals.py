@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
-from tracekit.formats.image import OpKind, PathFlag
+from tracekit.formats.image import LOADS, STORES, PathFlag
+from tracekit.formats.limits import LONGEST_RUN
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
 from tracekit.program.program import Program
 from tracekit.program.validation import runs
-from tracekit.replay.kernels.layouts import LONGEST_RUN
-
-LOADS = (OpKind.LOAD, OpKind.ATOMIC, OpKind.COPY_FROM)
-STORES = (OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_TO, OpKind.SET)
 
 MOST = 1 << 62
 """Iterations of a path at most, over all streams."""

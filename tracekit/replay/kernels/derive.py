@@ -17,6 +17,7 @@ import numpy as np
 
 from tracekit.formats.events import FIRST_PATH
 from tracekit.formats.image import BlockFlag
+from tracekit.formats.limits import SEARCHES
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels.accesses import run_steps
 from tracekit.replay.kernels.frames import (
@@ -65,7 +66,6 @@ from tracekit.replay.kernels.layouts import (
     RECORDS,
     REGISTERS,
     RUN_DONE,
-    SEARCHES,
     SPARE,
     STACK,
     TEMPLATE_UNKNOWN,

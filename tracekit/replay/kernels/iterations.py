@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.formats.limits import LONGEST_RUN
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels.accesses import ANYWHERE, NOWHERE, affine, object_bounds
 from tracekit.replay.kernels.frames import LOOP_INVOCATION, LOOP_ITERATION, NO, compare, violate
@@ -18,7 +19,6 @@ from tracekit.replay.kernels.layouts import (
     FILLED,
     GROUND_TRUTH_RUN,
     I8,
-    LONGEST_RUN,
     RUN_DONE,
     RUNS,
     STEADY,

@@ -299,13 +299,6 @@ _SENTENCES = {
 VIOLATIONS = tuple(_SENTENCES[violation] for violation in range(len(_SENTENCES)))
 """By violation: what `tracekit check` says of it."""
 
-LONGEST_RUN = 1 << 40
-"""Iterations of one run at most (formats/SPEC.md, "Limits")."""
-
-SEARCHES = 1000
-"""After so many violations in a stream, those of ground truth left out, activations are no longer searched for: damage
-must not cost hours."""
-
 
 class Stream(NamedTuple):
     """Where one stream's replay stands."""
