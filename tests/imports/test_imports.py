@@ -365,6 +365,8 @@ Columns: id, containing_id, start, end, entry, offset, preferred_base, (custom f
   0,   0, 0x00007f0000000000, 0x00007f0000001000, 0x00, 0000000000000000, 0x0000000000000000, v#1,0, /bogus/app
   1,   0, 0x00007f0000001000, 0x00007f0000002000, 0x00, 0000000000001000, 0x0000000000001000, v#1,0, /bogus/app
   2,   2, 0x00007f0000401000, 0x00007f0000402000, 0x00, 0000000000000000, 0x0000000000000000, /usr/lib/libc.so.6
+  3,   3, 0x00007ffd00000000, 0x00007ffd00001000, 0x00, 0000000000000000, 0x0000000000000000, v#1,4096,\x7fELF\x02\x01
+\x05\x07, /bogus/[vdso]
 """
 MAPS = """\
 7f0000000000-7f0000001000 r--p 00000000 08:01 1234                       /bogus/app
@@ -378,7 +380,8 @@ MAPS = """\
 @pytest.mark.parametrize("text", [MODULES, MAPS])
 def test_lists_of_modules(text: str, tmp_path: Path) -> None:
     (tmp_path / "list").write_text(text)
-    first, second = modules.read(str(tmp_path / "list"))
+    first, second, *others = modules.read(str(tmp_path / "list"))
+    assert others == ([] if text == MAPS else [("vdso", [(0x7FFD00000000, 0x7FFD00001000)])])
     assert first == ("/bogus/app", [(0x7F0000000000, 0x7F0000001000), (0x7F0000001000, 0x7F0000002000)])
     assert second == ("/usr/lib/libc.so.6", [(0x7F0000401000, 0x7F0000402000)])
     known = binaries.known([], str(tmp_path / "list"))
