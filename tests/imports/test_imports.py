@@ -319,6 +319,23 @@ def test_how_instructions_are_shown(tmp_path: Path) -> None:
     }
 
 
+@needs("valgrind")
+def test_views_of_it(log: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("elftools")
+    out, page = tmp_path / "out.zst", tmp_path / "out.html"
+    importing.import_trace("lackey", str(log), out, [(str(log.parent / "app"), None)])
+    assert main(["annotate", str(out), "app.c"]) == 0
+    line = next(line for line in capfd.readouterr().out.splitlines() if "numbers[i] = i;" in line)
+    assert line.split()[0] == "5,000"
+    assert main(["annotate", str(out)]) == 0
+    assert "(no debug information)" in capfd.readouterr().out
+    assert main(["report", str(out), "-o", str(page)]) == 0
+    assert "numbers[i] = i;" in page.read_text()
+    capfd.readouterr()
+    assert main(["advise", str(out)]) == 1
+    assert capfd.readouterr().err.startswith("tracekit: The module advise needs more than loads and stores;")
+
+
 def test_two_readers_agree(tmp_path: Path) -> None:
     found = imported(tmp_path, "lackey", SOME)
     read = reader.read((tmp_path / "out.zst").read_bytes())
