@@ -38,7 +38,8 @@ def gather(
 ) -> Gathered:
     """The profiles in a profile file; of a trace, those of `modules`, with their `options`, all in one pass.
 
-    Raises TracekitError if `path` is neither.
+    Of an imported trace these are the ones that loads and stores suffice for, if there are any. Raises TracekitError if
+    `path` is neither.
     """
     if files.is_profile(path):
         return Gathered(files.load(path))
@@ -49,6 +50,8 @@ def gather(
     with TraceReader(path) as trace:
         embedded, meta, units = trace.sources(), trace.meta, [unit for image in trace.images() for unit in image.units]
     chosen = {name: make_options(registry.load(name).Options, (options or {}).get(name, {})) for name in modules}
+    if "imported" in meta:
+        chosen = {name: each for name, each in chosen.items() if registry.load(name).accesses_suffice(each)} or chosen
     return Gathered(analyze_all(path, chosen, jobs), embedded, _digests(units), meta)
 
 

@@ -319,6 +319,23 @@ def test_how_instructions_are_shown(tmp_path: Path) -> None:
     }
 
 
+@needs("valgrind")
+def test_views_of_it(log: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("elftools")
+    out, page = tmp_path / "out.zst", tmp_path / "out.html"
+    importing.import_trace("lackey", str(log), out, [(str(log.parent / "app"), None)])
+    assert main(["annotate", str(out), "app.c"]) == 0
+    line = next(line for line in capfd.readouterr().out.splitlines() if "numbers[i] = i;" in line)
+    assert line.split()[0] == "5,000"
+    assert main(["annotate", str(out)]) == 0
+    assert "(no debug information)" in capfd.readouterr().out
+    assert main(["report", str(out), "-o", str(page)]) == 0
+    assert "numbers[i] = i;" in page.read_text()
+    capfd.readouterr()
+    assert main(["advise", str(out)]) == 1
+    assert capfd.readouterr().err.startswith("tracekit: The module advise needs more than loads and stores;")
+
+
 def test_two_readers_agree(tmp_path: Path) -> None:
     found = imported(tmp_path, "lackey", SOME)
     read = reader.read((tmp_path / "out.zst").read_bytes())
@@ -365,6 +382,8 @@ Columns: id, containing_id, start, end, entry, offset, preferred_base, (custom f
   0,   0, 0x00007f0000000000, 0x00007f0000001000, 0x00, 0000000000000000, 0x0000000000000000, v#1,0, /bogus/app
   1,   0, 0x00007f0000001000, 0x00007f0000002000, 0x00, 0000000000001000, 0x0000000000001000, v#1,0, /bogus/app
   2,   2, 0x00007f0000401000, 0x00007f0000402000, 0x00, 0000000000000000, 0x0000000000000000, /usr/lib/libc.so.6
+  3,   3, 0x00007ffd00000000, 0x00007ffd00001000, 0x00, 0000000000000000, 0x0000000000000000, v#1,4096,\x7fELF\x02\x01
+\x05\x07, /bogus/[vdso]
 """
 MAPS = """\
 7f0000000000-7f0000001000 r--p 00000000 08:01 1234                       /bogus/app
@@ -378,7 +397,8 @@ MAPS = """\
 @pytest.mark.parametrize("text", [MODULES, MAPS])
 def test_lists_of_modules(text: str, tmp_path: Path) -> None:
     (tmp_path / "list").write_text(text)
-    first, second = modules.read(str(tmp_path / "list"))
+    first, second, *others = modules.read(str(tmp_path / "list"))
+    assert others == ([] if text == MAPS else [("vdso", [(0x7FFD00000000, 0x7FFD00001000)])])
     assert first == ("/bogus/app", [(0x7F0000000000, 0x7F0000001000), (0x7F0000001000, 0x7F0000002000)])
     assert second == ("/usr/lib/libc.so.6", [(0x7F0000401000, 0x7F0000402000)])
     known = binaries.known([], str(tmp_path / "list"))

@@ -43,7 +43,9 @@ def _dynamorio(lines: Iterable[str]) -> list[Loaded]:
     """Rows of a module's parts name the module by the number of its first one."""
     modules: dict[str, Loaded] = {}
     for row in filter(None, map(_DYNAMORIO.fullmatch, lines)):
-        loaded = modules.setdefault(row[1], Loaded(row[4].strip(), []))
+        # Where the path should be, DynamoRIO writes the bytes of the vDSO, which is no file.
+        path = row[4].strip() if row[4].isprintable() else "vdso"
+        loaded = modules.setdefault(row[1], Loaded(path, []))
         loaded.ranges.append((int(row[2], 16), int(row[3], 16)))
     return list(modules.values())
 

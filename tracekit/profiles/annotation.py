@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracekit.modules.registry import display
+from tracekit.program.symbols import is_counter
 
 Json = Mapping[str, Any]
 
@@ -80,7 +81,8 @@ class Annotations:
 
     def _add_accesses(self, rows: Sequence[Json]) -> None:
         for row in rows:
-            note = self.note(row["instruction"]["file"], row["instruction"]["line"])
+            shown = row["instruction"]
+            note = self.note("" if is_counter(shown["file"]) else shown["file"], shown["line"])
             note.loads += row["loads"]
             note.stores += row["stores"]
             note.bytes += row["bytes"]

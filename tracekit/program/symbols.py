@@ -32,6 +32,14 @@ KIND_NAMES: dict[int, str] = {
 NO_COUNTER = "no program counter"
 """In place of a file: of an imported access without one, if it has no line either."""
 
+
+def is_counter(file: str) -> bool:
+    """Whether what stands in place of a file is a program counter, or says that there is none."""
+    return file == NO_COUNTER or _COUNTER.fullmatch(file) is not None
+
+
+_COUNTER = re.compile("0x[0-9a-f]+")
+
 _LIBRARY = int(OpFlag.LIBRARY)
 
 INLINING_LIMIT = 256

@@ -1,0 +1,145 @@
+"""Tables in Apache Arrow's file format or in Parquet: loads and stores, all events, the instructions that they name.
+
+They are written by pyarrow, an optional dependence, part by part: the memory that it takes does not grow with a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.errors import TracekitError
+from tracekit.formats.events import DELIVERED, NONE
+
+FORMATS = ("parquet", "arrow")
+TABLES = ("accesses", "events", "instructions")
+
+INSTALL = "pip install 'tracekit[arrow]'"
+
+PART = 1 << 20
+"""Rows that are written at once at most."""
+
+_NAMES = [""] + [event.name for event in DELIVERED]
+_INDEX = np.zeros(256, np.int8)
+_INDEX[[event.code for event in DELIVERED]] = np.arange(1, len(_NAMES))
+
+Table = tuple[Any, Iterator[Any]]
+"""A schema, and record batches of it."""
+
+
+def write(form: str, table: Table, file: BinaryIO) -> None:
+    """Write a table, in the format `form` of FORMATS."""
+    schema, parts = table
+    if form == "arrow":
+        from pyarrow import ipc
+
+        with ipc.new_file(file, schema) as arrow:
+            for part in parts:
+                arrow.write_batch(part)
+        return
+    from pyarrow import parquet
+
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        for part in parts:
+            writer.write_batch(part)
+
+
+def accesses(batches: Iterable[Any], values: bool) -> Table:
+    """A row for each load and store; `values`: with the first eight bytes that it moved."""
+    return _events(batches, "instruction", values)
+
+
+def events(batches: Iterable[Any], values: bool) -> Table:
+    """A row for each event. What `subject` and `size` are depends on it (SPEC.md, "Events")."""
+    return _events(batches, "subject", values)
+
+
+def instructions(rows: Iterable[Mapping[str, Any]], counters: NDArray[np.uint64], unknown: int) -> Table:
+    """A row for each of the program's instructions, in their order; `rows` are as profiles show them.
+
+    `counters`: the program counter of each, `unknown` where there is none.
+    """
+    arrow = _arrow()
+    text, number = arrow.string(), arrow.uint32()
+    schema = arrow.schema(
+        [
+            ("instruction", number),
+            ("id", text),
+            ("kind", text),
+            ("function", text),
+            ("file", text),
+            ("line", number),
+            ("column", number),
+            ("program_counter", arrow.uint64()),
+        ]
+    )
+
+    def parts() -> Iterator[Any]:
+        shown = list(rows)
+        columns = [
+            arrow.array(np.arange(len(shown)), number),
+            *(arrow.array([row[name] for row in shown], text) for name in ("id", "kind", "function", "file")),
+            *(arrow.array([row[name] or None for row in shown], number) for name in ("line", "column")),
+            arrow.array(counters, arrow.uint64(), mask=counters == np.uint64(unknown)),
+        ]
+        yield arrow.record_batch(columns, schema=schema)
+
+    return schema, parts()
+
+
+def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:
+    arrow = _arrow()
+    names = arrow.dictionary(arrow.int8(), arrow.string())
+    fields = [
+        ("stream", arrow.uint32()),
+        ("event", names),
+        (subject, arrow.uint32()),
+        ("address", arrow.uint64()),
+        ("size", arrow.uint64()),
+        *([("value", arrow.uint64())] if values else []),
+    ]
+    schema = arrow.schema(fields)
+    dictionary = arrow.array(_NAMES)
+
+    def part(held: Sequence[NDArray[Any]], rows: int) -> Any:
+        stream, kind, subjects, *others = (column[:rows] for column in held)
+        nowhere = subjects == NONE
+        columns = [
+            arrow.array(stream),
+            arrow.DictionaryArray.from_arrays(arrow.array(kind), dictionary),
+            arrow.array(subjects, mask=nowhere if nowhere.any() else None),
+            *map(arrow.array, others),
+        ]
+        return arrow.record_batch(columns, schema=schema)
+
+    def parts() -> Iterator[Any]:
+        held = [np.empty(PART, kind) for kind in ("u4", "i1", "u4", "u8", "u8", *(["u8"] if values else []))]
+        rows = 0
+        for batch in batches:
+            given = (batch.subject, batch.address, batch.size, *((batch.value,) if values else ()))
+            done = 0
+            while done < len(batch.kind):
+                taken = min(len(batch.kind) - done, PART - rows)
+                held[0][rows : rows + taken] = batch.stream
+                np.take(_INDEX, batch.kind[done : done + taken], out=held[1][rows : rows + taken])
+                for column, values_of in zip(held[2:], given):
+                    column[rows : rows + taken] = values_of[done : done + taken]
+                rows, done = rows + taken, done + taken
+                if rows == PART:
+                    yield part(held, rows)
+                    rows = 0
+        if rows:
+            yield part(held, rows)
+
+    return schema, parts()
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise TracekitError(f"Writing Arrow and Parquet takes pyarrow, which is not there: {INSTALL}") from None
+    return pyarrow
