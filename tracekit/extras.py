@@ -19,6 +19,7 @@ class Extra(NamedTuple):
 
 EXTRAS: Mapping[str, Extra] = {
     "query": Extra(("duckdb", "prompt_toolkit"), "tracekit query, tracekit shell"),
+    "top": Extra(("textual",), "tracekit top"),
     "mcp": Extra(("mcp",), "tracekit mcp"),
 }
 
