@@ -149,7 +149,8 @@ class Tools:
         sources = self._sources(run, report)
         if not file:
             readable = [name for name in notes.hottest() if sources.lines(name) is not None]
-            return bounded(files_text(notes, readable, report.get("folders", {}), 50, PLAIN), "name a file")
+            listing = files_text(notes, readable, report.get("folders", {}), 50, PLAIN)
+            return bounded(_without_flags(listing), "name a file")
         name = chosen_file(file, notes.files, _compilation(report))
         text = sources.lines(name)
         if text is None:
@@ -172,7 +173,8 @@ class Tools:
         options = make_options(registry.load("advise", files=False).Options, {"at": at, "top": top})
         gathered = self.runs.kept(path, (at, top), lambda: gather_advice(str(path), options, self.runs.jobs))
         (profile,) = gathered.profiles
-        text = bounded(advise_text(profile.report, profile.facts, 0, PLAIN), "ask for one loop with at=FILE:LINE")
+        shown = _without_flags(advise_text(profile.report, profile.facts, 0, PLAIN))
+        text = bounded(shown, "ask for one loop with at=FILE:LINE")
         return f"{text}\n\n{self._patch(gathered)}" if patch else text
 
     def _patch(self, gathered: Gathered) -> str:
@@ -204,7 +206,7 @@ class Tools:
             raise TracekitError(f"{before} and {after} have no profile of the same module; compare the traces.")
         difference = compare(old.profile(common[0]), new.profile(common[0]), loop_text)
         text = diff_text(difference, (before, after), max(factor, 1.0), limit, PLAIN)
-        return bounded(text.replace(" (--limit 0 shows all)", ""), "ask for fewer rows with limit, or a greater factor")
+        return bounded(_without_flags(text), "ask for fewer rows with limit, or a greater factor")
 
     def tables(self, table: str = "") -> str:
         """The tables that queries may name, or the columns of one."""
@@ -244,6 +246,11 @@ class Tools:
             timer.cancel()
         more = "" if result.is_whole else f"There are more than {limit} rows: use LIMIT and OFFSET, or a greater limit."
         return bounded(csv_text(result) + more, "ask for fewer rows or columns")
+
+
+def _without_flags(text: str) -> str:
+    """A text of the command line without its options."""
+    return text.replace(" (--limit 0 shows all)", "").replace("--top 0", "top=0")
 
 
 def _compilation(report: Json) -> str:
