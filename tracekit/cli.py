@@ -47,6 +47,7 @@ COMMANDS: dict[str, Verb] = {
     "report": Verb("tracekit.commands.report", "Write a self-contained HTML page of a run."),
     "query": Verb("tracekit.commands.query", "Ask profiles of a run in SQL."),
     "shell": Verb("tracekit.commands.shell", "Ask query after query at a prompt."),
+    "top": Verb("tracekit.commands.top", "Browse loops, source and dependences in the terminal."),
     "mcp": Verb("tracekit.commands.mcp", "Serve profiles to coding assistants."),
     "modules": Verb("tracekit.commands.modules", "List the analysis modules."),
     "new-module": Verb("tracekit.commands.new_module", "Write a module to start from, and its test."),

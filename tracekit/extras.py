@@ -18,9 +18,11 @@ class Extra(NamedTuple):
 
 
 EXTRAS: Mapping[str, Extra] = {
+    "arrow": Extra(("pyarrow",), "tracekit export arrow, parquet"),
     "cluster": Extra(("distributed", "fsspec"), "tracekit analyze --engine, traces at URLs"),
     "symbols": Extra(("elftools",), "tracekit import --binary"),
     "query": Extra(("duckdb", "prompt_toolkit"), "tracekit query, tracekit shell"),
+    "top": Extra(("textual",), "tracekit top"),
     "mcp": Extra(("mcp",), "tracekit mcp"),
 }
 

@@ -31,14 +31,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def session(folder: Path, talk: Callable[[Any], Awaitable[None]]) -> None:
     """Talk to a server of a folder."""
-    from mcp import Client, StdioServerParameters
+    from mcp import Client, StdioServerParameters, stdio_client
 
     async def run() -> None:
         environment = {name: os.environ[name] for name in ("PYTHONPATH", "XDG_CACHE_HOME") if name in os.environ}
         command = StdioServerParameters(
             command=sys.executable, args=["-m", "tracekit", "mcp", str(folder)], env=environment
         )
-        async with Client(command, read_timeout_seconds=300) as client:
+        async with Client(stdio_client(command), read_timeout_seconds=300) as client:
             await talk(client)
 
     asyncio.run(asyncio.wait_for(run(), 500))

@@ -117,6 +117,25 @@ def test_queries(served: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     assert threading.active_count() <= before + 1
 
 
+def test_a_trace_that_is_cut_off_is_said_to_be(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    whole = record(tmp_path / "whole.zst", CHAINED * 400)
+    path = tmp_path / "cut.zst"
+    path.write_bytes(whole.read_bytes()[: -whole.stat().st_size // 10])
+    served = Tools([tmp_path], 1)
+    assert ", cut off" in served.list_runs() and served.list_runs().count("cut off") == 1
+    note = "\n\nThe trace is cut off: this is from what it holds."
+    for text in (
+        served.list_loops("cut.zst"),
+        served.dependences("cut.zst"),
+        served.advice("cut.zst"),
+        served.compare_runs("whole.zst", "cut.zst"),
+        served.query("cut.zst", "select count(*) from loops"),
+    ):
+        assert text.endswith(note)
+    assert note not in served.list_loops("whole.zst")
+
+
 def test_a_run_that_changed_is_read_again(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "one.zst", tmp_path / "run.zst")
     served = Tools([tmp_path], 1)

@@ -27,7 +27,7 @@ def told(text: str) -> str:
 
 
 def test_the_session(tmp_path: Path) -> None:
-    from mcp import Client, StdioServerParameters
+    from mcp import Client, StdioServerParameters, stdio_client
 
     ((_, name, text),) = [block for block in BLOCK.findall(QUERIES) if block[1]]
     (tmp_path / name).write_text(text)
@@ -43,7 +43,7 @@ def test_the_session(tmp_path: Path) -> None:
             env={**environment, "PYTHONPATH": str(ROOT)},
             cwd=tmp_path,
         )
-        async with Client(server, read_timeout_seconds=300) as client:
+        async with Client(stdio_client(server), read_timeout_seconds=300) as client:
             for block in asked:
                 question, _, expected = block.partition("\n")
                 word, tool, arguments = question.split(" ", 2)

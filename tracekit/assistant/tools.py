@@ -95,7 +95,7 @@ class Tools:
         """Loops with verdicts, hottest first."""
         if verdict and verdict not in VERDICT_COLOUR:
             raise TracekitError(f"A verdict is one of {', '.join(VERDICT_COLOUR)}, not {verdict!r}.")
-        _, report = self._loops(trace)
+        run, report = self._loops(trace)
         total = report["facts"].get("accesses", 0)
         rows = loops_told_apart(sorted(report["result"]["loops"], key=lambda row: -row["accesses"]))
         region = Region(function, file, compilation=_compilation(report))
@@ -108,7 +108,7 @@ class Tools:
             and 100 * row["accesses"] >= min_share * total
         ]
         text = page(chosen, start, limit, "loop", lambda row: _loop_lines(row, report, total))
-        return "\n".join([text, "", *UNSEEN])
+        return _noted("\n".join([text, "", *UNSEEN]), run.complete)
 
     def dependences(
         self,
@@ -125,7 +125,7 @@ class Tools:
         """Dependences with an end in a region, the most frequent first."""
         if kind not in ("", "RAW", "WAR", "WAW"):
             raise TracekitError(f"A kind is RAW, WAR or WAW, not {kind!r}.")
-        _, report = self._loops(trace)
+        run, report = self._loops(trace)
         region = Region(function, file, first_line, last_line, _compilation(report))
         rows = sorted(report["result"]["dependences"], key=lambda row: -row["count"])
         check(region, [row[end] for row in rows for end in ("source", "destination")])
@@ -136,7 +136,8 @@ class Tools:
             and kind in ("", row["kind"])
             and (not carried_only or any(level["inter"] for level in row["levels"]))
         ]
-        return page(chosen, start, limit, "dependence", lambda row: _dependence_lines(row, report))
+        text = page(chosen, start, limit, "dependence", lambda row: _dependence_lines(row, report))
+        return _noted(text, run.complete)
 
     # -- source and advice -------------------------------------------------------------------------
 
@@ -149,7 +150,8 @@ class Tools:
         sources = self._sources(run, report)
         if not file:
             readable = [name for name in notes.hottest() if sources.lines(name) is not None]
-            return bounded(files_text(notes, readable, report.get("folders", {}), 50, PLAIN), "name a file")
+            listing = files_text(notes, readable, report.get("folders", {}), 50, PLAIN)
+            return bounded(_without_flags(listing), "name a file")
         name = chosen_file(file, notes.files, _compilation(report))
         text = sources.lines(name)
         if text is None:
@@ -160,7 +162,8 @@ class Tools:
         if within[0] > len(text):
             raise TracekitError(f"{name} has {len(text)} lines.")
         shown = source_text(notes, name, text, None if asked else 3, PLAIN, within)
-        return bounded(shown, "ask for fewer lines with first_line and last_line")
+        answer = bounded(shown, "ask for fewer lines with first_line and last_line")
+        return _noted(answer, run.complete)
 
     def advice(self, trace: str, at: str = "", patch: bool = False, top: int = 5) -> str:
         """What to do with hot loops, or with that at FILE:LINE; with `patch` the directives as a diff, too."""
@@ -172,8 +175,9 @@ class Tools:
         options = make_options(registry.load("advise", files=False).Options, {"at": at, "top": top})
         gathered = self.runs.kept(path, (at, top), lambda: gather_advice(str(path), options, self.runs.jobs))
         (profile,) = gathered.profiles
-        text = bounded(advise_text(profile.report, profile.facts, 0, PLAIN), "ask for one loop with at=FILE:LINE")
-        return f"{text}\n\n{self._patch(gathered)}" if patch else text
+        shown = _without_flags(advise_text(profile.report, profile.facts, 0, PLAIN))
+        text = bounded(shown, "ask for one loop with at=FILE:LINE")
+        return _noted(f"{text}\n\n{self._patch(gathered)}" if patch else text, profile.complete)
 
     def _patch(self, gathered: Gathered) -> str:
         """The diff, and what it leaves out; a sentence if there is none, or if the source is not there."""
@@ -204,7 +208,8 @@ class Tools:
             raise TracekitError(f"{before} and {after} have no profile of the same module; compare the traces.")
         difference = compare(old.profile(common[0]), new.profile(common[0]), loop_text)
         text = diff_text(difference, (before, after), max(factor, 1.0), limit, PLAIN)
-        return bounded(text.replace(" (--limit 0 shows all)", ""), "ask for fewer rows with limit, or a greater factor")
+        answer = bounded(_without_flags(text), "ask for fewer rows with limit, or a greater factor")
+        return _noted(answer, old.complete and new.complete)
 
     def tables(self, table: str = "") -> str:
         """The tables that queries may name, or the columns of one."""
@@ -243,7 +248,17 @@ class Tools:
         finally:
             timer.cancel()
         more = "" if result.is_whole else f"There are more than {limit} rows: use LIMIT and OFFSET, or a greater limit."
-        return bounded(csv_text(result) + more, "ask for fewer rows or columns")
+        return _noted(bounded(csv_text(result) + more, "ask for fewer rows or columns"), run.complete)
+
+
+def _noted(text: str, complete: bool) -> str:
+    """An answer, and what has to be known of a run that was cut off."""
+    return text if complete else f"{text}\n\nThe trace is cut off: this is from what it holds."
+
+
+def _without_flags(text: str) -> str:
+    """A text of the command line without its options."""
+    return text.replace(" (--limit 0 shows all)", "").replace("--top 0", "top=0")
 
 
 def _compilation(report: Json) -> str:

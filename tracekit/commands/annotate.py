@@ -58,13 +58,11 @@ def command(
     from tracekit.render.annotation import files_text, source_text
     from tracekit.render.text import Style
 
-    displays = registry.displays()
-    modules = [name for name, display in displays.items() if display.on_page and display.notes]
     with shown():
-        gathered = gather(trace, modules, jobs)
+        gathered = gather(trace, annotating(), jobs)
         notes = Annotations([profile.report for profile in gathered.profiles])
     if not notes.has_accesses and not notes.loops_from:
-        *others, last = [name for name, display in displays.items() if display.notes]
+        *others, last = [name for name, display in registry.displays().items() if display.notes]
         raise TracekitError(f"{trace} says nothing of lines: it has no profile of {', '.join(others)} or {last}.")
     compilation = gathered.folders.get("compilation", "")
     sources = Sources(gathered.embedded, folders, compilation, gathered.digests)
@@ -84,6 +82,13 @@ def command(
     if text is None:
         raise TracekitError(sources.missing(name))
     click.echo(source_text(notes, name, text, None if whole else around, style), nl=False)
+
+
+def annotating() -> list[str]:
+    """The modules that say something of lines, and are run on a trace for that."""
+    from tracekit.modules import registry
+
+    return [name for name, display in registry.displays().items() if display.on_page and display.notes]
 
 
 def _file_json(notes: Annotations, file: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ LEGEND = (
     "CARRIED: dependences that a loop carries, by the line of the other end.",
     "VERDICT: of the loops that begin in the line, each the worst of all its contexts.",
 )
+HEADER = ("LOADS", "STORES", "CARRIED", "VERDICT", "LINE", "SOURCE")
 ENDS_SHOWN = 3
 CARRIED_WIDTH = 34
 NO_ACCESSES = "The profile has no loads and stores of lines: analyze with -m accesses, too."
@@ -68,21 +69,9 @@ def source_text(
             rows.append(("", "", "", "", "...", ""))
             kept.append("")
         for number in range(first, last + 1):
-            note = here.get(number, LineNote())
-            verdict = _verdict(note)
-            rows.append(
-                (
-                    _count(note.loads),
-                    _count(note.stores),
-                    carried(note, file),
-                    verdict,
-                    str(number),
-                    text[number - 1].expandtabs(4),
-                )
-            )
-            kept.append(verdict)
-    header = ("LOADS", "STORES", "CARRIED", "VERDICT", "LINE", "SOURCE")
-    head, *body = table(header, rows, frozenset((0, 1, 4)), style)
+            rows.append(source_row(here.get(number, LineNote()), file, number, text[number - 1]))
+            kept.append(rows[-1][3])
+    head, *body = table(HEADER, rows, frozenset((0, 1, 4)), style)
     lines = [style(plain_path(file), "bold"), head]
     lines += [
         line.replace(verdict, style(verdict, VERDICT_COLOUR[verdict.split()[0]]), 1) if verdict else line
@@ -101,6 +90,18 @@ def source_text(
     else:
         lines.append("The profile has no verdicts of loops: analyze with -m camp, too.")
     return "\n".join(lines) + "\n"
+
+
+def source_row(note: LineNote, file: str, number: int, text: str) -> tuple[str, str, str, str, str, str]:
+    """The cells of a line, below HEADER."""
+    return (
+        _count(note.loads),
+        _count(note.stores),
+        carried(note, file),
+        _verdict(note),
+        str(number),
+        text.expandtabs(4),
+    )
 
 
 def _count(number: int) -> str:
