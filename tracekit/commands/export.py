@@ -1,9 +1,10 @@
-"""`tracekit export`: loads and stores of a trace in the format of a simulator."""
+"""`tracekit export`: loads and stores of a trace in the format of a simulator, a profile in that of a viewer."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import click
 
@@ -12,6 +13,9 @@ from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
 FORMATS = ("din", "xdin", "lackey", "ramulator2", "champsim")
+"""Of traces."""
+PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "dot", "graphml", "csv")
+"""Of profiles."""
 
 
 @click.command("export")
@@ -21,8 +25,10 @@ FORMATS = ("din", "xdin", "lackey", "ramulator2", "champsim")
 @click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
 @click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%.")
 @click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
-@click.argument("form", type=click.Choice(FORMATS), metavar="FORMAT")
-@click.argument("trace", type=click.Path())
+@click.option("--module", metavar="NAME", help="Of a profile file with several modules, the one to export.")
+@click.option("--table", metavar="NAME", help="The table of the profile to export; by default the first that fits.")
+@click.argument("form", type=click.Choice([*FORMATS, *PROFILE_FORMATS]), metavar="FORMAT")
+@click.argument("trace", type=click.Path(), metavar="FILE")
 def command(
     form: str,
     trace: str,
@@ -32,8 +38,10 @@ def command(
     thread: int | None,
     start: str | None,
     stop: str | None,
+    module: str | None,
+    table: str | None,
 ) -> None:
-    """Write the loads and stores of TRACE in the FORMAT of a simulator, in the order of replay.
+    """Write the loads and stores of a trace in the FORMAT of a simulator, in the order of replay:
 
     \b
         din         Dinero IV, -informat d: a line for each word of 4 bytes
@@ -41,12 +49,51 @@ def command(
         lackey      valgrind --tool=lackey --trace-mem=yes
         ramulator2  Ramulator 2, LoadStoreTrace: a line for each 64 bytes
         champsim    ChampSim's input_instr; an instruction for each access
+
+    or a profile file (`tracekit analyze -o`) in that of a viewer:
+
+    \b
+        callgrind   callgrind.out, for KCachegrind and callgrind_annotate
+        speedscope  speedscope's JSON: a flame graph of each number
+        pprof       pprof's protocol buffer: all numbers in one file
+        sarif       SARIF 2.1.0: errors of memory, verdicts of loops
+        dot         Graphviz: dependences between instructions
+        graphml     GraphML: dependences between instructions
+        csv         a table of the profile, one line for each row
     """
+    parts = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
+    if form in PROFILE_FORMATS:
+        if any(part is not None for part in parts.values()):
+            raise click.UsageError("a profile has no window: choose it when the trace is analysed.")
+        _export_profile(form, trace, module, table or "", output)
+        return
+    if module is not None or table is not None:
+        raise click.UsageError(f"--module and --table are of profiles, and {form} is a format of traces.")
+    _export_trace(form, trace, parts, output)
+
+
+def _export_profile(form: str, path: str, module: str | None, table: str, output: str | None) -> None:
+    from tracekit.profiles import files
+    from tracekit.render import export
+
+    chosen = export.FORMATS[form]
+    if output is None and not chosen.is_text and sys.stdout.isatty():
+        raise click.UsageError(f"{form} is binary: write it to a file, -o FILE.")
+    with shown():
+        found = {profile.module: profile for profile in files.load(path)}
+        if module is None and len(found) > 1:
+            raise click.UsageError(f"{path} has profiles of {', '.join(found)}: choose one, --module NAME.")
+        if module is not None and module not in found:
+            raise TracekitError(f"{path} has no profile of {module}; it has: {', '.join(found)}.")
+        report = found[module or next(iter(found))].report
+        _write([chosen.write(report, table)], output, "the profile")
+
+
+def _export_trace(form: str, trace: str, parts: dict[str, Any], output: str | None) -> None:
     from tracekit.formats import export
     from tracekit.replay.trace import Trace
     from tracekit.replay.window import Window
 
-    parts = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
     try:
         Window.of(parts)
     except TracekitError as error:
@@ -60,15 +107,15 @@ def command(
             click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
         wanted = ["subject", "address", "size"]
         batches = opened.batches(["load", "store"], wanted, window=window or None)
-        _write(export.exported(batches, chosen), output)
+        _write(export.exported(batches, chosen), output, "the accesses")
 
 
-def _write(parts: Iterable[bytes], output: str | None) -> None:
+def _write(parts: Iterable[bytes], output: str | None, what: str) -> None:
     """Write all parts, into a file whole or not at all."""
     from tracekit.profiles.files import write_bytes_whole
 
     if output is not None:
-        write_bytes_whole(output, parts, "the accesses")
+        write_bytes_whole(output, parts, what)
         return
     for part in parts:
         sys.stdout.buffer.write(part)

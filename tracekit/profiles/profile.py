@@ -75,7 +75,7 @@ class Profile:
             table = tables[0]
         if table not in tables:
             raise TracekitError(f"The profile has the tables {', '.join(tables) or '(none)'}, not {table!r}.")
-        rows = [_flat(row) for row in self.result[table]]
+        rows = [flat(row) for row in self.result[table]]
         if importlib.util.find_spec("pandas"):
             import pandas
 
@@ -87,14 +87,14 @@ class Profile:
         raise TracekitError("A data frame needs pandas or polars: pip install pandas.")
 
 
-def _flat(row: Any, prefix: str = "") -> dict[str, Any]:
+def flat(row: Any, prefix: str = "") -> dict[str, Any]:
     """{"loop": {"line": 3}} -> {"loop.line": 3}."""
     if not isinstance(row, dict):
         return {prefix.rstrip(".") or "value": row}
-    flat: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
+            found.update(flat(value, f"{prefix}{key}."))
         else:
-            flat[prefix + key] = value
-    return flat
+            found[prefix + key] = value
+    return found
