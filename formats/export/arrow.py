@@ -11,13 +11,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import DELIVERED, NONE
 
 FORMATS = ("parquet", "arrow")
 TABLES = ("accesses", "events", "instructions")
 
-INSTALL = "pip install 'tracekit[arrow]'"
 
 PART = 1 << 20
 """Rows that are written at once at most."""
@@ -138,8 +136,6 @@ def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:
 
 
 def _arrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise TracekitError(f"Writing Arrow and Parquet takes pyarrow, which is not there: {INSTALL}") from None
+    import pyarrow
+
     return pyarrow

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 import tracekit
+from tests.needs import needs
 
 ROOT = Path(tracekit.__file__).resolve().parents[1]
 TUTORIAL = (ROOT / "docs/writing-modules.md").read_text()
 REPORTS = (ROOT / "docs/reports.md").read_text()
 IMPORT = (ROOT / "docs/import.md").read_text()
+EXPORTS = (ROOT / "docs/export.md").read_text()
 ERRORS = (ROOT / "docs/memory-errors.md").read_text()
 API = (ROOT / "docs/python-api.md").read_text()
 PATHS = (ROOT / "docs/paths.md").read_text()
@@ -135,6 +137,14 @@ def test_imports(tmp_path: Path) -> None:
     assert len(found) == len(blocks) - 1 == 1
     for session in found:
         assert steady(run_console(tmp_path, session)) == steady(session)
+
+
+@needs("valgrind")
+def test_exports(tmp_path: Path) -> None:
+    ((_, name, text),) = [block for block in BLOCK.findall(EXPORTS) if block[1]]
+    (tmp_path / name).write_text(text)
+    (session,) = sessions(EXPORTS)
+    assert steady(run_console(tmp_path, session)) == steady(session)
 
 
 def test_errors_of_memory(tmp_path: Path) -> None:

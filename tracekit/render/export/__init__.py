@@ -1,0 +1,33 @@
+"""Profiles in the formats of other tools: one file here for each format, and what they share in stacks.py.
+
+A format is a function from a report, the JSON object of a profile (docs/reports.md), to bytes. It says in a sentence,
+TracekitError, what it cannot hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tracekit.render.export import callgrind, graphs, pprof, sarif, speedscope, tables
+
+Json = dict[str, Any]
+
+
+class Format(NamedTuple):
+    """A format: what it is called in the help, and the function; given the name of a table if it is of one."""
+
+    help: str
+    write: Callable[[Json, str], bytes]
+    is_text: bool = True
+
+
+FORMATS = {
+    "callgrind": Format("callgrind.out, for KCachegrind and callgrind_annotate", callgrind.write),
+    "speedscope": Format("speedscope's JSON: a flame graph of each number", speedscope.write),
+    "pprof": Format("pprof's protocol buffer: all numbers in one file", pprof.write, False),
+    "sarif": Format("SARIF 2.1.0: errors of memory, verdicts of loops", sarif.write),
+    "dot": Format("Graphviz: dependences between instructions", graphs.dot),
+    "graphml": Format("GraphML: dependences between instructions", graphs.graphml),
+    "csv": Format("a table of the profile, one line for each row", tables.write),
+}

@@ -1,0 +1,136 @@
+"""Dependences as a graph: Graphviz's DOT, and GraphML (graphml.graphdrawing.org), which networkx, Gephi and yEd read.
+
+A node is an instruction, in its calling and loop context where the profile has them. An edge goes from what was done
+first to what depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from tracekit.modules.merge_rows import as_key
+from tracekit.render.export.stacks import table_of
+from tracekit.render.places import instruction_text
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Node:
+    """An instruction; `context` is text, empty where contexts are not told apart."""
+
+    label: str
+    function: str
+    file: str
+    line: int
+    context: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A dependence: rows of the nodes, kind, how often (0: not counted), the loops that carry it."""
+
+    source: int
+    destination: int
+    kind: str
+    count: int
+    carried_by: str
+
+
+NODE_KEYS = {"label": "string", "function": "string", "file": "string", "line": "int", "context": "string"}
+EDGE_KEYS = {"kind": "string", "count": "long", "carried_by": "string"}
+
+
+def graph_of(report: Json, table: str) -> tuple[list[Node], list[Edge]]:
+    """Nodes in the order in which they appear, and an edge for each row. Raises TracekitError without dependences."""
+    _, rows = table_of(report, table or "dependences")
+    numbers: dict[str, int] = {}
+    nodes: list[Node] = []
+
+    def node(row: Mapping[str, Any], end: str) -> int:
+        key = as_key(row, (end, f"{end}_context"))
+        if key not in numbers:
+            numbers[key] = len(nodes)
+            nodes.append(_node(row[end], row.get(f"{end}_context")))
+        return numbers[key]
+
+    edges = [
+        Edge(
+            node(row, "source"),
+            node(row, "destination"),
+            str(row.get("kind", "")),
+            int(row.get("count", 0)),
+            ", ".join(_carrying(row)),
+        )
+        for row in rows
+        if {"source", "destination"} <= row.keys()
+    ]
+    return nodes, edges
+
+
+def _node(instruction: Json, context: Json | None) -> Node:
+    steps = [] if context is None else [context["root"], *context["path"]]
+    return Node(
+        instruction_text(instruction),
+        instruction["function"],
+        instruction["file"],
+        instruction["line"],
+        " > ".join(filter(None, steps)),
+    )
+
+
+def _carrying(row: Mapping[str, Any]) -> Iterator[str]:
+    for level in row.get("levels", ()):
+        if level.get("inter"):
+            loop = level.get("loop") or level
+            yield f"{loop['function']}:{loop['line']}" if "line" in loop else str(loop.get("recursion", ""))
+
+
+COLOURS = {"RAW": "black", "WAR": "blue", "WAW": "red"}
+
+
+def dot(report: Json, table: str) -> bytes:
+    """Graphviz's language; a dependence that a loop carries is a bold edge."""
+    nodes, edges = graph_of(report, table)
+    lines = ["digraph dependences {", "  rankdir=LR;", "  node [shape=box];"]
+    for number, node in enumerate(nodes):
+        label = node.label + (f"\n{node.context}" if node.context else "")
+        lines.append(f"  n{number} [label={_quoted(label)}, tooltip={_quoted(node.file)}];")
+    for edge in edges:
+        label = "\n".join(filter(None, (edge.kind, f"{edge.count:,}" if edge.count else "", edge.carried_by)))
+        style = ", style=bold" if edge.carried_by else ""
+        colour = COLOURS.get(edge.kind, "gray")
+        lines.append(f"  n{edge.source} -> n{edge.destination} [label={_quoted(label)}, color={colour}{style}];")
+    return ("\n".join([*lines, "}"]) + "\n").encode()
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def graphml(report: Json, table: str) -> bytes:
+    """GraphML; edges have numbers, since there may be several between two nodes."""
+    nodes, edges = graph_of(report, table)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
+    for of, keys in (("node", NODE_KEYS), ("edge", EDGE_KEYS)):
+        for name, kind in keys.items():
+            lines.append(f'  <key id="{of}_{name}" for="{of}" attr.name="{name}" attr.type="{kind}"/>')
+    lines.append('  <graph id="dependences" edgedefault="directed">')
+    for number, node in enumerate(nodes):
+        lines.append(f'    <node id="n{number}">{_data("node", asdict(node), NODE_KEYS)}</node>')
+    for number, edge in enumerate(edges):
+        ends = f'source="n{edge.source}" target="n{edge.destination}"'
+        lines.append(f'    <edge id="e{number}" {ends}>{_data("edge", asdict(edge), EDGE_KEYS)}</edge>')
+    return ("\n".join([*lines, "  </graph>", "</graphml>"]) + "\n").encode()
+
+
+def _data(of: str, values: Json, keys: Json) -> str:
+    return "".join(f"<data key={quoteattr(f'{of}_{name}')}>{escape(_printable(values[name]))}</data>" for name in keys)
+
+
+def _printable(value: Any) -> str:
+    """Without what XML cannot hold."""
+    return "".join(letter for letter in str(value) if letter >= " " or letter in "\t\n")
