@@ -188,7 +188,13 @@ def command(
         gathered = _gathered(traces_of(traces), options, jobs, segments, window, keep_going, explain)
     for line in gathered.said:
         click.echo(line, err=True)
-    profiles, status = gathered.profiles, int(gathered.is_partial)
+    profiles = gathered.profiles
+    found = any(
+        getattr(options.get(profile.module), "exit_code", False)
+        and registry.load(profile.module).finds(profile.report["result"])
+        for profile in profiles
+    )
+    status = int(gathered.is_partial or found)
     reports = [profile.report for profile in profiles]
     if image is not None:
         call(
