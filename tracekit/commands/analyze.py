@@ -141,7 +141,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.option("--keep-going", is_flag=True, help="Of several traces, leave out those that cannot be analysed.")
-@click.option("--exit-code", is_flag=True, help="End with status 1 if memory_errors finds an error.")
+@click.option("--exit-code", is_flag=True, help="End with status 1 if memory_errors or races finds an error.")
 @click.argument("traces", nargs=-1, required=True, type=click.Path(), metavar="TRACE...")
 def command(
     modules: tuple[str, ...],

@@ -371,6 +371,7 @@ def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[s
     given = {
         "options": "options",
         "stream": "stream",
+        "own_stream": "stream",
         "time": "clock[0]",
         "inside": "within",
         "levels": "levels",

@@ -66,6 +66,7 @@ __all__ = [
 SERVICES: dict[str, str] = {
     "options": "the module's numbers and truth values of its Options, as constants: an `if` of one costs nothing",
     "stream": "number of the thread's or signal handler's stream",
+    "own_stream": "the same, also of an event that has a field `stream`: a thread's creation, its end",
     "time": "loads and stores of all streams before this event (in a window: those inside)",
     "context": "row of the present calling and loop context (self.contexts names it)",
     "levels": "the stream's open loops with their clocks, for distance_to and shared_levels of tracekit.module",

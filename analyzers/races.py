@@ -1,0 +1,257 @@
+"""Data races: two accesses to a common byte, one a store, that nothing orders, with contexts, locks and threads.
+
+Happens-before by vector clocks, exact to the byte and for all accesses: what is reported is a race of this run's order,
+whether or not the two came close in time (FastTrack). Atomic operations order threads in programs that were compiled
+with ``tracekit cc --threads``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tracekit.module import Display, Module, TracekitError, contexts_option, option
+from tracekit.races.kernels import history
+from tracekit.races.kernels.order import (
+    acquire_object,
+    begin_thread,
+    create_thread,
+    end_thread,
+    enter_barrier,
+    give_up_lock,
+    join_thread,
+    leave_barrier,
+    make_barrier,
+    operate,
+    pass_barrier,
+    pass_fence,
+    release_object,
+    running,
+    start_program,
+    take_lock,
+)
+from tracekit.races.kernels.state import OLD_BARRIERS, UNKNOWN, State
+from tracekit.races.rows import RaceRows
+from tracekit.races.state import atomic_instructions, empty_state
+from tracekit.races.suppressions import Suppressions
+
+OPENMP = ("__kmpc_fork_call", "__kmpc_fork_teams", "GOMP_parallel")
+"""Calls by which compilers start parallel regions of OpenMP."""
+
+
+@dataclass(frozen=True)
+class RaceOptions:
+    """What is left out, and how contexts are told apart."""
+
+    suppress: str = option(
+        "", "Leave out races in these functions or files, or those named in FILE.", "KIND:PATTERN,...|@FILE"
+    )
+    contexts: str = contexts_option()
+
+    def __post_init__(self) -> None:
+        Suppressions.of(self.suppress)
+
+
+class Races(Module):
+    """One row for each two places that race."""
+
+    Options = RaceOptions
+    stack_objects = True
+    compute_bound = True
+
+    def state(self) -> State:
+        """No thread, no access."""
+        callees = {self.program.callee_name(row) for row in range(len(self.program.calls))}
+        if callees.intersection(OPENMP):
+            raise TracekitError(
+                "The program uses OpenMP, and the trace does not say what OpenMP's runtime orders: "
+                "what races cannot be told from what does not."
+            )
+        return empty_state(self.program)
+
+    # -- what orders threads --
+
+    @staticmethod
+    def program_start(state: State, stream: int) -> None:
+        """The process begins, or a forked one."""
+        start_program(state, stream)
+
+    @staticmethod
+    def thread_create(state: State, stream: int, context: int, own_stream: int) -> None:
+        """A thread is made."""
+        create_thread(state, running(state, own_stream), stream, context)
+
+    @staticmethod
+    def thread_start(state: State, stream: int) -> None:
+        """It runs."""
+        begin_thread(state, stream)
+
+    @staticmethod
+    def thread_exit(state: State, stream: int) -> None:
+        """It ends."""
+        end_thread(state, stream)
+
+    @staticmethod
+    def thread_join(state: State, stream: int, own_stream: int) -> None:
+        """It has ended."""
+        join_thread(state, running(state, own_stream), stream)
+
+    @staticmethod
+    def thread_memory(state: State, address: int, size: int) -> None:
+        """Its stack was another's."""
+        history.forget(state, address, size)
+
+    @staticmethod
+    def lock(state: State, address: int, stream: int) -> None:
+        """A lock was got."""
+        take_lock(state, running(state, stream), address, 0)
+
+    @staticmethod
+    def lock_shared(state: State, address: int, stream: int) -> None:
+        """By a reader."""
+        take_lock(state, running(state, stream), address, 1)
+
+    @staticmethod
+    def unlock(state: State, address: int, stream: int) -> None:
+        """It is given up."""
+        give_up_lock(state, running(state, stream), address)
+
+    @staticmethod
+    def release(state: State, address: int, thread: int, stream: int) -> None:
+        """A semaphore is posted, ..."""
+        release_object(state, stream, thread, address)
+
+    @staticmethod
+    def acquire(state: State, address: int, thread: int, stream: int) -> None:
+        """And waited for."""
+        acquire_object(state, stream, thread, address)
+
+    @staticmethod
+    def barrier_init(state: State, address: int, count: int) -> None:
+        """A barrier is made."""
+        make_barrier(state, address, count)
+
+    @staticmethod
+    def barrier_enter(state: State, address: int, stream: int) -> None:
+        """A thread arrives."""
+        enter_barrier(state, running(state, stream), address)
+
+    @staticmethod
+    def barrier_leave(state: State, address: int, stream: int) -> None:
+        """And goes on."""
+        leave_barrier(state, running(state, stream), address)
+
+    @staticmethod
+    def barrier(state: State, address: int, stream: int) -> None:
+        """What older recorders say of a barrier."""
+        pass_barrier(state, running(state, stream), address)
+
+    @staticmethod
+    def atomic(state: State, address: int, order: int, stream: int) -> None:
+        """An atomic operation."""
+        operate(state, running(state, stream), address, order)
+
+    @staticmethod
+    def fence(state: State, order: int, stream: int) -> None:
+        """A fence."""
+        pass_fence(state, running(state, stream), order)
+
+    # -- accesses --
+
+    @staticmethod
+    def load(
+        state: State,
+        instruction: int,
+        address: int,
+        size: int,
+        stream: int,
+        context: int,
+        group: int,
+        object: int,
+        offset: int,
+    ) -> None:
+        """A load."""
+        if not history.is_alone(state, stream):
+            history.load(state, instruction, context, address, size, (address, group, object, offset))
+
+    @staticmethod
+    def store(
+        state: State,
+        instruction: int,
+        address: int,
+        size: int,
+        stream: int,
+        context: int,
+        group: int,
+        object: int,
+        offset: int,
+    ) -> None:
+        """A store."""
+        if not history.is_alone(state, stream):
+            history.store(state, instruction, context, address, size, (address, group, object, offset))
+
+    @staticmethod
+    def heap_free(
+        state: State,
+        instruction: int,
+        address: int,
+        size: int,
+        stream: int,
+        context: int,
+        group: int,
+        object: int,
+        offset: int,
+    ) -> None:
+        """A block ends: whoever accesses it, or frees it again, has to come before."""
+        if size > 0 and not history.is_alone(state, stream):
+            history.free(state, instruction, context, address, size, (address, group, object, offset))
+
+    @staticmethod
+    def heap_alloc(state: State, address: int, size: int) -> None:
+        """A block is new."""
+        history.forget(state, address, size)
+
+    @staticmethod
+    def stack_alloc(state: State, address: int, size: int) -> None:
+        """So is a local variable."""
+        history.forget(state, address, size)
+
+    @staticmethod
+    def global_init(state: State, address: int, size: int) -> None:
+        """And what an image brings."""
+        history.forget(state, address, size)
+
+    # -- the profile --
+
+    def result(self, state: State) -> dict[str, Any]:
+        """The races, and the threads that they are between; what was not seen."""
+        shown = RaceRows(self, state)
+        rows = shown.rows()
+        left_out = Suppressions.of(self.options.suppress)
+        kept = [row for row in rows if not (left_out.match(row["first"]) or left_out.match(row["second"]))]
+        return {
+            "summary": {
+                "races": len(kept),
+                "suppressed": len(rows) - len(kept),
+                "threads": len(shown.threads) - 1,
+                "accesses_of_no_thread": int(state.now[UNKNOWN]),
+                "old_barriers": int(state.now[OLD_BARRIERS]),
+                "unordered_atomics": self.unordered_atomics(state),
+            },
+            "races": kept,
+            "threads": shown.thread_rows(kept),
+        }
+
+    def unordered_atomics(self, state: State) -> int:
+        """Atomic instructions that ran beside other threads, and whose order is not in the trace."""
+        if "threads=1" in self.program.requested:
+            return 0
+        return int(
+            (atomic_instructions(self.program)[:-1] & (state.recent["site"].reshape(-1, 2)[:-1].any(axis=1))).sum()
+        )
+
+
+DISPLAY = Display(
+    text="tracekit.render.races:races_text", failed="tracekit.render.races:has_races", heading="Data races"
+)
+MODULE = Races

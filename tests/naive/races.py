@@ -1,0 +1,149 @@
+"""Happens-before with a vector clock for every access, and all pairs of accesses: nothing is left out or thrown away.
+
+An event is (stream, name, subject, address, size). What each means is formats/SPEC.md, "The order of threads".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+Event = tuple[int, str, int, int, int]
+Clock = dict[int, int]
+LOAD, STORE, ACQUIRE, RELEASE = 1, 2, 4, 8
+
+
+@dataclass
+class Access:
+    """`number`: the event's place in the list; `life`: how often each byte had become new before."""
+
+    number: int
+    stream: int
+    store: bool
+    atomic: bool
+    bytes: dict[int, int]
+    time: int
+    clock: Clock
+
+
+@dataclass
+class Process:
+    """Vector clocks of threads, and of what they share."""
+
+    clocks: dict[int, Clock] = field(default_factory=dict)
+    released: defaultdict[int, Clock] = field(default_factory=lambda: defaultdict(dict))
+    read: defaultdict[int, Clock] = field(default_factory=lambda: defaultdict(dict))
+    atomics: defaultdict[int, Clock] = field(default_factory=lambda: defaultdict(dict))
+    fences: defaultdict[int, Clock] = field(default_factory=lambda: defaultdict(dict))
+    met: defaultdict[int, Clock] = field(default_factory=lambda: defaultdict(dict))
+    held: defaultdict[int, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
+    barriers: dict[int, list[int]] = field(default_factory=dict)  # count, arrivals
+    rounds: defaultdict[tuple[int, int], Clock] = field(default_factory=lambda: defaultdict(dict))
+    entered: dict[tuple[int, int], int] = field(default_factory=dict)
+    lives: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    accesses: list[Access] = field(default_factory=list)
+
+    def begin(self, stream: int) -> Clock:
+        return self.clocks.setdefault(stream, {stream: 1})
+
+    def tick(self, stream: int) -> None:
+        self.clocks[stream][stream] += 1
+
+    def event(self, number: int, event: Event, atomic: Collection[int]) -> None:
+        stream, name, subject, address, size = event
+        own = self.clocks.get(stream)
+        if name == "thread_create":
+            join(self.begin(subject), own)
+            self.tick(stream)
+        elif name == "thread_start":
+            self.begin(stream)
+        elif name == "program_start":
+            for other in list(self.clocks.values()):
+                join(self.begin(stream), other)
+            self.begin(stream)
+            self.tick(stream)
+        elif name == "thread_exit":
+            for lock, _ in self.held.pop(stream, []):
+                join(self.released[lock], own)
+        elif name == "thread_join":
+            join(own, self.clocks[subject])
+        elif name in ("lock", "lock_shared"):
+            shared = name == "lock_shared"
+            join(own, self.released[address])
+            if not shared:
+                join(own, self.read[address])
+            # a lock that is held already is held as it was
+            before = [each for each in self.held[stream] if each[0] == address]
+            self.held[stream].append(before[0] if before else (address, shared))
+        elif name == "unlock":
+            before = [each for each in self.held[stream] if each[0] == address]
+            if before:
+                self.held[stream].remove(before[0])
+            join(self.read[address] if before and before[0][1] else self.released[address], own)
+            self.tick(stream)
+        elif name == "release":
+            join(self.released[address], own)
+            self.tick(stream)
+        elif name == "acquire":
+            join(own, self.released[address])
+        elif name == "barrier_init":
+            self.barriers[address] = [size, 0]
+        elif name == "barrier_enter":
+            count, arrivals = self.barriers.setdefault(address, [0, 0])
+            round_number = arrivals // count if count else 0
+            self.barriers[address][1] += 1
+            if (arrivals % count if count else arrivals) == 0:
+                self.rounds[address, round_number] = {}
+            join(self.rounds[address, round_number], own)
+            self.entered[stream, address] = round_number
+            self.tick(stream)
+        elif name == "barrier_leave":
+            join(own, self.rounds[address, self.entered.get((stream, address), 0)])
+        elif name == "atomic":
+            self.atomic(stream, address, subject)
+        elif name == "fence":
+            if subject & ACQUIRE:
+                join(own, self.met[stream])
+            if subject & RELEASE:
+                self.fences[stream] = dict(own)
+                self.tick(stream)
+        elif name in ("heap_alloc", "stack_alloc", "thread_memory", "global_init"):
+            for byte in range(address, address + size):
+                self.lives[byte] += 1
+        elif name in ("load", "store", "heap_free"):
+            is_atomic = name != "heap_free" and subject in atomic
+            lives = {byte: self.lives[byte] for byte in range(address, address + size)}
+            self.accesses.append(Access(number, stream, name != "load", is_atomic, lives, own[stream], dict(own)))
+
+    def atomic(self, stream: int, address: int, order: int) -> None:
+        own = self.clocks[stream]
+        if order & LOAD:
+            join(own if order & ACQUIRE else self.met[stream], self.atomics[address])
+        if order & STORE:
+            if not order & LOAD:
+                self.atomics[address] = {}
+            join(self.atomics[address], own if order & RELEASE else self.fences[stream])
+            if order & RELEASE:
+                self.tick(stream)
+
+
+def join(clock: Clock, other: Clock) -> None:
+    for stream, time in other.items():
+        clock[stream] = max(clock.get(stream, 0), time)
+
+
+def races(events: Sequence[Event], atomic: Collection[int] = ()) -> dict[tuple[int, int], set[int]]:
+    """Pairs of places of events that race -> the bytes on which they do. `atomic`: instructions."""
+    process = Process()
+    for number, event in enumerate(events):
+        process.event(number, event, atomic)
+    found = {}
+    for place, later in enumerate(process.accesses):
+        for earlier in process.accesses[:place]:
+            common = {byte for byte, life in earlier.bytes.items() if later.bytes.get(byte) == life}
+            conflict = (earlier.store or later.store) and not (earlier.atomic and later.atomic)
+            ordered = earlier.time <= later.clock.get(earlier.stream, 0)
+            if common and conflict and not ordered:
+                found[earlier.number, later.number] = common
+    return found

@@ -1,0 +1,174 @@
+"""The module ``races`` against all pairs of accesses with full vector clocks, on random events."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analyzers.test_access_modules import batches, program
+from tests.naive import races as naive
+from tracekit.analyzers.races import RaceOptions, Races
+from tracekit.containers.hash_table import used_rows
+from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.scheduler import run
+from tracekit.races.kernels.state import RECENT, State
+
+MOST_EVENTS = 400
+LOCKS, BARRIERS, ATOMICS, MEMORY = 0x100, 0x200, 0x300, 0x1000
+
+
+class RawRaces(Races):
+    """Says which events race; each event has an instruction of its own, by its number."""
+
+    atomic: frozenset[int] = frozenset()
+
+    def state(self) -> State:
+        flags = np.zeros(MOST_EVENTS + 1, np.uint8)
+        flags[list(self.atomic)] = 1
+        return super().state()._replace(atomic=flags, recent=np.zeros(2 * (MOST_EVENTS + 1), RECENT))
+
+    def result(self, state: State) -> dict[str, Any]:
+        sites = state.sites.rows["instruction"]
+        found = used_rows(state.races)[1:]
+        return {
+            "pairs": [
+                (int(sites[int(row["key"]) >> 32]), int(sites[int(row["key"]) & 0xFFFF_FFFF]), int(row["address"]))
+                for row in found
+            ]
+        }
+
+
+class Schedule:
+    """Events of a few threads, one of which runs at a time, as any replay could deliver them."""
+
+    def __init__(self, rng: random.Random, count: int, bytes_: int) -> None:
+        self.rng, self.bytes = rng, bytes_
+        self.events: list[naive.Event] = [(0, "program_start", 0, 0, 7)]
+        self.atomic: set[int] = set()
+        self.threads, self.next = [0], 1
+        self.held: dict[int, list[int]] = {0: []}
+        self.inside: dict[int, int] = {}
+        self.entered: list[tuple[int, int]] = []  # barrier, stream, in the order of arrivals
+        for barrier in range(2):
+            self.add(0, "barrier_init", address=BARRIERS + barrier, size=rng.choice((1, 2, 3)))
+        while len(self.events) < count:
+            self.step(rng.choice(self.threads))
+
+    def add(self, stream: int, name: str, subject: int = 0, address: int = 0, size: int = 0) -> None:
+        self.events.append((stream, name, subject, address, size))
+
+    def step(self, stream: int) -> None:
+        rng = self.rng
+        if stream in self.inside:
+            self.add(stream, "barrier_leave", address=self.inside.pop(stream))
+            return
+        what = rng.choices(
+            ("access", "lock", "object", "barrier", "operation", "thread", "memory"), (12, 5, 2, 2, 4, 1, 1)
+        )[0]
+        getattr(self, what)(stream)
+
+    def access(self, stream: int) -> None:
+        rng, number = self.rng, len(self.events)
+        size = rng.choice((1, 1, 2, 4, 8, 8, 8, 16, 40))
+        address = MEMORY + rng.randrange(self.bytes)
+        if rng.random() < 0.3:
+            self.atomic.add(number)
+        self.add(
+            stream,
+            rng.choice(("load", "load", "store")),
+            number,
+            address & -min(size, 8) | rng.choice((0, 0, 0, 1)),
+            size,
+        )
+
+    def lock(self, stream: int) -> None:
+        held = self.held[stream]
+        if held and self.rng.random() < 0.6:
+            self.add(stream, "unlock", address=held.pop(self.rng.randrange(len(held))))
+            return
+        held.append(LOCKS + self.rng.randrange(3))
+        self.add(stream, self.rng.choice(("lock", "lock", "lock_shared")), address=held[-1])
+
+    def object(self, stream: int) -> None:
+        name = self.rng.choice(("release", "acquire"))
+        self.add(stream, name, 1, LOCKS + 8 + self.rng.randrange(2), stream)
+
+    def barrier(self, stream: int) -> None:
+        at = BARRIERS + self.rng.randrange(2)
+        waiting = [place for place, (_, other) in enumerate(self.entered) if other in self.inside]
+        if len(self.entered) - min(waiting, default=len(self.entered)) < 7:  # the module keeps eight rounds apart
+            self.inside[stream] = at
+            self.entered = [(barrier, other) for barrier, other in self.entered if other != stream]
+            self.entered.append((at, stream))
+            self.add(stream, "barrier_enter", address=at)
+
+    def operation(self, stream: int) -> None:
+        if self.rng.random() < 0.3:
+            self.add(stream, "fence", self.rng.choice((4, 8, 12)))
+        else:
+            self.add(stream, "atomic", self.rng.choice((1, 5, 2, 10, 3, 7, 11, 15)), ATOMICS + self.rng.randrange(2))
+
+    def thread(self, stream: int) -> None:
+        if len(self.threads) < 5 and (len(self.threads) < 3 or self.rng.random() < 0.5):
+            self.add(stream, "thread_create", self.next)
+            self.add(self.next, "thread_start", self.next)
+            self.held[self.next] = []
+            self.threads.append(self.next)
+            self.next += 1
+            return
+        others = [other for other in self.threads if other not in (0, stream)]
+        if self.rng.random() < 0.05:
+            self.add(stream, "program_start", 0, 0, 8)
+            self.threads = [stream]
+        elif others:
+            over = self.rng.choice(others)
+            if over in self.inside:
+                self.add(over, "barrier_leave", address=self.inside.pop(over))
+            self.add(over, "thread_exit", over)
+            self.add(stream, "thread_join", over)
+            self.threads.remove(over)
+
+    def memory(self, stream: int) -> None:
+        rng = self.rng
+        name = rng.choice(("heap_alloc", "heap_free", "stack_alloc", "thread_memory"))
+        address, size = MEMORY + 8 * rng.randrange(self.bytes // 8), rng.choice((8, 16, 24))
+        self.add(stream, name, len(self.events) if name == "heap_free" else 0, address, size)
+
+
+def found_by_module(events: Sequence[naive.Event], atomic: frozenset[int], length: int) -> list[tuple[int, int, int]]:
+    """Pairs of events, and the address at which they were first found to race."""
+    module = RawRaces(program(2), RaceOptions())
+    module.atomic = atomic
+    runner = CallbackRunner(module, "races", 1)
+    run(batches([(*event, 0) for event in events], length), [runner], 1)
+    pairs: list[tuple[int, int, int]] = runner.result()[0]["pairs"]
+    return pairs
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from((5, 20, 60, 200, MOST_EVENTS - 20)),
+    bytes_=st.sampled_from((8, 16, 64, 200)),
+    length=st.sampled_from((1, 7, 100)),
+)
+def test_every_byte_has_its_first_race_and_no_pair_is_ordered(seed: int, count: int, bytes_: int, length: int) -> None:
+    schedule = Schedule(random.Random(seed), count, bytes_)
+    atomic = frozenset(number for number in schedule.atomic if number < MOST_EVENTS)
+    wanted = naive.races(schedule.events, atomic)
+    found = found_by_module(schedule.events, atomic, length)
+    for earlier, later, address in found:
+        assert (earlier, later) in wanted
+        assert earlier < later and schedule.events[later][3] <= address
+    reported = {(earlier, later) for earlier, later, _ in found}
+    first: dict[int, int] = {}
+    for (_, later), common in sorted(wanted.items(), key=lambda item: item[0][1]):
+        for byte in common:
+            first.setdefault(byte, later)
+    for byte, later in first.items():
+        assert any(pair in reported and byte in common for pair, common in wanted.items() if pair[1] == later)

@@ -1,0 +1,1 @@
+"""Kernels of the race detector: vector clocks, what orders threads, the history of bytes."""

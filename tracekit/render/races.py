@@ -1,0 +1,91 @@
+"""Data races as text: both ends, where they are called, what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracekit.counted import counted
+from tracekit.render.objects import object_name
+from tracekit.render.places import place_text, without_folder
+from tracekit.render.text import Json, Style, more, traces_text
+
+NOTES = {
+    "unordered_atomics": (
+        "{} ran whose order is not in the trace (compile with `tracekit cc --threads`): not all of this need be races",
+        "atomic instruction",
+    ),
+    "old_barriers": ("{} recorded by an older tracekit, which does not say enough: record again", "wait at a barrier"),
+    "accesses_of_no_thread": ("{} of signal handlers or of threads of no known beginning left out", "access"),
+}
+
+PLURALS = {"access": "accesses", "wait at a barrier": "waits at barriers"}
+
+
+def has_races(report: Json) -> bool:
+    """Whether there is a race."""
+    return bool(report["result"]["races"])
+
+
+def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """One paragraph for each race."""
+    result = report["result"]
+    summary = result["summary"]
+    shown, folder = without_folder({"races": result["races"][: limit or None], "threads": result["threads"]}, report)
+    threads = {thread["thread"]: thread_name(thread) for thread in shown["threads"]}
+    below = f", files below {folder}" if folder else ""
+    left_out = f", {summary['suppressed']:,} suppressed" if summary["suppressed"] else ""
+    lines = [
+        f"{report['module']}, {traces_text(report)}{below}",
+        "",
+        style(f"{counted(summary['races'], 'race')}{left_out}", "bold"),
+    ]
+    for row in shown["races"]:
+        lines += ["", f"{style('race', 'bold')} on {object_text(row)}"]
+        for end in (row["first"], row["second"]):
+            lines += end_lines(end, threads, style)
+    lines += more(len(result["races"]), len(shown["races"]), "race")
+    if shown["threads"]:
+        lines += ["", style("threads", "bold")]
+        lines += [f"  {threads[thread['thread']]}{origin(thread)}" for thread in shown["threads"]]
+    for name, (text, what) in NOTES.items():
+        if summary[name]:
+            plural = PLURALS.get(what, "")
+            lines += ["", "note: " + text.format(counted(summary[name], what, plural)) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def object_text(row: Json) -> str:
+    """What the bytes are of, and which."""
+    if row["object"]["kind"] == "unknown":
+        return f"address {row['offset']:#x}"
+    return f"{object_name(row['object'])}, byte {row['offset']:,}" + (
+        f" of object {row['number']:,}" if row["number"] else ""
+    )
+
+
+def end_lines(end: Json, threads: Mapping[int, str], style: Style) -> list[str]:
+    """An access: where, by which threads, with which locks, in which context."""
+    instruction = end["instruction"]
+    place = f"{place_text(instruction)} {instruction['function']}".rstrip() if instruction["file"] else "library code"
+    held = " or ".join(" + ".join(locks) or "nothing" for locks in end["locks"])
+    names = [threads[stream] for stream in end["threads"]]
+    by = ", ".join(names[:THREADS]) + (f" and {len(names) - THREADS:,} more" if len(names) > THREADS else "")
+    path = " > ".join([end["context"]["root"], *end["context"]["path"]])
+    return [f"  {end['access']:<12} {place}", f"    by {by}, holding {held}", style(f"    in {path}", "dim")]
+
+
+THREADS = 4
+"""So many threads of an end are named."""
+
+
+def thread_name(thread: Json) -> str:
+    """`thread 2 worker`."""
+    return f"thread {thread['thread']} {thread['function']}".rstrip()
+
+
+def origin(thread: Json) -> str:
+    """`, created by thread 0 in main`, or nothing for what began with the process."""
+    if "creator" not in thread:
+        return ""
+    context = thread["created_in"]
+    return f", created by thread {thread['creator']} in {' > '.join([context['root'], *context['path']])}"
