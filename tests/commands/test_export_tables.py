@@ -123,7 +123,7 @@ def test_a_trace_without_events(form: str, name: str, tmp_path: Path) -> None:
 
 
 def test_what_there_is() -> None:
-    assert command.OF_TABLES == arrow.FORMATS
+    assert command.TABLE_FORMATS == arrow.FORMATS
     assert command.TABLES == arrow.TABLES
 
 
