@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracekit.commands import options
-from tracekit.commands.misused import Misused
+from tracekit.commands.misused import Misused, need_extra
 from tracekit.commands.progress import shown
-from tracekit.extras import MissingExtraError
 
 if TYPE_CHECKING:
     from tracekit.query.database import Database
+
+settings_option = click.option(
+    "--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module."
+)
+"""The command gets them as its parameter `settings`, for :func:`opened`."""
 
 FORMATS = ("table", "csv", "json", "jsonl", "markdown")
 
@@ -34,7 +38,7 @@ FORMATS = ("table", "csv", "json", "jsonl", "markdown")
     metavar="N",
     help="Rows that --format table shows; 0 shows all.",
 )
-@click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
+@settings_option
 @options.jobs
 @click.argument("trace", type=click.Path(), required=False)
 @click.argument("query", required=False)
@@ -86,13 +90,9 @@ def opened_run(trace: str, jobs: int | None, settings: Sequence[str]) -> Any:
 
 def opened(trace: str, jobs: int | None, settings: Sequence[str]) -> Database:
     """Their tables. Raises Misused without the extra."""
-    from tracekit import extras
+    need_extra("query", "A query")
     from tracekit.query.database import Database
 
-    try:
-        extras.require("query", "A query")
-    except MissingExtraError as error:
-        raise Misused(str(error)) from None
     return Database(opened_run(trace, jobs, settings))
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from tracekit import extras
 from tracekit.commands import options
 from tracekit.commands.annotate import annotating
-from tracekit.commands.misused import Misused
+from tracekit.commands.misused import Misused, need_extra
 from tracekit.commands.progress import shown
 
 
@@ -25,10 +24,7 @@ def command(folders: tuple[str, ...], jobs: int | None, trace: str) -> None:
     pane, / searches, v shows one verdict, s sorts, Enter on a dependence goes to its ends, q leaves. It needs
     pip install 'tracekit[top]'.
     """
-    try:
-        extras.require("top", "tracekit top")
-    except extras.MissingExtraError as error:
-        raise Misused(str(error)) from None
+    need_extra("top", "tracekit top")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Misused("tracekit top is for a terminal; `tracekit annotate` and `tracekit analyze -m camp` print.")
     from tracekit.inputs import gather
