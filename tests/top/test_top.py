@@ -150,6 +150,14 @@ def test_a_run_without_loops_is_refused() -> None:
         of_results({"accesses": RESULT["accesses"]})
 
 
+@pytest.mark.parametrize(
+    "camp", [{}, {"loops": [3], "dependences": []}, {"loops": [{}], "dependences": [{"count": 1}]}]
+)
+def test_a_profile_that_is_none_of_ours(camp: dict[str, Any]) -> None:
+    with pytest.raises(TracekitError, match="The profile of camp is not as this tracekit writes it"):
+        of_results({"camp": camp})
+
+
 # -- the terminal ----------------------------------------------------------------------------------
 
 

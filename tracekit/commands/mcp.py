@@ -6,7 +6,6 @@ import click
 
 from tracekit import extras
 from tracekit.commands import options
-from tracekit.commands.misused import Misused
 
 
 @click.command("mcp")
@@ -18,10 +17,7 @@ def command(jobs: int | None, folders: tuple[str, ...]) -> None:
     It reads traces, profile files and sources below the FOLDERs, by default the current one, and nothing else, and
     changes nothing. Assistants start it themselves; docs/mcp.md says how. It needs pip install 'tracekit[mcp]'.
     """
-    try:
-        extras.require("mcp", "tracekit mcp")
-    except extras.MissingExtraError as error:
-        raise Misused(str(error)) from None
+    extras.require("mcp", "tracekit mcp")
     from tracekit.assistant.server import make_server
     from tracekit.assistant.tools import Tools
 

@@ -16,6 +16,11 @@ from tracekit.commands.progress import shown
 if TYPE_CHECKING:
     from tracekit.query.database import Database
 
+settings_option = click.option(
+    "--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module."
+)
+"""The command gets them as its parameter `settings`, for :func:`opened`."""
+
 FORMATS = ("table", "csv", "json", "jsonl", "markdown")
 
 
@@ -33,7 +38,7 @@ FORMATS = ("table", "csv", "json", "jsonl", "markdown")
     metavar="N",
     help="Rows that --format table shows; 0 shows all.",
 )
-@click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
+@settings_option
 @options.jobs
 @click.argument("trace", type=click.Path(), required=False)
 @click.argument("query", required=False)

@@ -9,11 +9,11 @@ import click
 
 from tracekit.commands import options
 from tracekit.commands.progress import shown
-from tracekit.commands.query import opened
+from tracekit.commands.query import opened, settings_option
 
 
 @click.command("shell")
-@click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
+@settings_option
 @options.jobs
 @click.argument("trace", type=click.Path())
 def command(settings: tuple[str, ...], jobs: int | None, trace: str) -> int:

@@ -25,10 +25,7 @@ def command(folders: tuple[str, ...], jobs: int | None, trace: str) -> None:
     pane, / searches, v shows one verdict, s sorts, Enter on a dependence goes to its ends, q leaves. It needs
     pip install 'tracekit[top]'.
     """
-    try:
-        extras.require("top", "tracekit top")
-    except extras.MissingExtraError as error:
-        raise Misused(str(error)) from None
+    extras.require("top", "tracekit top")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Misused("tracekit top is for a terminal; `tracekit annotate` and `tracekit analyze -m camp` print.")
     from tracekit.inputs import gather

@@ -56,13 +56,20 @@ class View:
         if not found:
             raise TracekitError("There are no loops to show: the file has no profile of camp or lamp.")
         self.profile: Profile = found[0]
-        self.notes = Annotations([profile.report for profile in gathered.profiles])
         self.sources = sources
         self.total = self.profile.facts.get("accesses", 0)
-        result = self.profile.result
-        self._loops = loops_told_apart(result["loops"])
         self._sharing: dict[tuple[Any, ...], list[Json]] = {}
         """By :func:`_key` of a loop the dependences that have it as a level, the most frequent first."""
+        try:
+            self._read(gathered)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise TracekitError(f"The profile of {self.profile.module} is not as this tracekit writes it.") from None
+
+    def _read(self, gathered: Gathered) -> None:
+        """Take from the profiles what the panes need."""
+        self.notes = Annotations([profile.report for profile in gathered.profiles])
+        result = self.profile.result
+        self._loops = loops_told_apart(result["loops"])
         for each in sorted(result["dependences"], key=lambda row: -row["count"]):
             for key in {_key(level["loop"]) for level in each["levels"]}:
                 self._sharing.setdefault(key, []).append(each)
