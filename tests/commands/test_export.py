@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import resource
 import subprocess
@@ -20,8 +19,7 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive.export import written
-from tests.naive.random_program import RandomProgram
-from tests.naive.trace_file import write_trace
+from tests.naive.trace_file import write_walks
 from tests.naive.walker import Walk
 from tests.naive.window import rows
 from tracekit.cli import main
@@ -62,14 +60,8 @@ def test_random_accesses_with_buffers_of_any_size(
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, Walk]]:
     """A trace of three threads of random walks, and these."""
-    rng = random.Random(3)
-    made = RandomProgram(rng)
-    walks = {stream: Walk(made, rng, [], 2000, (stream + 1) << 40) for stream in range(3)}
-    for walk in walks.values():
-        walk.run()
     path = tmp_path_factory.mktemp("export") / "trace.zst"
-    write_trace(path, made.layout, {stream: walk.records() for stream, walk in walks.items()})
-    return path, walks
+    return path, write_walks(path)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import pytest
 
 import tracekit
 from tests.naive.program_builder import ProgramBuilder
-from tests.naive.random_program import RandomProgram
-from tests.naive.trace_file import write_trace
+from tests.naive.trace_file import write_trace, write_walks
 from tests.naive.walker import Walk
 from tracekit.cli import main
 from tracekit.commands import export as command
@@ -37,14 +35,8 @@ def table(form: str, trace: Path, out: Path, *options: str) -> list[dict[str, An
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, Walk]]:
     """A trace of three threads of random walks, and these."""
-    rng = random.Random(3)
-    made = RandomProgram(rng)
-    walks = {stream: Walk(made, rng, [], 2000, (stream + 1) << 40) for stream in range(3)}
-    for walk in walks.values():
-        walk.run()
     path = tmp_path_factory.mktemp("tables") / "trace.zst"
-    write_trace(path, made.layout, {stream: walk.records() for stream, walk in walks.items()})
-    return path, walks
+    return path, write_walks(path)
 
 
 @pytest.mark.parametrize("form", arrow.FORMATS)

@@ -7,6 +7,7 @@ import lzma
 import re
 import struct
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -128,6 +129,7 @@ int main(void)
 
 @needs("valgrind")
 def test_the_counts_are_valgrinds(log: Path, tmp_path: Path) -> None:
+    pytest.importorskip("elftools")
     text = log.read_text()
     out = tmp_path / "out.zst"
     assert main(["import", "lackey", str(log), "-o", str(out), "--binary", str(log.parent / "app")]) == 0
@@ -277,9 +279,27 @@ def test_misuse(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().err == f"tracekit: Cannot read {tmp_path / 'none'}: No such file or directory.\n"
     assert main(["import", "lackey", str(file), "-o", str(tmp_path / "no" / "out")]) == 1
     assert capfd.readouterr().err == f"tracekit: Cannot write into {tmp_path / 'no'}: No such file or directory.\n"
-    assert main(["import", "lackey", str(file), "-o", out, "--binary", str(file)]) == 1
-    assert "no ELF file whose symbols can be read" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_files_that_are_no_binaries(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("elftools")
+    file, out = tmp_path / "in", str(tmp_path / "out.zst")
+    for data in (b"", b"\x7fELF\x02\x01\x01" + bytes(57), b"\x7fELF" + bytes(range(200))):
+        file.write_bytes(data)
+        assert main(["import", "lackey", "/dev/null", "-o", out, "--binary", str(file)]) == 1
+        told = capfd.readouterr().err
+        assert told.startswith((f"tracekit: {file} is no ELF file whose symbols", f"tracekit: {file} holds no code"))
+        assert told.count("\n") == 1
+    assert main(["import", "lackey", "/dev/null", "-o", out, "--binary", str(tmp_path / "none")]) == 1
+    assert capfd.readouterr().err == f"tracekit: Cannot read {tmp_path / 'none'}: No such file or directory.\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_without_pyelftools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
+    with pytest.raises(TracekitError, match=r"takes pyelftools, which is not there: pip install 'tracekit\[symbols\]'"):
+        binaries.load(sys.executable, 0)
 
 
 SOME = b"I  00401000,4\n L 10,8\n S 20,8\nI  00401004,4\n M 20,8\n"
@@ -412,6 +432,22 @@ def test_lists_that_are_none(tmp_path: Path) -> None:
         (tmp_path / "list").write_text(text)
         with pytest.raises(TracekitError, match="is no list of modules"):
             modules.read(str(tmp_path / "list"))
+
+
+@given(st.binary(max_size=300), st.integers(0, 2**64 - 1))
+def test_damaged_binaries(tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int) -> None:
+    pytest.importorskip("elftools")
+    whole = Path("/bin/true").read_bytes()
+    at = place % len(whole)
+    damaged = tmp_path_factory.mktemp("elf") / "app"
+    damaged.write_bytes(whole[:at] + noise + whole[at + len(noise) :])
+    try:
+        binaries.load(str(damaged), 0).place(at)
+    except TracekitError as error:
+        told = str(error)
+    else:
+        return
+    assert told.endswith(".")
 
 
 def test_a_binary_where_the_list_says(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from tests.naive.program_builder import Layout
+from tests.naive.random_program import RandomProgram
+from tests.naive.walker import Walk
 from tracekit.formats.chunk_codec import encode
 from tracekit.formats.imageframe import build_image
 from tracekit.formats.unit import Unit
@@ -50,3 +53,14 @@ def write_trace(
         if done:
             known = true_totals(program, counter) if totals is None else totals
             writer.done({"status": 0, "totals": known, **({"cut": cut} if cut else {})})
+
+
+def write_walks(path: Path, streams: int = 3, seed: int = 3) -> dict[int, Walk]:
+    """A trace of several threads of random walks through one program, and these."""
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    walks = {stream: Walk(made, rng, [], 2000, (stream + 1) << 40) for stream in range(streams)}
+    for walk in walks.values():
+        walk.run()
+    write_trace(path, made.layout, {stream: walk.records() for stream, walk in walks.items()})
+    return walks

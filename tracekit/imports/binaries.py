@@ -134,7 +134,6 @@ def load(path: str, base: int | None, start: int | None = None) -> Binary:
     Raises TracekitError if it is none, or pyelftools is not there.
     """
     extras.require("symbols", "Reading binaries")
-    from elftools.common.exceptions import DWARFError, ELFError
     from elftools.elf.elffile import ELFFile
 
     try:
@@ -146,8 +145,12 @@ def load(path: str, base: int | None, start: int | None = None) -> Binary:
             lines = _lines(elf)
     except OSError as error:
         raise TracekitError(f"Cannot read {path}: {error.strerror}.") from None
-    except (ELFError, DWARFError, ValueError, KeyError, AttributeError, IndexError, TypeError) as error:
-        raise TracekitError(f"{path} is no ELF file whose symbols can be read: {error}.") from None
+    except Exception as error:  # pyelftools raises whatever comes of damaged bytes, MemoryError among others
+        raise TracekitError(
+            f"{path} is no ELF file whose symbols can be read: {error or type(error).__name__}."
+        ) from None
+    if not segments:
+        raise TracekitError(f"{path} holds no code: it is no program and no library.")
     if base is None:
         base = 0 if start is None or not parts else start - (min(parts)[0] & -PAGE)
     return Binary(
