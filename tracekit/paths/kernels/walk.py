@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.events import CODE, FIRST_PATH, NONE
+from tracekit.formats.events import CODE, NONE
 from tracekit.formats.limits import LONGEST_RUN, SEARCHES
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.paths.kernels.layouts import (
@@ -21,6 +21,7 @@ from tracekit.paths.kernels.layouts import (
     CLOSED,
     DYNAMIC,
     ENTERS,
+    EVENT,
     LANDS,
     LOADS,
     PASSED,
@@ -55,13 +56,14 @@ def walk(walked: Walked, counted: Counted, stream: Stream, ids: Any, words: Any,
     status = 0
     while record < np.uint64(len(ids)):
         identity = ids[record]
-        if scalars[TOP] + 3 > len(stream.frames):
-            status = 1
-            break
-        if identity < FIRST_PATH:
+        path = walked.records[identity]
+        if path.flags & (ENTERS | EVENT):
+            if scalars[TOP] + 3 > len(stream.frames):
+                status = 1
+                break
+        if path.flags & EVENT:
             _event(counted, stream, identity, words, word)
         else:
-            path = walked.records[identity]
             if path.flags & RUN:
                 _run(walked, counted, stream, path, words, word)
             elif _find(walked, counted, stream, path, words, word):
@@ -70,13 +72,13 @@ def walk(walked: Walked, counted: Counted, stream: Stream, ids: Any, words: Any,
                     step(walked, counted, frame, path.segment, 1)
                 if path.flags & DYNAMIC or path.segments > 1:
                     _others(walked, counted, stream, frame, path, words, word)
-                scalars[ACCESSES] += walked.segments[path.segment].accesses
+                scalars[ACCESSES] += path.accesses
                 frame.pending = path.call
                 if path.frame_word != NO:
                     frame.address = words[word + np.uint64(path.frame_word)]
                 if path.flags & (RETURNS | TAIL):
                     _end(counted, stream, frame, path)
-        word += np.uint64(walked.arity[identity])
+        word += np.uint64(path.words)
         record += np.uint64(1)
     cursor[0], cursor[1] = record, word
     return status
