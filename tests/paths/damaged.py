@@ -9,30 +9,21 @@ from __future__ import annotations
 
 import sys
 
+from tests.paths.test_paths import counted
 from tests.replay.mutations import mutated
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.reader import TraceReader
-from tracekit.formats.records import RecordSource
-from tracekit.paths.counter import PathCounter
 from tracekit.paths.profile import profile
 from tracekit.profiles.json import as_json
-from tracekit.program.program import Program
 from tracekit.render.lcov import lcov
 from tracekit.render.paths import paths_text
 from tracekit.render.text import Style
 
 
-def profiled(data: bytes, most: int = 1 << 16) -> bool:
+def profiled(data: bytes) -> bool:
     """Whether there is a profile, which is shown in all forms."""
     try:
-        trace = TraceReader(data)
-        program = Program.from_images(trace.images())
-        counter = PathCounter(program, most)
-        source = RecordSource(trace, program.arity)
-        for stream in source.streams():
-            for ids, words in source.records(stream):
-                counter.add(stream, ids, words)
-        result = profile(program, counter)
+        sums = counted(data)
+        result = profile(sums.program, sums.counter)
     except TracekitError:
         return False
     report = {"module": "paths", "trace": "", "result": result}

@@ -29,9 +29,9 @@ from tracekit.paths.sums import PathSums
 from tracekit.program.program import Program
 
 
-def counted(path: Path, most: int = 1 << 20) -> PathSums:
-    """The sums of a trace's paths."""
-    with TraceReader(path) as trace:
+def counted(given: Path | bytes, most: int = 1 << 20) -> PathSums:
+    """The sums of a trace's paths; `given`: its file, or what stands in it."""
+    with TraceReader(given) as trace:
         program = Program.from_images(trace.images())
         counter = PathCounter(program, most)
         source = RecordSource(trace, program.arity)

@@ -263,10 +263,10 @@ def _arrive(counted: Counted, stream: Stream, path: Any, words: Any, word: Any) 
     if landed:
         target = _frame_at(stream, path.function, words[word + np.uint64(path.landing_word)])
     elif path.continues != NO:
-        target = _frame_in_call(stream, path.function, path.continues)
+        target = _topmost(stream, path.function, path.continues)
     if target < 0:
         scalars[BROKEN] += 1
-        target = _frame_of(stream, path.function)
+        target = _topmost(stream, path.function, NO)
         if target < 0:
             scalars[PASSED] += 1
             return 0
@@ -302,24 +302,11 @@ def _frame_at(stream: Stream, function: Any, address: Any) -> int:
 
 
 @kernel
-def _frame_in_call(stream: Stream, function: Any, call: Any) -> int:
-    """The topmost frame of a function in which this call is open, or -1."""
+def _topmost(stream: Stream, function: Any, call: Any) -> int:
+    """The topmost frame of a function in which a call is open, or, for NONE, whatever it is at; or -1."""
     top = stream.scalars[TOP]
     while top >= 0 and stream.frames[top].function != NO:
-        if stream.frames[top].pending == call and stream.frames[top].function == function:
-            return int(top)
-        if _damaged(stream):
-            break
-        top -= 1
-    return -1
-
-
-@kernel
-def _frame_of(stream: Stream, function: Any) -> int:
-    """The topmost frame of a function, or -1."""
-    top = stream.scalars[TOP]
-    while top >= 0 and stream.frames[top].function != NO:
-        if stream.frames[top].function == function:
+        if stream.frames[top].function == function and (call == NO or stream.frames[top].pending == call):
             return int(top)
         if _damaged(stream):
             break
