@@ -196,3 +196,26 @@ class Paths:
         self.outside = [0, 0, 0]
         for number, records in sorted(trace.streams.items()):
             PathStream(self, number, records).run_all()
+
+
+def line_counts(trace: Trace, blocks: Counter[int]) -> dict[tuple[str, int], int]:
+    """(name of the file, line) -> how often it ran: of each copy of its code the block that ran most, copies added."""
+    tables = trace.tables
+    assert [len(image.units) for image in trace.images] == [1], "rows of locations are those of one unit"
+    held = {function for image in trace.images for _, function, _ in image.functions}
+    places: list[tuple[int, int]] = [(number, row["location"]) for number, row in enumerate(tables["blocks"])]
+    places += [(row["block"], row["location"]) for row in tables["lines"]]
+    copies: dict[tuple[int, int, int, int], int] = defaultdict(int)
+    for block, location in places:
+        function = tables["blocks"][block]["function"]
+        if location == NONE or function not in held or not tables["locations"][location]["line"]:
+            continue
+        row = tables["locations"][location]
+        copy = (row["source"], row["line"], function, row["inlined_at"])
+        copies[copy] = max(copies[copy], blocks[block])
+    counts: dict[tuple[str, int], int] = defaultdict(int)
+    for (source, line, _, _), count in copies.items():
+        if source != NONE:
+            path = trace.text(trace.unit_of["sources"][source], tables["sources"][source]["path"])
+            counts[path.rpartition("/")[2], line] += count
+    return dict(counts)

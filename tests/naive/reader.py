@@ -338,6 +338,7 @@ def _row(blob: bytes, at: int, layout: str) -> Row:
 
 REFERENCES = {
     "path_blocks": {"block": "blocks"},
+    "lines": {"block": "blocks"},
     "blocks": {"function": "functions", "loop": "loops", "first_op": "ops", "call": "ops", "continues": "ops"},
     "functions": {"first_path": "paths", "first_block": "blocks"},
     "paths": {"first": "path_blocks"},

@@ -17,6 +17,9 @@ from tracekit.paths.tables import walked
 from tracekit.program.linker import Rows
 from tracekit.program.program import Program
 
+FRAMES = 64
+"""Activations that a stream has room for at first."""
+
 
 class PathCounter:
     """The paths of a program's run; `most`: rows of the table (layouts.py) from which on no path becomes longer."""
@@ -45,7 +48,7 @@ class PathCounter:
             scalars = np.zeros(SCALARS, np.int64)
             scalars[TOP] = -1
             active = np.zeros(max(self._functions, 1), np.int64)
-            self._stream = Stream(np.zeros(64, layouts.FRAME), active, scalars)
+            self._stream = Stream(np.zeros(FRAMES, layouts.FRAME), active, scalars)
         cursor = np.zeros(2, np.int64)
         while self._walk(self.walked, self.counted, self._stream, ids, words, cursor):
             self._stream = _with_room(self._stream, stream)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.events import NONE
+from tracekit.formats.events import FIRST_PATH, NONE
 from tracekit.formats.image import LOADS, STORES, Base, BlockFlag, OpFlag, OpKind, PathFlag
 from tracekit.paths.kernels import layouts
 from tracekit.paths.kernels.layouts import Walked
@@ -52,13 +52,13 @@ def walked(program: Program) -> tuple[Walked, Work]:
     segments = np.zeros(max(len(first), 1), layouts.SEGMENT)
     segments["first"][: len(first)], segments["blocks"][: len(first)] = first, count
     segments["accesses"][: len(first)] = work.loads + work.stores
-    records = _records(program, of_path)
+    records = _records(program, of_path, segments)
     sized = _sized(program, operations, segments, of_path, members)
     has_sized = np.zeros(len(of_path), np.bool_)
     np.logical_or.at(has_sized, _owners(of_path), segments["dynamics"][: len(first)] > 0)
     used = np.flatnonzero(program.path_row != NONE)
     records["flags"][used] |= np.where(has_sized[:-1][program.path_row[used]], layouts.DYNAMIC, 0).astype(np.uint32)
-    kernel_tables = Walked(records, program.arity, segments, sized, np.ascontiguousarray(members), blocks, parents)
+    kernel_tables = Walked(records, segments, sized, np.ascontiguousarray(members), blocks, parents)
     return kernel_tables, work
 
 
@@ -145,9 +145,12 @@ def _work(program: Program, operations: _Operations, first: I8, count: I8, membe
     return Work(*sums)
 
 
-def _records(program: Program, of_path: I8) -> Rows:
+def _records(program: Program, of_path: I8, segments: Rows) -> Rows:
     """The table by record id."""
-    records = np.zeros(max(len(program.path_row), 1), layouts.RECORD)
+    records = np.zeros(max(len(program.path_row), FIRST_PATH), layouts.RECORD)
+    events = np.flatnonzero(program.arity[:FIRST_PATH] != NONE)
+    records["words"][events] = program.arity[events]
+    records["flags"][:FIRST_PATH] = layouts.EVENT
     used = np.flatnonzero(program.path_row != NONE)
     path = program.path_row[used]
     source = program.paths[path]
@@ -155,6 +158,8 @@ def _records(program: Program, of_path: I8) -> Rows:
     start = members[source["first"]]
     last = members[source["first"] + source["blocks"] - 1]
     rows = records[used]
+    rows["accesses"] = segments["accesses"][of_path[path]]
+    rows["words"] = source["words"]
     rows["function"] = blocks["function"][start]
     rows["continues"] = blocks["continues"][start]
     rows["call"] = blocks["call"][last]

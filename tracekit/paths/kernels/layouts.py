@@ -17,6 +17,8 @@ from tracekit.containers.kernels.hash_table import HashTable
 
 RECORD = np.dtype(
     [
+        ("accesses", "i8"),  # of its first segment, as there
+        ("words", "u4"),
         ("function", "u4"),
         ("continues", "u4"),  # the open call that its first block continues, or NONE
         ("call", "u4"),  # the open call after it, or NONE
@@ -28,7 +30,7 @@ RECORD = np.dtype(
     ],
     align=True,
 )
-"""A record id of a path."""
+"""A record id: of a path, or of an event."""
 # Flags of a record.
 ENTERS = 1  # it begins an activation
 LANDS = 2  # control may arrive at it by unwinding
@@ -38,6 +40,7 @@ CLOSED = 16  # which cannot enter instrumented code
 RUN = 32  # its word is a number of iterations
 SILENT = 64  # its iterations have records of their own
 DYNAMIC = 128  # the sizes of some of its accesses are words
+EVENT = 256  # it is a recorded event
 
 SEGMENT = np.dtype(
     [
@@ -113,7 +116,6 @@ class Walked(NamedTuple):
     """The program as the kernels need it."""
 
     records: NDArray[Any]  # RECORD by record id
-    arity: NDArray[np.uint32]  # words by record id
     segments: NDArray[Any]  # SEGMENT
     sized: NDArray[Any]  # SIZED
     members: NDArray[np.uint32]  # blocks

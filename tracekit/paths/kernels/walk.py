@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.events import CODE, FIRST_PATH, NONE
+from tracekit.formats.events import CODE, NONE
 from tracekit.formats.limits import LONGEST_RUN, SEARCHES
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.paths.kernels.layouts import (
@@ -21,6 +21,7 @@ from tracekit.paths.kernels.layouts import (
     CLOSED,
     DYNAMIC,
     ENTERS,
+    EVENT,
     LANDS,
     LOADS,
     PASSED,
@@ -55,13 +56,14 @@ def walk(walked: Walked, counted: Counted, stream: Stream, ids: Any, words: Any,
     status = 0
     while record < np.uint64(len(ids)):
         identity = ids[record]
-        if scalars[TOP] + 3 > len(stream.frames):
-            status = 1
-            break
-        if identity < FIRST_PATH:
+        path = walked.records[identity]
+        if path.flags & (ENTERS | EVENT):
+            if scalars[TOP] + 3 > len(stream.frames):
+                status = 1
+                break
+        if path.flags & EVENT:
             _event(counted, stream, identity, words, word)
         else:
-            path = walked.records[identity]
             if path.flags & RUN:
                 _run(walked, counted, stream, path, words, word)
             elif _find(walked, counted, stream, path, words, word):
@@ -70,13 +72,13 @@ def walk(walked: Walked, counted: Counted, stream: Stream, ids: Any, words: Any,
                     step(walked, counted, frame, path.segment, 1)
                 if path.flags & DYNAMIC or path.segments > 1:
                     _others(walked, counted, stream, frame, path, words, word)
-                scalars[ACCESSES] += walked.segments[path.segment].accesses
+                scalars[ACCESSES] += path.accesses
                 frame.pending = path.call
                 if path.frame_word != NO:
                     frame.address = words[word + np.uint64(path.frame_word)]
                 if path.flags & (RETURNS | TAIL):
                     _end(counted, stream, frame, path)
-        word += np.uint64(walked.arity[identity])
+        word += np.uint64(path.words)
         record += np.uint64(1)
     cursor[0], cursor[1] = record, word
     return status
@@ -261,10 +263,10 @@ def _arrive(counted: Counted, stream: Stream, path: Any, words: Any, word: Any) 
     if landed:
         target = _frame_at(stream, path.function, words[word + np.uint64(path.landing_word)])
     elif path.continues != NO:
-        target = _frame_in_call(stream, path.function, path.continues)
+        target = _topmost(stream, path.function, path.continues)
     if target < 0:
         scalars[BROKEN] += 1
-        target = _frame_of(stream, path.function)
+        target = _topmost(stream, path.function, NO)
         if target < 0:
             scalars[PASSED] += 1
             return 0
@@ -300,24 +302,11 @@ def _frame_at(stream: Stream, function: Any, address: Any) -> int:
 
 
 @kernel
-def _frame_in_call(stream: Stream, function: Any, call: Any) -> int:
-    """The topmost frame of a function in which this call is open, or -1."""
+def _topmost(stream: Stream, function: Any, call: Any) -> int:
+    """The topmost frame of a function in which a call is open, or, for NONE, whatever it is at; or -1."""
     top = stream.scalars[TOP]
     while top >= 0 and stream.frames[top].function != NO:
-        if stream.frames[top].pending == call and stream.frames[top].function == function:
-            return int(top)
-        if _damaged(stream):
-            break
-        top -= 1
-    return -1
-
-
-@kernel
-def _frame_of(stream: Stream, function: Any) -> int:
-    """The topmost frame of a function, or -1."""
-    top = stream.scalars[TOP]
-    while top >= 0 and stream.frames[top].function != NO:
-        if stream.frames[top].function == function:
+        if stream.frames[top].function == function and (call == NO or stream.frames[top].pending == call):
             return int(top)
         if _damaged(stream):
             break
