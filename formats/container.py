@@ -16,10 +16,12 @@ import zstandard
 from tracekit.formats.errors import TracekitError
 
 MAGIC = b"TRACEKIT"
-VERSION = 1
-"""The version that this code writes, and the newest that it reads."""
-OLDEST_READER = 1
-"""The oldest reader version that can read what this code writes."""
+VERSION = 2
+"""The newest version that this code reads, and that it writes where a trace has what the version brought."""
+OLDEST_READER = 2
+"""The oldest reader version that can read a trace of that version."""
+PLAIN = 1
+"""The version of a trace without windows, and the oldest reader version that can read it."""
 
 MAX_PAYLOAD = 256 << 20
 """Bytes of a decompressed payload at most."""
@@ -205,7 +207,7 @@ def raw_zstd_frame(payload: bytes) -> bytes:
     return struct.pack("<IBB", 0xFD2FB528, single_segment, len(payload)) + last_raw_block + payload
 
 
-def head_payload(version: int = VERSION, oldest_reader: int = OLDEST_READER) -> bytes:
+def head_payload(version: int = PLAIN, oldest_reader: int = PLAIN) -> bytes:
     """The payload of HEAD."""
     return MAGIC + struct.pack("<II", version, oldest_reader)
 

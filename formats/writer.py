@@ -27,9 +27,10 @@ class TraceWriter:
 
     Frames may be added from several threads; each is written whole, and flushed. Order of calls: ``meta``, then
     ``image``, ``chunk``, ``sources`` in any order (an image before the chunks that use it), then ``done``, ``close``.
+    ``windows``: there may be records of windows in it, which older readers do not know.
     """
 
-    def __init__(self, target: str | Path | BinaryIO, level: int = LEVEL) -> None:
+    def __init__(self, target: str | Path | BinaryIO, level: int = LEVEL, windows: bool = False) -> None:
         self._owned = isinstance(target, (str, Path))
         self._file: BinaryIO = Path(target).open("wb") if isinstance(target, (str, Path)) else target  # noqa: SIM115
         self._level = level
@@ -37,7 +38,7 @@ class TraceWriter:
         self._frames: list[Frame] = []
         self._offset = 0
         self._payload_bytes = 0
-        head = container.head_payload()
+        head = container.head_payload(*((container.VERSION, container.OLDEST_READER) if windows else ()))
         self._append(b"HEAD", container.raw_zstd_frame(head), len(head))
 
     @property

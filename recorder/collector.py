@@ -134,7 +134,7 @@ class Collector:
         self._progress = progress
         self._file = WholeFile(descriptor)
         self._writing = threading.RLock()
-        self._writer = TraceWriter(cast(BinaryIO, self._file))
+        self._writer = TraceWriter(cast(BinaryIO, self._file), windows="windows" in meta)
         self._chunks = InOrder(self._write_chunk)
         self._workers = workers
         self._encoder = Encoder(buffer_words=pool.buffer_words, workers=workers)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats import container
 from tracekit.formats.chunk_codec import Decoder, encode
 from tracekit.formats.container import Frame
 from tracekit.formats.errors import TracekitError
@@ -54,7 +55,8 @@ class Inheritance:
             if self._parent is None or self._parent.path != parent:
                 self.close()
                 self._parent = _Parent(parent)
-            with TraceReader(child) as after, TraceWriter(whole) as writer:
+            windows = self._parent.reader.version > container.PLAIN
+            with TraceReader(child) as after, TraceWriter(whole, windows=windows) as writer:
                 _Joiner(self._parent, after, writer, ticket).run()
             os.replace(whole, child)
         except BaseException:

@@ -74,8 +74,11 @@ class RegisteredImage(NamedTuple):
 class Pool:
     """A pool in a memfd, mapped into this process (and, by fork, into the collector)."""
 
-    def __init__(self, buffer_bytes: int = DEFAULT_BUFFER, buffers: int = BUFFERS) -> None:
-        """Make a pool of ``buffers`` buffers of ``buffer_bytes`` bytes each; TracekitError if the system refuses."""
+    def __init__(self, buffer_bytes: int = DEFAULT_BUFFER, buffers: int = BUFFERS, windows: bool = False) -> None:
+        """Make a pool of ``buffers`` buffers of ``buffer_bytes`` bytes each; TracekitError if the system refuses.
+
+        ``windows``: the program records what happens in windows only.
+        """
         self.buffer_words = buffer_bytes // 8
         self.buffers = buffers
         size = int(library().tk_pool_bytes(self.buffer_words, IMAGE_AREA))
@@ -94,6 +97,7 @@ class Pool:
         """This process's own struct tk_view, which the program cannot write."""
         if not self.view:
             raise MemoryError
+        library().tk_pool_set_windows(self.view, windows)
         self._allocated = 0
 
     def adopt(self) -> None:

@@ -48,6 +48,7 @@ class Request:
     with_host: bool = False
     buffer_bytes: int = DEFAULT_BUFFER
     workers: int = 0  # 0: as many as there are cores
+    paused: bool = False  # only windows are recorded
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def run(request: Request) -> Result:
     output_path(request.output, 0)
     program = find_program(request.command[0])
     environment = program_environment()
-    pool = Pool(request.buffer_bytes)
+    pool = Pool(request.buffer_bytes, windows=request.paused)
     environment["TRACEKIT_POOL"] = str(pool.descriptor)
     started = time.monotonic()
     process, gate, report = fork_program(program, request.command, environment)
@@ -286,6 +287,8 @@ def _meta(request: Request) -> dict[str, Any]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": platform.machine(),
     }
+    if request.paused:
+        meta["windows"] = True
     if request.with_host:
         meta["host"] = {
             "name": socket.gethostname(),

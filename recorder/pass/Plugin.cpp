@@ -8,6 +8,7 @@
 //   record=both    as paths, and beside it what record=blocks would record, for a reader to compare
 //   values=loads, stores, all  the values that they move, too
 //   pointers=1     where pointers come from, too
+//   windows=1      activations are kept in memory, too, so that a window may open in the middle of one
 #include "Addresses.h"
 #include "Attributes.h"
 #include "Compat.h"
@@ -17,6 +18,7 @@
 #include "Fates.h"
 #include "Loops.h"
 #include "Names.h"
+#include "Resumes.h"
 #include "SourceLoops.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
@@ -40,6 +42,7 @@ enum class Record { Paths, Blocks, Both };
 
 struct Options {
   bool AtMachine = false;
+  bool Windows = false;
   Record What = Record::Paths;
   Extras Asked;
 };
@@ -61,6 +64,8 @@ Options readOptions() {
       O.Asked.Loads = Value != "stores", O.Asked.Stores = Value != "loads";
     else if (Key == "pointers" && Value == "1")
       O.Asked.Pointers = true;
+    else if (Key == "windows" && Value == "1")
+      O.Windows = true;
     else
       refuse("no such option: " + Setting);
   }
@@ -154,7 +159,13 @@ public:
     }
     describeUpdates(S, Rows, Shape, U); // functions that loops call have them, too
     describeTerms(S, Rows, U);
-    emit(S, Paths, R, Out.addFunction(F, Rows.Function, Paths.Paths.size()));
+    Resumes Keep;
+    if (O.Windows)
+      Keep = describeResumes(S, Paths, Rows, LI, U);
+    GlobalVariable *Ids = Out.addFunction(F, Rows.Function, U.Functions[Rows.Function].paths);
+    if (O.Windows)
+      Keep.Layout = Out.addLayout(F, {Keep.Registers, Keep.Loops, Keep.Objects, 0});
+    emit(S, Paths, R, Ids, O.Windows ? &Keep : nullptr);
   }
 
   void finish() { Out.finish(); }
@@ -164,6 +175,8 @@ private:
     const Extras &Asked = O.Asked;
     if (Asked.Pointers)
       U.Options.push_back({U.string("pointers=1")});
+    if (O.Windows)
+      U.Options.push_back({U.string("windows=1")});
     if (Asked.Loads || Asked.Stores)
       U.Options.push_back({U.string(!Asked.Stores ? "values=loads" : !Asked.Loads ? "values=stores" : "values=all")});
   }

@@ -57,6 +57,12 @@ TK_EXPORT void tk_pool_free(struct tk_view *view)
     free(view);
 }
 
+/* Before the program has claimed it. */
+TK_EXPORT void tk_pool_set_windows(struct tk_view *view, int windows)
+{
+    view->at.pool->windows = windows != 0;
+}
+
 /* Called in the collector. */
 TK_EXPORT void tk_pool_adopt(struct tk_view *view)
 {

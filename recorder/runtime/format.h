@@ -523,6 +523,12 @@ enum tk_event {
     TK_EVENT_window_open = 36, /* words: ticket */
     TK_EVENT_window_close = 37, /* words: ticket */
     TK_EVENT_fork_begin = 38, /* words: ticket */
+    TK_EVENT_window_begin = 39, /* words: ticket, window, time */
+    TK_EVENT_window_end = 40, /* words: ticket, window, time */
+    TK_EVENT_resumed_register = 41, /* words: register, content */
+    TK_EVENT_resumed_loop = 42, /* words: loop, iteration */
+    TK_EVENT_resumed_object = 43, /* words: object, address, size */
+    TK_EVENT_resumed_frame = 44, /* words: address */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -530,7 +536,7 @@ enum tk_event {
 static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     255, 255, 255, 255, 3, 2, 255, 255, 255, 4, 255, 255, 255, 255, 255, 255,
     2, 2, 255, 255, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,
-    2, 2, 2, 0, 1, 1, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    2, 2, 2, 0, 1, 1, 1, 3, 3, 2, 2, 3, 1, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

@@ -10,6 +10,7 @@
 #define HIDDEN __attribute__((weak, visibility("hidden")))
 
 __thread struct tk_state __tk_state;
+__thread struct tk_activation *__tk_activations;
 
 extern const struct tk_api __tk_api __attribute__((weak));
 /* Weak, so that a static program does not pull in the dynamic linker. */
@@ -65,6 +66,14 @@ HIDDEN void __tk_landing(void *frame)
     const struct tk_api *api = find_api();
     if (api)
         api->landing(frame);
+}
+
+/* What tracekit.h calls. */
+HIDDEN void __tk_window(int open)
+{
+    const struct tk_api *api = find_api();
+    if (api && api->has_windows)
+        api->window(open);
 }
 
 static struct tk_image this_image(void)

@@ -16,7 +16,7 @@ static void say_farewell(void *value)
         pthread_setspecific(farewell, thread);
         return;
     }
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_exit, tk_ticket(), thread->stream.number);
     tk_end_thread();
 }
@@ -31,7 +31,7 @@ static void *run_thread(void *argument)
     struct tk_thread *thread = argument;
     tk_begin_thread(thread);
     pthread_setspecific(farewell, thread);
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_start, tk_ticket(), thread->stream.number);
     return thread->start(thread->argument);
 }
@@ -47,7 +47,7 @@ TK_EXPORT int pthread_create(pthread_t *handle, const pthread_attr_t *attributes
         return EAGAIN;
     thread->start = start;
     thread->argument = argument;
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_create, tk_ticket(), number);
     int result = TK_REAL(pthread_create)(handle, attributes, run_thread, thread);
     if (result != 0)
@@ -62,7 +62,7 @@ static int joined(struct tk_thread *thread, uint32_t number, int result)
 {
     if (!thread || result != 0)
         return result;
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_join, tk_ticket(), number);
     __atomic_store_n(&thread->use, TK_UNUSED, __ATOMIC_RELEASE);
     return 0;
@@ -87,7 +87,7 @@ WRAP_JOIN(pthread_clockjoin_np, (pthread_t handle, void **value, clockid_t clock
     TK_EXPORT int name parameters \
     { \
         int result = TK_REAL(name)(__VA_ARGS__); \
-        if (result == 0 && tk_recording()) \
+        if (result == 0 && tk_noting()) \
             TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock); \
         return result; \
     }
@@ -95,7 +95,7 @@ WRAP_JOIN(pthread_clockjoin_np, (pthread_t handle, void **value, clockid_t clock
 #define WRAP_UNLOCK(name, type) \
     TK_EXPORT int name(type *lock) \
     { \
-        if (tk_recording()) \
+        if (tk_noting()) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         return TK_REAL(name)(lock); \
     }
@@ -127,10 +127,10 @@ WRAP_UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
 #define WRAP_WAIT(name, parameters, ...) \
     TK_EXPORT int name parameters \
     { \
-        if (tk_recording()) \
+        if (tk_noting()) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         int result = TK_REAL(name)(__VA_ARGS__); \
-        if (tk_recording()) \
+        if (tk_noting()) \
             TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock); \
         return result; \
     }
@@ -145,7 +145,7 @@ WRAP_WAIT(pthread_cond_clockwait, (pthread_cond_t * condition, pthread_mutex_t *
 TK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
     int result = TK_REAL(pthread_barrier_wait)(barrier);
-    if ((result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD) && tk_recording())
+    if ((result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD) && tk_noting())
         TK_RECORD2(barrier, tk_ticket(), (uintptr_t)barrier);
     return result;
 }

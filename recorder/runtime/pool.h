@@ -70,7 +70,7 @@ struct tk_pool {
     uint32_t owner;        /* process id of the program that claimed the pool, 0 before */
     uint32_t images;       /* entries published */
     uint32_t images_lost;  /* registrations that did not fit */
-    uint32_t reserved;
+    uint32_t windows;      /* only what happens in windows is recorded */
     uint64_t area_used;
     struct tk_pool_image image[TK_MAX_IMAGES];
 };

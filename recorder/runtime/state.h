@@ -20,6 +20,25 @@ struct tk_state {
 /* Every image defines it; the dynamic linker makes them one (the executable's, else the library's). */
 extern __thread struct tk_state __tk_state __attribute__((weak, visibility("default"), tls_model("initial-exec")));
 
+/* What `tracekit cc --windows` keeps of each activation, on its stack, so that a window may open in the middle of it.
+ */
+struct tk_activation_layout {
+    uint32_t registers, loops, objects, reserved;
+};
+
+struct tk_activation {
+    struct tk_activation *below; /* the one that called it, or NULL */
+    const struct tk_activation_layout *layout;
+    struct tk_activation *self; /* its address: what still stands where one was is one */
+    uint64_t path;              /* id of the path that brings a reader to where it is */
+    uint64_t frame;             /* the word of its FRAME; 0: it has none */
+    uint64_t words[];           /* registers, iterations of loops, address and size of objects (0: not alive) */
+};
+
+/* The thread's innermost activation; one for all images, as the state. */
+extern __thread struct tk_activation *__tk_activations
+    __attribute__((weak, visibility("default"), tls_model("initial-exec")));
+
 /* Rows of the sections `tk_functions` and `tk_globals`, written by the pass. */
 struct tk_function {
     const uint8_t *ids; /* the address of byte k is the record id of path k */
@@ -44,11 +63,12 @@ struct tk_image {
 /* The preloaded library's side, found by the name `__tk_api`. */
 struct tk_api {
     uint32_t version;
-    uint32_t reserved;
+    uint32_t has_windows;
     void (*flip)(void);
     void (*landing)(void *frame);
     void (*load)(const struct tk_image *image);
     void (*unload)(const struct tk_image *image);
+    void (*window)(int open); /* if `has_windows` */
 };
 
 extern const struct tk_api __tk_api;

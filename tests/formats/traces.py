@@ -51,7 +51,7 @@ def build_trace(
 ) -> bytes:
     """A complete trace; `chunk`: records of a chunk."""
     file = io.BytesIO()
-    writer = TraceWriter(file)
+    writer = TraceWriter(file, windows="windows" in (meta or {}))
     writer.meta(meta or {"command": ["app"], "tracekit": "test"})
     for image in images:
         writer.image(image.number, payload_of(image))

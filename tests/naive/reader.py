@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NONE = 0xFFFFFFFF
 MASK = (1 << 64) - 1
-VERSION = 1
+VERSION = 2
 
 Row = dict[str, int]
 Record = tuple[int, list[int]]
@@ -108,6 +108,12 @@ RECORDED = {
     36: ("window_open", "ticket"),
     37: ("window_close", "ticket"),
     38: ("fork_begin", "ticket"),
+    39: ("window_begin", "ticket window time"),
+    40: ("window_end", "ticket window time"),
+    41: ("resumed_register", "register content"),
+    42: ("resumed_loop", "loop iteration"),
+    43: ("resumed_object", "object address size"),
+    44: ("resumed_frame", "address"),
 }
 
 

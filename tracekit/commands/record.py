@@ -51,6 +51,11 @@ def parse_size(text: str) -> int:
 @click.option(
     "--follow-fork", is_flag=True, help="A trace for each process that comes of APP: FILE.zst, FILE.PID.zst, and so on."
 )
+@click.option(
+    "--paused",
+    is_flag=True,
+    help="Record windows only, which `tracekit start PID`, SIGUSR2 and tracekit.h open; built with --windows.",
+)
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
 @click.option("--workers", metavar="N", type=click.IntRange(1, 64), help="Threads that encode; default: one per core.")
 @click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED, shell_complete=completing.files)
@@ -61,6 +66,7 @@ def command(
     with_host: bool,
     late: bool,
     follow_fork: bool,
+    paused: bool,
     buffer_size: str,
     workers: int | None,
     app: tuple[str, ...],
@@ -76,7 +82,9 @@ def command(
         size = _buffer_bytes(buffer_size)
         if not late:
             _require_instrumentation(session.find_program(app[0]))
-        request = session.Request(app, __version__, output, force, with_sources, with_host, size, workers or 0)
+            if paused:
+                _require_windows(session.find_program(app[0]))
+        request = session.Request(app, __version__, output, force, with_sources, with_host, size, workers or 0, paused)
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
         print(f"tracekit: {error}", file=sys.stderr)
@@ -125,6 +133,21 @@ def _require_instrumentation(program: str) -> None:
         )
     if bare:
         raise TracekitError(f"{program} holds no instrumented code: {BUILD} (--late if it loads such code later)")
+
+
+def _require_windows(program: str) -> None:
+    """Without them nobody knows where in the program a window opens."""
+    from tracekit.recorder import elf
+
+    try:
+        unknown = elf.is_elf(program) and not elf.keeps_activations(program)
+    except OSError:
+        return
+    if unknown:
+        raise TracekitError(
+            f"{program} was built without --windows, and a window could not say where in it it opens: "
+            'build it with `tracekit cc --windows`, as in CC="tracekit cc --windows" make'
+        )
 
 
 def _report(result: Result, name: str) -> int:
