@@ -2,7 +2,10 @@
 #include "Activations.h"
 
 #include "llvm/IR/CFG.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
 
@@ -17,6 +20,20 @@ Value *ActivationKeeper::slot(IRBuilder<> &B, unsigned At) {
 }
 
 void ActivationKeeper::landed(IRBuilder<> &B) { ours(B.CreateStore(Activation, innermost(B))); }
+
+void ActivationKeeper::watch(Instruction *Position, bool Enters) {
+  IRBuilder<> B(Position);
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *At = B.CreateConstInBoundsGEP1_64(B.getInt32Ty(), Keep.Layout, 3);
+  Value *IsWatched = B.CreateIsNotNull(ours(B.CreateLoad(B.getInt32Ty(), At)));
+  MDNode *Unlikely = MDBuilder(B.getContext()).createBranchWeights(1, 1u << 20);
+  IRBuilder<> Cold(SplitBlockAndInsertIfThen(IsWatched, Position, false, Unlikely));
+  FunctionCallee Callee = R.watched(*S.F->getParent());
+  CallInst *Call = ours(Cold.CreateCall(Callee, {Keep.Layout, Activation, Cold.getInt32(Enters)}));
+  Call->setCallingConv(CallingConv::PreserveMost);
+  if (DISubprogram *Function = S.F->getSubprogram())
+    Call->setDebugLoc(DILocation::get(B.getContext(), 0, 0, Function));
+}
 
 void ActivationKeeper::iteration(IRBuilder<> &B, const BasicBlock *Header, Value *Number) {
   keep(B, Number, Keep.loopAt(Keep.LoopOf.lookup(Header)));
@@ -99,6 +116,7 @@ void ActivationKeeper::entered(IRBuilder<> &B) {
 void ActivationKeeper::left(IRBuilder<> &B) {
   Value *Below = ours(B.CreateLoad(B.getPtrTy(), slot(B, ActivationBelow)));
   ours(B.CreateStore(Below, innermost(B)));
+  watch(&*B.GetInsertPoint(), false);
 }
 
 /// In memory, not in a register: control may come back by longjmp.

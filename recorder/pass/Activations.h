@@ -17,6 +17,8 @@ public:
 
   /// Before anything else is written.
   void begin();
+  /// Tells the runtime of a call or a return, before `Position`, if it wants to know of the function's.
+  void watch(llvm::Instruction *Position, bool Enters);
   /// Behind the check of the entry.
   void entered(llvm::IRBuilder<> &B);
   /// Control came back by unwinding: what it passed over is gone.

@@ -40,8 +40,8 @@ GlobalVariable *Descriptors::addFunction(Function &F, Row Index, unsigned Paths)
   return Ids;
 }
 
-GlobalVariable *Descriptors::addLayout(Function &F, ArrayRef<uint32_t> Counts) {
-  return place(ConstantDataArray::get(M.getContext(), Counts), "tk_activations", F);
+GlobalVariable *Descriptors::addLayout(Function &F, GlobalVariable *Ids, ArrayRef<uint32_t> Counts) {
+  return place(ConstantStruct::getAnon({ConstantDataArray::get(M.getContext(), Counts), Ids}), "tk_activations", F);
 }
 
 static bool hasNameOfItsOwn(const GlobalVariable &G) {

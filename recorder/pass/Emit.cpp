@@ -226,6 +226,8 @@ void Emitter::begin(unsigned K) {
     if (Keep)
       Keep->landed(B);
   }
+  if (Keep && (Seg.Flags & TK_BLOCK_ENTRY))
+    Keep->watch(Seg.Begin, true);
   Value *Known = nullptr;
   if (!isReloaded(K)) {
     Builder B(Seg.Begin);

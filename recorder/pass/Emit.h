@@ -17,6 +17,8 @@ public:
 
   /// __tk_activations, thread-local: the innermost activation. Declared where it is first asked for.
   llvm::GlobalVariable *activations(llvm::Module &M);
+  /// void __tk_watched(layout, activation, enters), preserve_most.
+  llvm::FunctionCallee watched(llvm::Module &M);
 
 private:
   llvm::GlobalVariable *Activations = nullptr;

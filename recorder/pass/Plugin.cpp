@@ -164,7 +164,7 @@ public:
       Keep = describeResumes(S, Paths, Rows, LI, U);
     GlobalVariable *Ids = Out.addFunction(F, Rows.Function, U.Functions[Rows.Function].paths);
     if (O.Windows)
-      Keep.Layout = Out.addLayout(F, {Keep.Registers, Keep.Loops, Keep.Objects, 0});
+      Keep.Layout = Out.addLayout(F, Ids, {Keep.Registers, Keep.Loops, Keep.Objects, 0});
     emit(S, Paths, R, Ids, O.Windows ? &Keep : nullptr);
   }
 

@@ -36,4 +36,18 @@ GlobalVariable *Runtime::activations(Module &M) {
   return Activations;
 }
 
+FunctionCallee Runtime::watched(Module &M) {
+  LLVMContext &C = M.getContext();
+  AttributeList NoUnwind = AttributeList::get(C, AttributeList::FunctionIndex, {Attribute::NoUnwind});
+  Type *Pointer = PointerType::getUnqual(C);
+  FunctionCallee Callee =
+      M.getOrInsertFunction("__tk_watched", NoUnwind, Type::getVoidTy(C), Pointer, Pointer, Type::getInt32Ty(C));
+  auto *F = cast<Function>(Callee.getCallee());
+  F->setCallingConv(CallingConv::PreserveMost);
+  F->addFnAttr(Attribute::Cold);
+  F->setVisibility(GlobalValue::HiddenVisibility);
+  F->setDSOLocal(true);
+  return Callee;
+}
+
 } // namespace tracekit

@@ -20,6 +20,8 @@ extern const struct tk_function __start_tk_functions[] __attribute__((weak, visi
 extern const struct tk_function __stop_tk_functions[] __attribute__((weak, visibility("hidden")));
 extern const struct tk_global __start_tk_globals[] __attribute__((weak, visibility("hidden")));
 extern const struct tk_global __stop_tk_globals[] __attribute__((weak, visibility("hidden")));
+extern struct tk_activation_layout __start_tk_activations[] __attribute__((weak, visibility("hidden")));
+extern struct tk_activation_layout __stop_tk_activations[] __attribute__((weak, visibility("hidden")));
 
 /* Weak and shared by the copies of this file that `ld -r` may have left in one image. */
 HIDDEN int __tk_registrations;
@@ -76,6 +78,15 @@ HIDDEN void __tk_window(int open)
         api->window(open);
 }
 
+/* A call of a function that opens a window, before it is recorded, or its return. */
+HIDDEN __attribute__((preserve_most)) void __tk_watched(const struct tk_activation_layout *layout,
+                                                        const void *activation, int enters)
+{
+    const struct tk_api *api = find_api();
+    if (api && api->has_windows)
+        api->watched(layout, activation, enters);
+}
+
 static struct tk_image this_image(void)
 {
     return (struct tk_image){__start_tk_functions, __stop_tk_functions, __start_tk_globals, __stop_tk_globals};
@@ -88,6 +99,8 @@ __attribute__((constructor(0))) static void register_image(void)
     struct tk_image image = this_image();
     if (__tk_registrations++ == 0 && api && (image.functions || image.globals))
         api->load(&image);
+    if (__tk_registrations == 1 && api && api->has_windows && __start_tk_activations)
+        api->layouts(&image, __start_tk_activations, __stop_tk_activations);
 }
 
 __attribute__((destructor(0))) static void unregister_image(void)

@@ -136,7 +136,16 @@ int tk_follow_window(void);
 void tk_tell_threads(void);
 void tk_window_call(int open);
 int tk_is_window_signal(int signal, const void *info, int is_handled);
+void tk_settle_windows(void);
 void tk_note(enum tk_event event, int words, const uint64_t *values);
+
+/* preload_rules.c */
+int tk_is_a_rule_open(void);
+void tk_read_rules(void);
+void tk_look_at_the_clock(void);
+void tk_watched(const struct tk_activation_layout *layout, const void *activation, int enters);
+void tk_watch_layouts(const struct tk_image *image, struct tk_activation_layout *layouts,
+                      struct tk_activation_layout *layouts_end);
 
 /* preload_images.c */
 void tk_publish_image(const struct tk_image *image);

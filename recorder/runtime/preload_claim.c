@@ -60,4 +60,5 @@ void tk_unload(const struct tk_image *image)
     errno = saved;
 }
 
-TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, 1, tk_flip, tk_landing, tk_load, tk_unload, tk_window_call};
+TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, 1,          tk_flip,         tk_landing, tk_load, tk_unload,
+                                          tk_window_call, tk_watched, tk_watch_layouts};

@@ -17,6 +17,7 @@ void tk_pause_process(void)
 {
     tk_windows.paused = 1;
     tk_windows.began = tk_nanoseconds();
+    tk_read_rules();
 }
 
 /* The thread's stream waits; at its first check it finds out whether a window is open. */
@@ -43,10 +44,11 @@ void tk_tell_threads(void)
     tk_unlock();
 }
 
-static void settle(void)
+/* Opens or closes the window if what asks for one has changed. */
+void tk_settle_windows(void)
 {
     int open = __atomic_load_n(&tk_windows.calls, __ATOMIC_SEQ_CST) > 0 ||
-               __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST);
+               __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST) || tk_is_a_rule_open();
     uint32_t current = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
     if (open == (current != 0))
         return;
@@ -64,7 +66,7 @@ void tk_window_call(int open)
         __atomic_add_fetch(&tk_windows.calls, 1, __ATOMIC_SEQ_CST);
     else if (__atomic_sub_fetch(&tk_windows.calls, 1, __ATOMIC_SEQ_CST) < 0)
         __atomic_add_fetch(&tk_windows.calls, 1, __ATOMIC_SEQ_CST);
-    settle();
+    tk_settle_windows();
 }
 
 /* Whether a signal was sent to open or close a window, which it does; a plain one is if the program does not handle it
@@ -81,7 +83,7 @@ int tk_is_window_signal(int signal, const void *information, int is_handled)
         code = __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST) ? CLOSE : OPEN;
     }
     __atomic_store_n(&tk_windows.signalled, code == OPEN, __ATOMIC_SEQ_CST);
-    settle();
+    tk_settle_windows();
     return 1;
 }
 
@@ -158,6 +160,8 @@ static void close_window(struct tk_thread *thread)
 int tk_follow_window(void)
 {
     struct tk_thread *thread = tk_current;
+    if (tk_windows.paused && tk_pool)
+        tk_look_at_the_clock();
     uint32_t wanted = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
     if (!tk_windows.paused || !tk_pool || !thread || thread->depth > 0 || thread->crossing || thread->window == wanted)
         return 0;

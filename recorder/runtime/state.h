@@ -23,7 +23,9 @@ extern __thread struct tk_state __tk_state __attribute__((weak, visibility("defa
 /* What `tracekit cc --windows` keeps of each activation, on its stack, so that a window may open in the middle of it.
  */
 struct tk_activation_layout {
-    uint32_t registers, loops, objects, reserved;
+    uint32_t registers, loops, objects;
+    uint32_t watched;   /* by the library: it is to be told of calls of the function */
+    const uint8_t *ids; /* which function it is */
 };
 
 struct tk_activation {
@@ -68,7 +70,10 @@ struct tk_api {
     void (*landing)(void *frame);
     void (*load)(const struct tk_image *image);
     void (*unload)(const struct tk_image *image);
-    void (*window)(int open); /* if `has_windows` */
+    void (*window)(int open); /* if `has_windows`; the others, too */
+    void (*watched)(const struct tk_activation_layout *layout, const void *activation, int enters);
+    void (*layouts)(const struct tk_image *image, struct tk_activation_layout *layouts,
+                    struct tk_activation_layout *layouts_end);
 };
 
 extern const struct tk_api __tk_api;
