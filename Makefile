@@ -14,7 +14,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
 JOBS ?= 2
-C_SOURCES = $(wildcard recorder/pass/*.cpp recorder/pass/*.h recorder/runtime/*.c recorder/runtime/*.h)
+C_SOURCES = $(wildcard recorder/pass/*.cpp recorder/pass/*.h recorder/runtime/*.c recorder/runtime/*.h \
+            recorder/include/*.h)
 DOCUMENTS = $(wildcard *.md) docs formats fixtures tests
 
 .PHONY: demo test lint format clean

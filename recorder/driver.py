@@ -45,6 +45,7 @@ place in a build:  CC="tracekit cc" CXX="tracekit c++" make
   --values=stores  only those of stores
   --pointers       record where pointers come from: memory, calls, numbers
   --threads        record the order of atomic operations and fences, for `races`
+  --windows        let `record --paused` open windows in the middle of the run
   --path-prefix-map OLD=NEW
                    write NEW for the folder OLD in the names of files, as clang's
                    -ffile-prefix-map; may be given several times
@@ -116,7 +117,7 @@ def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             rest += _prefix_map(value if word != option else next(remaining, ""))
         elif word == "--values":
             settings["values"] = VALUES[0]
-        elif word in ("--pointers", "--threads"):
+        elif word in ("--pointers", "--threads", "--windows"):
             settings[word.removeprefix("--")] = "1"
         elif option in _CHOICES:
             known = _CHOICES[option]
@@ -142,7 +143,7 @@ def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _compile_options(wanted: CommandLine, at: str, clang: toolchain.Clang) -> list[str]:
-    options = [f"-fpass-plugin={toolchain.pass_plugin(clang)}"]
+    options = [f"-fpass-plugin={toolchain.pass_plugin(clang)}", "-idirafter", toolchain.INCLUDE]
     if not wanted.debug:
         options.append("-gline-tables-only")
     if at == "source":
@@ -159,7 +160,7 @@ def _link_options(wanted: CommandLine, clang: toolchain.Clang) -> list[str]:
     """They stand before the user's words: after an `-x c` the image runtime would be taken for C."""
     options = [toolchain.runtime_file("image_runtime.o", clang)]
     if not wanted.shared and not wanted.static:
-        options.append(f"-Wl,--export-dynamic-symbol={versionscript.STATE}")
+        options += [f"-Wl,--export-dynamic-symbol={symbol}" for symbol in versionscript.SHARED]
     return options
 
 

@@ -11,6 +11,9 @@ from typing import BinaryIO
 MARK = b"tk_functions"
 """The section that every instrumented image has; strip keeps it."""
 
+ACTIVATIONS = b"tk_activations"
+"""That of one built with --windows."""
+
 _PT_INTERP = 3
 
 
@@ -28,6 +31,11 @@ def holds_instrumented_code(path: str) -> bool:
     return _has_mark(path) or any(_has_mark(library) for library in _libraries(path))
 
 
+def keeps_activations(path: str) -> bool:
+    """Whether it, or a library that would be loaded with it, was built with --windows."""
+    return any(_has_mark(file, ACTIVATIONS) for file in (path, *_libraries(path)))
+
+
 def is_static(path: str) -> bool:
     """Whether the ELF file is an executable that no dynamic linker loads, so that nothing can be preloaded into it."""
     try:
@@ -36,10 +44,10 @@ def is_static(path: str) -> bool:
         return False
 
 
-def _has_mark(path: str) -> bool:
+def _has_mark(path: str, mark: bytes = MARK) -> bool:
     try:
         with open(path, "rb") as file:
-            return MARK in _section_names(file)
+            return mark in _section_names(file)
     except (OSError, struct.error):
         return False
 

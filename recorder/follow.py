@@ -132,7 +132,7 @@ class Follower:
         path = session.output_path(self._request.output or session.DEFAULT_OUTPUT, program)
         partial = session.open_partial(path, self._request)
         self._program, self._began = program, time.monotonic()
-        self._add(program, path, partial, Pool(self._request.buffer_bytes), {}, close)
+        self._add(program, path, partial, Pool(self._request.buffer_bytes, windows=self._request.windows), {}, close)
         self._watch(program, self._program_ended)
         for number in (signal.SIGINT, signal.SIGQUIT):
             self._handlers[number] = signal.signal(number, signal.SIG_IGN)
@@ -227,7 +227,11 @@ class Follower:
         path = self._other_path(process)
         more = {"command": _command_of(process) or list(self._request.command), "parent": parent, "start": start}
         traced = self._add(
-            process, path, session.open_partial(path, self._request), Pool(self._request.buffer_bytes, BUFFERS), more
+            process,
+            path,
+            session.open_partial(path, self._request),
+            Pool(self._request.buffer_bytes, BUFFERS, self._request.windows),
+            more,
         )
         traced.parent, traced.ticket = forked_from, ticket
         if process != self._program:

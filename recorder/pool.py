@@ -10,7 +10,7 @@ import ctypes
 import mmap
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -19,9 +19,13 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.native import PoolStatus, library
+from tracekit.recorder.windowrules import WindowRule
 
 IMAGE_AREA = 1 << 30
 """Bytes of address space for the tables of images; memory is used as they are registered."""
+
+Windows = Sequence[WindowRule] | None
+"""The rules by which windows open; None: the whole run is recorded."""
 
 BUFFERS = 256
 """Buffers in use; more are added when threads own them all."""
@@ -74,8 +78,11 @@ class RegisteredImage(NamedTuple):
 class Pool:
     """A pool in a memfd, mapped into this process (and, by fork, into the collector)."""
 
-    def __init__(self, buffer_bytes: int = DEFAULT_BUFFER, buffers: int = BUFFERS) -> None:
-        """Make a pool of ``buffers`` buffers of ``buffer_bytes`` bytes each; TracekitError if the system refuses."""
+    def __init__(self, buffer_bytes: int = DEFAULT_BUFFER, buffers: int = BUFFERS, windows: Windows = None) -> None:
+        """Make a pool of ``buffers`` buffers of ``buffer_bytes`` bytes each; TracekitError if the system refuses.
+
+        ``windows``: the program records what happens in windows only, and by which rules they open by themselves.
+        """
         self.buffer_words = buffer_bytes // 8
         self.buffers = buffers
         size = int(library().tk_pool_bytes(self.buffer_words, IMAGE_AREA))
@@ -94,6 +101,10 @@ class Pool:
         """This process's own struct tk_view, which the program cannot write."""
         if not self.view:
             raise MemoryError
+        library().tk_pool_set_windows(self.view, windows is not None)
+        for number, rule in enumerate(windows or ()):
+            name = rule.function.encode()
+            library().tk_pool_set_rule(self.view, number, name, rule.call, rule.begin, rule.length, rule.every)
         self._allocated = 0
 
     def adopt(self) -> None:

@@ -19,7 +19,7 @@ from tracekit.environment import users_environment
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import toolchain
 from tracekit.recorder.collector import Ending, Outcome, collect
-from tracekit.recorder.pool import DEFAULT_BUFFER, Pool
+from tracekit.recorder.pool import DEFAULT_BUFFER, Pool, Windows
 from tracekit.recorder.preloadable import preloadable
 
 DEFAULT_OUTPUT = "trace.zst"
@@ -48,6 +48,7 @@ class Request:
     with_host: bool = False
     buffer_bytes: int = DEFAULT_BUFFER
     workers: int = 0  # 0: as many as there are cores
+    windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def run(request: Request) -> Result:
     output_path(request.output, 0)
     program = find_program(request.command[0])
     environment = program_environment()
-    pool = Pool(request.buffer_bytes)
+    pool = Pool(request.buffer_bytes, windows=request.windows)
     environment["TRACEKIT_POOL"] = str(pool.descriptor)
     started = time.monotonic()
     process, gate, report = fork_program(program, request.command, environment)
@@ -286,6 +287,8 @@ def _meta(request: Request) -> dict[str, Any]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": platform.machine(),
     }
+    if request.windows is not None:
+        meta["windows"] = True
     if request.with_host:
         meta["host"] = {
             "name": socket.gethostname(),

@@ -30,6 +30,8 @@ ENCODER = "libtracekit-encoder.so"
 _HERE = os.path.dirname(os.path.abspath(__file__))
 PASS_SOURCES = os.path.join(_HERE, "pass")
 RUNTIME_SOURCES = os.path.join(_HERE, "runtime")
+INCLUDE = os.path.join(_HERE, "include")
+"""Where tracekit.h is."""
 
 
 class Clang(NamedTuple):

@@ -1,4 +1,4 @@
-"""Keeps `__tk_state` exported where a linker's version script hides what it does not name.
+"""Keeps `__tk_state` and `__tk_activations` exported where a linker's version script hides what it does not name.
 
 All images of a process share one position in the thread's buffer, so the symbol must stay visible
 in each. A version script ending in ``local: *;`` would give a library a position of its own, and
@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from tracekit.recorder.buildcache import cache_folder, digest, remember
 
 STATE = "__tk_state"
+ACTIVATIONS = "__tk_activations"
+SHARED = (STATE, ACTIVATIONS)
+"""What all images of a process have in common."""
 _OPTIONS = ("--version-script", "-version-script")
 
 
@@ -49,7 +52,7 @@ def _copy(path: str) -> str:
             script = file.read()
     except OSError:
         return path  # the linker says so better
-    exporting = add_global(script, STATE)
+    exporting = add_global(script, "; ".join(SHARED))
     name = f"version-script-{digest([exporting.encode(errors='surrogateescape')])}"
     remember(name, exporting)
     copy = os.path.join(cache_folder(), name)
@@ -57,7 +60,7 @@ def _copy(path: str) -> str:
 
 
 def add_global(script: str, symbol: str) -> str:
-    """A version script whose first version also exports ``symbol``."""
+    """A version script whose first version also exports ``symbol`` (or several, ``a; b``)."""
     import re
 
     bare = re.sub(r"/\*.*?\*/", " ", script, flags=re.DOTALL)

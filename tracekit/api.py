@@ -94,6 +94,7 @@ def analyze_all(
     with TraceReader(str(path)) as trace:
         # Only now the modules that import Numba: a file that is no trace is told so at once.
         from tracekit.program.program import Program
+        from tracekit.replay.recorded_windows import recorded_windows
         from tracekit.replay.window import Restriction
 
         threads = jobs or os.cpu_count() or 1
@@ -112,8 +113,9 @@ def analyze_all(
         if explain is not None:
             explain(f"analysed in {counted(parts, 'segment')}" if whole is None else f"analysed as a whole: {whole}.")
             _explain(trace, program, runners, restricted, replay, explain)
+        windows = [window.as_json() for window in recorded_windows(trace, program)]
         return [
-            _profile(name, chosen, trace, program, runner, restricted)
+            _profile(name, chosen, trace, program, runner, restricted, windows)
             for (name, runner), chosen in zip(runners.items(), options.values())
         ]
 
@@ -205,12 +207,13 @@ def _why_whole(
     The pass ahead takes longer than it spares modules that take less than replaying.
     """
     from tracekit.modules.contract import Module
+    from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import LEAST_ACCESSES, why_whole
 
     if segments == 1:
         return "One segment was asked for"
-    why = why_whole(modules, trace.streams(), restricted.window is not None)
+    why = why_whole(modules, trace.streams(), restricted.window is not None or is_windowed(trace))
     if segments is not None:
         if why is not None:
             raise TracekitError(f"{why}: leave out --segments.")
@@ -254,6 +257,7 @@ def _modules(
 ) -> dict[str, Analysis]:
     """The modules of one pass, by name, each with its options."""
     from tracekit.modules.contract import RecordModule
+    from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals
 
     accesses = trace_totals(trace, program)["accesses"]
@@ -262,7 +266,7 @@ def _modules(
         made = _loaded(module)(program, chosen)
         made.accesses = accesses
         made.metadata = {**trace.meta, **(trace.done or {})}
-        made.windowed = restricted is not None and restricted.window is not None
+        made.windowed = is_windowed(trace) or (restricted is not None and restricted.window is not None)
         name = registry.shown_name(module)
         if made.windowed and isinstance(made, RecordModule):
             raise TracekitError(f"The module {name} looks at whole runs: leave out the window.")
@@ -376,9 +380,16 @@ def _field_names(event: str, columns: frozenset[str]) -> list[str]:
 
 @gc_paused()
 def _profile(
-    name: str, options: Any, trace: TraceReader, program: Program, runner: Runner, restricted: Restriction
+    name: str,
+    options: Any,
+    trace: TraceReader,
+    program: Program,
+    runner: Runner,
+    restricted: Restriction,
+    windows: list[dict[str, Any]],
 ) -> Profile:
     from tracekit.formats.keptimages import kept_images
+    from tracekit.replay.recorded_windows import is_windowed
     from tracekit.version import __version__
 
     with progress.step(f"making the profile of {name}"):
@@ -390,6 +401,7 @@ def _profile(
         **_folders(program),
         "options": dataclasses.asdict(options),
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
+        **({"windows": windows} if is_windowed(trace) else {}),
         "result": result,
     }
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()

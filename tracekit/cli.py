@@ -39,6 +39,8 @@ COMMANDS: dict[str, Verb] = {
     "record": Verb(
         "tracekit.commands.record", "Run an instrumented program and write its trace.", failure=125, usage=125
     ),
+    "start": Verb("tracekit.commands.windows", "Begin to record a program under `record --paused`.", "start_command"),
+    "stop": Verb("tracekit.commands.windows", "Stop recording it, until the next start.", "stop_command"),
     "analyze": Verb("tracekit.commands.analyze", "Replay a trace through an analysis module and print the profile."),
     "advise": Verb("tracekit.commands.advise", "Say what to do with each hot loop, or with that at FILE:LINE."),
     "merge": Verb("tracekit.commands.merge", "Join the profiles of several runs of one build."),

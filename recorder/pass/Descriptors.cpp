@@ -22,7 +22,7 @@ Descriptors::Descriptors(Module &M, Unit &U, SourceMap &Sources, TypeRows &Types
 GlobalVariable *Descriptors::place(Constant *Initial, StringRef Section, GlobalObject &With) {
   auto *G = new GlobalVariable(M, Initial->getType(), false, GlobalValue::PrivateLinkage, Initial, "tk");
   G->setSection(Section);
-  G->setAlignment(Align(Initial->isNullValue() ? 1 : 8)); // rows are read as an array: no padding
+  G->setAlignment(Align(Section == "tk_ids" ? 1 : 8)); // rows are read as an array: no padding
   G->setComdat(With.getComdat());
   G->setMetadata(LLVMContext::MD_associated, MDNode::get(M.getContext(), ValueAsMetadata::get(&With)));
   Kept.push_back(G);
@@ -38,6 +38,10 @@ GlobalVariable *Descriptors::addFunction(Function &F, Row Index, unsigned Paths)
   place(ConstantStruct::getAnon({Ids, UnitPlaceholder, ConstantInt::get(Int32, Index), ConstantInt::get(Int32, Paths)}),
         "tk_functions", F);
   return Ids;
+}
+
+GlobalVariable *Descriptors::addLayout(Function &F, GlobalVariable *Ids, ArrayRef<uint32_t> Counts) {
+  return place(ConstantStruct::getAnon({ConstantDataArray::get(M.getContext(), Counts), Ids}), "tk_activations", F);
 }
 
 static bool hasNameOfItsOwn(const GlobalVariable &G) {

@@ -14,6 +14,10 @@ public:
   /// Makes the bytes whose addresses are the ids of the `Paths` paths of `F`, row `Index`, and their descriptor.
   llvm::GlobalVariable *addFunction(llvm::Function &F, Row Index, unsigned Paths);
 
+  /// What the runtime has to know of the activations that `F` keeps in memory (runtime/state.h, struct
+  /// tk_activation_layout).
+  llvm::GlobalVariable *addLayout(llvm::Function &F, llvm::GlobalVariable *Ids, llvm::ArrayRef<uint32_t> Counts);
+
   /// Describes every defined global variable that has a name of its own.
   void addGlobals();
 

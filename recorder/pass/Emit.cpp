@@ -1,6 +1,8 @@
 // Emit.cpp: see Emit.h.
 #include "Emit.h"
 
+#include "Activations.h"
+
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -12,26 +14,6 @@ using namespace llvm;
 
 namespace tracekit {
 
-Runtime::Runtime(Module &M) {
-  LLVMContext &C = M.getContext();
-  Type *Pointer = PointerType::getUnqual(C);
-  StateType = StructType::get(Pointer, Pointer);
-  State = M.getGlobalVariable("__tk_state");
-  if (!State) // weak would let the linker leave it undefined; the runtime in every image defines it
-    State = new GlobalVariable(M, StateType, false, GlobalValue::ExternalLinkage, nullptr, "__tk_state", nullptr,
-                               GlobalValue::InitialExecTLSModel);
-  AttributeList NoUnwind = AttributeList::get(C, AttributeList::FunctionIndex, {Attribute::NoUnwind});
-  Flip = M.getOrInsertFunction("__tk_flip", NoUnwind, Type::getVoidTy(C));
-  Landing = M.getOrInsertFunction("__tk_landing", NoUnwind, Type::getVoidTy(C), Pointer);
-  auto *FlipFunction = cast<Function>(Flip.getCallee());
-  FlipFunction->setCallingConv(CallingConv::PreserveMost);
-  FlipFunction->addFnAttr(Attribute::Cold);
-  for (FunctionCallee Callee : {Flip, Landing}) {
-    cast<Function>(Callee.getCallee())->setVisibility(GlobalValue::HiddenVisibility);
-    cast<Function>(Callee.getCallee())->setDSOLocal(true);
-  }
-}
-
 namespace {
 
 /// Writes one function's instrumentation.
@@ -41,8 +23,8 @@ namespace {
 /// calls and signal handlers.
 class Emitter {
 public:
-  Emitter(const SegmentedFunction &S, const Regions &Paths, const Runtime &R, GlobalVariable *Ids)
-      : S(S), Paths(Paths), R(R), Ids(Ids), C(S.F->getContext()), NoSanitize(MDNode::get(C, {})),
+  Emitter(const SegmentedFunction &S, const Regions &Paths, Runtime &R, GlobalVariable *Ids, ActivationKeeper *Keep)
+      : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), C(S.F->getContext()), NoSanitize(MDNode::get(C, {})),
         Unlikely(MDBuilder(C).createBranchWeights(1, 1u << 20)), Unoptimised(S.F->hasOptNone()),
         Merges(S.Segments.size()) {
     if (DISubprogram *Function = S.F->getSubprogram())
@@ -56,6 +38,8 @@ public:
       B.SetCurrentDebugLocation(DebugLoc());
       EntryState = B.CreateThreadLocalAddress(R.State);
     }
+    if (Keep)
+      Keep->begin();
     std::vector<BasicBlock *> Blocks = blocksInOrder();
     for (BasicBlock *BB : Blocks)
       makeMerge(BB, S.OfBlock.lookup(BB).first);
@@ -89,7 +73,7 @@ private:
   void segment(unsigned K);
   void begin(unsigned K);
   void write(const Operation &Op, Instruction *Begin);
-  void publish(IRBuilder<> &B, Value *Next);
+  void publish(IRBuilder<> &B, Value *Next, unsigned K);
   void leave(unsigned K);
   unsigned groundTruthRunLeft(const BasicBlock *From, const BasicBlock *To) const;
   void arrive(unsigned First, BasicBlock *From, Value *Position, Value *Number);
@@ -125,8 +109,9 @@ private:
 
   const SegmentedFunction &S;
   const Regions &Paths;
-  const Runtime &R;
+  Runtime &R;
   GlobalVariable *Ids;
+  ActivationKeeper *Keep; // null: no window ever opens
   LLVMContext &C;
   MDNode *NoSanitize;
   MDNode *Unlikely;
@@ -213,18 +198,23 @@ void Emitter::checkForRoom(Instruction *Begin, Value *Known) {
 void Emitter::write(const Operation &Op, Instruction *Begin) {
   Instruction *At = !Op.At ? Begin : Op.After ? Op.At->getNextNode() : Op.At;
   Builder B(At);
-  for (Value *Word : recordedWords(Op, B)) {
+  SmallVector<Value *, 4> Words = recordedWords(Op, B);
+  for (Value *Word : Words) {
     ours(B.CreateAlignedStore(Word, next(B), Align(8)));
     Here.Words += 1;
   }
+  if (Keep)
+    Keep->operation(B, Op, Words);
 }
 
-/// *(atomic release) record = id; state.pos = next
-void Emitter::publish(IRBuilder<> &B, Value *Next) {
+/// *(atomic release) record = id; state.pos = next; the record ends with segment `K`, ~0u: it changes no activation
+void Emitter::publish(IRBuilder<> &B, Value *Next, unsigned K) {
   Value *Id = B.CreateInBoundsGEP(B.getInt8Ty(), Ids, {Here.Number});
   StoreInst *Publish = ours(B.CreateAlignedStore(Id, Here.Record, Align(8)));
   Publish->setAtomic(AtomicOrdering::Release);
   ours(B.CreateStore(Next, state(B)));
+  if (Keep && K != ~0u)
+    Keep->path(B, K);
 }
 
 /// Begins a region with segment `K`.
@@ -233,13 +223,24 @@ void Emitter::begin(unsigned K) {
   if (Seg.Flags & TK_BLOCK_LANDING) {
     Builder B(Seg.Begin);
     call(B, R.Landing, {S.Frame});
+    if (Keep)
+      Keep->landed(B);
   }
+  if (Keep && (Seg.Flags & TK_BLOCK_ENTRY))
+    Keep->watch(Seg.Begin, true);
   Value *Known = nullptr;
   if (!isReloaded(K)) {
     Builder B(Seg.Begin);
     Known = Merges[K].Next ? Merges[K].Next : next(B);
   }
   checkForRoom(Seg.Begin, Known);
+  if (Keep) {
+    Builder B(Seg.Begin);
+    if (Seg.Flags & TK_BLOCK_ENTRY)
+      Keep->entered(B);
+    if (Seg.Flags & TK_BLOCK_LOOP_HEADER)
+      Keep->iterated(B, Seg.Parent);
+  }
   Here.Number = ConstantInt::get(Type::getInt64Ty(C), Paths.base(K));
 }
 
@@ -258,7 +259,7 @@ void Emitter::segment(unsigned K) {
     Builder B(Seg.End);
     Here.From = next(B);
     Here.Words = 0;
-    publish(B, Here.From);
+    publish(B, Here.From, K);
   } else if (Last) {
     leave(K);
   } else if (uint64_t Increment = Paths.steps(K).front().Increment) {
@@ -274,7 +275,7 @@ void Emitter::leave(unsigned K) {
   Value *Position = next(B);
   bool Finished = Paths.steps(K).empty();
   if (Finished)
-    publish(B, Position);
+    publish(B, Position, K);
   SmallSetVector<BasicBlock *, 4> Targets(succ_begin(End->getParent()), succ_end(End->getParent()));
   for (BasicBlock *Next : Targets) {
     auto Known = S.OfBlock.find(Next);
@@ -291,7 +292,7 @@ void Emitter::leave(unsigned K) {
       Instruction *Last = From->getTerminator();
       if (!Finished) {
         Builder OnEdge(Last);
-        publish(OnEdge, Position);
+        publish(OnEdge, Position, K);
       }
       if (Run != ~0u) {
         Place Before = Here;
@@ -349,7 +350,11 @@ Value *Emitter::writeRun(unsigned Number, Instruction *Position, Value *Known) {
   Here.Words += 1;
   Here.Number = B.getInt64(Paths.firstRun() + Number);
   Value *Next = next(B);
-  publish(B, Next);
+  publish(B, Next, ~0u);
+  if (Keep && !Paths.GroundTruth && !Run.TestsAtHeader) { // else the record of the header's last visit follows at once
+    Keep->iteration(B, Run.Header, B.CreateSub(Iterations, B.getInt64(1)));
+    Keep->path(B, Run.Segments.back());
+  }
   return Next;
 }
 
@@ -363,8 +368,11 @@ void Emitter::leaveRun(unsigned Number) {
   if (Run.TestsAtHeader) {
     Here = {Position, B.getInt64(Paths.base(Header)), Position, 1};
     Position = next(B);
-    if (Paths.starts(After))
-      publish(B, Position);
+    if (Paths.starts(After)) {
+      publish(B, Position, Header);
+      if (Keep)
+        Keep->iteration(B, Run.Header, Run.Trips);
+    }
   }
   arrive(After, Last->getParent(), Position, Run.TestsAtHeader ? numberAt(Header, After, B) : Here.Number);
 }
@@ -388,8 +396,11 @@ BasicBlock *Emitter::splitEdges(Instruction *Terminator, BasicBlock *Next) {
 
 } // namespace
 
-void emit(const SegmentedFunction &S, const Regions &Paths, const Runtime &R, GlobalVariable *Ids) {
-  Emitter(S, Paths, R, Ids).run();
+void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, GlobalVariable *Ids, const Resumes *Keep) {
+  if (!Keep)
+    return Emitter(S, Paths, R, Ids, nullptr).run();
+  ActivationKeeper Keeper(S, Paths, R, Ids, *Keep);
+  Emitter(S, Paths, R, Ids, &Keeper).run();
 }
 
 } // namespace tracekit

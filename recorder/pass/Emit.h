@@ -14,9 +14,20 @@ public:
   llvm::FunctionCallee Flip;    // void __tk_flip(void), preserve_most
   llvm::FunctionCallee Landing; // void __tk_landing(void *frame)
   llvm::StructType *StateType;  // its first fields: pos, limit
+
+  /// __tk_activations, thread-local: the innermost activation. Declared where it is first asked for.
+  llvm::GlobalVariable *activations(llvm::Module &M);
+  /// void __tk_watched(layout, activation, enters), preserve_most.
+  llvm::FunctionCallee watched(llvm::Module &M);
+
+private:
+  llvm::GlobalVariable *Activations = nullptr;
 };
 
-/// Makes `S.F` write a record for each path it runs; byte k of `Ids` is the id of path k.
-void emit(const SegmentedFunction &S, const Regions &Paths, const Runtime &R, llvm::GlobalVariable *Ids);
+struct Resumes;
+
+/// Makes `S.F` write a record for each path it runs; byte k of `Ids` is the id of path k. With `Keep` it keeps its
+/// activations in memory, too.
+void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, llvm::GlobalVariable *Ids, const Resumes *Keep);
 
 } // namespace tracekit

@@ -9,6 +9,7 @@
 //   values=loads, stores, all  the values that they move, too
 //   pointers=1     where pointers come from, too
 //   threads=1      the order of atomic operations, too
+//   windows=1      activations are kept in memory, too, so that a window may open in the middle of one
 #include "Addresses.h"
 #include "Atomics.h"
 #include "Attributes.h"
@@ -19,6 +20,7 @@
 #include "Fates.h"
 #include "Loops.h"
 #include "Names.h"
+#include "Resumes.h"
 #include "SourceLoops.h"
 #include "Uses.h"
 
@@ -43,6 +45,7 @@ enum class Record { Paths, Blocks, Both };
 
 struct Options {
   bool AtMachine = false;
+  bool Windows = false;
   Record What = Record::Paths;
   Extras Asked;
   bool Threads = false;
@@ -67,6 +70,8 @@ Options readOptions() {
       O.Asked.Pointers = true;
     else if (Key == "threads" && Value == "1")
       O.Threads = true;
+    else if (Key == "windows" && Value == "1")
+      O.Windows = true;
     else
       refuse("no such option: " + Setting);
   }
@@ -163,7 +168,13 @@ public:
     describeUpdates(S, Rows, Shape, U); // functions that loops call have them, too
     describeTerms(S, Rows, U);
     describeUses(S, Rows, LI, U);
-    emit(S, Paths, R, Out.addFunction(F, Rows.Function, Paths.Paths.size()));
+    Resumes Keep;
+    if (O.Windows)
+      Keep = describeResumes(S, Paths, Rows, LI, U);
+    GlobalVariable *Ids = Out.addFunction(F, Rows.Function, U.Functions[Rows.Function].paths);
+    if (O.Windows)
+      Keep.Layout = Out.addLayout(F, Ids, {Keep.Registers, Keep.Loops, Keep.Objects, 0});
+    emit(S, Paths, R, Ids, O.Windows ? &Keep : nullptr);
   }
 
   void finish() { Out.finish(); }
@@ -175,6 +186,8 @@ private:
       U.Options.push_back({U.string("pointers=1")});
     if (O.Threads)
       U.Options.push_back({U.string("threads=1")});
+    if (O.Windows)
+      U.Options.push_back({U.string("windows=1")});
     if (Asked.Loads || Asked.Stores)
       U.Options.push_back({U.string(!Asked.Stores ? "values=loads" : !Asked.Loads ? "values=stores" : "values=all")});
   }

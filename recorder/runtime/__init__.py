@@ -27,6 +27,8 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
             "preload_claim.c",
             "preload_map.c",
             "preload_streams.c",
+            "preload_windows.c",
+            "preload_rules.c",
             "preload_images.c",
             "interceptors_signals.c",
             "interceptors_threads.c",

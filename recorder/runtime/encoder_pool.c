@@ -5,6 +5,7 @@
 
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -55,6 +56,24 @@ TK_EXPORT struct tk_view *tk_pool_format(void *memory, uint32_t buffer_words, ui
 TK_EXPORT void tk_pool_free(struct tk_view *view)
 {
     free(view);
+}
+
+/* Before the program has claimed it. */
+TK_EXPORT void tk_pool_set_windows(struct tk_view *view, int windows)
+{
+    view->at.pool->windows = windows != 0;
+}
+
+/* Rule `number` of those by which windows open by themselves; 0 if there is no place for it. */
+TK_EXPORT int tk_pool_set_rule(struct tk_view *view, uint32_t number, const char *name, uint64_t call, uint64_t from,
+                               uint64_t length, uint64_t every)
+{
+    if (number >= TK_RULES || strlen(name) >= TK_NAME)
+        return 0;
+    struct tk_window_rule *rule = &view->at.pool->rule[number];
+    *rule = (struct tk_window_rule){.from = from, .length = length, .every = every, .call = call};
+    strcpy(rule->name, name);
+    return 1;
 }
 
 /* Called in the collector. */

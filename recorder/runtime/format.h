@@ -565,6 +565,12 @@ enum tk_event {
     TK_EVENT_atomic = 45, /* words: ticket, address, order */
     TK_EVENT_fence = 46, /* words: ticket, order */
     TK_EVENT_thread_memory = 47, /* words: address, size */
+    TK_EVENT_window_begin = 48, /* words: ticket, window, time */
+    TK_EVENT_window_end = 49, /* words: ticket, window, time */
+    TK_EVENT_resumed_register = 50, /* words: register, content */
+    TK_EVENT_resumed_loop = 51, /* words: loop, iteration */
+    TK_EVENT_resumed_object = 52, /* words: object, address, size */
+    TK_EVENT_resumed_frame = 53, /* words: address */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -573,7 +579,7 @@ static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     255, 255, 255, 255, 3, 2, 255, 255, 255, 4, 255, 255, 255, 255, 255, 255,
     2, 2, 255, 255, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,
     2, 2, 2, 0, 1, 1, 1, 2, 4, 4, 3, 2, 2, 3, 2, 2,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    3, 3, 2, 2, 3, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

@@ -10,6 +10,7 @@
 #define HIDDEN __attribute__((weak, visibility("hidden")))
 
 __thread struct tk_state __tk_state;
+__thread struct tk_activation *__tk_activations;
 
 extern const struct tk_api __tk_api __attribute__((weak));
 /* Weak, so that a static program does not pull in the dynamic linker. */
@@ -19,6 +20,8 @@ extern const struct tk_function __start_tk_functions[] __attribute__((weak, visi
 extern const struct tk_function __stop_tk_functions[] __attribute__((weak, visibility("hidden")));
 extern const struct tk_global __start_tk_globals[] __attribute__((weak, visibility("hidden")));
 extern const struct tk_global __stop_tk_globals[] __attribute__((weak, visibility("hidden")));
+extern struct tk_activation_layout __start_tk_activations[] __attribute__((weak, visibility("hidden")));
+extern struct tk_activation_layout __stop_tk_activations[] __attribute__((weak, visibility("hidden")));
 
 /* Weak and shared by the copies of this file that `ld -r` may have left in one image. */
 HIDDEN int __tk_registrations;
@@ -95,6 +98,23 @@ HIDDEN void __tk_fence(uint32_t order)
         api->fence(order);
 }
 
+/* What tracekit.h calls. */
+HIDDEN void __tk_window(int open)
+{
+    const struct tk_api *api = find_api();
+    if (api && api->level >= 2)
+        api->window(open);
+}
+
+/* A call of a function that opens a window, before it is recorded, or its return. */
+HIDDEN __attribute__((preserve_most)) void __tk_watched(const struct tk_activation_layout *layout,
+                                                        const void *activation, int enters)
+{
+    const struct tk_api *api = find_api();
+    if (api && api->level >= 2)
+        api->watched(layout, activation, enters);
+}
+
 static struct tk_image this_image(void)
 {
     return (struct tk_image){__start_tk_functions, __stop_tk_functions, __start_tk_globals, __stop_tk_globals};
@@ -107,6 +127,8 @@ __attribute__((constructor(0))) static void register_image(void)
     struct tk_image image = this_image();
     if (__tk_registrations++ == 0 && api && (image.functions || image.globals))
         api->load(&image);
+    if (__tk_registrations == 1 && api && api->level >= 2 && __start_tk_activations)
+        api->layouts(&image, __start_tk_activations, __stop_tk_activations);
 }
 
 __attribute__((destructor(0))) static void unregister_image(void)

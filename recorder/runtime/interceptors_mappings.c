@@ -92,7 +92,7 @@ static void mapped(uintptr_t low, uintptr_t high)
 static void *map(void *address, size_t size, int protection, int flags, int fd, long offset)
 {
     uint64_t signals;
-    int recording = tk_recording();
+    int recording = tk_noting();
     int over = (flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE);
     if (recording) {
         lock_table(&signals);
@@ -122,7 +122,7 @@ TK_EXPORT void *mmap64(void *address, size_t size, int protection, int flags, in
 
 TK_EXPORT int munmap(void *address, size_t size)
 {
-    if (!tk_recording())
+    if (!tk_noting())
         return (int)syscall(SYS_munmap, address, size);
     uint64_t signals;
     int possible = ((uintptr_t)address & 4095) == 0 && size > 0;
@@ -142,7 +142,12 @@ static void remapped(uintptr_t old, size_t old_size, uintptr_t memory, size_t si
     for (size_t entry = 0; !kept && entry < used; entry++)
         if (mappings[entry].low == old && page_end(mappings[entry].high) == page_end(old + old_size)) {
             mappings[entry] = (struct mapping){memory, memory + size};
-            TK_RECORD4(heap_realloc, tk_ticket(), old, memory, size);
+            if (tk_recording() || old == memory) {
+                TK_RECORD4(heap_realloc, tk_ticket(), old, memory, size);
+            } else { /* outside of windows: without the copy */
+                TK_RECORD2(heap_free, tk_ticket(), old);
+                TK_RECORD3(heap_alloc, tk_ticket(), memory, size);
+            }
             return;
         }
     if (!kept)
@@ -159,7 +164,7 @@ TK_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
         target = va_arg(list, void *);
         va_end(list);
     }
-    if (!tk_recording())
+    if (!tk_noting())
         return (void *)syscall(SYS_mremap, old, old_size, size, (long)flags, target);
     uint64_t signals;
     lock_table(&signals);

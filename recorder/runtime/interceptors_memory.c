@@ -35,7 +35,7 @@ void tk_find_linker(void)
     dl_iterate_phdr(note_linker, (void *)getauxval(AT_BASE));
 }
 
-#define RECORDING() (tk_recording() && (uintptr_t)__builtin_return_address(0) - linker_low >= linker_size)
+#define RECORDING() (tk_noting() && (uintptr_t)__builtin_return_address(0) - linker_low >= linker_size)
 
 /* dlsym may allocate while it looks up malloc: those few bytes come from here and are never given back. */
 static char bootstrap[1 << 14] __attribute__((aligned(16)));
@@ -118,7 +118,12 @@ static void *reallocate(void *old, size_t size)
     if (!pointer)
         return NULL;
     memcpy(pointer, old, size < usable ? size : usable);
-    TK_RECORD4(heap_realloc, tk_ticket(), (uintptr_t)old, (uintptr_t)pointer, size);
+    if (tk_recording()) {
+        TK_RECORD4(heap_realloc, tk_ticket(), (uintptr_t)old, (uintptr_t)pointer, size);
+    } else { /* outside of windows: without the copy */
+        TK_RECORD3(heap_alloc, tk_ticket(), (uintptr_t)pointer, size);
+        TK_RECORD2(heap_free, tk_ticket(), (uintptr_t)old);
+    }
     REAL(free)(old);
     return pointer;
 }
@@ -164,7 +169,7 @@ TK_EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
     int result = REAL(posix_memalign)(pointer, alignment, size);
     if (result == 0) {
         ALLOCATED(*pointer, size);
-        if (RECORDING())
+        if (tk_recording() && RECORDING())
             TK_RECORD2(library_store, (uintptr_t)pointer, sizeof *pointer);
     }
     return result;

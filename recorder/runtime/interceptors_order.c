@@ -13,13 +13,13 @@ static uint32_t own_thread(void)
 
 static void released(const void *address, uint64_t kind)
 {
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD4(release, tk_ticket(), (uintptr_t)address, kind, own_thread());
 }
 
 static void acquired(const void *address, uint64_t kind)
 {
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD4(acquire, tk_ticket(), (uintptr_t)address, kind, own_thread());
 }
 
@@ -52,17 +52,17 @@ TK_EXPORT int pthread_barrier_init(pthread_barrier_t *restrict barrier,
                                    const pthread_barrierattr_t *restrict attributes, unsigned count)
 {
     int result = TK_REAL(pthread_barrier_init)(barrier, attributes, count);
-    if (result == 0 && tk_recording())
+    if (result == 0 && tk_noting())
         TK_RECORD3(barrier_init, tk_ticket(), (uintptr_t)barrier, count);
     return result;
 }
 
 TK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(barrier_enter, tk_ticket(), (uintptr_t)barrier);
     int result = TK_REAL(pthread_barrier_wait)(barrier);
-    if ((result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD) && tk_recording())
+    if ((result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD) && tk_noting())
         TK_RECORD2(barrier_leave, tk_ticket(), (uintptr_t)barrier);
     return result;
 }
@@ -142,7 +142,7 @@ static uint32_t *lock_of(const void *address)
  * behind: who waits too long goes on without. */
 void tk_atomic_begin(const void *address)
 {
-    if (!tk_recording() || within)
+    if (!tk_noting() || within)
         return;
     uint32_t *lock = lock_of(address);
     for (uint32_t waited = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) && waited < PATIENCE; waited++)
@@ -153,7 +153,7 @@ void tk_atomic_begin(const void *address)
 
 void tk_atomic_end(const void *address, uint32_t order)
 {
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD3(atomic, tk_ticket(), (uintptr_t)address, order);
     if (within == address) {
         within = NULL;
@@ -163,7 +163,7 @@ void tk_atomic_end(const void *address, uint32_t order)
 
 void tk_fence(uint32_t order)
 {
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(fence, tk_ticket(), order);
 }
 

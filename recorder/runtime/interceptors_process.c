@@ -31,7 +31,7 @@ void tk_watch_process(void)
 
 __attribute__((destructor)) static void end_program(void)
 {
-    if (tk_pool && tk_recording())
+    if (tk_pool && tk_noting())
         TK_RECORD2(program_end, tk_ticket(), (uint64_t)(int64_t)exit_status);
 }
 
@@ -58,7 +58,7 @@ TK_EXPORT void _Exit(int status)
 /* A child of vfork writes to its parent's memory: its exec is not the parent's. */
 static void before_exec(void)
 {
-    if (tk_recording() && tk_pool->owner == (uint32_t)getpid())
+    if (tk_noting() && tk_pool->owner == (uint32_t)getpid())
         TK_RECORD1(exec, tk_ticket());
 }
 
@@ -118,7 +118,7 @@ WRAP_EXECL(execle, execve, va_arg(list, char **))
         int result = TK_REAL(name)(&started, path, actions, attributes, argv, HANDED_ON(envp)); \
         if (result == 0 && child) \
             *child = started; \
-        if (result == 0 && tk_recording()) \
+        if (result == 0 && tk_noting()) \
             TK_RECORD2(fork, tk_ticket(), (uint64_t)started); \
         return result; \
     }

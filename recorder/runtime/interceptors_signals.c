@@ -40,7 +40,12 @@ static struct tk_handler *enter(struct tk_thread *thread, int signal)
     note_stack(handler);
     handler->signal = signal;
     handler->interrupted = __tk_state;
-    if (handler->own.stream) {
+    handler->below = __tk_activations;
+    __tk_activations = NULL;
+    handler->silent = tk_windows.paused && !__tk_state.stream;
+    if (handler->silent) {
+        tk_scratch();
+    } else if (handler->own.stream) {
         tk_resume(&handler->own);
     } else {
         handler->stream.thread = thread->stream.number;
@@ -60,9 +65,11 @@ static void leave(struct tk_thread *thread, struct tk_handler *handler, int abno
     tk_block_signals(&signals);
     if (tk_recording())
         TK_RECORD2(signal_leave, (uint64_t)handler->signal, (uint64_t)abnormal);
-    handler->own = __tk_state;
-    tk_resume(&handler->interrupted);
+    if (!handler->silent)
+        handler->own = __tk_state;
     thread->depth--;
+    tk_resume(&handler->interrupted);
+    __tk_activations = handler->below;
     tk_restore_signals(&signals);
     errno = saved;
 }
@@ -71,17 +78,22 @@ static void trampoline(int signal, siginfo_t *info, void *context)
 {
     handler_function handler = handlers[signal];
     struct tk_pool *pool = tk_pool;
+    if (tk_is_window_signal(signal, info, handler != NULL) || !handler)
+        return;
     if (pool && !tk_current)
         tk_flip(); /* the thread's first sign of life: number its own stream */
     struct tk_thread *thread = tk_current;
     if (!pool || !thread || thread->depth >= TK_HANDLER_LEVELS || !thread->state) {
         struct tk_state state = __tk_state;
+        struct tk_activation *below = __tk_activations;
+        __tk_activations = NULL;
         if (pool) {
             tk_count_unrecorded();
             tk_scratch();
         }
         handler(signal, info, context);
         tk_resume(&state);
+        __tk_activations = below;
         return;
     }
     struct tk_handler *level = enter(thread, signal);
@@ -124,6 +136,16 @@ void tk_landing(void *frame)
         TK_RECORD0(dropped);
 }
 
+/* SIGUSR2 opens and closes windows; SA_RESTART, so that the program's system calls do not notice. */
+static int ask_for_window_signal(struct sigaction *old, handler_function previous)
+{
+    struct sigaction ours = {.sa_sigaction = trampoline, .sa_flags = SA_SIGINFO | SA_RESTART};
+    int result = TK_REAL(sigaction)(SIGUSR2, &ours, old);
+    if (result == 0 && old && old->sa_sigaction == trampoline)
+        old->sa_sigaction = previous;
+    return result;
+}
+
 TK_EXPORT int sigaction(int signal, const struct sigaction *action, struct sigaction *old)
 {
     struct sigaction ours, before;
@@ -134,7 +156,12 @@ TK_EXPORT int sigaction(int signal, const struct sigaction *action, struct sigac
         ours = *action;
         handlers[signal] = action->sa_sigaction;
         ours.sa_sigaction = trampoline;
+        if (signal == SIGUSR2 && tk_windows.paused)
+            ours.sa_flags |= SA_SIGINFO; /* that tells whose signal it is */
         action = &ours;
+    } else if (action && signal == SIGUSR2 && tk_windows.paused) {
+        handlers[signal] = NULL; /* it goes on opening windows */
+        return ask_for_window_signal(old, previous);
     }
     int result = TK_REAL(sigaction)(signal, action, &before);
     if (result != 0) {
@@ -156,12 +183,21 @@ TK_EXPORT int sigaction(int signal, const struct sigaction *action, struct sigac
         if (!tk_pool || number <= 0 || number >= SIGNALS) \
             return TK_REAL(name)(number, handler); \
         handler_function previous = handlers[number]; \
+        if (number == SIGUSR2 && tk_windows.paused && !is_function((void *)handler)) { \
+            handlers[number] = NULL; \
+            return (sighandler_t)(void *)previous; \
+        } \
         int wrap = is_function((void *)handler); \
         if (wrap) \
             handlers[number] = (handler_function)(void *)handler; \
+        struct sigaction again; \
         sighandler_t before = TK_REAL(name)(number, wrap ? (sighandler_t)(void *)trampoline : handler); \
         if (before == SIG_ERR) \
             handlers[number] = previous; \
+        else if (number == SIGUSR2 && tk_windows.paused && TK_REAL(sigaction)(number, NULL, &again) == 0) { \
+            again.sa_flags |= SA_SIGINFO; \
+            TK_REAL(sigaction)(number, &again, NULL); \
+        } \
         return before == (sighandler_t)(void *)trampoline ? (sighandler_t)(void *)previous : before; \
     }
 
@@ -179,4 +215,6 @@ void tk_wrap_handlers(void)
     for (int signal = 1; signal < SIGNALS; signal++)
         if (TK_REAL(sigaction)(signal, NULL, &action) == 0 && is_function((void *)action.sa_sigaction))
             sigaction(signal, &action, NULL);
+    if (tk_windows.paused && !handlers[SIGUSR2])
+        ask_for_window_signal(NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void say_farewell(void *value)
         pthread_setspecific(farewell, thread);
         return;
     }
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_exit, tk_ticket(), thread->stream.number);
     tk_end_thread();
 }
@@ -36,7 +36,7 @@ static void forget_memory(void)
     size_t size;
     if (!tk_replace_exited(tk_current) || pthread_getattr_np(pthread_self(), &attributes))
         return;
-    if (!pthread_attr_getstack(&attributes, &low, &size) && tk_recording())
+    if (!pthread_attr_getstack(&attributes, &low, &size) && tk_noting())
         TK_RECORD2(thread_memory, (uintptr_t)low, size);
     pthread_attr_destroy(&attributes);
 }
@@ -46,7 +46,7 @@ static void *run_thread(void *argument)
     struct tk_thread *thread = argument;
     tk_begin_thread(thread);
     pthread_setspecific(farewell, thread);
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_start, tk_ticket(), thread->stream.number);
     forget_memory();
     return thread->start(thread->argument);
@@ -63,7 +63,7 @@ TK_EXPORT int pthread_create(pthread_t *handle, const pthread_attr_t *attributes
         return EAGAIN;
     thread->start = start;
     thread->argument = argument;
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_create, tk_ticket(), number);
     int result = TK_REAL(pthread_create)(handle, attributes, run_thread, thread);
     if (result != 0)
@@ -78,7 +78,7 @@ static int joined(struct tk_thread *thread, uint32_t number, int result)
 {
     if (!thread || result != 0)
         return result;
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD2(thread_join, tk_ticket(), number);
     __atomic_store_n(&thread->use, TK_UNUSED, __ATOMIC_RELEASE);
     return 0;

@@ -24,6 +24,17 @@ enum { TK_FREE, TK_OWNED, TK_FULL };
 enum { TK_LIVE, TK_DISCARD };
 enum { TK_THREAD, TK_HANDLER }; /* kinds of streams, as in a chunk's header */
 
+/* A window that opens by itself. */
+#define TK_RULES 16
+#define TK_NAME 256
+struct tk_window_rule {
+    uint64_t from;      /* nanoseconds since the program's start, of a rule by time */
+    uint64_t length;    /* of the window, in nanoseconds; 0: to the return, or the end */
+    uint64_t every;     /* it opens again after so many nanoseconds; 0: once */
+    uint64_t call;      /* the number of the call, from 1, that opens it; 0: each does */
+    char name[TK_NAME]; /* of the function; empty: a rule by time */
+};
+
 struct tk_buffer {
     uint32_t state;  /* FREE -> OWNED by the program, OWNED -> FULL by it, FULL -> FREE by the collector */
     uint32_t stream; /* TK_NO_STREAM while FREE; written last when a buffer is taken */
@@ -70,9 +81,10 @@ struct tk_pool {
     uint32_t owner;        /* process id of the program that claimed the pool, 0 before */
     uint32_t images;       /* entries published */
     uint32_t images_lost;  /* registrations that did not fit */
-    uint32_t reserved;
+    uint32_t windows;      /* only what happens in windows is recorded */
     uint64_t area_used;
     struct tk_pool_image image[TK_MAX_IMAGES];
+    struct tk_window_rule rule[TK_RULES]; /* those that have neither name nor length are none */
 };
 
 /* What both sides write while the program runs. */

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 __thread struct tk_state __tk_state;
+__thread struct tk_activation *__tk_activations;
 
 static int lock_word;
 
@@ -16,7 +17,15 @@ void tk_lock(void)
 
 void tk_unlock(void)
 {
-    __atomic_store_n(&lock_word, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&lock_word, 0, __ATOMIC_SEQ_CST);
+    if (TK_UNLIKELY(__atomic_load_n(&tk_windows.unheard, __ATOMIC_SEQ_CST)))
+        tk_tell_threads();
+}
+
+/* Where a signal handler may have interrupted who holds it. */
+int tk_try_lock(void)
+{
+    return !__atomic_exchange_n(&lock_word, 1, __ATOMIC_SEQ_CST);
 }
 
 void *tk_find_real(void **slot, const char *name)

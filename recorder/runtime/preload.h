@@ -31,6 +31,8 @@ struct tk_handler {
     struct tk_stream stream;
     struct tk_state own;         /* where its stream goes on at the next signal */
     struct tk_state interrupted; /* the state to return to */
+    struct tk_activation *below; /* of what it interrupted */
+    int silent;                  /* it began outside a window: `own` stays as it is */
     uintptr_t stack;             /* an address in the trampoline's frame */
     uintptr_t low, high;         /* the alternate stack, if it runs there; else 0, 0 */
     int signal;
@@ -45,6 +47,9 @@ struct tk_thread {
     struct tk_state *state; /* its __tk_state while it runs; changed under tk_lock */
     pthread_t handle;
     struct tk_stream stream;
+    struct tk_state held; /* outside windows: where its stream goes on */
+    uint32_t window;      /* the number of the window that it records; 0: none */
+    int crossing;         /* it is on its way into a window or out of one */
     void *(*start)(void *);
     void *argument;
     int farewells; /* rounds of thread-specific destructors seen */
@@ -60,6 +65,17 @@ struct tk_counters {
     uint32_t abandoned;                            /* the collector is gone */
 };
 
+/* Windows: what is open, and whether all threads have been told. */
+struct tk_windows {
+    int paused;       /* this process records windows only */
+    int calls;        /* opened by calls and not closed */
+    int signalled;    /* opened by a signal */
+    int unheard;      /* something changed while the list of threads was locked */
+    uint32_t number;  /* of windows so far */
+    uint32_t current; /* the number of the one that is open; 0: none is */
+    uint64_t began;   /* nanoseconds: when the pool was claimed */
+};
+
 /* preload_map.c */
 extern struct tk_pool *tk_pool;    /* NULL unless this process claimed it and did not leave it */
 extern struct tk_layout tk_layout; /* where its parts are */
@@ -72,6 +88,7 @@ void *tk_own_pages(uint64_t bytes);
 /* preload.c */
 void *tk_find_real(void **slot, const char *name);
 void tk_lock(void);
+int tk_try_lock(void);
 void tk_unlock(void);
 
 /* preload_claim.c */
@@ -108,6 +125,28 @@ int tk_replace_exited(const struct tk_thread *thread);
 void tk_forget_threads(struct tk_thread *kept);
 void tk_block_signals(uint64_t *before);
 void tk_restore_signals(const uint64_t *before);
+void tk_hand_over(void);
+void tk_clear_limits(void);
+uint64_t tk_nanoseconds(void);
+
+/* preload_windows.c */
+extern struct tk_windows tk_windows;
+void tk_pause_process(void);
+void tk_pause_thread(struct tk_thread *thread);
+int tk_follow_window(void);
+void tk_tell_threads(void);
+void tk_window_call(int open);
+int tk_is_window_signal(int signal, const void *info, int is_handled);
+void tk_settle_windows(void);
+void tk_note(enum tk_event event, int words, const uint64_t *values);
+
+/* preload_rules.c */
+int tk_is_a_rule_open(void);
+void tk_read_rules(void);
+void tk_look_at_the_clock(void);
+void tk_watched(const struct tk_activation_layout *layout, const void *activation, int enters);
+void tk_watch_layouts(const struct tk_image *image, struct tk_activation_layout *layouts,
+                      struct tk_activation_layout *layouts_end);
 
 /* preload_images.c */
 void tk_publish_image(const struct tk_image *image);
@@ -153,6 +192,18 @@ static inline void tk_munmap(void *memory, size_t bytes)
 static inline int tk_recording(void)
 {
     return __tk_state.stream != NULL;
+}
+
+/* Whether it is outside a window, where only what has a ticket is recorded: objects, locks, threads. */
+static inline int tk_is_paused(void)
+{
+    return tk_windows.paused && !__tk_state.stream && tk_current && tk_current->held.stream && tk_current->depth == 0;
+}
+
+/* Whether events with tickets are recorded: inside and outside of windows. */
+static inline int tk_noting(void)
+{
+    return tk_recording() || tk_is_paused();
 }
 
 static inline uint64_t tk_ticket(void)

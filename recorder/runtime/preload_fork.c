@@ -33,7 +33,7 @@ static void begin_fork(void)
     point.epoch = __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST);
     point.images_lost = pool->images_lost;
     point.ticket = tk_ticket();
-    if (tk_recording())
+    if (tk_noting())
         TK_RECORD1(fork_begin, point.ticket);
 }
 
@@ -93,7 +93,7 @@ static void end_fork(void)
         tk_counters.ticket = point.ticket + 1;
         tk_counters.streams = layout.exchange->streams = streams;
         tk_begin_thread(thread);
-        if (tk_recording())
+        if (tk_noting())
             TK_RECORD2(program_start, tk_ticket(), (uint64_t)getpid());
     }
     tk_restore_signals(&signals);
@@ -107,7 +107,7 @@ void tk_watch_forks(void)
 TK_EXPORT pid_t fork(void)
 {
     pid_t child = TK_REAL(fork)();
-    if (child > 0 && tk_recording())
+    if (child > 0 && tk_noting())
         TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
     return child;
 }
@@ -118,7 +118,7 @@ pid_t _Fork(void);
 TK_EXPORT pid_t _Fork(void)
 {
     pid_t child = TK_REAL(_Fork)();
-    if (child > 0 && tk_recording())
+    if (child > 0 && tk_noting())
         TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
     if (child == 0 && tk_pool) {
         leave_pool();

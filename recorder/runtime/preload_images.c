@@ -166,7 +166,7 @@ void tk_publish_image(const struct tk_image *image)
     if (number < TK_MAX_IMAGES)
         tk_new_epoch();
     tk_unlock();
-    if (number < TK_MAX_IMAGES && tk_recording())
+    if (number < TK_MAX_IMAGES && tk_noting())
         TK_RECORD2(image_load, tk_ticket(), number);
 }
 
@@ -190,6 +190,6 @@ void tk_retire_image(const struct tk_image *image)
         tk_new_epoch();
     }
     tk_unlock();
-    if (number < TK_MAX_IMAGES && tk_recording())
+    if (number < TK_MAX_IMAGES && tk_noting())
         TK_RECORD2(image_unload, tk_ticket(), number);
 }

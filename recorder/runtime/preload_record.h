@@ -8,10 +8,14 @@
 static inline __attribute__((always_inline)) void tk_record(enum tk_event event, int words, uint64_t a, uint64_t b,
                                                             uint64_t c, uint64_t d)
 {
+    const uint64_t values[4] = {a, b, c, d};
     if (TK_UNLIKELY(__tk_state.pos >= __tk_state.limit))
         tk_flip();
+    if (TK_UNLIKELY(!__tk_state.stream)) {
+        tk_note(event, words, values);
+        return;
+    }
     uint64_t *pos = __tk_state.pos;
-    const uint64_t values[4] = {a, b, c, d};
     for (int word = 0; word < words; word++)
         pos[1 + word] = values[word];
     __atomic_store_n(pos, (uint64_t)event, __ATOMIC_RELEASE);

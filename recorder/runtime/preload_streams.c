@@ -33,7 +33,7 @@ static void futex(uint32_t *word, int operation, uint32_t value, const struct ti
     syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-static uint64_t nanoseconds(void)
+uint64_t tk_nanoseconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -69,11 +69,11 @@ void tk_count_unrecorded(void)
 static void wait_for_buffer(const struct tk_pool *pool, struct tk_exchange *exchange, uint32_t freed)
 {
     const struct timespec timeout = {0, 100000000};
-    uint64_t begin = nanoseconds();
+    uint64_t begin = tk_nanoseconds();
     __atomic_fetch_add(&exchange->waiting, 1, __ATOMIC_SEQ_CST);
     futex(&exchange->freed, FUTEX_WAIT, freed, &timeout);
     __atomic_fetch_sub(&exchange->waiting, 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&exchange->waited, nanoseconds() - begin, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&exchange->waited, tk_nanoseconds() - begin, __ATOMIC_RELAXED);
     __atomic_fetch_add(&exchange->waits, 1, __ATOMIC_RELAXED);
     if (kill((pid_t)pool->collector, 0) != 0 && errno == ESRCH)
         __atomic_store_n(&tk_counters.abandoned, 1, __ATOMIC_RELAXED);
@@ -155,6 +155,9 @@ static void check_epoch(void)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__tk_state.stream && __tk_state.stream->epoch != __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST))
         __tk_state.limit = NULL;
+    if (tk_windows.paused && tk_current && tk_current->depth == 0 &&
+        tk_current->window != __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST))
+        __tk_state.limit = NULL;
 }
 
 static void stamp_buffer(struct tk_stream *stream, struct tk_buffer *buffer)
@@ -203,20 +206,28 @@ void tk_resume(const struct tk_state *state)
         check_epoch();
 }
 
+/* The state's stream goes on in a buffer with room, of the present epoch. */
+void tk_hand_over(void)
+{
+    if (__tk_state.pos == tk_buffer_words(&tk_layout, __tk_state.buffer)) {
+        stamp_buffer(__tk_state.stream, __tk_state.buffer);
+        set_limit();
+    } else {
+        hand_over(tk_layout.exchange);
+        tk_open_stream(__tk_state.stream);
+    }
+}
+
 void tk_flip(void)
 {
     int saved = errno;
     uint64_t signals;
     struct tk_pool *pool = tk_pool;
     tk_block_signals(&signals);
-    if (pool && __tk_state.stream) {
-        if (__tk_state.pos == tk_buffer_words(&tk_layout, __tk_state.buffer)) {
-            stamp_buffer(__tk_state.stream, __tk_state.buffer);
-            set_limit();
-        } else {
-            hand_over(tk_layout.exchange);
-            tk_open_stream(__tk_state.stream);
-        }
+    if (tk_follow_window() && __tk_state.pos < __tk_state.limit) {
+        /* it went over, and has room there */
+    } else if (pool && __tk_state.stream) {
+        tk_hand_over();
     } else if (pool && !tk_current) {
         tk_begin_thread(tk_new_thread(TK_NO_STREAM));
     } else {
@@ -246,6 +257,8 @@ struct tk_thread *tk_new_thread(uint32_t stream)
     }
     thread->depth = thread->farewells = 0;
     thread->state = NULL;
+    thread->held = (struct tk_state){0};
+    thread->window = 0;
     thread->handle = 0;
     thread->stream = (struct tk_stream){stream, stream, TK_THREAD, 0, 0};
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
@@ -264,6 +277,7 @@ void tk_begin_thread(struct tk_thread *thread)
     tk_current = thread;
     thread->handle = pthread_self();
     tk_open_stream(&thread->stream);
+    tk_pause_thread(thread);
     __atomic_store_n(&thread->state, &__tk_state, __ATOMIC_SEQ_CST);
     if (tk_pool)
         check_epoch();
@@ -279,6 +293,10 @@ void tk_end_thread(void)
     tk_lock();
     thread->state = NULL;
     tk_unlock();
+    if (thread->held.stream) {
+        __tk_state = thread->held;
+        thread->held = (struct tk_state){0};
+    }
     if (pool && __tk_state.stream)
         hand_over(tk_layout.exchange);
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
@@ -333,6 +351,7 @@ void tk_forget_threads(struct tk_thread *kept)
     if (!kept)
         return;
     kept->stream.sequence = 0;
+    kept->held = (struct tk_state){0};
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
         struct tk_handler *handler = &kept->handlers[level];
         handler->stream.sequence = 0;
@@ -345,7 +364,15 @@ void tk_forget_threads(struct tk_thread *kept)
 void tk_new_epoch(void)
 {
     __atomic_fetch_add(&tk_counters.epoch, 1, __ATOMIC_SEQ_CST);
+    tk_clear_limits();
+}
+
+/* Every thread comes here at its next check. The caller holds tk_lock. */
+void tk_clear_limits(void)
+{
     for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
-        if (thread->state)
+        if (thread->state) {
             __atomic_store_n(&thread->state->limit, NULL, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&thread->held.limit, NULL, __ATOMIC_SEQ_CST);
+        }
 }

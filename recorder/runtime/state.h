@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define TK_API_VERSION 1
-#define TK_API_LEVEL 1
+#define TK_API_LEVEL 2
 
 /* pos < limit promises room for this many words from pos on. */
 #define TK_SLACK 512
@@ -20,6 +20,27 @@ struct tk_state {
 
 /* Every image defines it; the dynamic linker makes them one (the executable's, else the library's). */
 extern __thread struct tk_state __tk_state __attribute__((weak, visibility("default"), tls_model("initial-exec")));
+
+/* What `tracekit cc --windows` keeps of each activation, on its stack, so that a window may open in the middle of it.
+ */
+struct tk_activation_layout {
+    uint32_t registers, loops, objects;
+    uint32_t watched;   /* by the library: it is to be told of calls of the function */
+    const uint8_t *ids; /* which function it is */
+};
+
+struct tk_activation {
+    struct tk_activation *below; /* the one that called it, or NULL */
+    const struct tk_activation_layout *layout;
+    struct tk_activation *self; /* its address: what still stands where one was is one */
+    uint64_t path;              /* id of the path that brings a reader to where it is */
+    uint64_t frame;             /* the word of its FRAME; 0: it has none */
+    uint64_t words[];           /* registers, iterations of loops, address and size of objects (0: not alive) */
+};
+
+/* The thread's innermost activation; one for all images, as the state. */
+extern __thread struct tk_activation *__tk_activations
+    __attribute__((weak, visibility("default"), tls_model("initial-exec")));
 
 /* Rows of the sections `tk_functions` and `tk_globals`, written by the pass. */
 struct tk_function {
@@ -45,7 +66,7 @@ struct tk_image {
 /* The preloaded library's side, found by the name `__tk_api`. */
 struct tk_api {
     uint32_t version;
-    uint32_t level; /* TK_API_LEVEL: 0 ends with `unload` */
+    uint32_t level; /* TK_API_LEVEL: 0 ends with `unload`, 1 with `fence` */
     void (*flip)(void);
     void (*landing)(void *frame);
     void (*load)(const struct tk_image *image);
@@ -54,6 +75,10 @@ struct tk_api {
     void (*atomic_begin)(const void *address);
     void (*atomic_end)(const void *address, uint32_t order);
     void (*fence)(uint32_t order);
+    void (*window)(int open); /* cc --windows, and so are the others */
+    void (*watched)(const struct tk_activation_layout *layout, const void *activation, int enters);
+    void (*layouts)(const struct tk_image *image, struct tk_activation_layout *layouts,
+                    struct tk_activation_layout *layouts_end);
 };
 
 extern const struct tk_api __tk_api;

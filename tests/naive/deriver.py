@@ -36,6 +36,7 @@ RUN, GROUND_TRUTH_RUN = 1, 2
 LONGEST_RUN = 1 << 40
 ON_RECORD, ON_REGISTER, ON_GLOBAL, ON_STACK = range(4)
 ENTRY, LOOP_HEADER, LANDS, RETURNS, TAIL_CALL = 1, 4, 8, 16, 32
+RESUMES = ENTRY | LANDS
 INDIRECT, MAY_CALL_BACK, PURE, ALLOCATES, RETURNS_TWICE = 1, 2, 4, 16, 32
 TESTS_AT_HEADER = 8
 FUNCTION_LOCAL = 2
@@ -58,7 +59,11 @@ class Process:
         self.equal = Counter[str]()
         self.unequal = Counter[str]()
         tables = trace.tables
-        self.block_of_call = {row["call"]: k for k, row in enumerate(tables["blocks"]) if row["call"] != NONE}
+        self.block_of_call = {
+            row["call"]: k
+            for k, row in enumerate(tables["blocks"])
+            if row["call"] != NONE and row["flags"] & RESUMES != RESUMES
+        }
         self.functions = {
             (unit if row["flags"] & FUNCTION_LOCAL else NONE, trace.text(unit, row["name"]))
             for row, unit in zip(tables["functions"], trace.unit_of["functions"])

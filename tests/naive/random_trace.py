@@ -53,6 +53,20 @@ def some_events(rng: random.Random, streams: int) -> Record:
     )
 
 
+def of_a_window(rng: random.Random) -> Record:
+    """One of the events of windows, whatever stands around it."""
+    return rng.choice(
+        [
+            (CODE["window_begin"], [0, rng.randrange(3), 1000]),
+            (CODE["window_end"], [0, rng.randrange(3), 2000]),
+            (CODE["resumed_register"], [rng.randrange(3), rng.getrandbits(40)]),
+            (CODE["resumed_loop"], [rng.randrange(3), rng.randrange(50)]),
+            (CODE["resumed_object"], [rng.randrange(3), rng.randrange(2) << 44, 16]),
+            (CODE["resumed_frame"], [rng.getrandbits(40)]),
+        ]
+    )
+
+
 def runs_of(made: RandomProgram) -> set[int]:
     """The record ids that are runs."""
     return {made.layout.path_number(handle) for handle, path in enumerate(made.b.paths) if path["flags"]}
@@ -72,7 +86,8 @@ def write_random(
         walk.run()
         recorded[stream] = walk.records()
         for _ in range(rng.randint(0, events)):
-            recorded[stream].insert(rng.randrange(len(recorded[stream])), some_events(rng, streams))
+            made_up = of_a_window(rng) if rng.randrange(6) == 0 else some_events(rng, streams)
+            recorded[stream].insert(rng.randrange(len(recorded[stream])), made_up)
         if broken:
             recorded[stream] = disturb(recorded[stream], rng, runs_of(made))
     ticket = 0

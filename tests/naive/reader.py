@@ -119,6 +119,12 @@ RECORDED = {
     45: ("atomic", "ticket address order"),
     46: ("fence", "ticket order"),
     47: ("thread_memory", "address size"),
+    48: ("window_begin", "ticket window time"),
+    49: ("window_end", "ticket window time"),
+    50: ("resumed_register", "register content"),
+    51: ("resumed_loop", "loop iteration"),
+    52: ("resumed_object", "object address size"),
+    53: ("resumed_frame", "address"),
 }
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 NONE = 0xFFFFFFFF
 THREAD_LOCAL = 2
+STACK_ALLOC = 8
 
 # Words of events of threads, signals, images and their like, by the column that they stand in.
-SUBJECTS = ("stream", "signal", "image", "kind", "order")
-SIZES = ("process", "status", "abnormal", "thread", "count", "size")
+SUBJECTS = ("stream", "signal", "image", "kind", "order", "window")
+SIZES = ("process", "status", "abnormal", "thread", "count", "size", "time")
 
 
 @dataclass(eq=False)
@@ -58,6 +59,8 @@ class RecordedEvents:
         call = self.frames[-1].call if self.frames else NONE
         if name in ("heap_alloc", "heap_free", "heap_realloc"):
             getattr(self, name)(call, **value)
+        elif name.startswith("resumed_"):
+            self.resume(name.removeprefix("resumed_"), words)
         elif name.startswith("library_"):
             if value["size"]:
                 self.emit(name.removeprefix("library_"), call, value["address"], value["size"])
@@ -75,7 +78,7 @@ class RecordedEvents:
             for row in trace.globals_of.get(value["image"], []):
                 if trace.address[row] and not self.tables["globals"][row]["flags"] & THREAD_LOCAL:
                     self.emit("global_init", row, trace.address[row], self.tables["globals"][row]["size"])
-        elif name == "thread_exit":
+        elif name in ("thread_exit", "window_begin", "window_end"):
             while self.frames:
                 self.pop(1)
         elif name == "signal_enter":
@@ -84,6 +87,37 @@ class RecordedEvents:
             while self.frames and self.frames[-1].function != NONE:
                 self.pop(1)
             self.frames[-1:] = []
+
+    def resume(self, what: str, words: list[int]) -> None:
+        """What of the top frame was there before the window."""
+        if not self.frames or self.frames[-1].function == NONE:
+            return
+        frame = self.frames[-1]
+        function = self.tables["functions"][frame.function]
+        if what == "frame":
+            frame.address = words[0]
+        elif what == "register":
+            if words[0] < function["registers"]:
+                frame.registers[words[0]] = words[1]
+        elif what == "loop":
+            for loop in frame.loops:
+                if loop[0] - function["first_loop"] == words[0]:
+                    loop[1] = words[1]
+        else:
+            rows = range(function["first_op"], function["first_op"] + function["ops"])
+            allocs = [row for row in rows if self.tables["ops"][row]["kind"] == STACK_ALLOC]
+            if words[0] < len(allocs):
+                self.begin_resumed(frame, allocs[words[0]], words[1], words[2])
+
+    def begin_resumed(self, frame: Activation, op: int, address: int, size: int) -> None:
+        item = frame.begun.get(op)
+        if item is not None and item.alive:
+            self.emit("stack_free", op, item.address, item.size)
+            item.address, item.size = address, size
+        else:
+            frame.begun[op] = Object(op, address, size)
+            frame.objects.append(frame.begun[op])
+        self.emit("stack_alloc", op, address, size)
 
     def heap_alloc(self, call: int, ticket: int, address: int, size: int) -> None:
         self.emit("heap_alloc", call, address, size)

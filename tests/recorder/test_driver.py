@@ -60,6 +60,8 @@ def test_compiling_adds_the_pass_and_keeps_the_source_shape() -> None:
     assert added("-O2 -c a.c") == [
         "--start-no-unused-arguments",
         "-fpass-plugin=/cache/pass.so",
+        "-idirafter",
+        toolchain.INCLUDE,
         "-gline-tables-only",
         "-fno-unroll-loops",
         "-fno-optimize-sibling-calls",
@@ -79,6 +81,7 @@ def test_at_machine_the_optimiser_is_left_alone() -> None:
     _, arguments, settings = driver.command("cc", words)
     assert arguments[1:] == [
         *("-O2", "-g", "-c", "a.c", "--start-no-unused-arguments", "-fpass-plugin=/cache/pass.so"),
+        *("-idirafter", toolchain.INCLUDE),
         "--end-no-unused-arguments",
     ]
     assert settings == "at=machine,record=paths"
@@ -91,6 +94,7 @@ def test_linking_a_program_adds_the_stub_first_and_exports_the_state() -> None:
             "/bin/clang-19",
             "/cache/image_runtime.o",
             "-Wl,--export-dynamic-symbol=__tk_state",
+            "-Wl,--export-dynamic-symbol=__tk_activations",
             "a.o",
             "-x",
             "c",

@@ -29,7 +29,9 @@ def script(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_linker_keeps_the_symbol(script: Path, tmp_path: Path) -> None:
     source = tmp_path / "lib.c"
-    source.write_text("int __tk_state, hidden; int f(void) { return hidden; } int g(void) { return 1; }")
+    source.write_text(
+        "int __tk_state, __tk_activations, hidden; int f(void) { return hidden; } int g(void) { return 1; }"
+    )
 
     def exported(*options: str) -> set[str]:
         library = tmp_path / "lib.so"
@@ -39,7 +41,7 @@ def test_the_linker_keeps_the_symbol(script: Path, tmp_path: Path) -> None:
 
     before = exported(f"-Wl,--version-script={script}")
     after = exported(*export_state([f"-Wl,--version-script={script}"]))
-    assert after == before | {"__tk_state"}
+    assert after == before | {"__tk_state", "__tk_activations"}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_every_way_to_name_it(words: list[str], tmp_path: Path, monkeypatch: pyt
     (copy,) = (tmp_path / "cache/tracekit").iterdir()
     assert [word.replace(str(copy), str(path)) for word in result] == given
     assert str(copy) in ",".join(result)
-    assert copy.read_text() == add_global(SCRIPTS[0], "__tk_state")
+    assert copy.read_text() == add_global(SCRIPTS[0], "__tk_state; __tk_activations")
 
 
 def test_what_is_not_for_the_linker_stays() -> None:

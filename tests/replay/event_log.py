@@ -255,6 +255,16 @@ def fork_begin(log, contexts, levels, clock, stream, subject, address, size, val
     return _write(log, 38, stream, subject, address, size, value)
 
 
+@inlined
+def window_begin(log, contexts, levels, clock, stream, subject, address, size, value):  # type: ignore[no-untyped-def]
+    return _write(log, 48, stream, subject, address, size, value)
+
+
+@inlined
+def window_end(log, contexts, levels, clock, stream, subject, address, size, value):  # type: ignore[no-untyped-def]
+    return _write(log, 49, stream, subject, address, size, value)
+
+
 HANDLERS = {
     "load": load,
     "store": store,
@@ -292,4 +302,6 @@ HANDLERS = {
     "window_open": window_open,
     "window_close": window_close,
     "fork_begin": fork_begin,
+    "window_begin": window_begin,
+    "window_end": window_end,
 }

@@ -50,6 +50,7 @@ def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
             }
             for image in reader.images()
         ],
+        **({"windows": windows(reader)} if reader.meta.get("windows") else {}),
         "metadata": {**reader.meta, **{name: value for name, value in done.items() if name != "totals"}},
     }
 
@@ -57,6 +58,15 @@ def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
 def threads(reader: TraceReader) -> int:
     """How many threads ran; a stream of signal handlers is none."""
     return sum(reader.chunk(reader.chunk_frames(stream)[0]).kind == THREAD for stream in reader.streams())
+
+
+def windows(reader: TraceReader) -> list[dict[str, Any]]:
+    """The windows of a run that was recorded in windows only, by decoding it."""
+    from tracekit.program.program import Program
+    from tracekit.replay.recorded_windows import recorded_windows
+
+    program = Program.from_images(reader.images())
+    return [window.as_json() for window in recorded_windows(reader, program)]
 
 
 def count(reader: TraceReader) -> dict[str, int]:
@@ -81,6 +91,10 @@ def as_text(facts: dict[str, Any]) -> str:
         ("size", f"{facts['file_bytes']:,} bytes, from {facts['raw_bytes']:,} bytes of records"),
         ("bits per access", "-" if bits is None else f"{bits:.2f}"),
     ]
+    for window in facts.get("windows", []):
+        end = "the end" if window["end"] is None else f"{window['end']:.6f} s"
+        held = f"{counted(window['accesses'], 'access', 'accesses')} of {counted(window['threads'], 'thread')}"
+        lines.append((f"window {window['window']}", f"{window['begin']:.6f} s to {end}: {held}"))
     for image in facts["images"]:
         counts = ", ".join(counted(image[f"{noun}s"], noun) for noun in ("function", "path", "global", "unit"))
         lines.append(("image", f"{image['name']}: {counts}"))

@@ -14,6 +14,7 @@ from tracekit.version import __version__
 
 if TYPE_CHECKING:
     from tracekit.recorder.session import Result
+    from tracekit.recorder.windowrules import WindowRule
 
 FAILED = 125
 
@@ -51,6 +52,20 @@ def parse_size(text: str) -> int:
 @click.option(
     "--follow-fork", is_flag=True, help="A trace for each process that comes of APP: FILE.zst, FILE.PID.zst, and so on."
 )
+@click.option(
+    "--paused",
+    is_flag=True,
+    help="Record windows only, which `tracekit start PID`, SIGUSR2 and tracekit.h open; built with --windows.",
+)
+@click.option(
+    "--window",
+    "windows",
+    metavar="WHEN",
+    multiple=True,
+    help="As --paused, and a window opens when it says: 'on=call:NAME', 'on=2s for=1s', 'every=1s for=20ms'.",
+)
+@click.option("--windows", "windows_file", metavar="FILE", help="Such windows from a TOML file.")
+@click.option("--sample", metavar="SHARE", help="As --paused, with a window in every second, as 2%.")
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
 @click.option("--workers", metavar="N", type=click.IntRange(1, 64), help="Threads that encode; default: one per core.")
 @click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED, shell_complete=completing.files)
@@ -61,6 +76,10 @@ def command(
     with_host: bool,
     late: bool,
     follow_fork: bool,
+    paused: bool,
+    windows: tuple[str, ...],
+    windows_file: str | None,
+    sample: str | None,
     buffer_size: str,
     workers: int | None,
     app: tuple[str, ...],
@@ -74,9 +93,13 @@ def command(
 
     try:
         size = _buffer_bytes(buffer_size)
+        rules = _rules(windows, windows_file, sample)
+        asked = rules if paused or rules or windows_file is not None else None
         if not late:
             _require_instrumentation(session.find_program(app[0]))
-        request = session.Request(app, __version__, output, force, with_sources, with_host, size, workers or 0)
+            if asked is not None:
+                _require_windows(session.find_program(app[0]))
+        request = session.Request(app, __version__, output, force, with_sources, with_host, size, workers or 0, asked)
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
         print(f"tracekit: {error}", file=sys.stderr)
@@ -125,6 +148,30 @@ def _require_instrumentation(program: str) -> None:
         )
     if bare:
         raise TracekitError(f"{program} holds no instrumented code: {BUILD} (--late if it loads such code later)")
+
+
+def _rules(windows: tuple[str, ...], file: str | None, sample: str | None) -> tuple[WindowRule, ...]:
+    from tracekit.recorder import windowrules
+
+    rules = [windowrules.parse(text) for text in windows]
+    rules += windowrules.read(file) if file is not None else []
+    rules += [windowrules.sampled(sample)] if sample is not None else []
+    return windowrules.together(rules)
+
+
+def _require_windows(program: str) -> None:
+    """Without them nobody knows where in the program a window opens."""
+    from tracekit.recorder import elf
+
+    try:
+        unknown = elf.is_elf(program) and not elf.keeps_activations(program)
+    except OSError:
+        return
+    if unknown:
+        raise TracekitError(
+            f"{program} was built without --windows, and a window could not say where in it it opens: "
+            'build it with `tracekit cc --windows`, as in CC="tracekit cc --windows" make'
+        )
 
 
 def _report(result: Result, name: str) -> int:

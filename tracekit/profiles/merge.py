@@ -68,6 +68,8 @@ def merge(named: Mapping[str, Profile]) -> Profile:
     if folders := shared_folders(profiles):
         report["folders"] = folders
     report |= {key: chosen.get(key, first.report[key]) for key in ("options", "window") if key in first.report}
+    if any("windows" in profile.report for profile in profiles):
+        report["windows"] = [window for profile in profiles for window in profile.report.get("windows", [])]
     report["result"] = joined["result"]
     return Profile(
         report,

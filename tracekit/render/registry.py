@@ -15,6 +15,7 @@ from tracekit.modules import registry
 from tracekit.modules.display import Display
 from tracekit.render.generic import generic_text
 from tracekit.render.text import Json, Style
+from tracekit.render.windows import windows_text
 
 
 def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style, display: Display | None = None) -> str:
@@ -29,6 +30,8 @@ def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style, di
         text = str(call(module, display.text, report, facts, limit, style))
     else:
         text = generic_text(report, limit, style, display.greatest)
+    if "windows" in report:
+        text = style(f"Recorded in {windows_text(report['windows'])}", "bold") + "\n" + text
     if "window" not in report:
         return text
     window = ", ".join(f"{part} {value}" for part, value in report["window"].items())

@@ -49,7 +49,7 @@ OBJECT_EVENTS = [CODE[name] for name in GROUPS["objects"]]
 
 def build(program: Program, keep: U1) -> layouts.Tables:
     """The kernel's read-only tables for a program; `keep` (256) u1 is 1 for the code of an event that is wanted."""
-    alloc_slot, functions = _slots(program)
+    alloc_slot, functions, resumed, allocs = _slots(program)
     steps, before = _steps(program, alloc_slot, keep)
     blocks = _blocks(program, steps, before, keep)
     terms = np.zeros(max(len(program.terms), 1), layouts.TERM)
@@ -69,6 +69,8 @@ def build(program: Program, keep: U1) -> layouts.Tables:
         steps=steps,
         terms=terms,
         functions=functions,
+        resumed=resumed,
+        allocs=allocs,
         loops=loops,
         event_words=_event_words(),
         image_first=first,
@@ -82,8 +84,11 @@ def _contiguous(column: Rows) -> Any:
     return np.ascontiguousarray(column)
 
 
-def _slots(program: Program) -> tuple[U4, Rows]:
-    """Register slots: those of the image, then two for each STACK_ALLOC (its address, its object)."""
+def _slots(program: Program) -> tuple[U4, Rows, Rows, U4]:
+    """Register slots: those of the image, then two for each STACK_ALLOC (its address, its object).
+
+    Also what records of a window's beginning count from, and the STACK_ALLOC operations.
+    """
     functions = np.zeros(max(len(program.functions), 1), layouts.FUNCTION)
     count = len(program.functions)
     allocs = program.ops["kind"] == OpKind.STACK_ALLOC
@@ -98,7 +103,12 @@ def _slots(program: Program) -> tuple[U4, Rows]:
     before = np.concatenate([[0], np.cumsum(per_function)])
     alloc_slot = np.zeros(len(program.ops), np.uint32)
     alloc_slot[owned] = program.functions["registers"][owner[owned]] + 2 * (rank[owned] - before[owner[owned]])
-    return alloc_slot, functions
+    resumed = np.zeros(len(functions), layouts.RESUMED)
+    for name in ("registers", "first_loop"):
+        resumed[name][:count] = program.functions[name]
+    resumed["first_alloc"][:count] = before[:count]
+    resumed["allocs"][:count] = per_function[:count]
+    return alloc_slot, functions, resumed, np.flatnonzero(owned).astype(np.uint32)
 
 
 def _steps(program: Program, alloc_slot: U4, keep: U1) -> tuple[Rows, NDArray[np.int64]]:
@@ -259,7 +269,8 @@ def _tests(program: Program) -> U4:
     continues = program.blocks["continues"]
     after = np.flatnonzero((continues != NONE) & (tests == NONE))
     block_of_call = np.full(len(program.ops), NONE, np.uint32)
-    ends = np.flatnonzero(program.blocks["call"] != NONE)
+    resumes = int(BlockFlag.ENTRY | BlockFlag.LANDING)
+    ends = np.flatnonzero((program.blocks["call"] != NONE) & (program.blocks["flags"] & resumes != resumes))
     block_of_call[program.blocks["call"][ends]] = ends
     before = block_of_call[continues[after]]
     known = before != NONE

@@ -5,6 +5,8 @@ The collector counts the same way while it records; `check` compares.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,14 +94,14 @@ def totals(program: Program, counter: Counter) -> dict[str, int]:
     }
     for name, chosen in per_block.items():
         library = int(counts[CODE["library_" + name.rstrip("s")]])
-        result[name] = int(repeats @ _per_path(program, chosen)[row]) + library
+        result[name] = int(repeats @ per_path(program, chosen)[row]) + library
     result["events"] = int(counts[:FIRST_PATH].sum())
     result["accesses"] = result["loads"] + result["stores"]
     result["raw_bytes"] = 8 * (result["path_records"] + result["events"] + result["words"])
     return result
 
 
-def _per_path(program: Program, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+def per_path(program: Program, chosen: NDArray[Any]) -> NDArray[np.int64]:
     """How many of the `chosen` operations each path holds."""
     before = np.concatenate([[0], np.cumsum(chosen)])
     first = program.blocks["first_op"].astype(np.int64)

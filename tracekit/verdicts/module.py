@@ -153,6 +153,6 @@ class DependenceModule(Module):
         """The union of the dependences of all runs, and the verdicts that follow from it."""
         assert program is not None
         module = cls(program, make_options(cls.Options, profiles[0]["options"]))
-        module.windowed = "window" in profiles[0]
+        module.windowed = any("window" in profile or "windows" in profile for profile in profiles)
         module.profile = unite([from_merge_state(profile["evidence"], program) for profile in profiles])
         return {"result": module.result(None), "facts": module.facts(None), "evidence": module.merge_state(None)}

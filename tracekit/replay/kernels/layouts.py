@@ -199,6 +199,15 @@ SLOTS = 8
 """Registers of a function are a multiple of so many: set to 0 together."""
 TERM = np.dtype([("stride", "u8"), ("loop", "u4"), ("register", "u4")], align=True)
 FUNCTION = np.dtype([("slots", "u4"), ("depth", "u4")], align=True)
+RESUMED = np.dtype(
+    [
+        ("registers", "u4"),  # of the image
+        ("first_loop", "u4"),
+        ("first_alloc", "u4"),  # of its STACK_ALLOC operations in `allocs`
+        ("allocs", "u4"),
+    ],
+    align=True,
+)
 LOOP = np.dtype([("parent", "u4"), ("depth", "u4")], align=True)
 
 
@@ -217,6 +226,8 @@ class Tables(NamedTuple):
     steps: Any  # STEP
     terms: Any  # TERM
     functions: Any  # FUNCTION
+    resumed: Any  # RESUMED, by function: what records of a window's beginning count from
+    allocs: U4  # STACK_ALLOC operations, function by function
     loops: Any  # LOOP
     event_words: I8
     """[event code, 5]: the word that holds subject, address, size (-1: none); words (-1: no record); has a ticket."""

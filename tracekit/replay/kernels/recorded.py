@@ -19,6 +19,7 @@ from tracekit.replay.kernels.layouts import (
     LOST,
     NEED,
     OBJECTS,
+    STACK,
     TOP,
     U8,
     Columns,
@@ -27,6 +28,7 @@ from tracekit.replay.kernels.layouts import (
     Stream,
     Tables,
 )
+from tracekit.replay.kernels.resumed import RESUMED_FRAME, RESUMED_OBJECT, RESUMED_REGISTER, has_room, resume
 
 LOAD = CODE["load"]
 STORE = CODE["store"]
@@ -43,6 +45,8 @@ SIGNAL_ENTER = CODE["signal_enter"]
 SIGNAL_LEAVE = CODE["signal_leave"]
 IMAGE_LOAD = CODE["image_load"]
 DROPPED = CODE["dropped"]
+WINDOW_BEGIN = CODE["window_begin"]
+WINDOW_END = CODE["window_end"]
 
 
 @inlined
@@ -72,7 +76,7 @@ def deliver(
     need = 4
     if code == IMAGE_LOAD:
         need = 1 + _globals_of(tables, words[word + 1])
-    elif code == THREAD_EXIT or code == SIGNAL_LEAVE:
+    elif code == THREAD_EXIT or code == SIGNAL_LEAVE or code == WINDOW_BEGIN or code == WINDOW_END:
         need = 1 + room_to_unwind(stream, -1)
     n = cursor[2]
     if n + need > len(out.kind):
@@ -82,6 +86,8 @@ def deliver(
         return HEAP
     if code == SIGNAL_ENTER and stream.scalars[TOP] + 2 > len(stream.frames):
         return FRAMES
+    if code == RESUMED_OBJECT and not has_room(stream):
+        return STACK
     status = INPUT
     if code == HEAP_ALLOC:
         heap.put(process, words[word + 1], words[word + 2])
@@ -94,11 +100,13 @@ def deliver(
         if words[word + 1] != 0:
             kind = LOAD if code == LIBRARY_LOAD else STORE
             n = emit(out, n, kind, pending_call(stream), words[word], words[word + 1])
+    elif code >= RESUMED_REGISTER and code <= RESUMED_FRAME:
+        n = resume(tables, stream, out, n, code, words, word)
     else:
         n = _plain(tables, out, n, code, words, word)
         if code == IMAGE_LOAD:
             n = _initialise(tables, out, n, words[word + 1])
-        elif code == THREAD_EXIT:
+        elif code == THREAD_EXIT or code == WINDOW_BEGIN or code == WINDOW_END:
             n = _end(stream, out, n)
         elif code == THREAD_CREATE:
             if words[word + 1] < np.uint64(len(process.created)):
@@ -175,7 +183,7 @@ def _initialise(tables: Tables, out: Columns, n: Int, image: Int) -> Int:
 
 @kernel
 def _end(stream: Stream, out: Columns, n: Int) -> Int:
-    """A thread ends: what is still open on its stack is unwound."""
+    """A thread or a window ends: what is still open on its stack is unwound."""
     while stream.scalars[TOP] >= 0:
         if stream.frames[stream.scalars[TOP]].function == NO:
             stream.scalars[TOP] -= 1

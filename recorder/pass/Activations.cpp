@@ -1,0 +1,132 @@
+// Activations.cpp: see Activations.h.
+#include "Activations.h"
+
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+Value *ActivationKeeper::innermost(IRBuilder<> &B) {
+  return B.CreateThreadLocalAddress(R.activations(*S.F->getParent()));
+}
+
+Value *ActivationKeeper::slot(IRBuilder<> &B, unsigned At) {
+  return B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Activation, At);
+}
+
+void ActivationKeeper::landed(IRBuilder<> &B) { ours(B.CreateStore(Activation, innermost(B))); }
+
+void ActivationKeeper::watch(Instruction *Position, bool Enters) {
+  IRBuilder<> B(Position);
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *At = B.CreateConstInBoundsGEP1_64(B.getInt32Ty(), Keep.Layout, 3);
+  Value *IsWatched = B.CreateIsNotNull(ours(B.CreateLoad(B.getInt32Ty(), At)));
+  MDNode *Unlikely = MDBuilder(B.getContext()).createBranchWeights(1, 1u << 20);
+  IRBuilder<> Cold(SplitBlockAndInsertIfThen(IsWatched, Position, false, Unlikely));
+  FunctionCallee Callee = R.watched(*S.F->getParent());
+  CallInst *Call = ours(Cold.CreateCall(Callee, {Keep.Layout, Activation, Cold.getInt32(Enters)}));
+  Call->setCallingConv(CallingConv::PreserveMost);
+  if (DISubprogram *Function = S.F->getSubprogram())
+    Call->setDebugLoc(DILocation::get(B.getContext(), 0, 0, Function));
+}
+
+void ActivationKeeper::iteration(IRBuilder<> &B, const BasicBlock *Header, Value *Number) {
+  keep(B, Number, Keep.loopAt(Keep.LoopOf.lookup(Header)));
+}
+
+/// Room for the activation, and what tells a loop's first iteration from others.
+void ActivationKeeper::begin() {
+  BasicBlock &Entry = S.F->getEntryBlock();
+  IRBuilder<> B(&Entry, Entry.begin());
+  B.SetCurrentDebugLocation(DebugLoc());
+  Activation = B.CreateAlloca(ArrayType::get(B.getInt64Ty(), Keep.words()), nullptr, "tk.activation");
+  Activation->setAlignment(Align(8));
+  for (const auto &[Header, Loop] : Keep.LoopOf) {
+    auto *BB = const_cast<BasicBlock *>(Header);
+    auto Known = S.OfBlock.find(BB);
+    if (Known == S.OfBlock.end() || Paths.isInRun(Known->second.first))
+      continue;
+    IRBuilder<> AtHeader(BB, BB->begin());
+    AtHeader.SetCurrentDebugLocation(DebugLoc());
+    PHINode *Phi = AtHeader.CreatePHI(AtHeader.getInt1Ty(), pred_size(BB), "tk.again");
+    for (BasicBlock *Before : predecessors(BB))
+      Phi->addIncoming(AtHeader.getInt1(Keep.isInside(Header, Before)), Before);
+    Again[Header] = Phi;
+  }
+}
+
+void ActivationKeeper::keep(IRBuilder<> &B, Value *Word, unsigned At) {
+  ours(B.CreateAlignedStore(Word, slot(B, At), Align(8)));
+}
+
+/// A record that ends with segment `K` is whole.
+void ActivationKeeper::path(IRBuilder<> &B, unsigned K) {
+  if (S.Segments[K].Flags & (TK_BLOCK_RETURNS | TK_BLOCK_TAIL_CALL))
+    left(B);
+  else
+    keep(B, B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Ids, Keep.FirstPath + K), ActivationPath);
+}
+
+/// An operation has recorded its words: what registers hold, what begins and ends.
+void ActivationKeeper::operation(IRBuilder<> &B, const Operation &Op, ArrayRef<Value *> Words) {
+  if (Op.Defines != TK_NONE)
+    keep(B, Words.front(), Keep.registerAt(Op.Defines));
+  if (Op.Kind == TK_OP_FRAME)
+    keep(B, Words.front(), ActivationFrame);
+  if (Op.Kind == TK_OP_STACK_ALLOC) {
+    unsigned At = Keep.objectAt(Keep.ObjectOf.lookup(&Op));
+    bool Dynamic = Op.Flags & TK_OPFLAG_DYNAMIC_SIZE;
+    keep(B, B.CreatePtrToInt(Op.Address, B.getInt64Ty()), At);
+    keep(B, Dynamic ? Words[Op.BaseKind == TK_BASE_RECORDED] : B.getInt64(Op.Size), At + 1);
+  }
+  if (Op.Kind == TK_OP_STACK_FREE)
+    end(B, Op.Address);
+}
+
+/// The newest object there ends: the last one alive of the operations that begin it.
+void ActivationKeeper::end(IRBuilder<> &B, const Value *Address) {
+  Value *Found = B.getFalse();
+  for (const auto &[Alloc, Object] : reverse(Keep.ObjectOf)) {
+    if (Alloc->Address != Address)
+      continue;
+    unsigned At = Keep.objectAt(Object) + 1;
+    Value *Size = ours(B.CreateAlignedLoad(B.getInt64Ty(), slot(B, At), Align(8)));
+    keep(B, B.CreateSelect(Found, Size, B.getInt64(0)), At);
+    Found = B.CreateOr(Found, B.CreateIsNotNull(Size));
+  }
+}
+
+void ActivationKeeper::entered(IRBuilder<> &B) {
+  Value *Innermost = innermost(B);
+  keep(B, ours(B.CreateLoad(B.getPtrTy(), Innermost)), ActivationBelow);
+  keep(B, Keep.Layout, ActivationLayout);
+  keep(B, Activation, ActivationSelf);
+  if (!S.Frame)
+    keep(B, B.getInt64(0), ActivationFrame);
+  for (unsigned Object = 0; Object < Keep.Objects; ++Object)
+    keep(B, B.getInt64(0), Keep.objectAt(Object) + 1);
+  ours(B.CreateStore(Activation, Innermost));
+}
+
+void ActivationKeeper::left(IRBuilder<> &B) {
+  Value *Below = ours(B.CreateLoad(B.getPtrTy(), slot(B, ActivationBelow)));
+  ours(B.CreateStore(Below, innermost(B)));
+  watch(&*B.GetInsertPoint(), false);
+}
+
+/// In memory, not in a register: control may come back by longjmp.
+void ActivationKeeper::iterated(IRBuilder<> &B, const BasicBlock *Header) {
+  PHINode *Phi = Again.lookup(Header);
+  if (!Phi)
+    return;
+  unsigned At = Keep.loopAt(Keep.LoopOf.lookup(Header));
+  Value *Before = ours(B.CreateAlignedLoad(B.getInt64Ty(), slot(B, At), Align(8)));
+  keep(B, B.CreateSelect(Phi, B.CreateAdd(Before, B.getInt64(1)), B.getInt64(0)), At);
+}
+
+} // namespace tracekit

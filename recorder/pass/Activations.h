@@ -1,0 +1,57 @@
+// Activations.h: the code that keeps an activation in memory, so that a window may open in the middle of it
+// (Resumes.h).
+#pragma once
+
+#include "Resumes.h"
+
+#include "llvm/IR/IRBuilder.h"
+
+namespace tracekit {
+
+/// Writes what keeps the activations of one function, beside the Emitter's records.
+class ActivationKeeper {
+public:
+  ActivationKeeper(const SegmentedFunction &S, const Regions &Paths, Runtime &R, llvm::GlobalVariable *Ids,
+                   const Resumes &Keep)
+      : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), NoSanitize(llvm::MDNode::get(S.F->getContext(), {})) {}
+
+  /// Before anything else is written.
+  void begin();
+  /// Tells the runtime of a call or a return, before `Position`, if it wants to know of the function's.
+  void watch(llvm::Instruction *Position, bool Enters);
+  /// Behind the check of the entry.
+  void entered(llvm::IRBuilder<> &B);
+  /// Control came back by unwinding: what it passed over is gone.
+  void landed(llvm::IRBuilder<> &B);
+  /// Behind the check of a loop's header.
+  void iterated(llvm::IRBuilder<> &B, const llvm::BasicBlock *Header);
+  /// The loop is in this iteration.
+  void iteration(llvm::IRBuilder<> &B, const llvm::BasicBlock *Header, llvm::Value *Number);
+  /// An operation has recorded its words.
+  void operation(llvm::IRBuilder<> &B, const Operation &Op, llvm::ArrayRef<llvm::Value *> Words);
+  /// A record that ends with segment `K` is whole.
+  void path(llvm::IRBuilder<> &B, unsigned K);
+
+private:
+  void keep(llvm::IRBuilder<> &B, llvm::Value *Word, unsigned At);
+  void end(llvm::IRBuilder<> &B, const llvm::Value *Address);
+  void left(llvm::IRBuilder<> &B);
+  llvm::Value *innermost(llvm::IRBuilder<> &B);
+  llvm::Value *slot(llvm::IRBuilder<> &B, unsigned At);
+  /// Marks an instruction as one that other instrumentation leaves alone.
+  template <typename InstructionType> InstructionType *ours(InstructionType *I) {
+    I->setMetadata(llvm::LLVMContext::MD_nosanitize, NoSanitize);
+    return I;
+  }
+
+  const SegmentedFunction &S;
+  const Regions &Paths;
+  Runtime &R;
+  llvm::GlobalVariable *Ids;
+  const Resumes &Keep;
+  llvm::MDNode *NoSanitize;
+  llvm::AllocaInst *Activation = nullptr;
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Again; // by header: is it not the first iteration?
+};
+
+} // namespace tracekit

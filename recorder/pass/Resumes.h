@@ -1,0 +1,41 @@
+// Resumes.h: what an activation keeps in memory, so that a window may open in the middle of it (docs/internals/pass.md,
+// "Windows").
+#pragma once
+
+#include "Describe.h"
+#include "Emit.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tracekit {
+
+/// Words of an activation in memory (runtime/state.h, struct tk_activation).
+enum : unsigned { ActivationBelow, ActivationLayout, ActivationSelf, ActivationPath, ActivationFrame, ActivationWords };
+
+/// Where each thing stands in an activation of one function.
+struct Resumes {
+  uint64_t FirstPath = 0; // number of the path that resumes the activation behind segment 0
+  unsigned Registers = 0, Loops = 0, Objects = 0;
+  llvm::MapVector<const llvm::BasicBlock *, unsigned> LoopOf; // by header: the loop's number in the function
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::DenseSet<const llvm::BasicBlock *>> Latches; // by header
+  llvm::MapVector<const Operation *, unsigned> ObjectOf;                                      // a STACK_ALLOC's number
+  llvm::GlobalVariable *Layout = nullptr;
+
+  unsigned registerAt(Row Register) const { return ActivationWords + Register; }
+  unsigned loopAt(unsigned Loop) const { return ActivationWords + Registers + Loop; }
+  /// Address and size; no size: it is not alive.
+  unsigned objectAt(unsigned Object) const { return ActivationWords + Registers + Loops + 2 * Object; }
+  /// Whether control that comes to `Header` from `Before` comes from inside the loop.
+  bool isInside(const llvm::BasicBlock *Header, const llvm::BasicBlock *Before) const {
+    return Latches.lookup(Header).contains(Before);
+  }
+  unsigned words() const { return objectAt(Objects); }
+};
+
+/// Appends a block and a path for each segment of `S`: the activation as it is behind that segment. Loops are
+/// described.
+Resumes describeResumes(const SegmentedFunction &S, const Regions &Paths, const FunctionRows &Rows,
+                        const llvm::LoopInfo &LI, Unit &U);
+
+} // namespace tracekit

@@ -1,0 +1,209 @@
+/* Windows at record time (docs/internals/runtime.md, "Windows").
+ *
+ * Outside of windows a thread's state points to scratch memory, and its stream waits in `held`: only events with
+ * tickets are written there. A window that opens or closes clears the limit of every thread; at its next check each
+ * goes over by itself. Into a window it writes where its activations are, the outermost first. */
+#include "preload_record.h"
+
+#include <errno.h>
+#include <signal.h>
+
+/* What `tracekit start` and `stop` send with the signal, so that the program's own are not taken for them. */
+enum { OPEN = 0x746b6f6e, CLOSE = 0x746b6f66 };
+
+struct tk_windows tk_windows;
+
+void tk_pause_process(void)
+{
+    tk_windows.paused = 1;
+    tk_windows.began = tk_nanoseconds();
+    tk_read_rules();
+}
+
+/* The thread's stream waits; at its first check it finds out whether a window is open. */
+void tk_pause_thread(struct tk_thread *thread)
+{
+    if (!tk_windows.paused || !__tk_state.stream || thread->window)
+        return;
+    thread->held = __tk_state;
+    tk_scratch();
+    __tk_state.limit = NULL;
+}
+
+/* -- opening and closing ---------------------------------------------------------------------- */
+
+/* The lock of the list of threads may be held, by this very thread if a signal interrupted it: then who holds it does
+ * this when it lets go. */
+void tk_tell_threads(void)
+{
+    __atomic_store_n(&tk_windows.unheard, 1, __ATOMIC_SEQ_CST);
+    if (!tk_try_lock())
+        return;
+    __atomic_store_n(&tk_windows.unheard, 0, __ATOMIC_SEQ_CST);
+    tk_clear_limits();
+    tk_unlock();
+}
+
+/* Opens or closes the window if what asks for one has changed. */
+void tk_settle_windows(void)
+{
+    int open = __atomic_load_n(&tk_windows.calls, __ATOMIC_SEQ_CST) > 0 ||
+               __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST) || tk_is_a_rule_open();
+    uint32_t current = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
+    if (open == (current != 0))
+        return;
+    uint32_t next = open ? __atomic_add_fetch(&tk_windows.number, 1, __ATOMIC_SEQ_CST) : 0;
+    if (__atomic_compare_exchange_n(&tk_windows.current, &current, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        tk_tell_threads();
+}
+
+/* tracekit.h. A close without an open means nothing. */
+void tk_window_call(int open)
+{
+    if (!tk_windows.paused || !tk_pool)
+        return;
+    if (open)
+        __atomic_add_fetch(&tk_windows.calls, 1, __ATOMIC_SEQ_CST);
+    else if (__atomic_sub_fetch(&tk_windows.calls, 1, __ATOMIC_SEQ_CST) < 0)
+        __atomic_add_fetch(&tk_windows.calls, 1, __ATOMIC_SEQ_CST);
+    tk_settle_windows();
+}
+
+/* Whether a signal was sent to open or close a window, which it does; a plain one is if the program does not handle it
+ * itself. */
+int tk_is_window_signal(int signal, const void *information, int is_handled)
+{
+    const siginfo_t *info = information;
+    if (!tk_windows.paused || signal != SIGUSR2 || !tk_pool)
+        return 0;
+    int code = info->si_code == SI_QUEUE ? info->si_value.sival_int : 0;
+    if (code != OPEN && code != CLOSE) {
+        if (is_handled)
+            return 0;
+        code = __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST) ? CLOSE : OPEN;
+    }
+    __atomic_store_n(&tk_windows.signalled, code == OPEN, __ATOMIC_SEQ_CST);
+    tk_settle_windows();
+    return 1;
+}
+
+/* -- a thread goes over ----------------------------------------------------------------------- */
+
+/* Whether there is an activation at this place, still: exceptions that only code without instrumentation catches leave
+ * what they passed over in the list. Stacks grow down. */
+static int is_alive(const struct tk_activation *at, const struct tk_activation *above)
+{
+    return at > above && at->self == at;
+}
+
+static void resume_one(const struct tk_activation *at)
+{
+    const struct tk_activation_layout *layout = at->layout;
+    const uint64_t *word = at->words;
+    if (TK_UNLIKELY(__tk_state.pos >= __tk_state.limit))
+        tk_flip();
+    uint64_t *pos = __tk_state.pos;
+    __atomic_store_n(pos, at->path, __ATOMIC_RELEASE);
+    __tk_state.pos = pos + 1;
+    if (at->frame)
+        TK_RECORD1(resumed_frame, at->frame);
+    for (uint32_t number = 0; number < layout->registers; number++)
+        TK_RECORD2(resumed_register, number, *word++);
+    for (uint32_t number = 0; number < layout->loops; number++)
+        TK_RECORD2(resumed_loop, number, *word++);
+    for (uint32_t number = 0; number < layout->objects; number++, word += 2)
+        if (word[1])
+            TK_RECORD3(resumed_object, number, word[0], word[1]);
+}
+
+/* The outermost one first: the list is turned round on the way there, and back. */
+static void resume_all(void)
+{
+    struct tk_activation *at = __tk_activations, *above = NULL;
+    const struct tk_activation *here = __builtin_frame_address(0);
+    while (at && is_alive(at, above ? above : here)) {
+        struct tk_activation *below = at->below;
+        at->below = above;
+        above = at;
+        at = below;
+    }
+    struct tk_activation *below = at;
+    while (above) {
+        struct tk_activation *next = above->below;
+        above->below = below;
+        resume_one(above);
+        below = above;
+        above = next;
+    }
+}
+
+static void open_window(struct tk_thread *thread, uint32_t number)
+{
+    __tk_state = thread->held;
+    thread->held = (struct tk_state){0};
+    thread->window = number;
+    TK_RECORD3(window_begin, tk_ticket(), number, tk_nanoseconds() - tk_windows.began);
+    resume_all();
+}
+
+static void close_window(struct tk_thread *thread)
+{
+    uint32_t number = thread->window;
+    TK_RECORD3(window_end, tk_ticket(), number, tk_nanoseconds() - tk_windows.began);
+    thread->window = 0;
+    if (__tk_state.stream)
+        tk_pause_thread(thread);
+}
+
+/* At a check, with signals blocked: go where the thread should be. Whether anything has changed. A handler runs to its
+ * end as it began. */
+int tk_follow_window(void)
+{
+    struct tk_thread *thread = tk_current;
+    if (tk_windows.paused && tk_pool)
+        tk_look_at_the_clock();
+    uint32_t wanted = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
+    if (!tk_windows.paused || !tk_pool || !thread || thread->depth > 0 || thread->crossing || thread->window == wanted)
+        return 0;
+    if (thread->window ? !__tk_state.stream : !thread->held.stream)
+        return 0; /* it runs unrecorded */
+    thread->crossing = 1;
+    if (thread->window)
+        close_window(thread);
+    if (wanted && thread->held.stream)
+        open_window(thread, wanted);
+    thread->crossing = 0;
+    return 1;
+}
+
+/* -- events with tickets, outside of windows -------------------------------------------------- */
+
+static void make_room(struct tk_thread *thread)
+{
+    uint64_t signals;
+    tk_block_signals(&signals);
+    struct tk_state scratch = __tk_state;
+    __tk_state = thread->held;
+    tk_hand_over();
+    thread->held = __tk_state;
+    __tk_state = scratch;
+    tk_restore_signals(&signals);
+}
+
+void tk_note(enum tk_event event, int words, const uint64_t *values)
+{
+    struct tk_thread *thread = tk_current;
+    int saved = errno;
+    if (!tk_is_paused())
+        return;
+    if (thread->held.pos >= thread->held.limit)
+        make_room(thread);
+    errno = saved;
+    if (!thread->held.stream)
+        return;
+    uint64_t *pos = thread->held.pos;
+    for (int word = 0; word < words; word++)
+        pos[1 + word] = values[word];
+    __atomic_store_n(pos, (uint64_t)event, __ATOMIC_RELEASE);
+    thread->held.pos = pos + 1 + words;
+}

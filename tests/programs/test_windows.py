@@ -1,0 +1,166 @@
+"""Windows on a run: what is recorded inside is what a recording of the whole run has there, contexts included.
+
+Random programs open and close windows at random steps, wherever these are. Each is recorded as a whole and with
+`--paused`, at the same addresses; a handful for each run of the suite, TRACEKIT_LONG=N runs N.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.generator import program
+from tests.naive.reader import read
+from tests.programs.running import TRACEKIT, compile_program, replayed, run, run_here
+from tests.programs.test_random import COUNT, FIRST, _named
+from tracekit.formats.events import BY_CODE
+
+Event = tuple[str, int, int, int]
+"""Name, subject, address, size."""
+
+pytestmark = pytest.mark.skipif(shutil.which("setarch") is None, reason="two runs need the same addresses")
+
+WINDOWS = """\
+#include "tracekit.h"
+static unsigned passed, window;
+static const unsigned places[] = {{{places}, ~0u}};
+static inline __attribute__((always_inline)) void step(void)
+{{
+    if (passed++ == places[window]) {{
+        if (window++ & 1)
+            tracekit_window_close();
+        else
+            tracekit_window_open();
+    }}
+}}
+"""
+
+
+def with_windows(source: str, places: list[int]) -> str:
+    """The program, with a window that opens or closes at each of these steps."""
+    head, macro, rest = source.partition("#define STEP (")
+    assert macro
+    return head + WINDOWS.format(places=", ".join(f"{place}u" for place in places)) + "#define STEP (step(), " + rest
+
+
+class Recorded(NamedTuple):
+    """The events of a recording's first stream."""
+
+    events: list[Event]
+    calls: frozenset[int]
+    """The calls that open and close windows."""
+    opens: frozenset[int]
+    """Those that open one."""
+
+
+def recorded(app: Path, trace: Path, *options: str) -> Recorded:
+    done = run(["setarch", "-R", *TRACEKIT, "record", "-f", *options, "-o", trace, "--", app])
+    assert b"tracekit: " in done.stderr, done
+    assert b"dropped" not in done.stderr, done
+    events = [(BY_CODE[kind].name, *rest) for stream, kind, *rest in replayed(trace).events if stream == 0]
+    return Recorded(events, *window_calls(trace))
+
+
+def window_calls(trace: Path) -> tuple[frozenset[int], frozenset[int]]:
+    """The instructions that call the runtime to open or close a window, and those to open one."""
+    found = read(trace.read_bytes())
+    calls, opens = set(), set()
+    for number, row in enumerate(found.tables["calls"]):
+        unit = found.unit_of["calls"][number]
+        if found.text(unit, row["callee"]) == "__tk_window":
+            calls.add(row["op"])
+            place = found.tables["ops"][row["op"]]["location"]
+            name = found.text(found.unit_of["locations"][place], found.tables["locations"][place]["function"])
+            if name.startswith("tracekit_window_open"):
+                opens.add(row["op"])
+    return frozenset(calls), frozenset(opens)
+
+
+class Place(NamedTuple):
+    """What is under way: activations with their calls, open loops and stack objects, and the live heap."""
+
+    frames: list[tuple[int, int, list[int], Counter[tuple[int, int, int]]]]
+    heap: dict[int, int]
+
+
+def place(events: list[Event]) -> Place:
+    """Where events lead to, from nothing."""
+    frames: list[tuple[int, int, list[int], list[tuple[int, int, int]]]] = []
+    heap: dict[int, int] = {}
+    for name, subject, address, size in events:
+        if name == "function_entry":
+            frames.append((subject, size, [], []))
+        elif name == "function_exit":
+            assert frames.pop()[0] == subject
+        elif name == "loop_invocation":
+            frames[-1][2].append(subject)
+        elif name == "loop_exit":
+            assert frames[-1][2].pop() == subject
+        elif name == "stack_alloc":
+            frames[-1][3].append((subject, address, size))
+        elif name == "stack_free":
+            frames[-1][3].remove([item for item in frames[-1][3] if item[1:] == (address, size)][-1])
+        elif name == "heap_alloc":
+            heap[address] = size
+        elif name == "heap_free":
+            heap.pop(address, None)
+    return Place([(function, call, loops, Counter(objects)) for function, call, loops, objects in frames], heap)
+
+
+def stretches(whole: Recorded) -> list[tuple[int, int]]:
+    """Between which events of a whole recording each window lies: after the open, up to the close."""
+    marks = [
+        at for at, (name, subject, *_) in enumerate(whole.events) if name == "external_call" and subject in whole.calls
+    ]
+    ends = [*marks[1::2], len(whole.events)][: (len(marks) + 1) // 2]
+    return list(zip(marks[::2], ends))
+
+
+def windows(paused: Recorded) -> list[tuple[int, int, int]]:
+    """Of each window: window_begin, the first event inside, window_end or what comes after all."""
+    found = []
+    begin = None
+    for at, (name, *_) in enumerate([*paused.events, ("window_end", 0, 0, 0)]):
+        if name == "window_begin":
+            begin = at
+        elif name == "window_end" and begin is not None:
+            inside = next(
+                k
+                for k in range(begin, at)
+                if paused.events[k][0] == "external_call" and paused.events[k][1] in paused.calls
+            )
+            found.append((begin, inside, at))
+            begin = None
+    return found
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+def test_the_events_inside_are_those_of_the_whole_run(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    source = tmp_path / "app.c"
+    places = sorted(rng.sample(range(rng.choice((60, 600, 3000))), 2 * rng.randint(1, 4)))
+    source.write_text(with_windows(program(seed), places))
+    flags = [f"-O{seed % 4}", "--windows", f"--record={('paths', 'both', 'blocks')[seed // 4 % 3]}"]
+    app = compile_program([source], tmp_path / "app", flags, instrumented=True)
+    whole = recorded(app, tmp_path / "whole.zst")
+    paused = recorded(app, tmp_path / "paused.zst", "--paused")
+    assert run_here("check", tmp_path / "paused.zst").status == 0
+    assert _named(replayed(tmp_path / "paused.zst").events) == read((tmp_path / "paused.zst").read_bytes()).events()
+    compare(whole, paused)
+
+
+def compare(whole: Recorded, paused: Recorded) -> None:
+    """Window by window: where it opens, and what happens in it."""
+    wanted, found = stretches(whole), windows(paused)
+    assert len(wanted) == len(found)
+    for (start, stop), (begin, inside, end) in zip(wanted, found, strict=True):
+        before, resumed = place(whole.events[:start]), place(paused.events[begin:inside])
+        assert resumed.frames == before.frames
+        assert place(paused.events[:begin]).heap == before.heap
+        last = len(paused.events) if stop == len(whole.events) else end
+        assert paused.events[inside:last] == whole.events[start:stop]

@@ -1,0 +1,182 @@
+"""Windows that open by themselves: what their text means, and that they open there and nowhere else."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.programs.running import run_here
+from tests.programs.test_windows import Event, place, recorded
+from tests.recorder.recording import build, record
+from tests.recorder.test_windows import good, info
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder.windowrules import WindowRule, parse, read, sampled, together
+
+MS, S = 1_000_000, 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("on=call:parse", WindowRule("parse")),
+        ("on=call:ns::parse#12", WindowRule("ns::parse", 12)),
+        ("on=call:parse till=return:parse", WindowRule("parse")),
+        ("on=call:parse#2 for=1.5ms", WindowRule("parse", 2, length=1_500_000)),
+        ("on=2s", WindowRule(begin=2 * S)),
+        ("on=start", WindowRule(begin=1)),
+        ("on=2s for=500us", WindowRule(begin=2 * S, length=500_000)),
+        ("on=1s till=1min", WindowRule(begin=S, length=59 * S)),
+        ("till=20ms", WindowRule(length=20 * MS)),
+        ("every=1s for=20ms", WindowRule(length=20 * MS, every=S)),
+        ("on=3s every=100ms for=100ms", WindowRule(begin=3 * S, length=100 * MS, every=100 * MS)),
+    ],
+)
+def test_what_a_text_means(text: str, rule: WindowRule) -> None:
+    assert parse(text) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "on", "on=", "on=5", "on=call:", "on=call:f#0", "on=1s on=2s", "at=1s", "on=0s", "for=-1s", "on=-1s"),
+        *("on=call:f till=return:g", "on=call:f every=1s", "every=1s", "every=1s for=2s", "on=2s till=1s"),
+        *("on=1s for=1s till=3s", "on=call:" + "f" * 300, "on=99999999999999999999s", "on=1h", "on=call:f#" + "9" * 30),
+    ],
+)
+def test_what_means_nothing_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(TracekitError) as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.text(alphabet="on=call:#ties.frv0129msu ", max_size=40))
+def test_any_text_is_a_rule_or_refused(text: str) -> None:
+    try:
+        rule = parse(text)
+    except TracekitError:
+        return
+    assert rule.function or rule.length or rule.begin
+    assert all(0 <= number < 1 << 63 for number in (rule.call, rule.begin, rule.length, rule.every))
+
+
+def test_a_share_of_the_time() -> None:
+    assert sampled("2%") == WindowRule(length=20 * MS, every=S)
+    assert sampled("0.5%") == WindowRule(length=5 * MS, every=S)
+    for text in ("2", "0%", "101%", "x%", "%", "-1%"):
+        with pytest.raises(TracekitError):
+            sampled(text)
+
+
+def test_a_file_of_windows(tmp_path: Path) -> None:
+    file = tmp_path / "windows.toml"
+    file.write_text('[[window]]\non = "call:f"\n[[window]]\nevery = "1s"\nfor = "20ms"\n')
+    assert read(str(file)) == [WindowRule("f"), WindowRule(length=20 * MS, every=S)]
+    for text in ("[[window]\n", "[[window]]\non = 3\n", "[[window]]\nat = 'x'\n", "a = 1\n", "window = 3\n", "\xff"):
+        file.write_bytes(text.encode("latin-1"))
+        with pytest.raises(TracekitError):
+            read(str(file))
+    with pytest.raises(TracekitError, match="cannot be read"):
+        read(str(tmp_path / "none.toml"))
+    with pytest.raises(TracekitError, match="17 windows"):
+        together([WindowRule("f")] * 17)
+
+
+CALLS = r"""
+#include <stdio.h>
+long table[64];
+__attribute__((noinline)) long inner(long n)
+{
+    long sum = 0;
+    for (long i = 0; i < n; i++) sum += table[i * 31 & 63];
+    return sum;
+}
+__attribute__((noinline)) long parse(long n)
+{
+    long mine[4] = {n, n + 1, n + 2, n + 3}, sum = inner(n) + mine[n & 3];
+    if (n > 5) sum += parse(n - 5);
+    table[n & 63] += sum;
+    return sum + mine[1];
+}
+int main(void)
+{
+    long sum = 0;
+    for (long k = 0; k < 9; k++) sum += inner(k) + parse(12 + k);
+    printf("%ld\n", sum);
+}
+"""
+
+
+def matching_exit(events: list[Event], entry: int) -> int:
+    depth = 0
+    for at in range(entry, len(events)):
+        depth += {"function_entry": 1, "function_exit": -1}.get(events[at][0], 0)
+        if depth == 0:
+            return at
+    raise AssertionError
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_a_window_of_the_nth_call_is_that_call(tmp_path: Path, level: str) -> None:
+    app = build(tmp_path, CALLS, level, "--windows")
+    whole = recorded(app, tmp_path / "whole.zst").events
+    function = next(
+        subject
+        for name, subject, _, call in whole
+        if name == "function_entry" and whole_name(tmp_path, subject) == "parse"
+    )
+    entries = [at for at, (name, subject, *_) in enumerate(whole) if name == "function_entry" and subject == function]
+    for number in random.Random(1).sample(range(1, len(entries) + 1), 4):
+        trace = tmp_path / f"{number}.zst"
+        paused = recorded(app, trace, "--window", f"on=call:parse#{number}").events
+        good(trace)
+        start = entries[number - 1]
+        wanted = whole[start : matching_exit(whole, start) + 1]
+        begin = next(at for at, (name, *_) in enumerate(paused) if name == "window_begin")
+        end = next(at for at, (name, *_) in enumerate(paused) if name == "window_end")
+        assert paused[end - len(wanted) : end] == wanted
+        assert place(paused[begin : end - len(wanted)]).frames == place(whole[:start]).frames
+    each = recorded(app, tmp_path / "each.zst", "--window", "on=call:parse").events
+    assert sum(name == "window_begin" for name, *_ in each) == 9, "calls inside the window open no other"
+
+
+def whole_name(folder: Path, function: int) -> str:
+    from tests.naive.reader import read as naive_read
+
+    trace = naive_read((folder / "whole.zst").read_bytes())
+    return trace.text(trace.unit_of["functions"][function], trace.tables["functions"][function]["name"])
+
+
+def test_windows_by_time(tmp_path: Path) -> None:
+    app = build(
+        tmp_path,
+        r"""
+        #include <unistd.h>
+        long table[256];
+        static __attribute__((noinline)) void tick(void) { for (int i = 0; i < 256; i++) table[i] += i; }
+        int main(void) { for (int k = 0; k < 1200; k++) { for (int i = 0; i < 20; i++) tick(); usleep(500); } }""",
+        "--windows",
+    )
+    record(tmp_path, app, options=("--window", "on=200ms for=100ms", "-o", "once.zst"))
+    (once,) = info(tmp_path / "once.zst")["windows"]  # type: ignore[misc]
+    assert once["begin"] >= 0.2 and once["end"] >= 0.3 and once["accesses"] > 0
+    record(tmp_path, app, options=("--window", "every=100ms for=20ms", "-o", "often.zst"))
+    good(tmp_path / "often.zst")
+    often = info(tmp_path / "often.zst")["windows"]
+    assert isinstance(often, list) and len(often) >= 4
+    assert all(window["begin"] % 0.1 >= 0 for window in often)
+    assert record(tmp_path, app, options=("--sample", "2%", "-o", "sample.zst")).returncode == 0
+    assert len(info(tmp_path / "sample.zst")["windows"]) >= 1  # type: ignore[arg-type]
+
+
+def test_what_windows_cannot_be(tmp_path: Path) -> None:
+    app = build(tmp_path, "int main(void) { return 0; }")
+    for options in (("--window", "on=1s"), ("--sample", "2%")):
+        outcome = run_here("record", *options, str(app))
+        assert outcome.status == 125 and b"built without --windows" in outcome.stderr
+    for options in (("--window", "on=never"), ("--sample", "2"), ("--windows", "none.toml")):
+        outcome = run_here("record", *options, str(app))
+        assert outcome.status == 125 and outcome.stderr.count(b"\n") == 1
