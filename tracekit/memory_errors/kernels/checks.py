@@ -91,6 +91,8 @@ SLACK = 16
 """glibc's blocks have sizes that are multiples of this, the least is twice it; 8 bytes of each are the size itself."""
 LARGE = 1 << 17
 """Blocks of so many bytes may be given back to the system, which may use their addresses for something else."""
+MOST = 1 << 30
+"""An access of more bytes is not looked at: it is a damaged trace's."""
 LARGEST = 1 << 36
 """Of larger objects nothing is known."""
 
@@ -153,6 +155,8 @@ def note(errors: Errors, kind: Any, place: Any, site: Any, death: Any, size: Any
 @inlined
 def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, stream: Any, store: Any) -> None:
     """A load or a store."""
+    if size > MOST:
+        return
     row = min(instruction, state.rules.size - 1)
     rules = state.rules[np.uint64(row)]
     found = worst(state.states, address, size)
