@@ -10,12 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracekit.memory_errors.kernels.checks import (
-    DISORDER,
-    ENDED,
-    THREADS,
-    State,
-    access,
+from tracekit.memory_errors.kernels.checks import DISORDER, ENDED, THREADS, State, access
+from tracekit.memory_errors.kernels.objects import (
     allocated,
     called,
     entered,

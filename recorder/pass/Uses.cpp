@@ -22,7 +22,8 @@ bool isPrinted(const CallBase &Call, const Use &Argument) {
   unsigned Number = Call.getArgOperandNo(&Argument);
   if (Formats.contains(Callee->getName()))
     return Number >= Call.getFunctionType()->getNumParams();
-  return Number == 1 && (Callee->getName().starts_with("_ZNSols") || Callee->getName().starts_with("_ZNSo9_M_insert"));
+  StringRef Name = Callee->getName(); // std::ostream::operator<<, std::ostream::_M_insert
+  return Number == 1 && (Name.substr(0, 7) == "_ZNSols" || Name.substr(0, 15) == "_ZNSo9_M_insert");
 }
 
 /// Whether what the program does next follows from the operand: a branch, an access's address, a call's target.

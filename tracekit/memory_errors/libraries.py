@@ -57,7 +57,7 @@ HARMLESS = (
 """Write no memory of the program that it could know the address of, but what was given to the library before."""
 
 _HARMLESS_PREFIXES = (
-    "_ZNSolsE",
+    "_ZNSols",
     "_ZNSo9_M_insert",
     "_ZSt16__ostream_insert",
     "_ZNSo3put",

@@ -1,0 +1,196 @@
+"""What objects that begin and end do to the states of bytes, wrong frees, and calls whose effects are not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.containers.kernels.hash_table import row_of
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.memory_errors.kernels.checks import (
+    BORN,
+    DOUBLE_FREE,
+    EMPTY,
+    HOSTS,
+    INVALID_FREE,
+    LARGE,
+    LARGEST,
+    MAPS,
+    MISMATCHED_FREE,
+    OPAQUE,
+    ORDER,
+    ROUNDED,
+    SLACK,
+    UNKNOWN_AT,
+    UNSEEN_FREE,
+    State,
+    is_ordered,
+    note,
+    place_of,
+)
+from tracekit.memory_errors.kernels.states import (
+    BESIDE,
+    FREED,
+    UNKNOWN,
+    UNWRITTEN,
+    WRITTEN,
+    assign,
+    replace,
+    state_at,
+)
+from tracekit.objects.kernels.live import (
+    DEAD,
+    GLOBAL,
+    HEAP,
+    SITE_BITS,
+    SITE_SHIFT,
+    STACK,
+    at,
+    begin,
+    end,
+    extended,
+    kind_of,
+    maker,
+)
+
+
+@kernel
+def allocated(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, levels: Any) -> None:
+    """heap_alloc: a new block, or the tail by which a realloc let one grow."""
+    live = state.live
+    owner = extended(live, instruction, address, size)
+    if owner == 0:
+        owner = begin(live, HEAP, instruction, maker(live, context, levels), address, size, stream, 0)
+        if owner == 0:
+            return
+        state.control[BORN] += 1
+        live.objects.rows[owner].born = state.control[BORN]
+    rules = state.rules[np.uint64(min(instruction, state.rules.size - 1))]
+    if size > LARGEST:
+        assign(state.states, address, np.int64(1), UNKNOWN)
+        return
+    assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
+    if not rules & MAPS and state.control[ROUNDED] == 0:
+        start = np.int64(live.objects.rows[owner].start)
+        stop = np.int64(live.objects.rows[owner].end)
+        bytes_ = max(np.int64(stop - start), np.int64(2 * SLACK - 8))
+        chunk = (bytes_ + 8 + SLACK - 1) & -SLACK
+        replace(state.states, stop, start + chunk - stop, UNKNOWN, BESIDE)
+        replace(state.states, start - 8, np.int64(8), UNKNOWN, BESIDE)
+
+
+@kernel
+def freed(state: State, instruction: Any, context: Any, address: Any, size: Any) -> None:
+    """heap_free: a block ends, or the tail that a realloc cut off; or nothing that could end."""
+    live = state.live
+    row = min(instruction, state.rules.size - 1)
+    owner = at(live, address)
+    if not 0 < owner < DEAD:
+        _not_freed(state, row, context, address, owner)
+        return
+    old = live.objects.rows[owner]
+    start, stop, site = np.int64(old.start), np.int64(old.end), np.int64(old.site)
+    is_tail = start != address and size > 0 and address + size == stop
+    if kind_of(live.sites.rows[site].key) != HEAP or not (start == address or is_tail):
+        if not state.rules[np.uint64(row)] & MAPS:
+            _wrong_free(state, INVALID_FREE, row, context, site, 0, address - start, stop - start)
+        return
+    maker_ = (np.int64(live.sites.rows[site].key) >> SITE_SHIFT) & SITE_BITS
+    own, wanted = state.family[row], state.family[maker_]
+    if not is_tail and own != 0 and wanted != 0 and own != wanted:
+        _wrong_free(state, MISMATCHED_FREE, row, context, site, 0, 0, stop - start)
+    value = np.int64(UNKNOWN)
+    if not (state.rules[np.uint64(row)] | state.rules[np.uint64(maker_)]) & MAPS and stop - start < LARGE:
+        place = place_of(state.errors, row, context)
+        value = FREED + np.int64(row_of(state.deaths, (site << 32) | place))
+    end(live, address, size)
+    if stop - address <= LARGEST:
+        assign(state.states, address, stop - address, value)
+
+
+@inlined
+def _not_freed(state: Any, row: Any, context: Any, address: Any, owner: Any) -> None:
+    """Something is freed where no object lives."""
+    value = state_at(state.states, address)
+    if state.rules[np.uint64(row)] & MAPS or address == 0:
+        return
+    if value >= FREED:
+        site = np.int64(state.deaths.rows[value - FREED].key >> np.uint64(32))
+        _wrong_free(state, DOUBLE_FREE, row, context, site, value - FREED, -1, -1)
+    else:
+        state.errors.undecided[UNSEEN_FREE] += 1
+
+
+@inlined
+def _wrong_free(state: Any, kind: Any, row: Any, context: Any, site: Any, death: Any, offset: Any, bytes_: Any) -> None:
+    if is_ordered(state):
+        note(state.errors, kind, place_of(state.errors, row, context), site, death, 0, offset, bytes_)
+    else:
+        state.errors.undecided[ORDER] += 1
+
+
+@kernel
+def variable(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> None:
+    """stack_alloc."""
+    owner = begin(state.live, STACK, instruction, context, address, size, stream, depth)
+    if owner != 0:
+        state.control[BORN] += 1
+        state.live.objects.rows[owner].born = state.control[BORN]
+        if size <= LARGEST:
+            rules = state.rules[np.uint64(min(instruction, state.rules.size - 1))]
+            assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
+
+
+@kernel
+def global_variable(state: State, number: Any, address: Any, size: Any, stream: Any) -> None:
+    """global_init."""
+    if begin(state.live, GLOBAL, number, 0, address, size, stream, 0) != 0 and size <= LARGEST:
+        assign(state.states, address, size, np.int64(WRITTEN))
+
+
+@kernel
+def variable_ended(state: State, address: Any, size: Any) -> None:
+    """stack_free, or a global of an image that is unloaded."""
+    end(state.live, address, 0)
+    if 0 < size <= LARGEST:
+        assign(state.states, address, size, np.int64(UNKNOWN))
+
+
+@kernel
+def unloaded(state: State, image: Any) -> None:
+    """image_unload: its globals end."""
+    for row in range(state.images.image.size):
+        if state.images.image[row] == image and state.images.address[row] != 0:
+            variable_ended(state, np.int64(state.images.address[row]), np.int64(state.images.size[row]))
+
+
+# -- calls whose effects are not known --------------------------------------------------------------
+
+
+@inlined
+def called(state: Any, instruction: Any) -> None:
+    """external_call: what it may have written is taken as written."""
+    if state.rules[np.uint64(min(instruction, state.rules.size - 1))] & OPAQUE:
+        state.control[UNKNOWN_AT] = state.control[BORN]
+
+
+@inlined
+def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
+    """function_entry: of a function that a library calls, or that makes calls which no event tells of."""
+    doubt = state.doubt[np.uint64(stream)]
+    if call < state.rules.size and state.rules[np.uint64(call)] & HOSTS:
+        state.control[UNKNOWN_AT] = state.control[BORN]
+        doubt += doubt == 0
+    elif doubt != 0 or (function < state.blind.size and state.blind[np.uint64(function)]):
+        doubt += 1
+    state.doubt[np.uint64(stream)] = doubt
+
+
+@inlined
+def left(state: Any, stream: Any) -> None:
+    """function_exit."""
+    doubt = state.doubt[np.uint64(stream)]
+    if doubt != 0:
+        state.doubt[np.uint64(stream)] = doubt - 1
+        state.control[UNKNOWN_AT] = state.control[BORN]
