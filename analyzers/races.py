@@ -102,14 +102,14 @@ class Races(Module):
         history.forget(state, address, size)
 
     @staticmethod
-    def lock(state: State, address: int, stream: int) -> None:
+    def lock(state: State, address: int, stream: int, group: int, offset: int) -> None:
         """A lock was got."""
-        take_lock(state, running(state, stream), address, 0)
+        take_lock(state, running(state, stream), address, 0, group, offset)
 
     @staticmethod
-    def lock_shared(state: State, address: int, stream: int) -> None:
+    def lock_shared(state: State, address: int, stream: int, group: int, offset: int) -> None:
         """By a reader."""
-        take_lock(state, running(state, stream), address, 1)
+        take_lock(state, running(state, stream), address, 1, group, offset)
 
     @staticmethod
     def unlock(state: State, address: int, stream: int) -> None:

@@ -65,7 +65,9 @@ def test_both_ends_the_object_locks_and_threads(trace: Path) -> None:
         if ends[0]["instruction"]["function"] == "add":
             assert race["object"]["kind"] == "heap" and race["object"]["site"]["function"] == "main"
             assert (race["number"], race["offset"]) == (0, 4)
-            assert sorted(lock for end in ends for locks in end["locks"] for lock in locks) == ["one", "two"]
+            held = [lock for end in ends for locks in end["locks"] for lock in locks]
+            assert sorted(lock["object"]["name"] for lock in held) == ["one", "two"]
+            assert all(lock["offset"] == 0 and not lock["shared"] for lock in held)
             assert {stream for end in ends for stream in end["threads"]} == {1, 2}
             path = ends[0]["context"]["path"]
             assert ends[0]["context"]["root"] == "work" and path[0].startswith("loop work:") and len(path) == 2

@@ -172,3 +172,31 @@ def test_every_byte_has_its_first_race_and_no_pair_is_ordered(seed: int, count: 
             first.setdefault(byte, later)
     for byte, later in first.items():
         assert any(pair in reported and byte in common for pair, common in wanted.items() if pair[1] == later)
+
+
+NONSENSE = (
+    "program_start", "thread_create", "thread_start", "thread_exit", "thread_join", "lock", "lock_shared", "unlock",
+    "release", "acquire", "barrier", "barrier_init", "barrier_enter", "barrier_leave", "atomic", "fence",
+    "thread_memory", "heap_alloc", "heap_free", "stack_alloc", "load", "store", "function_entry", "function_exit",
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.sampled_from((5, 60, 300)))
+def test_events_that_make_no_sense_do_no_harm(seed: int, count: int) -> None:
+    rng = random.Random(seed)
+    numbers = (0, 1, 2, 3, 7, 2**31, 2**32 - 1)
+    events = [
+        (
+            rng.randrange(5),
+            rng.choice(NONSENSE),
+            rng.choice(numbers),
+            rng.choice((*numbers, MEMORY, MEMORY + 5, 2**64 - 3, rng.getrandbits(64))),
+            rng.choice((0, 1, 8, 30, 5000, 2 << 20)),
+        )
+        for _ in range(count)
+    ]
+    for name in ("function_entry", "function_exit"):  # the program has one function
+        events = [event if event[1] != name else (event[0], name, 0, 0, 0) for event in events]
+    for earlier, later, _ in found_by_module(events, frozenset({1, 3}), 13):
+        assert {earlier, later} <= set(numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from tracekit.races.kernels.state import ATOMIC_READ, ATOMIC_WRITE, FREE, READ, 
 
 if TYPE_CHECKING:
     from tracekit.modules.contract import Module
-    from tracekit.program.program import Program
 
 Json = dict[str, Any]
 
@@ -37,7 +37,6 @@ class RaceRows:
         self.contexts = module.contexts
         self.names = ContextNames(module.program, module.contexts.nodes)
         self.threads = taken_threads(state)
-        self.globals = global_ranges(module.program)
 
     def rows(self) -> list[Json]:
         """One for each two places (kind, instruction, context) that race, in the order of instructions."""
@@ -64,7 +63,7 @@ class RaceRows:
         rows = [found[name] for name in sorted(found)]
         for row in rows:
             for end in (row["first"], row["second"]):
-                end["locks"].sort()
+                end["locks"].sort(key=lambda locks: json.dumps(locks, sort_keys=True))
         return rows
 
     def _end(self, number: int) -> Json:
@@ -82,26 +81,16 @@ class RaceRows:
     def _context(self, number: int) -> Json:
         return self.contexts.describe(int(self.contexts.rows(np.array([number]))[0]))
 
-    def _locks(self, row: int) -> list[str]:
-        """The names of a set of locks, in the order in which they were taken."""
-        names: list[str] = []
+    def _locks(self, row: int) -> list[Json]:
+        """A set of locks, in the order in which they were taken: where each lies, and whether it is a reader's."""
+        locks: list[Json] = []
         while row != 0:
             key = int(self.state.lock_sets.rows["key"][row])
-            lock = int(self.state.objects.rows["key"][(key & 0xFFFF_FFFF) >> 1])
-            names.append(self.place_name(lock) + (" (shared)" if key & 1 else ""))
+            lock = self.state.objects.rows[(key & 0xFFFF_FFFF) >> 1]
+            shown = self.groups.describe(int(lock["group"]))
+            locks.append({"object": shown, "offset": int(lock["offset"]), "shared": bool(key & 1)})
             row = key >> 32
-        return names[::-1]
-
-    def place_name(self, address: int) -> str:
-        """What lies at an address: a global variable, or the address."""
-        starts, sizes, rows = self.globals
-        at = int(np.searchsorted(starts, np.uint64(address), "right")) - 1
-        if at < 0 or address - int(starts[at]) >= max(int(sizes[at]), 1):
-            return hex(address)
-        row = self.program.globals[rows[at]]
-        name = self.program.text(int(row["source_name"]) or int(row["name"]))
-        offset = address - int(starts[at])
-        return f"{name}+{offset}" if offset else name
+        return locks[::-1]
 
     def thread_rows(self, rows: list[Json]) -> list[Json]:
         """The threads that race: what they run, and who created them where."""
@@ -128,13 +117,6 @@ class RaceRows:
 def taken_threads(state: State) -> Any:
     """The rows of threads, by number; row 0 is none."""
     return state.threads.rows[: state.threads.control[0]]
-
-
-def global_ranges(program: Program) -> tuple[Any, Any, Any]:
-    """Addresses, ascending, sizes and rows of the global variables that have an address."""
-    rows = np.flatnonzero(program.global_address)
-    rows = rows[np.argsort(program.global_address[rows], kind="stable")]
-    return program.global_address[rows], program.globals["size"][rows], rows
 
 
 def end_key(end: Json) -> tuple[Any, ...]:

@@ -58,7 +58,7 @@ def empty_state(program: Program) -> State:
         streams=hash_table([("thread", "<i8")], 1 << 20),
         threads=arena.arena(THREAD_ROW, MOST_THREADS, spare=1),
         held=arena.arena(HELD, MOST_HELD * (MOST_THREADS + 1), spare=MOST_HELD),
-        objects=hash_table([clock, ("readers", "<i8")]),
+        objects=hash_table([clock, ("readers", "<i8"), ("group", "<i8"), ("offset", "<i8")]),
         atomics=hash_table([clock]),
         barriers=hash_table([("count", "<i8"), ("arrivals", "<i8")]),
         rounds=hash_table([clock]),

@@ -67,11 +67,21 @@ def end_lines(end: Json, threads: Mapping[int, str], style: Style) -> list[str]:
     """An access: where, by which threads, with which locks, in which context."""
     instruction = end["instruction"]
     place = f"{place_text(instruction)} {instruction['function']}".rstrip() if instruction["file"] else "library code"
-    held = " or ".join(" + ".join(locks) or "nothing" for locks in end["locks"])
+    held = " or ".join(" + ".join(map(lock_name, locks)) or "nothing" for locks in end["locks"])
     names = [threads[stream] for stream in end["threads"]]
     by = ", ".join(names[:THREADS]) + (f" and {len(names) - THREADS:,} more" if len(names) > THREADS else "")
     path = " > ".join([end["context"]["root"], *end["context"]["path"]])
     return [f"  {end['access']:<12} {place}", f"    by {by}, holding {held}", style(f"    in {path}", "dim")]
+
+
+def lock_name(lock: Json) -> str:
+    """A global variable's name, or what the memory is where it lies."""
+    shown, offset = lock["object"], lock["offset"]
+    if shown["kind"] == "unknown":
+        name, offset = hex(offset), 0
+    else:
+        name = shown["name"] if shown["kind"] == "global" else object_name(shown)
+    return name + (f" + {offset}" if offset else "") + (" (shared)" if lock["shared"] else "")
 
 
 THREADS = 4

@@ -172,12 +172,13 @@ def holding(state: State, thread: Any, number: Any) -> Any:
 
 
 @kernel
-def take_lock(state: State, thread: Any, address: Any, shared: Any) -> None:
-    """A lock was got, by a reader among others or alone."""
+def take_lock(state: State, thread: Any, address: Any, shared: Any, group: Any, offset: Any) -> None:
+    """A lock was got, by a reader among others or alone; it lies at an offset in an object of a group."""
     if thread == 0:
         return
     number = np.int64(row_of(state.objects, address))
     lock = state.objects.rows[number]
+    lock.group, lock.offset = group, offset
     if lock.clock != 0:
         meet(state, thread, lock.clock)
     if shared == 0 and lock.readers != 0:
