@@ -187,6 +187,10 @@ def test_windows_nest_and_a_close_too_many_is_nothing(tmp_path: Path) -> None:
     facts = info(tmp_path / "t.zst")
     assert facts["accesses"] == 2
     assert [(each["window"], each["accesses"]) for each in facts["windows"]] == [(1, 2)]  # type: ignore[attr-defined]
+    made = run_here("analyze", "-m", "accesses", "--json", tmp_path / "t.zst")
+    assert json.loads(made.stdout)["windows"] == facts["windows"]
+    shown = run_here("analyze", "-m", "accesses", tmp_path / "t.zst").stdout.decode()
+    assert shown.startswith("Recorded in 1 window: 1 (") and ", 2 accesses)" in shown.splitlines()[0]
 
 
 def test_without_paused_the_whole_run_is_recorded_and_natively_the_header_does_nothing(tmp_path: Path) -> None:
