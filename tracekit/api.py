@@ -268,7 +268,9 @@ def _modules(
         made.metadata = {**trace.meta, **(trace.done or {})}
         made.windowed = is_windowed(trace) or (restricted is not None and restricted.window is not None)
         name = registry.shown_name(module)
-        if made.windowed and isinstance(made, RecordModule):
+        if isinstance(made, RecordModule) and is_windowed(trace):
+            raise TracekitError(f"The module {name} looks at whole runs, and this trace holds windows of one.")
+        if isinstance(made, RecordModule) and made.windowed:
             raise TracekitError(f"The module {name} looks at whole runs: leave out the window.")
         if name in modules:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")

@@ -41,6 +41,7 @@ NO = np.uint32(NONE)
 LIBRARY_LOAD = CODE["library_load"]
 LIBRARY_STORE = CODE["library_store"]
 THREAD_EXIT = CODE["thread_exit"]
+WINDOW_BEGIN, WINDOW_END = CODE["window_begin"], CODE["window_end"]
 SIGNAL_ENTER = CODE["signal_enter"]
 SIGNAL_LEAVE = CODE["signal_leave"]
 
@@ -249,7 +250,7 @@ def _event(counted: Counted, stream: Stream, code: Any, words: Any, word: Any) -
             _pop(counted, stream)
         if scalars[TOP] >= 0:
             scalars[TOP] -= 1
-    elif code == THREAD_EXIT:
+    elif code == THREAD_EXIT or code == WINDOW_BEGIN or code == WINDOW_END:
         while scalars[TOP] >= 0:
             _pop(counted, stream)
 
