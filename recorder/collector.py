@@ -62,6 +62,8 @@ class Outcome:
     unknown: int = 0
     unrecorded: int = 0
     images_lost: int = 0
+    windows: int = 0
+    """Times that a thread went into a window of the run."""
     waited: float = 0.0
     failure: str = ""
     complete: bool = False
@@ -334,6 +336,7 @@ class Collector:
             unknown=self._encoder.unknown(),
             unrecorded=status.unrecorded,
             images_lost=status.images_lost,
+            windows=int(self._encoder.counts(FIRST_PATH)[CODE["window_begin"]]),
             waited=status.waited / 1e9,
             totals=made,
         )

@@ -181,3 +181,15 @@ def test_what_windows_cannot_be(tmp_path: Path) -> None:
     for options in (("--window", "on=never"), ("--sample", "2"), ("--windows", "none.toml")):
         outcome = run_here("record", *options, str(app))
         assert outcome.status == 125 and outcome.stderr.count(b"\n") == 1
+
+
+def test_a_run_without_a_window_is_told(tmp_path: Path) -> None:
+    app = build(tmp_path, CALLS, "-O1", "--windows")
+
+    def said(*options: str) -> str:
+        return record(tmp_path, app, options=options).stderr
+
+    none = "tracekit: no window opened: the trace holds allocations, locks and threads alone"
+    assert none + "\n" in said("--paused")
+    assert none + "; a function that the compiler has inlined is not called" in said("--window", "on=call:gone")
+    assert "no window" not in said("--window", "on=call:parse#2")

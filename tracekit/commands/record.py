@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -105,8 +106,17 @@ def command(
         print(f"tracekit: {error}", file=sys.stderr)
         return error.status
     status = _report(result, app[0])
+    if asked is not None and result.outcome.windows == 0 and not result.outcome.failure:
+        _say_that_none_opened(asked)
     _report_others(result)
     return status
+
+
+def _say_that_none_opened(rules: Sequence[WindowRule]) -> None:
+    hint = ""
+    if any(rule.function for rule in rules):
+        hint = "; a function that the compiler has inlined is not called (__attribute__((noinline)), -fno-inline)"
+    print(f"tracekit: no window opened: the trace holds allocations, locks and threads alone{hint}", file=sys.stderr)
 
 
 def _report_others(result: Result) -> None:
