@@ -48,7 +48,8 @@ def accesses(seed: int, count: int, lines: int) -> list[naive.Event]:
         for _ in range(count)
     ]
     far = [event for event in some_events(rng, count // 8) if event[1] in ("load", "store")]
-    return sorted([*near, *far], key=lambda _: rng.random())
+    last = [(0, rng.choice(("load", "store")), rng.randrange(8), 2**64 - rng.choice((1, 64, 130)), 1, 0) for _ in far]
+    return sorted([*near, *far, *last], key=lambda _: rng.random())
 
 
 RULES = st.fixed_dictionaries(

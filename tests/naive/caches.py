@@ -174,8 +174,9 @@ def simulate(events: Sequence[Event], shape: Sequence[tuple[int, int]], line: in
             else:
                 level = bring(caches, number, name == "store")
                 reads += level == len(caches)
-                if level > 0 and rules["prefetch"] == "next-line" and not caches[0].holds(number + 1):
-                    fetched = bring(caches, number + 1, False)
+                following = (number + 1) % (2**64 // line)
+                if level > 0 and rules["prefetch"] == "next-line" and not caches[0].holds(following):
+                    fetched = bring(caches, following, False)
                     reads += fetched == len(caches)
                     for cache in caches[:fetched]:
                         cache.prefetches += 1

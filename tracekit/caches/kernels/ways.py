@@ -17,7 +17,8 @@ import numpy as np
 
 from tracekit.jit.kernel import kernel
 
-EMPTY = -1
+EMPTY = -(1 << 63)
+"""No line of two bytes or more has this number, the last ones of the address space (-1, -2, ...) included."""
 
 LRU, PLRU, SRRIP, RANDOM = range(4)
 """Policies."""
@@ -73,7 +74,7 @@ def put(words: Any, ages: Any, first: Any, ways: Any, word: Any, policy: Any, ra
             words[np.uint64(first + behind)] = words[np.uint64(first + behind - 1)]
         words[np.uint64(first)] = word
         return gone
-    way = way_of(words, first, ways, EMPTY)
+    way = way_of(words, first, ways, EMPTY >> 1)
     if way < 0:
         way = victim(ages, first, ways, policy, random)
     gone = words[first + way]
