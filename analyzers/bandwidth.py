@@ -138,5 +138,5 @@ class Bandwidth(Module):
         raise CannotMergeError("a slice is a stretch of one run, and runs differ in length")
 
 
-DISPLAY = Display(heading="Bandwidth")
+DISPLAY = Display(section="tracekit.render.html.bandwidth:section", heading="Bandwidth")
 MODULE = Bandwidth
