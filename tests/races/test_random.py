@@ -16,6 +16,7 @@ from tracekit.analyzers.races import RaceOptions, Races
 from tracekit.containers.hash_table import used_rows
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
+from tracekit.races.kernels.order import ROUNDS
 from tracekit.races.kernels.state import RECENT, State
 
 MOST_EVENTS = 400
@@ -172,6 +173,22 @@ def test_every_byte_has_its_first_race_and_no_pair_is_ordered(seed: int, count: 
             first.setdefault(byte, later)
     for byte, later in first.items():
         assert any(pair in reported and byte in common for pair, common in wanted.items() if pair[1] == later)
+
+
+def test_a_round_of_a_barrier_says_nothing_of_older_ones() -> None:
+    """Threads 1 and 2 meet in as many rounds as are kept apart; the next one, of 3 and 4, takes a place used before."""
+    events: list[naive.Event] = [(0, "program_start", 0, 0, 7), (0, "barrier_init", 0, BARRIERS, 2)]
+    for thread in (1, 2, 3, 4):
+        events += [(0, "thread_create", thread, 0, 0), (thread, "thread_start", thread, 0, 0)]
+    store = len(events)
+    events.append((1, "store", store, MEMORY, 8))
+    for first, second in [(1, 2)] * ROUNDS + [(3, 4)]:
+        events += [(stream, "barrier_enter", 0, BARRIERS, 0) for stream in (first, second)]
+        events += [(stream, "barrier_leave", 0, BARRIERS, 0) for stream in (first, second)]
+    load = len(events)
+    events += [(3, "load", load, MEMORY, 8), (2, "load", load + 1, MEMORY, 8)]
+    assert set(naive.races(events, frozenset())) == {(store, load)}
+    assert found_by_module(events, frozenset(), 100) == [(store, load, MEMORY)]
 
 
 NONSENSE = (
