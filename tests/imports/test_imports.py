@@ -297,8 +297,10 @@ def test_files_that_are_no_binaries(tmp_path: Path, capfd: pytest.CaptureFixture
 
 
 def test_without_pyelftools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
-    with pytest.raises(TracekitError, match=r"takes pyelftools, which is not there: pip install 'tracekit\[symbols\]'"):
+    monkeypatch.setitem(sys.modules, "elftools", None)
+    with pytest.raises(
+        TracekitError, match=r"needs pyelftools, which is not installed: pip install 'tracekit\[symbols\]'"
+    ):
         binaries.load(sys.executable, 0)
 
 

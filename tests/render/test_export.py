@@ -402,7 +402,7 @@ def test_misuse_and_failures(profiles: Path, tmp_path: Path) -> None:
         ("dot", profiles, "--module", "accesses"): (1, "no table 'dependences'"),
         ("sarif", profiles, "--module", "accesses"): (1, "neither errors of memory nor verdicts"),
         ("csv", profiles, "--thread", "1"): (2, "a profile has no window"),
-        ("din", trace, "--table", "x"): (2, "are of profiles"),
+        ("din", trace, "--table", "x"): (2, "--table is of profiles, parquet and arrow"),
         ("pprof", tmp_path / "none"): (1, "Cannot read"),
     }
     for words, (status, sentence) in refused.items():
