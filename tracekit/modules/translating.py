@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tracekit.formats.events import BY_NAME
-from tracekit.translation.kernels.translation import Translation
+from tracekit.translation.kernels.translation import CHANGING_AFTER, CHANGING_BEFORE, OF_STACK, Translation
 
 
 class TranslatedState(NamedTuple):
@@ -48,7 +48,7 @@ AFTER: Mapping[str, str] = {
     "image_unload": "unloaded(state.translation, np.int64(subject[event]))",
 }
 """... and after."""
-STACK = frozenset({"stack_alloc", "stack_free"})
+assert BEFORE.keys() == CHANGING_BEFORE and AFTER.keys() == CHANGING_AFTER
 
 GIVEN: Mapping[str, str] = {"group": "np.int64(here.group)", "object": "np.int64(here.number)"}
 """What parameters are given, where ``here`` is the block of the event's address."""
@@ -60,13 +60,13 @@ def columns(stack_objects: bool) -> dict[str, set[str]]:
         name: {column for column in ("subject", "address", "size") if getattr(BY_NAME[name], column)}
         - ({"size"} if name == "load" else set())
         for name in (*BEFORE, *AFTER)
-        if stack_objects or name not in STACK
+        if stack_objects or name not in OF_STACK
     }
 
 
 def before(name: str, groups_by: str, stack_objects: bool) -> Iterator[str]:
     """The line before the callback of an event in BEFORE."""
-    if stack_objects or name not in STACK:
+    if stack_objects or name not in OF_STACK:
         context = "np.int64(0)"
         if groups_by == "context":
             context = "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)"
@@ -75,5 +75,5 @@ def before(name: str, groups_by: str, stack_objects: bool) -> Iterator[str]:
 
 def after(name: str, stack_objects: bool) -> Iterator[str]:
     """The line after the callback of an event in AFTER."""
-    if stack_objects or name not in STACK:
+    if stack_objects or name not in OF_STACK:
         yield AFTER[name]

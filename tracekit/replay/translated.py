@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from tracekit.formats.events import BY_NAME, CODE
 from tracekit.program.program import Program
 from tracekit.replay.kernels.layouts import Columns, Wide
-from tracekit.replay.kernels.translated import AFTER, BEFORE, GIVES, STACK, translate
+from tracekit.replay.kernels.translated import GIVES, translate
 from tracekit.replay.selection import Batch
 from tracekit.translation.groups import GroupTable
+from tracekit.translation.kernels.translation import CHANGING_AFTER, CHANGING_BEFORE, OF_STACK
 from tracekit.translation.translation import no_objects
 
 NAMES = frozenset({"group", "object", "offset"})
@@ -47,13 +48,13 @@ class ObjectColumns:
         self._translation = no_objects(program)
         self._actions = np.zeros(256, np.uint8)
         for name, code in CODE.items():
-            known = name in BEFORE | AFTER and (stack or name not in STACK)
+            known = name in CHANGING_BEFORE | CHANGING_AFTER and (stack or name not in OF_STACK)
             self._actions[code] = (code if known else GIVES) if BY_NAME[name].address or known else 0
 
     @property
     def events(self) -> frozenset[str]:
         """Those that it has to see."""
-        return frozenset(name for name in BEFORE | AFTER if self._actions[CODE[name]] == CODE[name])
+        return frozenset(name for name in CHANGING_BEFORE | CHANGING_AFTER if self._actions[CODE[name]] == CODE[name])
 
     @property
     def groups(self) -> GroupTable:

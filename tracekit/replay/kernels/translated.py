@@ -19,12 +19,6 @@ from tracekit.translation.kernels.translation import (
     unloaded,
 )
 
-BEFORE = frozenset({"load", "heap_alloc", "stack_alloc", "global_init"})
-"""Events that change what is known before their own address is translated."""
-AFTER = frozenset({"heap_free", "stack_free", "image_unload"})
-"""... and after."""
-STACK = frozenset({"stack_alloc", "stack_free"})
-
 GIVES = 255
 """The action of an event that has an address and changes nothing; of others it is the event's code, or 0."""
 assert GIVES not in CODE.values()

@@ -36,6 +36,11 @@ GLOBAL = 3
 FRESH = 1  # a call of a function that returns an object of its own: it never lets another grow
 MOVES = 2  # a call of realloc or its like
 
+# Events by which objects change: before, or after, their own address is translated; and those of local variables.
+CHANGING_BEFORE = frozenset({"load", "heap_alloc", "stack_alloc", "global_init"})
+CHANGING_AFTER = frozenset({"heap_free", "stack_free", "image_unload"})
+OF_STACK = frozenset({"stack_alloc", "stack_free"})
+
 LARGEST = 1 << 47
 BLOCK = np.dtype(
     [
