@@ -72,6 +72,13 @@ def test_reuse(seed: int, count: int, line: int, sizes: str) -> None:
         assert unknown["touches"] == len(found) and unknown["object"] == {"kind": "unknown"}
 
 
+@pytest.mark.parametrize("line", [1, 64])
+def test_the_last_line_of_the_address_space_may_be_the_first_that_is_touched(line: int) -> None:
+    events = [(0, "load", 0, 2**64 - line, line, 0)] * 2
+    result = profile(events, line=line, sizes="4096")
+    assert (result["summary"]["touches"], result["summary"]["lines"]) == (2, 1)
+
+
 @settings(max_examples=30, deadline=None)
 @given(seeds=st.lists(st.integers(0, 2**32), min_size=2, max_size=3), count=st.sampled_from((0, 9, 60)))
 def test_joined_profiles_have_the_sums(seeds: list[int], count: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tracekit.containers import arena, shadow
 from tracekit.containers.kernels.shadow import Shadow
-from tracekit.reuse.kernels.distances import CAPACITY, CONTROL, NEWEST, SLOTS, Slots
+from tracekit.reuse.kernels.distances import CAPACITY, CONTROL, SLOTS, Slots
 
 MOST_SLOTS = 1 << 31
 
@@ -16,7 +16,6 @@ def no_slots(slots: int = SLOTS) -> Slots:
     rows = arena.arena(np.int64, MOST_SLOTS, spare=slots, beside=1).rows
     control = np.zeros(CONTROL, np.int64)
     control[CAPACITY] = slots
-    control[NEWEST] = -1
     words = len(rows) >> 6
     return Slots(rows, arena.reserve("u8", words + 1), arena.reserve("i4", words + 2), control)
 

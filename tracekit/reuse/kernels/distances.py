@@ -24,7 +24,7 @@ from tracekit.jit.kernel import inlined, kernel
 NEXT = 2  # the next slot
 CAPACITY = 3  # slots that are in use, a power of two
 LINES = 4  # lines touched so far: as many marks
-NEWEST = 5  # the line of the last access, -1 before the first
+NEWEST = 5  # the line of the last access, once there was one: any number can be a line
 CONTROL = 6
 """How many there are."""
 
@@ -89,7 +89,7 @@ def move(marks: Any, sums: Any, slot: Any, now: Any) -> None:
 def touch(slots: Any, last: Any, line: Any) -> Any:
     """An access to a line: how many other lines were touched since its last one, or COLD."""
     control = slots.control
-    if line == control[NEWEST]:
+    if line == control[NEWEST] and control[NEXT] > 0:
         return 0
     if control[NEXT] == control[CAPACITY]:
         compact(slots.rows, slots.marks, slots.sums, control, last)
