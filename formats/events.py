@@ -288,6 +288,14 @@ EVENTS: tuple[Event, ...] = (
         delivered=False,
         doc="recorded only; the FRAME address of the top frame",
     ),
+    Event(
+        54,
+        "resumed_return",
+        words=("address",),
+        since=2,
+        delivered=False,
+        doc="recorded only; control is back in the activation of this FRAME address: frames above it are popped",
+    ),
 )
 
 

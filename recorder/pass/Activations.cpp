@@ -39,6 +39,10 @@ void ActivationKeeper::iteration(IRBuilder<> &B, const BasicBlock *Header, Value
   keep(B, Number, Keep.loopAt(Keep.LoopOf.lookup(Header)));
 }
 
+void ActivationKeeper::door(unsigned K, Instruction *Position) {
+  Other->opens(K, Position->getParent()->splitBasicBlock(Position->getIterator(), "tk.behind"));
+}
+
 /// Room for the activation, and what tells a loop's first iteration from others.
 void ActivationKeeper::begin() {
   BasicBlock &Entry = S.F->getEntryBlock();
@@ -49,7 +53,7 @@ void ActivationKeeper::begin() {
   for (const auto &[Header, Loop] : Keep.LoopOf) {
     auto *BB = const_cast<BasicBlock *>(Header);
     auto Known = S.OfBlock.find(BB);
-    if (Known == S.OfBlock.end() || Paths.isInRun(Known->second.first))
+    if (Known == S.OfBlock.end() || Paths.isInRun(Known->second.first) || (Other && Other->iteration(Header)))
       continue;
     IRBuilder<> AtHeader(BB, BB->begin());
     AtHeader.SetCurrentDebugLocation(DebugLoc());
@@ -119,8 +123,10 @@ void ActivationKeeper::left(IRBuilder<> &B) {
   watch(&*B.GetInsertPoint(), false);
 }
 
-/// In memory, not in a register: control may come back by longjmp.
+/// In memory, not in a register, if the function has no twin: control may come back by longjmp.
 void ActivationKeeper::iterated(IRBuilder<> &B, const BasicBlock *Header) {
+  if (Value *Count = Other ? Other->iteration(Header) : nullptr)
+    return iteration(B, Header, Count);
   PHINode *Phi = Again.lookup(Header);
   if (!Phi)
     return;

@@ -2,7 +2,7 @@
 // (Resumes.h).
 #pragma once
 
-#include "Resumes.h"
+#include "Twins.h"
 
 #include "llvm/IR/IRBuilder.h"
 
@@ -12,11 +12,15 @@ namespace tracekit {
 class ActivationKeeper {
 public:
   ActivationKeeper(const SegmentedFunction &S, const Regions &Paths, Runtime &R, llvm::GlobalVariable *Ids,
-                   const Resumes &Keep)
-      : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), NoSanitize(llvm::MDNode::get(S.F->getContext(), {})) {}
+                   const Resumes &Keep, Twin *Other)
+      : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), Other(Other), NoSanitize(llvm::MDNode::get(S.F->getContext(), {})) {}
 
   /// Before anything else is written.
   void begin();
+  bool isDoor(unsigned K) const { return Other && Other->isDoor(K); }
+  /// Control comes from the clean body before `Position`, where segment `K` begins, too.
+  void door(unsigned K, llvm::Instruction *Position);
+  llvm::Value *activation() const { return Activation; }
   /// Tells the runtime of a call or a return, before `Position`, if it wants to know of the function's.
   void watch(llvm::Instruction *Position, bool Enters);
   /// Behind the check of the entry.
@@ -49,6 +53,7 @@ private:
   Runtime &R;
   llvm::GlobalVariable *Ids;
   const Resumes &Keep;
+  Twin *Other; // null: there is no clean body
   llvm::MDNode *NoSanitize;
   llvm::AllocaInst *Activation = nullptr;
   llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Again; // by header: is it not the first iteration?

@@ -22,7 +22,7 @@ Descriptors::Descriptors(Module &M, Unit &U, SourceMap &Sources, TypeRows &Types
 GlobalVariable *Descriptors::place(Constant *Initial, StringRef Section, GlobalObject &With) {
   auto *G = new GlobalVariable(M, Initial->getType(), false, GlobalValue::PrivateLinkage, Initial, "tk");
   G->setSection(Section);
-  G->setAlignment(Align(Section == "tk_ids" ? 1 : 8)); // rows are read as an array: no padding
+  G->setAlignment(Align(Section == "tk_ids" || Section == "tk_armed" ? 1 : 8)); // rows are read as an array: no padding
   G->setComdat(With.getComdat());
   G->setMetadata(LLVMContext::MD_associated, MDNode::get(M.getContext(), ValueAsMetadata::get(&With)));
   Kept.push_back(G);
@@ -40,8 +40,16 @@ GlobalVariable *Descriptors::addFunction(Function &F, Row Index, unsigned Paths)
   return Ids;
 }
 
-GlobalVariable *Descriptors::addLayout(Function &F, GlobalVariable *Ids, ArrayRef<uint32_t> Counts) {
-  return place(ConstantStruct::getAnon({ConstantDataArray::get(M.getContext(), Counts), Ids}), "tk_activations", F);
+GlobalVariable *Descriptors::addLayout(Function &F, GlobalVariable *Ids, ArrayRef<uint32_t> Counts,
+                                       GlobalVariable *Armed) {
+  Constant *None = ConstantPointerNull::get(PointerType::getUnqual(M.getContext()));
+  return place(ConstantStruct::getAnon(
+                   {ConstantDataArray::get(M.getContext(), Counts), Ids, Armed ? cast<Constant>(Armed) : None}),
+               "tk_activations", F);
+}
+
+GlobalVariable *Descriptors::addArmed(Function &F) {
+  return place(Constant::getNullValue(Type::getInt8Ty(M.getContext())), "tk_armed", F);
 }
 
 static bool hasNameOfItsOwn(const GlobalVariable &G) {

@@ -2,6 +2,7 @@
 #include "Emit.h"
 
 #include "Activations.h"
+#include "Twins.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/CFG.h"
@@ -84,7 +85,7 @@ private:
   void checkForRoom(Instruction *Begin, Value *Known);
 
   /// The position is kept in memory only: in unoptimised code, and where control comes from outside.
-  bool isReloaded(unsigned K) const { return Unoptimised || Paths.isEntered(K); }
+  bool isReloaded(unsigned K) const { return Unoptimised || Paths.isEntered(K) || (Keep && Keep->isDoor(K)); }
 
   /// Inserts before `Position`, without a source line.
   struct Builder : IRBuilder<> {
@@ -220,6 +221,8 @@ void Emitter::publish(IRBuilder<> &B, Value *Next, unsigned K) {
 /// Begins a region with segment `K`.
 void Emitter::begin(unsigned K) {
   const Segment &Seg = S.Segments[K];
+  if (Keep && Keep->isDoor(K))
+    Keep->door(K, Seg.Begin);
   if (Seg.Flags & TK_BLOCK_LANDING) {
     Builder B(Seg.Begin);
     call(B, R.Landing, {S.Frame});
@@ -396,11 +399,14 @@ BasicBlock *Emitter::splitEdges(Instruction *Terminator, BasicBlock *Next) {
 
 } // namespace
 
-void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, GlobalVariable *Ids, const Resumes *Keep) {
+void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, GlobalVariable *Ids, const Resumes *Keep,
+          Twin *Other) {
   if (!Keep)
     return Emitter(S, Paths, R, Ids, nullptr).run();
-  ActivationKeeper Keeper(S, Paths, R, Ids, *Keep);
+  ActivationKeeper Keeper(S, Paths, R, Ids, *Keep, Other);
   Emitter(S, Paths, R, Ids, &Keeper).run();
+  if (Other)
+    Other->connect(R, Ids, Keep->Armed, Keeper.activation());
 }
 
 } // namespace tracekit

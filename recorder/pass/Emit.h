@@ -19,15 +19,20 @@ public:
   llvm::GlobalVariable *activations(llvm::Module &M);
   /// void __tk_watched(layout, activation, enters), preserve_most.
   llvm::FunctionCallee watched(llvm::Module &M);
+  /// void __tk_resumed(activation, lives): control came through a door (Twins.h).
+  llvm::FunctionCallee resumed(llvm::Module &M);
 
 private:
   llvm::GlobalVariable *Activations = nullptr;
 };
 
 struct Resumes;
+class Twin;
 
 /// Makes `S.F` write a record for each path it runs; byte k of `Ids` is the id of path k. With `Keep` it keeps its
-/// activations in memory, too.
-void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, llvm::GlobalVariable *Ids, const Resumes *Keep);
+/// activations in memory, too;
+/// with `Other` there is a clean body beside it.
+void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, llvm::GlobalVariable *Ids, const Resumes *Keep,
+          Twin *Other);
 
 } // namespace tracekit

@@ -136,6 +136,9 @@ bool touchesUnseenMemory(const llvm::CallBase &Call);
 /// them.
 llvm::SmallVector<llvm::Value *, 4> recordedWords(const Operation &Op, llvm::IRBuilder<> &B);
 
+/// The first of them, of an operation that records its base.
+llvm::Value *baseWord(const Operation &Op, llvm::IRBuilder<> &B);
+
 /// Appends the words of the value that `Op` moves, if it is recorded.
 void appendValue(const Operation &Op, llvm::IRBuilder<> &B, llvm::SmallVectorImpl<llvm::Value *> &Words);
 

@@ -22,6 +22,7 @@
 #include "Names.h"
 #include "Resumes.h"
 #include "SourceLoops.h"
+#include "Twins.h"
 #include "Uses.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
@@ -172,9 +173,15 @@ public:
     if (O.Windows)
       Keep = describeResumes(S, Paths, Rows, LI, U);
     GlobalVariable *Ids = Out.addFunction(F, Rows.Function, U.Functions[Rows.Function].paths);
+    std::optional<Twin> Other;
+    if (O.Windows && Twin::isPossible(S)) {
+      Other.emplace(S, Paths, Keep, DT, LI);
+      Other->split(Paths);
+      Keep.Armed = Out.addArmed(F);
+    }
     if (O.Windows)
-      Keep.Layout = Out.addLayout(F, Ids, {Keep.Registers, Keep.Loops, Keep.Objects, 0});
-    emit(S, Paths, R, Ids, O.Windows ? &Keep : nullptr);
+      Keep.Layout = Out.addLayout(F, Ids, {Keep.Registers, Keep.Loops, Keep.Objects, 0}, Keep.Armed);
+    emit(S, Paths, R, Ids, O.Windows ? &Keep : nullptr, Other ? &*Other : nullptr);
   }
 
   void finish() { Out.finish(); }

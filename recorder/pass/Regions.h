@@ -30,7 +30,7 @@ public:
 
   /// The segments of each path, in the order of their numbers; last those of one iteration of each run loop.
   std::vector<llvm::SmallVector<unsigned, 8>> Paths;
-  const std::vector<RunLoop> Runs;
+  std::vector<RunLoop> Runs;
   const bool GroundTruth;
   uint64_t firstRun() const { return Paths.size() - Runs.size(); }
   /// Whether segment `K` is part of a run loop that has no other records.

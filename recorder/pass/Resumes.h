@@ -21,6 +21,7 @@ struct Resumes {
   llvm::DenseMap<const llvm::BasicBlock *, llvm::DenseSet<const llvm::BasicBlock *>> Latches; // by header
   llvm::MapVector<const Operation *, unsigned> ObjectOf;                                      // a STACK_ALLOC's number
   llvm::GlobalVariable *Layout = nullptr;
+  llvm::GlobalVariable *Armed = nullptr; // the byte that the clean body tests (Twins.h); null: there is none
 
   unsigned registerAt(Row Register) const { return ActivationWords + Register; }
   unsigned loopAt(unsigned Loop) const { return ActivationWords + Registers + Loop; }

@@ -34,6 +34,13 @@ static Value *dynamicSize(const Operation &Op, IRBuilder<> &B) {
   return Op.Scalable ? B.CreateMul(B.CreateIntrinsic(Intrinsic::vscale, {Word}, {}), Size) : Size;
 }
 
+Value *baseWord(const Operation &Op, IRBuilder<> &B) {
+  if (Op.Layout != LaneLayout::Whole)
+    return laneAddress(Op, B);
+  Type *Word = B.getInt64Ty();
+  return Op.Base->getType()->isPointerTy() ? B.CreatePtrToInt(Op.Base, Word) : B.CreateSExtOrTrunc(Op.Base, Word);
+}
+
 SmallVector<Value *, 4> recordedWords(const Operation &Op, IRBuilder<> &B) {
   SmallVector<Value *, 4> Words;
   auto AsWord = [&](Value *V) {
@@ -41,7 +48,7 @@ SmallVector<Value *, 4> recordedWords(const Operation &Op, IRBuilder<> &B) {
   };
   bool Lane = Op.Layout != LaneLayout::Whole;
   if (Op.BaseKind == TK_BASE_RECORDED)
-    Words.push_back(Lane ? laneAddress(Op, B) : AsWord(Op.Base));
+    Words.push_back(baseWord(Op, B));
   if (Op.Flags & TK_OPFLAG_DYNAMIC_SIZE)
     Words.push_back(dynamicSize(Op, B));
   appendValue(Op, B, Words);

@@ -19,6 +19,9 @@ class RuntimeTarget:
 
 _COMMON = ("-std=gnu17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra")
 
+_UNWINDER = ("-static-libgcc", "-Wl,--exclude-libs,ALL")
+"""Part of the library: a program in C has none, and none of its symbols are to be in the way of the program's own."""
+
 RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     "image_runtime.o": RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections")),
     "libtracekit-preload.so": RuntimeTarget(
@@ -29,6 +32,9 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
             "preload_streams.c",
             "preload_windows.c",
             "preload_rules.c",
+            "preload_clock.c",
+            "preload_code.c",
+            "preload_contexts.c",
             "preload_images.c",
             "interceptors_signals.c",
             "interceptors_threads.c",
@@ -42,7 +48,7 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
             "interceptors_mappings.c",
             "interceptors_libc.c",
         ),
-        (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
+        (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread", *_UNWINDER),
         headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(

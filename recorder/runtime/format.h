@@ -571,6 +571,7 @@ enum tk_event {
     TK_EVENT_resumed_loop = 51, /* words: loop, iteration */
     TK_EVENT_resumed_object = 52, /* words: object, address, size */
     TK_EVENT_resumed_frame = 53, /* words: address */
+    TK_EVENT_resumed_return = 54, /* words: address */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -579,7 +580,7 @@ static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     255, 255, 255, 255, 3, 2, 255, 255, 255, 4, 255, 255, 255, 255, 255, 255,
     2, 2, 255, 255, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,
     2, 2, 2, 0, 1, 1, 1, 2, 4, 4, 3, 2, 2, 3, 2, 2,
-    3, 3, 2, 2, 3, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    3, 3, 2, 2, 3, 1, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

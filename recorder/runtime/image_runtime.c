@@ -22,6 +22,10 @@ extern const struct tk_global __start_tk_globals[] __attribute__((weak, visibili
 extern const struct tk_global __stop_tk_globals[] __attribute__((weak, visibility("hidden")));
 extern struct tk_activation_layout __start_tk_activations[] __attribute__((weak, visibility("hidden")));
 extern struct tk_activation_layout __stop_tk_activations[] __attribute__((weak, visibility("hidden")));
+extern const struct tk_site __start_tk_sites[] __attribute__((weak, visibility("hidden")));
+extern const struct tk_site __stop_tk_sites[] __attribute__((weak, visibility("hidden")));
+extern const struct tk_site_object __start_tk_site_objects[] __attribute__((weak, visibility("hidden")));
+extern const struct tk_site_object __stop_tk_site_objects[] __attribute__((weak, visibility("hidden")));
 
 /* Weak and shared by the copies of this file that `ld -r` may have left in one image. */
 HIDDEN int __tk_registrations;
@@ -102,7 +106,7 @@ HIDDEN void __tk_fence(uint32_t order)
 HIDDEN void __tk_window(int open)
 {
     const struct tk_api *api = find_api();
-    if (api && api->level >= 2)
+    if (api && api->level >= 3)
         api->window(open);
 }
 
@@ -111,13 +115,28 @@ HIDDEN __attribute__((preserve_most)) void __tk_watched(const struct tk_activati
                                                         const void *activation, int enters)
 {
     const struct tk_api *api = find_api();
-    if (api && api->level >= 2)
+    if (api && api->level >= 3)
         api->watched(layout, activation, enters);
+}
+
+/* Control went over from a clean body into the instrumented one, whose activation is filled in; `lives` lies in the
+ * clean one's frame. */
+HIDDEN void __tk_resumed(struct tk_activation *activation, const void *lives)
+{
+    const struct tk_api *api = find_api();
+    if (api && api->level >= 3)
+        api->resumed(activation, lives);
 }
 
 static struct tk_image this_image(void)
 {
     return (struct tk_image){__start_tk_functions, __stop_tk_functions, __start_tk_globals, __stop_tk_globals};
+}
+
+static struct tk_code this_code(void)
+{
+    return (struct tk_code){__start_tk_activations, __stop_tk_activations,   __start_tk_sites,
+                            __stop_tk_sites,        __start_tk_site_objects, __stop_tk_site_objects};
 }
 
 /* Before every other constructor and after every other destructor of the image. */
@@ -127,14 +146,19 @@ __attribute__((constructor(0))) static void register_image(void)
     struct tk_image image = this_image();
     if (__tk_registrations++ == 0 && api && (image.functions || image.globals))
         api->load(&image);
-    if (__tk_registrations == 1 && api && api->level >= 2 && __start_tk_activations)
-        api->layouts(&image, __start_tk_activations, __stop_tk_activations);
+    struct tk_code code = this_code();
+    if (__tk_registrations == 1 && api && api->level >= 3 && code.layouts)
+        api->code(&image, &code);
 }
 
 __attribute__((destructor(0))) static void unregister_image(void)
 {
     const struct tk_api *api = find_api();
     struct tk_image image = this_image();
-    if (--__tk_registrations == 0 && api && (image.functions || image.globals))
+    struct tk_code code = this_code();
+    if (--__tk_registrations == 0 && api && (image.functions || image.globals)) {
+        if (api->level >= 3 && code.layouts)
+            api->code_leaves(&code);
         api->unload(&image);
+    }
 }

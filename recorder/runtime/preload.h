@@ -49,6 +49,7 @@ struct tk_thread {
     struct tk_stream stream;
     struct tk_state held; /* outside windows: where its stream goes on */
     uint32_t window;      /* the number of the window that it records; 0: none */
+    uint32_t openings;    /* how often it has gone into one */
     int crossing;         /* it is on its way into a window or out of one */
     void *(*start)(void *);
     void *argument;
@@ -144,9 +145,30 @@ void tk_note(enum tk_event event, int words, const uint64_t *values);
 int tk_is_a_rule_open(void);
 void tk_read_rules(void);
 void tk_look_at_the_clock(void);
+uint64_t tk_next_change(void);
+int tk_has_lengths(void);
 void tk_watched(const struct tk_activation_layout *layout, const void *activation, int enters);
-void tk_watch_layouts(const struct tk_image *image, struct tk_activation_layout *layouts,
-                      struct tk_activation_layout *layouts_end);
+void tk_watch_layouts(const struct tk_image *image, const struct tk_code *code);
+
+/* preload_clock.c */
+void tk_start_clock(void);
+void tk_wake_clock(void);
+void tk_stop_clock(void);
+
+/* preload_code.c */
+void tk_enter_code(const struct tk_image *image, const struct tk_code *code);
+void tk_leave_code(const struct tk_code *code);
+void tk_arm(void);
+struct tk_place { /* a call of a clean body, or a stack object during one */
+    uintptr_t at;
+    uint64_t path;
+    const struct tk_site_object *object;
+};
+const struct tk_place *tk_find_place(uintptr_t low, uintptr_t at, const struct tk_place **objects, size_t *count);
+
+/* preload_contexts.c */
+void tk_resume_all(void);
+void tk_resumed(struct tk_activation *activation, const void *lives);
 
 /* preload_images.c */
 void tk_publish_image(const struct tk_image *image);

@@ -36,6 +36,8 @@ static void claim_pool(void)
     tk_watch_process();
     tk_watch_threads();
     tk_begin_thread(tk_new_thread(getpid() == gettid() ? 0 : TK_NO_STREAM));
+    if (tk_windows.paused)
+        tk_start_clock();
     tk_wrap_handlers();
     if (tk_noting())
         TK_RECORD2(program_start, tk_ticket(), (uint64_t)getpid());
@@ -60,6 +62,6 @@ void tk_unload(const struct tk_image *image)
     errno = saved;
 }
 
-TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, TK_API_LEVEL,   tk_flip,         tk_landing,
-                                          tk_load,        tk_unload,      tk_atomic_begin, tk_atomic_end,
-                                          tk_fence,       tk_window_call, tk_watched,      tk_watch_layouts};
+TK_EXPORT const struct tk_api __tk_api = {
+    TK_API_VERSION, TK_API_LEVEL, tk_flip,        tk_landing, tk_load, tk_unload,      tk_atomic_begin, tk_atomic_end,
+    tk_fence,       tk_window_call, tk_watched, tk_enter_code, tk_leave_code, tk_resumed};

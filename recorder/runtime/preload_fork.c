@@ -93,6 +93,8 @@ static void end_fork(void)
         tk_counters.ticket = point.ticket + 1;
         tk_counters.streams = layout.exchange->streams = streams;
         tk_begin_thread(thread);
+        if (tk_windows.paused)
+            tk_start_clock();
         if (tk_noting())
             TK_RECORD2(program_start, tk_ticket(), (uint64_t)getpid());
     }

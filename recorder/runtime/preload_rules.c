@@ -1,6 +1,6 @@
 /* Windows that open by themselves: at a time, again and again, or at calls of a function (record --window, --sample).
  *
- * Time is looked at where a thread takes a new buffer: outside of windows after a few thousand words. */
+ * Time is looked at where a thread takes a new buffer, and by the clock (preload_clock.c). */
 #include "preload.h"
 
 /* What is known of each rule of the pool. */
@@ -37,6 +37,38 @@ static int is_time(const struct tk_window_rule *rule, uint64_t now)
         return 0;
     uint64_t since = now - rule->from;
     return !rule->length || (rule->every ? since % rule->every : since) < rule->length;
+}
+
+/* When a rule by time opens or closes next after `now`; UINT64_MAX: never. */
+static uint64_t next_of(const struct tk_window_rule *rule, uint64_t now)
+{
+    if (now < rule->from)
+        return rule->from;
+    uint64_t since = now - rule->from, phase = rule->every ? since % rule->every : since;
+    if (rule->length && phase < rule->length)
+        return now - phase + rule->length;
+    return rule->every ? now - phase + rule->every : UINT64_MAX;
+}
+
+uint64_t tk_next_change(void)
+{
+    uint64_t now = tk_nanoseconds() - tk_windows.began, next = UINT64_MAX;
+    for (int number = 0; number < TK_RULES; number++) {
+        const struct tk_window_rule *rule = &tk_pool->rule[number];
+        uint64_t when = UINT64_MAX;
+        if (!rule->name[0] && (rule->length || rule->from))
+            when = next_of(rule, now);
+        else if (rule->name[0] && __atomic_load_n(&rules[number].open, __ATOMIC_SEQ_CST))
+            when = rules[number].until ? rules[number].until : UINT64_MAX;
+        next = when < next ? when : next;
+    }
+    return next;
+}
+
+/* Whether calls open windows that end after a time. */
+int tk_has_lengths(void)
+{
+    return by_call && by_time;
 }
 
 void tk_look_at_the_clock(void)
@@ -90,8 +122,7 @@ static int is_called(const struct tk_function *function, const char *wanted)
 }
 
 /* An image is there: mark the functions that rules name. A bit for each rule. */
-void tk_watch_layouts(const struct tk_image *image, struct tk_activation_layout *layouts,
-                      struct tk_activation_layout *layouts_end)
+void tk_watch_layouts(const struct tk_image *image, const struct tk_code *code)
 {
     if (!tk_windows.paused || !tk_pool || !by_call)
         return;
@@ -100,7 +131,7 @@ void tk_watch_layouts(const struct tk_image *image, struct tk_activation_layout 
             const char *wanted = tk_pool->rule[number].name;
             if (!wanted[0] || !is_called(function, wanted))
                 continue;
-            for (struct tk_activation_layout *layout = layouts; layout < layouts_end; layout++)
+            for (struct tk_activation_layout *layout = code->layouts; layout < code->layouts_end; layout++)
                 if (layout->ids == function->ids)
                     layout->watched |= 1u << number;
         }
@@ -122,6 +153,8 @@ static int enter(int number, const void *activation)
     rules[number].activation = activation;
     rules[number].thread = tk_current;
     rules[number].until = rule->length ? tk_nanoseconds() - tk_windows.began + rule->length : 0;
+    if (rule->length)
+        tk_wake_clock();
     return 1;
 }
 

@@ -283,6 +283,14 @@ void tk_begin_thread(struct tk_thread *thread)
         check_epoch();
 }
 
+static int is_any_running(void)
+{
+    for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
+        if (__atomic_load_n(&thread->use, __ATOMIC_ACQUIRE) == TK_RUNNING)
+            return 1;
+    return 0;
+}
+
 /* Hand over what the thread's streams hold; what it still writes afterwards goes to scratch memory. */
 void tk_end_thread(void)
 {
@@ -306,6 +314,8 @@ void tk_end_thread(void)
     }
     tk_scratch();
     __atomic_store_n(&thread->use, TK_EXITED, __ATOMIC_RELEASE);
+    if (tk_windows.paused && !is_any_running())
+        tk_stop_clock();
     tk_restore_signals(&signals);
 }
 

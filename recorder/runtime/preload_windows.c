@@ -40,6 +40,7 @@ void tk_tell_threads(void)
     if (!tk_try_lock())
         return;
     __atomic_store_n(&tk_windows.unheard, 0, __ATOMIC_SEQ_CST);
+    tk_arm();
     tk_clear_limits();
     tk_unlock();
 }
@@ -89,61 +90,14 @@ int tk_is_window_signal(int signal, const void *information, int is_handled)
 
 /* -- a thread goes over ----------------------------------------------------------------------- */
 
-/* Whether there is an activation at this place, still: exceptions that only code without instrumentation catches leave
- * what they passed over in the list. Stacks grow down. */
-static int is_alive(const struct tk_activation *at, const struct tk_activation *above)
-{
-    return at > above && at->self == at;
-}
-
-static void resume_one(const struct tk_activation *at)
-{
-    const struct tk_activation_layout *layout = at->layout;
-    const uint64_t *word = at->words;
-    if (TK_UNLIKELY(__tk_state.pos >= __tk_state.limit))
-        tk_flip();
-    uint64_t *pos = __tk_state.pos;
-    __atomic_store_n(pos, at->path, __ATOMIC_RELEASE);
-    __tk_state.pos = pos + 1;
-    if (at->frame)
-        TK_RECORD1(resumed_frame, at->frame);
-    for (uint32_t number = 0; number < layout->registers; number++)
-        TK_RECORD2(resumed_register, number, *word++);
-    for (uint32_t number = 0; number < layout->loops; number++)
-        TK_RECORD2(resumed_loop, number, *word++);
-    for (uint32_t number = 0; number < layout->objects; number++, word += 2)
-        if (word[1])
-            TK_RECORD3(resumed_object, number, word[0], word[1]);
-}
-
-/* The outermost one first: the list is turned round on the way there, and back. */
-static void resume_all(void)
-{
-    struct tk_activation *at = __tk_activations, *above = NULL;
-    const struct tk_activation *here = __builtin_frame_address(0);
-    while (at && is_alive(at, above ? above : here)) {
-        struct tk_activation *below = at->below;
-        at->below = above;
-        above = at;
-        at = below;
-    }
-    struct tk_activation *below = at;
-    while (above) {
-        struct tk_activation *next = above->below;
-        above->below = below;
-        resume_one(above);
-        below = above;
-        above = next;
-    }
-}
-
 static void open_window(struct tk_thread *thread, uint32_t number)
 {
     __tk_state = thread->held;
     thread->held = (struct tk_state){0};
     thread->window = number;
     TK_RECORD3(window_begin, tk_ticket(), number, tk_nanoseconds() - tk_windows.began);
-    resume_all();
+    thread->openings++;
+    tk_resume_all();
 }
 
 static void close_window(struct tk_thread *thread)

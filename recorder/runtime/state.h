@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define TK_API_VERSION 1
-#define TK_API_LEVEL 2
+#define TK_API_LEVEL 3
 
 /* pos < limit promises room for this many words from pos on. */
 #define TK_SLACK 512
@@ -27,6 +27,28 @@ struct tk_activation_layout {
     uint32_t registers, loops, objects;
     uint32_t watched;   /* by the library: it is to be told of calls of the function */
     const uint8_t *ids; /* which function it is */
+    uint8_t *armed;     /* what its clean body tests: 1 sends it into the instrumented one; NULL: it has none */
+};
+
+/* A call in a clean body (section `tk_sites`). Both count from where they stand. */
+struct tk_site {
+    int32_t at;   /* shortly before the call */
+    int32_t path; /* id of the path that resumes an activation behind it; 0: it calls the instrumented body */
+};
+
+/* A stack object that is alive during such a call (section `tk_site_objects`). */
+struct tk_site_object {
+    int32_t at;      /* of the call, as above */
+    uint32_t number; /* the STACK_ALLOC, from 0 in its function */
+    uint64_t size;
+    uint8_t address[16]; /* an instruction that computes it: lea DISPLACEMENT(REGISTER), %rax */
+};
+
+/* What the runtime has to know of an image's code to open windows in it; each pair may be NULL. */
+struct tk_code {
+    struct tk_activation_layout *layouts, *layouts_end;
+    const struct tk_site *sites, *sites_end;
+    const struct tk_site_object *objects, *objects_end;
 };
 
 struct tk_activation {
@@ -77,8 +99,9 @@ struct tk_api {
     void (*fence)(uint32_t order);
     void (*window)(int open); /* cc --windows, and so are the others */
     void (*watched)(const struct tk_activation_layout *layout, const void *activation, int enters);
-    void (*layouts)(const struct tk_image *image, struct tk_activation_layout *layouts,
-                    struct tk_activation_layout *layouts_end);
+    void (*code)(const struct tk_image *image, const struct tk_code *code);
+    void (*code_leaves)(const struct tk_code *code);
+    void (*resumed)(struct tk_activation *activation, const void *lives);
 };
 
 extern const struct tk_api __tk_api;

@@ -62,7 +62,8 @@ def of_a_window(rng: random.Random) -> Record:
             (CODE["resumed_register"], [rng.randrange(3), rng.getrandbits(40)]),
             (CODE["resumed_loop"], [rng.randrange(3), rng.randrange(50)]),
             (CODE["resumed_object"], [rng.randrange(3), rng.randrange(2) << 44, 16]),
-            (CODE["resumed_frame"], [rng.getrandbits(40)]),
+            (CODE["resumed_frame"], [rng.getrandbits(2)]),
+            (CODE["resumed_return"], [rng.getrandbits(2)]),
         ]
     )
 

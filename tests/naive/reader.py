@@ -125,6 +125,7 @@ RECORDED = {
     51: ("resumed_loop", "loop iteration"),
     52: ("resumed_object", "object address size"),
     53: ("resumed_frame", "address"),
+    54: ("resumed_return", "address"),
 }
 
 

@@ -53,12 +53,17 @@ class RecordedEvents:
     def pop(self, unwound: int) -> None:
         raise NotImplementedError
 
+    def unwind_to(self, target: Activation) -> None:
+        raise NotImplementedError
+
     def recorded(self, code: int, words: list[int]) -> None:
         name, fields = self.process.names[code]
         value = dict(zip(fields, words))
         call = self.frames[-1].call if self.frames else NONE
         if name in ("heap_alloc", "heap_free", "heap_realloc"):
             getattr(self, name)(call, **value)
+        elif name == "resumed_return":
+            self.return_to(value["address"])
         elif name.startswith("resumed_"):
             self.resume(name.removeprefix("resumed_"), words)
         elif name.startswith("library_"):
@@ -108,6 +113,14 @@ class RecordedEvents:
             allocs = [row for row in rows if self.tables["ops"][row]["kind"] == STACK_ALLOC]
             if words[0] < len(allocs):
                 self.begin_resumed(frame, allocs[words[0]], words[1], words[2])
+
+    def return_to(self, address: int) -> None:
+        """Control is back in an activation that the window found."""
+        for frame in reversed(self.frames):
+            if frame.function == NONE:
+                return
+            if frame.address == address:
+                return self.unwind_to(frame)
 
     def begin_resumed(self, frame: Activation, op: int, address: int, size: int) -> None:
         item = frame.begun.get(op)

@@ -17,7 +17,7 @@ import pytest
 
 from tests.naive.reader import read as naive_read
 from tests.programs.running import replayed, run_here
-from tests.programs.test_windows import compare, place, recorded, stretches
+from tests.programs.test_windows import compare, located, place, recorded, stretches
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
 from tracekit.formats.events import BY_CODE
 from tracekit.formats.reader import TraceReader
@@ -92,7 +92,7 @@ def test_exceptions_and_longjmp_across_an_opening(tmp_path: Path, where: int, le
         before = place(whole.events[:start])
         assert place(paused.events[begin:inside]).frames == before.frames
         end = next(k for k in range(inside, len(paused.events) + 1) if ended(paused.events, k))
-        assert paused.events[inside:end] == whole.events[start : start + end - inside]
+        assert located(paused.events)[inside:end] == located(whole.events)[start : start + end - inside]
 
 
 def ended(found: list[tuple[str, int, int, int]], at: int) -> bool:

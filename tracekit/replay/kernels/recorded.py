@@ -7,7 +7,7 @@ import numpy as np
 from tracekit.formats.events import CODE
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels import heap
-from tracekit.replay.kernels.frames import NO, emit, pop, push, violate
+from tracekit.replay.kernels.frames import NO, emit, pop, push, unwind, violate
 from tracekit.replay.kernels.layouts import (
     BAD_SIGNAL,
     CREATED,
@@ -28,7 +28,15 @@ from tracekit.replay.kernels.layouts import (
     Stream,
     Tables,
 )
-from tracekit.replay.kernels.resumed import RESUMED_FRAME, RESUMED_OBJECT, RESUMED_REGISTER, has_room, resume
+from tracekit.replay.kernels.resumed import (
+    RESUMED_FRAME,
+    RESUMED_OBJECT,
+    RESUMED_REGISTER,
+    RESUMED_RETURN,
+    has_room,
+    resume,
+    returned_to,
+)
 
 LOAD = CODE["load"]
 STORE = CODE["store"]
@@ -78,6 +86,8 @@ def deliver(
         need = 1 + _globals_of(tables, words[word + 1])
     elif code == THREAD_EXIT or code == SIGNAL_LEAVE or code == WINDOW_BEGIN or code == WINDOW_END:
         need = 1 + room_to_unwind(stream, -1)
+    elif code == RESUMED_RETURN:
+        need = 1 + room_to_unwind(stream, returned_to(stream, words[word]))
     n = cursor[2]
     if n + need > len(out.kind):
         cursor[NEED] = need
@@ -102,6 +112,8 @@ def deliver(
             n = emit(out, n, kind, pending_call(stream), words[word], words[word + 1])
     elif code >= RESUMED_REGISTER and code <= RESUMED_FRAME:
         n = resume(tables, stream, out, n, code, words, word)
+    elif code == RESUMED_RETURN:
+        n = unwind(stream, out, n, returned_to(stream, words[word]))
     else:
         n = _plain(tables, out, n, code, words, word)
         if code == IMAGE_LOAD:

@@ -17,12 +17,24 @@ RESUMED_REGISTER = CODE["resumed_register"]
 RESUMED_LOOP = CODE["resumed_loop"]
 RESUMED_OBJECT = CODE["resumed_object"]
 RESUMED_FRAME = CODE["resumed_frame"]
+RESUMED_RETURN = CODE["resumed_return"]
 
 
 @inlined
 def has_room(stream: Stream) -> Int:
     """Whether one more stack object has a place."""
     return stream.scalars[OBJECTS] < len(stream.objects)
+
+
+@kernel
+def returned_to(stream: Stream, address: Int) -> Int:
+    """The frame of this FRAME address, or the top one if there is none."""
+    position = stream.scalars[TOP]
+    while position >= 0 and stream.frames[position].function != NO:
+        if stream.frames[position].address == address:
+            return position
+        position -= 1
+    return stream.scalars[TOP]
 
 
 @kernel

@@ -1,0 +1,316 @@
+// Doors.cpp: see Twins.h. How control goes over from the clean body into the instrumented one.
+//
+// A door of the clean body stores what is alive there in memory, and calls the twin with its address. The twin's hall
+// loads it, fills in the activation as the twin itself would have by then, tells the runtime, and goes on behind the
+// door. Whatever is alive at a door has a stack slot for a while, which is made a register again at the end.
+#include "Twins.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Local.h"
+#include "llvm/Transforms/Utils/PromoteMemToReg.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+static constexpr uint64_t FirstLife = 8; // behind the number of the door
+
+DebugLoc Twin::noLine(Function &Of) const {
+  DISubprogram *Described = Of.getSubprogram();
+  return Described ? DebugLoc(DILocation::get(Of.getContext(), 0, 0, Described)) : DebugLoc();
+}
+
+/// The twin's first block: its stack objects, and where to go.
+BasicBlock *Twin::makeHall() {
+  Inside = &Body->getEntryBlock();
+  LLVMContext &C = Body->getContext();
+  BasicBlock *Hall = BasicBlock::Create(C, "tk.hall", Body, Inside);
+  BasicBlock *Choose = BasicBlock::Create(C, "tk.choose", Body, Inside);
+  BasicBlock *Nowhere = BasicBlock::Create(C, "tk.nowhere", Body);
+  for (Instruction &I : make_early_inc_range(*Inside))
+    if (auto *A = dyn_cast<AllocaInst>(&I))
+      A->moveBefore(*Hall, Hall->end());
+  IRBuilder<> B(Hall);
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Lives = Body->getArg(Body->arg_size() - 1);
+  B.CreateCondBr(B.CreateIsNull(Lives), Inside, Choose, MDBuilder(C).createBranchWeights(1u << 20, 1));
+  B.SetInsertPoint(Choose);
+  B.SetCurrentDebugLocation(DebugLoc());
+  Choice = B.CreateSwitch(B.CreateLoad(B.getInt32Ty(), Lives), Nowhere, Doors.size());
+  B.SetInsertPoint(Nowhere);
+  B.SetCurrentDebugLocation(DebugLoc());
+  B.CreateUnreachable();
+  return Hall;
+}
+
+/// What the activation holds at the door, and where it goes on in the twin.
+void Twin::fill(Door &D, Runtime &R, GlobalVariable *Ids, Value *Activation) {
+  LLVMContext &C = Body->getContext();
+  D.Filling = BasicBlock::Create(C, "tk.fill", Body, D.Target);
+  IRBuilder<> B(D.Filling);
+  B.SetCurrentDebugLocation(DebugLoc());
+  auto Keeps = [&](Value *Word, unsigned At) {
+    B.CreateAlignedStore(Word, B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Activation, At), Align(8));
+  };
+  auto Path = [&](unsigned Behind) {
+    return ConstantExpr::getInBoundsGetElementPtr(
+        B.getInt8Ty(), Ids, ArrayRef<Constant *>{B.getInt64(Keep.FirstPath + Behind)});
+  };
+  Value *Innermost = B.CreateThreadLocalAddress(R.activations(*Body->getParent()));
+  Keeps(B.CreateLoad(B.getPtrTy(), Innermost), ActivationBelow);
+  Keeps(Keep.Layout, ActivationLayout);
+  Keeps(Activation, ActivationSelf);
+  Keeps(S.Frame ? B.CreatePtrToInt(S.Frame, B.getInt64Ty()) : B.getInt64(0), ActivationFrame);
+  Value *Where = Path(D.Behind), *First = nullptr;
+  if (D.Header) {
+    First = B.CreateIsNull(Counters.lookup(D.Header));
+    Where = B.CreateSelect(First, Path(D.BehindAtFirst), Where);
+  }
+  Keeps(Where, ActivationPath);
+  for (unsigned Register = 0; Register < Keep.Registers; ++Register)
+    Keeps(B.getInt64(0), Keep.registerAt(Register));
+  for (const Operation *Op : D.Registers)
+    Keeps(baseWord(*Op, B), Keep.registerAt(Op->Defines));
+  for (const auto &[Header, Loop] : Keep.LoopOf)
+    if (!is_contained(D.Loops, Header))
+      Keeps(B.getInt64(0), Keep.loopAt(Loop));
+  for (const BasicBlock *Header : D.Loops) {
+    Value *Number = Counters.lookup(Header);
+    Keeps(Header == D.Header ? B.CreateSub(Number, B.getInt64(1)) : Number, Keep.loopAt(Keep.LoopOf.lookup(Header)));
+  }
+  for (const auto &[Op, Object] : Keep.ObjectOf) {
+    bool Alive = is_contained(D.Objects, Op);
+    Keeps(Alive ? B.CreatePtrToInt(Op->Address, B.getInt64Ty()) : B.getInt64(0), Keep.objectAt(Object));
+    Keeps(B.getInt64(Alive ? Op->Size : 0), Keep.objectAt(Object) + 1);
+  }
+  B.CreateStore(Activation, Innermost);
+  Value *Lives = Body->getArg(Body->arg_size() - 1);
+  if (D.Landing)
+    B.CreateCall(R.Landing, {Lives})->setDebugLoc(noLine(*Body));
+  B.CreateCall(R.resumed(*Body->getParent()), {Activation, Lives})->setDebugLoc(noLine(*Body));
+  B.CreateBr(D.Target);
+}
+
+/// The values of the program that are used behind a door, each in the order in which the twin has them.
+void Twin::findLives() {
+  DenseMap<const BasicBlock *, Door *> OfFilling;
+  for (auto &[K, D] : Doors)
+    OfFilling[D.Filling] = &D;
+  SmallVector<BasicBlock *, 32> Work;
+  for (BasicBlock &BB : *Body)
+    for (Instruction &I : BB) {
+      if (I.use_empty() || !CleanOf.count(&I))
+        continue;
+      SmallPtrSet<BasicBlock *, 32> Seen;
+      for (Use &U : I.uses()) {
+        auto *User = cast<Instruction>(U.getUser());
+        auto *Phi = dyn_cast<PHINode>(User);
+        BasicBlock *In = Phi ? Phi->getIncomingBlock(U) : User->getParent();
+        if (In != &BB && Seen.insert(In).second)
+          Work.push_back(In);
+      }
+      while (!Work.empty()) {
+        BasicBlock *At = Work.pop_back_val();
+        if (Door *D = OfFilling.lookup(At))
+          D->Lives.push_back(&I);
+        for (BasicBlock *Before : predecessors(At))
+          if (Before != &BB && Seen.insert(Before).second)
+            Work.push_back(Before);
+      }
+    }
+}
+
+/// The hall hands each door's lives on.
+void Twin::takeLives() {
+  MapVector<Instruction *, AllocaInst *> Slots;
+  for (auto &[K, D] : Doors)
+    for (Instruction *Life : D.Lives)
+      Slots[Life] = nullptr;
+  for (auto &[Life, Slot] : Slots) {
+    if (isa<AllocaInst>(Life)) // it may be the clean body's
+      for (User *U : make_early_inc_range(Life->users()))
+        if (auto *I = dyn_cast<IntrinsicInst>(U); I && I->isLifetimeStartOrEnd())
+          I->eraseFromParent();
+    Slot = Life->use_empty() ? nullptr : DemoteRegToStack(*Life);
+  }
+  Value *Lives = Body->getArg(Body->arg_size() - 1);
+  const DataLayout &DL = Body->getParent()->getDataLayout();
+  for (auto &[K, D] : Doors) {
+    IRBuilder<> B(BasicBlock::Create(Body->getContext(), "tk.door", Body, D.Filling));
+    B.SetCurrentDebugLocation(DebugLoc());
+    Choice->addCase(B.getInt32(K), B.GetInsertBlock());
+    uint64_t At = FirstLife;
+    for (Instruction *Life : D.Lives) {
+      At = alignTo(At, DL.getABITypeAlign(Life->getType()));
+      Value *From = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, At);
+      if (AllocaInst *Slot = Slots.lookup(Life))
+        B.CreateStore(B.CreateLoad(Life->getType(), From), Slot);
+      At += DL.getTypeAllocSize(Life->getType());
+    }
+    B.CreateBr(D.Filling);
+  }
+  SmallVector<AllocaInst *, 32> Promoted;
+  for (auto &[Life, Slot] : Slots)
+    if (Slot && isAllocaPromotable(Slot))
+      Promoted.push_back(Slot);
+  DominatorTree DT(*Body);
+  AssumptionCache AC(*Body);
+  PromoteMemToReg(Promoted, DT, &AC);
+}
+
+CallInst *Twin::callTwin(IRBuilder<> &B, Value *Lives) {
+  SmallVector<Value *, 8> Arguments;
+  for (Argument &A : F.args())
+    Arguments.push_back(&A);
+  Arguments.push_back(Lives);
+  CallInst *Call = B.CreateCall(Body, Arguments);
+  Call->setCallingConv(Body->getCallingConv());
+  SmallVector<AttributeSet, 8> OfArguments;
+  for (unsigned A = 0; A < Arguments.size(); ++A) {
+    AttributeSet Given = Body->getAttributes().getParamAttrs(A);
+    OfArguments.push_back(Given);
+  }
+  Call->setAttributes(AttributeList::get(F.getContext(), AttributeSet(), F.getAttributes().getRetAttrs(), OfArguments));
+  Call->setDebugLoc(noLine(F));
+  return Call;
+}
+
+/// if (armed) goto cold
+void Twin::test(Instruction *Position, BasicBlock *Cold, GlobalVariable *Armed) {
+  BasicBlock *Head = Position->getParent();
+  BasicBlock *Tail = Head->splitBasicBlock(Position->getIterator());
+  Head->getTerminator()->eraseFromParent();
+  IRBuilder<> B(Head);
+  B.SetCurrentDebugLocation(DebugLoc());
+  LoadInst *Word = B.CreateLoad(B.getInt8Ty(), Armed, /*isVolatile=*/true);
+  Word->setMetadata(LLVMContext::MD_nosanitize, MDNode::get(B.getContext(), {}));
+  B.CreateCondBr(B.CreateIsNull(Word), Tail, Cold, MDBuilder(B.getContext()).createBranchWeights(1u << 20, 1));
+}
+
+void Twin::openDoors(GlobalVariable *Armed) {
+  const DataLayout &DL = F.getParent()->getDataLayout();
+  uint64_t Most = FirstLife;
+  Align Strictest(8);
+  for (auto &[K, D] : Doors) {
+    uint64_t At = FirstLife;
+    for (Instruction *Life : D.Lives) {
+      Align Own = DL.getABITypeAlign(Life->getType());
+      Strictest = std::max(Strictest, Own);
+      At = alignTo(At, Own) + DL.getTypeAllocSize(Life->getType());
+    }
+    Most = std::max(Most, At);
+  }
+  BasicBlock &Entry = F.getEntryBlock();
+  IRBuilder<> Top(&Entry, Entry.begin());
+  Top.SetCurrentDebugLocation(DebugLoc());
+  AllocaInst *Lives = Top.CreateAlloca(ArrayType::get(Top.getInt8Ty(), Most), nullptr, "tk.lives");
+  Lives->setAlignment(Strictest);
+  for (auto &[K, D] : Doors) {
+    IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.leave", &F));
+    B.SetCurrentDebugLocation(DebugLoc());
+    test(D.Clean, B.GetInsertBlock(), Armed);
+    B.CreateStore(B.getInt32(K), Lives);
+    uint64_t At = FirstLife;
+    for (Instruction *Life : D.Lives) {
+      At = alignTo(At, DL.getABITypeAlign(Life->getType()));
+      B.CreateStore(CleanOf[Life], B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, At));
+      At += DL.getTypeAllocSize(Life->getType());
+    }
+    CallInst *Call = callTwin(B, Lives);
+    markSite(Call, nullptr, {});
+    F.getReturnType()->isVoidTy() ? B.CreateRetVoid() : B.CreateRet(Call);
+  }
+}
+
+/// The function's entry: armed, it is its twin.
+void Twin::openEntry(GlobalVariable *Armed) {
+  BasicBlock *Old = &F.getEntryBlock();
+  BasicBlock *Entry = BasicBlock::Create(F.getContext(), "tk.entry", &F, Old);
+  for (Instruction &I : make_early_inc_range(*Old))
+    if (auto *A = dyn_cast<AllocaInst>(&I))
+      A->moveBefore(*Entry, Entry->end());
+  IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.twin", &F));
+  B.SetCurrentDebugLocation(DebugLoc());
+  CallInst *Call = callTwin(B, ConstantPointerNull::get(B.getPtrTy()));
+  Call->setTailCallKind(CallInst::TCK_Tail);
+  markSite(Call, nullptr, {});
+  F.getReturnType()->isVoidTy() ? B.CreateRetVoid() : B.CreateRet(Call);
+  IRBuilder<>(Entry).CreateBr(Old);
+  test(Entry->getTerminator(), B.GetInsertBlock(), Armed);
+}
+
+/// Assembly that puts `Rows` into a section that lives and dies with the function.
+static std::string rows(const Function &F, StringRef Section, StringRef Rows) {
+  std::string Group;
+  if (const Comdat *Own = F.getComdat()) {
+    for (char Letter : Own->getName())
+      Group += Letter == '$' ? "$$" : std::string(1, Letter);
+    Group = ",\"" + Group + "\",comdat";
+  }
+  return ("\n\t.pushsection " + Section + ",\"a" + (Group.empty() ? "" : "G") + "o\",@progbits" + Group + ",${0:c}" +
+          Rows + "\n\t.popsection")
+      .str();
+}
+
+/// A row of section `tk_sites`: where the call is, and the path that resumes an activation behind it. For each stack
+/// object a row of section `tk_site_objects`, with an instruction that computes its address.
+void Twin::markSite(Instruction *Call, Constant *Path, ArrayRef<const Operation *> Objects) {
+  LLVMContext &C = F.getContext();
+  std::string Text = ".Ltk_site${:uid}:" + rows(F, "tk_sites",
+                                                "\n\t.long .Ltk_site${:uid}-.\n\t.long " +
+                                                    std::string(Path ? "${1:c}-." : "0"));
+  std::string Constraints = Path ? "i,i" : "i";
+  SmallVector<Value *, 4> Operands = {Body};
+  if (Path)
+    Operands.push_back(Path);
+  for (const Operation *Op : Objects) {
+    Text += rows(F, "tk_site_objects",
+                 "\n\t.long .Ltk_site${:uid}-.\n\t.long " + std::to_string(Keep.ObjectOf.lookup(Op)) + "\n\t.quad " +
+                     std::to_string(Op->Size) + "\n\tleaq $" + std::to_string(Operands.size()) +
+                     ", %rax\n\t.balign 32");
+    Constraints += ",*m";
+    Operands.push_back(CleanOf[cast<AllocaInst>(Op->Address)]);
+  }
+  SmallVector<Type *, 4> Types;
+  for (Value *Operand : Operands)
+    Types.push_back(Operand->getType());
+  auto *Type = FunctionType::get(llvm::Type::getVoidTy(C), Types, false);
+  IRBuilder<> B(Call);
+  CallInst *Mark = B.CreateCall(InlineAsm::get(Type, Text, Constraints, /*hasSideEffects=*/true), Operands);
+  for (unsigned Operand = Operands.size() - Objects.size(); Operand < Operands.size(); ++Operand) {
+    Mark->addParamAttr(Operand, Attribute::get(C, Attribute::ElementType, llvm::Type::getInt8Ty(C)));
+    Mark->addParamAttr(Operand, Attribute::NoCapture);
+  }
+  Mark->setDoesNotAccessMemory();
+  Mark->setDoesNotThrow();
+  Mark->setDebugLoc(noLine(F));
+}
+
+void Twin::markSites(GlobalVariable *Ids) {
+  Type *Byte = Type::getInt8Ty(F.getContext()), *Word = Type::getInt64Ty(F.getContext());
+  for (const Site &At : Sites) {
+    Constant *Place = ConstantInt::get(Word, Keep.FirstPath + At.Segment);
+    markSite(At.Call, ConstantExpr::getInBoundsGetElementPtr(Byte, Ids, ArrayRef<Constant *>{Place}), At.Objects);
+  }
+}
+
+void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value *Activation) {
+  makeHall();
+  Doors.remove_if([](auto &Item) { return !Item.second.Target; });
+  for (auto &[K, D] : Doors)
+    fill(D, R, Ids, Activation);
+  findLives();
+  takeLives();
+  markSites(Ids);
+  if (!Doors.empty())
+    openDoors(Armed);
+  openEntry(Armed);
+}
+
+} // namespace tracekit

@@ -1,0 +1,364 @@
+// Twins.cpp: see Twins.h. Which functions have a twin, where its doors are, and how the two bodies are made.
+#include "Twins.h"
+
+#include "Compat.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+/// The table of a computed goto: a constant that `F` alone uses, of addresses of its blocks.
+static GlobalVariable *tableWith(const User *Use) {
+  if (auto *Table = dyn_cast<GlobalVariable>(Use))
+    return const_cast<GlobalVariable *>(Table);
+  if (!isa<ConstantAggregate>(Use) || !Use->hasOneUse())
+    return nullptr;
+  return tableWith(*Use->user_begin());
+}
+
+static bool isUsedBy(const Value &V, const Function &F) {
+  return all_of(V.users(), [&](const User *U) {
+    if (auto *I = dyn_cast<Instruction>(U))
+      return I->getFunction() == &F;
+    return isa<ConstantExpr>(U) && isUsedBy(*U, F);
+  });
+}
+
+/// Whether the tables of addresses of blocks can be made a second time.
+static bool canCopyTables(const Function &F) {
+  for (const BasicBlock &BB : F) {
+    const BlockAddress *Address = BB.hasAddressTaken() ? BlockAddress::lookup(&BB) : nullptr;
+    if (!Address)
+      continue;
+    for (const User *U : Address->users()) {
+      if (auto *I = dyn_cast<Instruction>(U)) {
+        if (I->getFunction() != &F)
+          return false;
+        continue;
+      }
+      const GlobalVariable *Table = tableWith(U);
+      if (!Table || !Table->hasLocalLinkage() || !Table->isConstant() || !isUsedBy(*Table, F))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// What of an instruction ties it to its function or its frame.
+static bool isBound(const Instruction &I) {
+  if (auto *A = dyn_cast<AllocaInst>(&I))
+    return !A->isStaticAlloca() || A->isSwiftError() || A->isUsedWithInAlloca();
+  if (isa<CallBrInst>(I) || (I.isEHPad() && !isa<LandingPadInst>(I)) || I.getType()->isTokenTy())
+    return true;
+  auto *Call = dyn_cast<CallInst>(&I);
+  if (!Call)
+    return false;
+  if (auto *Intrinsic = dyn_cast<IntrinsicInst>(Call))
+    switch (Intrinsic->getIntrinsicID()) {
+    case Intrinsic::vastart:
+    case Intrinsic::stacksave:
+    case Intrinsic::stackrestore:
+    case Intrinsic::localescape:
+      return true;
+    default:
+      return false;
+    }
+  return Call->isMustTailCall();
+}
+
+/// Where its stack objects lie is told by how the code addresses them. Pushes of arguments, which save space, would come
+/// between.
+static bool hasSecretObjects(const SegmentedFunction &S) {
+  return S.F->hasOptSize() && any_of(S.Ops, [](const Operation &Op) { return Op.Kind == TK_OP_STACK_ALLOC; });
+}
+
+bool Twin::isPossible(const SegmentedFunction &S) {
+  const Function &F = *S.F;
+  if (Triple(targetTriple(*F.getParent())).getArch() != Triple::x86_64 || hasSecretObjects(S))
+    return false;
+  if (F.hasOptNone() || F.isVarArg() || callsReturnTwice(F) || F.hasFnAttribute(Attribute::ReturnsTwice))
+    return false;
+  for (const Argument &A : F.args())
+    for (Attribute::AttrKind Kind : {Attribute::ByVal, Attribute::InAlloca, Attribute::Preallocated, Attribute::Nest,
+                                     Attribute::SwiftSelf, Attribute::SwiftError, Attribute::SwiftAsync})
+      if (A.hasAttribute(Kind))
+        return false;
+  return none_of(instructions(F), isBound) && canCopyTables(F);
+}
+
+Twin::Twin(SegmentedFunction &S, const Regions &Paths, const Resumes &Keep, const DominatorTree &DT,
+           const LoopInfo &LI)
+    : S(S), Paths(Paths), Keep(Keep), F(*S.F) {
+  findDoors(DT, LI);
+  findObjects();
+  for (auto &[K, D] : Doors)
+    for (const BasicBlock *Header : D.Loops)
+      count(Header);
+}
+
+/// Whether iterations may take long: there are loops in them, and loops in those, or nothing around.
+static bool isLong(const Loop &L) {
+  return !L.isInnermost() && (L.isOutermost() || any_of(L, [](const Loop *Inner) { return !Inner->isInnermost(); }));
+}
+
+/// A loop whose iterations pass no door of its own, and may take long.
+bool Twin::wantsHeader(const Loop &L, const LoopInfo &LI) const {
+  auto Known = S.OfBlock.find(L.getHeader());
+  if (!isLong(L) || Known == S.OfBlock.end() || Paths.isInRun(Known->second.first) || !L.getLoopPredecessor())
+    return false;
+  for (const BasicBlock *BB : L.blocks()) {
+    auto Inside = S.OfBlock.find(BB);
+    if (LI.getLoopFor(BB) != &L || Inside == S.OfBlock.end())
+      continue;
+    for (unsigned K = Inside->second.first; K <= Inside->second.second; ++K)
+      if (S.Segments[K].Continues)
+        return false;
+  }
+  return S.OfBlock.count(L.getLoopPredecessor()) && any_of(predecessors(L.getHeader()), [&](const BasicBlock *Before) {
+           return L.contains(Before) && S.OfBlock.count(Before);
+         });
+}
+
+void Twin::findDoors(const DominatorTree &DT, const LoopInfo &LI) {
+  auto LastOf = [&](const BasicBlock *BB) { return S.OfBlock.lookup(BB).second; };
+  for (unsigned K = 0; K < S.Segments.size(); ++K) {
+    const Segment &Seg = S.Segments[K];
+    if (Seg.EndsWithCall && mayReenter(*Seg.End))
+      Sites.push_back({Seg.End, K, {}});
+    if (auto *Invoke = dyn_cast_or_null<InvokeInst>(Seg.Continues)) {
+      addDoor(K, LastOf(Invoke->getParent()), DT, LI);
+    } else if (Seg.Continues) {
+      addDoor(K, K - 1, DT, LI);
+    } else if (Seg.Flags & TK_BLOCK_LANDING) {
+      for (const BasicBlock *Before : predecessors(Seg.Parent))
+        if (S.OfBlock.count(Before)) {
+          addDoor(K, LastOf(Before), DT, LI);
+          break;
+        }
+    }
+  }
+  for (const Loop *L : LI.getLoopsInPreorder()) {
+    const BasicBlock *Header = L->getHeader();
+    if (!wantsHeader(*L, LI) || isDoor(S.OfBlock.lookup(Header).first))
+      continue;
+    unsigned K = S.OfBlock.lookup(Header).first;
+    for (const BasicBlock *Before : predecessors(Header))
+      if (L->contains(Before) && S.OfBlock.count(Before))
+        addDoor(K, LastOf(Before), DT, LI);
+    Door &D = Doors.find(K)->second;
+    D.Header = Header;
+    D.BehindAtFirst = LastOf(L->getLoopPredecessor());
+  }
+}
+
+void Twin::addDoor(unsigned K, unsigned Behind, const DominatorTree &DT, const LoopInfo &LI) {
+  Door &D = Doors[K];
+  D = Door();
+  D.Behind = Behind;
+  D.Landing = S.Segments[K].Flags & TK_BLOCK_LANDING;
+  const BasicBlock *BB = S.Segments[K].Parent;
+  for (const Loop *L = LI.getLoopFor(BB); L; L = L->getParentLoop())
+    if (Keep.LoopOf.count(L->getHeader()))
+      D.Loops.push_back(L->getHeader());
+  for (unsigned Other = 0; Other < S.Segments.size(); ++Other) {
+    const Segment &Seg = S.Segments[Other];
+    if (Seg.Parent == BB ? Other >= K : !DT.dominates(Seg.Parent, BB))
+      continue;
+    for (const Operation &Op : ArrayRef(S.Ops).slice(Seg.FirstOp, Seg.Ops))
+      if (Op.Defines != TK_NONE)
+        D.Registers.push_back(&Op);
+  }
+}
+
+/// Which stack objects are alive at each door, on all ways to it.
+void Twin::findObjects() {
+  if (Keep.ObjectOf.empty())
+    return;
+  auto Run = [&](unsigned K, BitVector &Alive) {
+    for (const Operation &Op : ArrayRef(S.Ops).slice(S.Segments[K].FirstOp, S.Segments[K].Ops)) {
+      if (Op.Kind == TK_OP_STACK_ALLOC)
+        Alive.set(Keep.ObjectOf.lookup(&Op));
+      if (Op.Kind != TK_OP_STACK_FREE)
+        continue;
+      for (const auto &[Alloc, Object] : reverse(Keep.ObjectOf)) // the newest one ends
+        if (Alloc->Address == Op.Address && Alive.test(Object)) {
+          Alive.reset(Object);
+          break;
+        }
+    }
+  };
+  ReversePostOrderTraversal<const Function *> Order(&F);
+  DenseMap<const BasicBlock *, BitVector> After;
+  auto Before = [&](const BasicBlock *BB) {
+    BitVector Alive(Keep.Objects, !BB->isEntryBlock());
+    for (const BasicBlock *From : predecessors(BB))
+      if (auto Known = After.find(From); Known != After.end())
+        Alive &= Known->second;
+    return Alive;
+  };
+  for (bool Changed = true; Changed;) {
+    Changed = false;
+    for (const BasicBlock *BB : Order) {
+      BitVector Alive = Before(BB);
+      if (auto Known = S.OfBlock.find(BB); Known != S.OfBlock.end())
+        for (unsigned K = Known->second.first; K <= Known->second.second; ++K)
+          Run(K, Alive);
+      auto [Old, New] = After.try_emplace(BB, Alive);
+      Changed |= New || Old->second != Alive;
+      Old->second = Alive;
+    }
+  }
+  auto List = [&](const BasicBlock *BB, unsigned End, SmallVectorImpl<const Operation *> &Out) {
+    BitVector Alive = Before(BB);
+    for (unsigned K = S.OfBlock.lookup(BB).first; K < End; ++K)
+      Run(K, Alive);
+    for (const auto &[Alloc, Object] : Keep.ObjectOf)
+      if (Alive.test(Object))
+        Out.push_back(Alloc);
+  };
+  for (auto &[K, D] : Doors)
+    List(S.Segments[K].Parent, K, D.Objects);
+  for (Site &At : Sites)
+    List(S.Segments[At.Segment].Parent, At.Segment + 1, At.Objects);
+}
+
+void Twin::count(const BasicBlock *Header) {
+  if (Counters.count(Header))
+    return;
+  auto *BB = const_cast<BasicBlock *>(Header);
+  IRBuilder<> B(BB, BB->begin());
+  B.SetCurrentDebugLocation(DebugLoc());
+  PHINode *Count = B.CreatePHI(B.getInt64Ty(), pred_size(BB), "tk.count");
+  B.SetInsertPoint(BB, BB->getFirstInsertionPt());
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Next = B.CreateAdd(Count, B.getInt64(1));
+  for (BasicBlock *Before : predecessors(BB))
+    Count->addIncoming(Keep.isInside(Header, Before) ? Next : B.getInt64(0), Before);
+  Counters[Header] = Count;
+}
+
+/// Two bodies need two tables for their computed gotos.
+void Twin::copyTables() {
+  for (BasicBlock &BB : F) {
+    BlockAddress *Address = BB.hasAddressTaken() ? BlockAddress::lookup(&BB) : nullptr;
+    if (!Address)
+      continue;
+    for (User *U : Address->users()) {
+      GlobalVariable *Table = isa<Instruction>(U) ? nullptr : tableWith(U);
+      if (!Table || any_of(Tables, [&](auto &Known) { return Known.first == Table; }))
+        continue;
+      auto *Copy = new GlobalVariable(*F.getParent(), Table->getValueType(), true, GlobalValue::PrivateLinkage,
+                                      Table->getInitializer(), Table->getName() + ".clean");
+      Copy->setAlignment(Table->getAlign());
+      Copy->setUnnamedAddr(Table->getUnnamedAddr());
+      Copy->setComdat(F.getComdat());
+      CleanOf[Table] = Copy;
+      Tables.push_back({Table, Copy});
+    }
+  }
+}
+
+/// Moves all blocks of `From` to `To`, their addresses along with them.
+static void moveAll(Function &From, Function &To) {
+  SmallVector<std::pair<BasicBlock *, BlockAddress *>, 8> Taken;
+  for (BasicBlock &BB : From)
+    if (BB.hasAddressTaken())
+      if (BlockAddress *Address = BlockAddress::lookup(&BB))
+        Taken.push_back({&BB, Address});
+  To.splice(To.begin(), &From);
+  for (auto [BB, Old] : Taken) {
+    Old->replaceAllUsesWith(BlockAddress::get(&To, BB));
+    Old->destroyConstant();
+  }
+  for (unsigned A = 0; A < From.arg_size(); ++A)
+    From.getArg(A)->replaceAllUsesWith(To.getArg(A));
+}
+
+static Constant *replaced(Constant *C, const DenseMap<Constant *, Constant *> &New) {
+  if (Constant *Known = New.lookup(C))
+    return Known;
+  if (!isa<ConstantAggregate>(C))
+    return C;
+  SmallVector<Constant *, 64> Parts;
+  for (Use &Part : C->operands())
+    Parts.push_back(replaced(cast<Constant>(Part), New));
+  if (auto *A = dyn_cast<ConstantArray>(C))
+    return ConstantArray::get(A->getType(), Parts);
+  if (auto *Struct = dyn_cast<ConstantStruct>(C))
+    return ConstantStruct::get(Struct->getType(), Parts);
+  return ConstantVector::get(Parts);
+}
+
+/// An internal function like `F` that is handed a door's lives, too, in the register for static chains.
+static Function *makeBody(Function &F) {
+  Module &M = *F.getParent();
+  SmallVector<Type *, 8> Types(F.getFunctionType()->params());
+  Types.push_back(PointerType::getUnqual(M.getContext()));
+  auto *Type = FunctionType::get(F.getReturnType(), Types, false);
+  Function *Body = Function::Create(Type, GlobalValue::InternalLinkage, F.getAddressSpace(), F.getName() + ".tk");
+  M.getFunctionList().insert(F.getIterator(), Body); // the assembler wants it first: section tk_sites is linked to it
+  Body->copyAttributesFrom(&F);
+  Body->setLinkage(GlobalValue::InternalLinkage);
+  Body->setVisibility(GlobalValue::DefaultVisibility);
+  Body->setDLLStorageClass(GlobalValue::DefaultStorageClass);
+  Body->setDSOLocal(true);
+  Body->setComdat(F.getComdat());
+  Body->addParamAttr(F.arg_size(), Attribute::Nest);
+  for (Function *One : {&F, Body}) { // call sites are known by function
+    One->removeFnAttr(Attribute::AlwaysInline);
+    One->removeFnAttr(Attribute::InlineHint);
+    One->addFnAttr(Attribute::NoInline);
+    One->setUWTableKind(UWTableKind::Async);
+  }
+  return Body;
+}
+
+void Twin::split(Regions &Runs) {
+  copyTables();
+  Function *Clean = CloneFunction(&F, CleanOf);
+  auto CleanFor = [&](Instruction *I) { return cast<Instruction>(CleanOf[I]); };
+  for (auto &[K, D] : Doors)
+    D.Clean = CleanFor(S.Segments[K].Begin);
+  for (Site &At : Sites)
+    At.Call = CleanFor(At.Call);
+  SmallVector<std::pair<BasicBlock *, BasicBlock *>, 8> Taken; // of the instrumented and the clean body
+  for (BasicBlock &BB : F)
+    if (BB.hasAddressTaken())
+      Taken.push_back({&BB, cast<BasicBlock>(CleanOf[&BB])});
+
+  Body = makeBody(F);
+  DISubprogram *Described = F.getSubprogram(), *Again = Clean->getSubprogram();
+  F.setSubprogram(nullptr);
+  Clean->setSubprogram(nullptr);
+  moveAll(F, *Body);
+  moveAll(*Clean, F);
+  Clean->eraseFromParent();
+  Body->setSubprogram(Described);
+  F.setSubprogram(Again);
+
+  DenseMap<Constant *, Constant *> New;
+  for (auto [BB, Copy] : Taken)
+    New[BlockAddress::get(Body, BB)] = BlockAddress::get(&F, Copy);
+  for (auto [Table, Copy] : Tables)
+    Copy->setInitializer(replaced(Table->getInitializer(), New));
+
+  auto Follow = [&](Value *&V) {
+    if (auto *A = dyn_cast_or_null<Argument>(V))
+      V = Body->getArg(A->getArgNo());
+  };
+  for (Operation &Op : S.Ops)
+    for (Value **V : {&Op.Address, &Op.Base, &Op.Bytes, &Op.Mask})
+      Follow(*V);
+  for (RunLoop &Run : Runs.Runs)
+    Follow(Run.Trips);
+  S.F = Body;
+}
+
+} // namespace tracekit

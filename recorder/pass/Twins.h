@@ -1,0 +1,89 @@
+// Twins.h: the clean body of a function, which runs while no window is open (docs/internals/pass.md, "Windows").
+//
+// The function itself keeps the clean body, its twin gets the instrumented one. Where a window may open, the clean body
+// tests one byte: at its entry, behind calls, at landings and at headers of loops that contain loops. These are doors:
+// through them control goes over into the twin, which is given what is alive there.
+#pragma once
+
+#include "Resumes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Transforms/Utils/ValueMapper.h"
+
+namespace tracekit {
+
+class Twin {
+public:
+  /// Whether `S.F` can have two bodies.
+  static bool isPossible(const SegmentedFunction &S);
+
+  /// Looks for the doors of `S`, which is described and not changed yet, and counts the iterations of loops in
+  /// registers.
+  Twin(SegmentedFunction &S, const Regions &Paths, const Resumes &Keep, const llvm::DominatorTree &DT,
+       const llvm::LoopInfo &LI);
+
+  /// Makes the two bodies; `S` is the twin's from here on.
+  void split(Regions &Paths);
+  /// Opens the doors, once the twin is instrumented. `Armed` is the byte that is tested.
+  void connect(Runtime &R, llvm::GlobalVariable *Ids, llvm::GlobalVariable *Armed, llvm::Value *Activation);
+
+  bool isDoor(unsigned K) const { return Doors.count(K); }
+  /// Control that comes through the door of segment `K` goes on here.
+  void opens(unsigned K, llvm::BasicBlock *Target) { Doors.find(K)->second.Target = Target; }
+  /// The number of the iteration of the loop with this header, counting from 0; null: it has no door.
+  llvm::Value *iteration(const llvm::BasicBlock *Header) const { return Counters.lookup(Header); }
+
+private:
+  struct Door {
+    unsigned Behind = 0;                                // the segment that has run
+    unsigned BehindAtFirst = 0;                         // the same in the first iteration, of the header of a loop
+    const llvm::BasicBlock *Header = nullptr;           // null: it is none
+    bool Landing = false;
+    llvm::SmallVector<const Operation *, 8> Registers;  // the operations that define those that hold here
+    llvm::SmallVector<const Operation *, 4> Objects;    // that are alive, by their STACK_ALLOC
+    llvm::SmallVector<const llvm::BasicBlock *, 4> Loops; // headers of those that contain the door
+    llvm::BasicBlock *Target = nullptr, *Filling = nullptr;
+    llvm::Instruction *Clean = nullptr; // where the clean body tests
+    llvm::SmallVector<llvm::Instruction *, 16> Lives;
+  };
+
+  /// A call of the clean body.
+  struct Site {
+    llvm::Instruction *Call;
+    unsigned Segment;
+    llvm::SmallVector<const Operation *, 4> Objects; // that are alive during the call
+  };
+
+  void findDoors(const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
+  void addDoor(unsigned K, unsigned Behind, const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
+  bool wantsHeader(const llvm::Loop &L, const llvm::LoopInfo &LI) const;
+  void findObjects();
+  void count(const llvm::BasicBlock *Header);
+  void copyTables();
+  llvm::BasicBlock *makeHall();
+  void fill(Door &D, Runtime &R, llvm::GlobalVariable *Ids, llvm::Value *Activation);
+  void findLives();
+  void takeLives();
+  void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
+  void openDoors(llvm::GlobalVariable *Armed);
+  void openEntry(llvm::GlobalVariable *Armed);
+  void markSites(llvm::GlobalVariable *Ids);
+  void markSite(llvm::Instruction *Call, llvm::Constant *Path, llvm::ArrayRef<const Operation *> Objects);
+  llvm::CallInst *callTwin(llvm::IRBuilder<> &B, llvm::Value *Lives);
+  llvm::DebugLoc noLine(llvm::Function &F) const;
+
+  SegmentedFunction &S;
+  const Regions &Paths;
+  const Resumes &Keep;
+  llvm::Function &F;              // clean
+  llvm::Function *Body = nullptr; // instrumented
+  llvm::ValueToValueMapTy CleanOf;
+  llvm::MapVector<unsigned, Door> Doors; // by segment
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Counters;
+  llvm::SmallVector<Site, 16> Sites;
+  llvm::SmallVector<std::pair<llvm::GlobalVariable *, llvm::GlobalVariable *>, 2> Tables; // of addresses of blocks
+  llvm::BasicBlock *Inside = nullptr;                                                     // the twin's own first block
+  llvm::SwitchInst *Choice = nullptr;
+};
+
+} // namespace tracekit
