@@ -34,6 +34,8 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
             "interceptors_threads.c",
             "interceptors_locks.c",
             "interceptors_order.c",
+            "interceptors_openmp.c",
+            "openmp_tools.c",
             "interceptors_process.c",
             "preload_session.c",
             "preload_fork.c",
@@ -43,7 +45,7 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
             "interceptors_libc.c",
         ),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
-        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h"),
+        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h", "ompt.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(
         (

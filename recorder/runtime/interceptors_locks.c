@@ -14,7 +14,7 @@ static int is_held(int result)
     TK_EXPORT int name parameters \
     { \
         int result = TK_REAL(name)(__VA_ARGS__); \
-        if (is_held(result) && tk_noting()) \
+        if (is_held(result) && tk_noting_for(__builtin_return_address(0))) \
             TK_RECORD2(event, tk_ticket(), (uintptr_t)lock); \
         return result; \
     }
@@ -24,7 +24,7 @@ static int is_held(int result)
 #define WRAP_UNLOCK(name, type) \
     TK_EXPORT int name(type *lock) \
     { \
-        if (tk_noting()) \
+        if (tk_noting_for(__builtin_return_address(0))) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         return TK_REAL(name)(lock); \
     }
@@ -60,6 +60,8 @@ static void take_again(void *lock)
     TK_EXPORT int name parameters \
     { \
         int result; \
+        if (tk_noting() && !tk_noting_for(__builtin_return_address(0))) \
+            return TK_REAL(name)(__VA_ARGS__); \
         if (tk_noting()) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         pthread_cleanup_push(take_again, lock); \
