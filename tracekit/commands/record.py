@@ -155,7 +155,8 @@ def _require_instrumentation(program: str) -> None:
         return  # execute-only: the run will show
     if closed and not bare:
         raise TracekitError(
-            f"{program} is statically linked without the recorder: link it with `tracekit cc -static`, or without -static"
+            f"{program} is statically linked, without the recorder's runtime: link it with `tracekit cc -static`, "
+            "or without -static"
         )
     if bare:
         raise TracekitError(f"{program} holds no instrumented code: {BUILD} (--late if it loads such code later)")
