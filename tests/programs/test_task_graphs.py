@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tracekit
-from tests.programs.running import Recording, run_here
+from tests.programs.running import Recording, record, run_here
 from tracekit.formats.reader import TraceReader
 from tracekit.program.program import Program
 from tracekit.render.taskgraph import svg
@@ -20,7 +20,18 @@ from tracekit.replay.totals import trace_totals
 from tracekit.taskgraph.profile import joined
 
 Recorder = Callable[..., Recording]
+Forked = Callable[[str], Path]
 NAMESPACE = {"g": "http://graphml.graphdrawing.org/xmlns"}
+
+
+@pytest.fixture
+def forked(build: Callable[..., Path], tmp_path: Path) -> Forked:
+    """A trace of fork_join.c with this argument."""
+
+    def made(n: str) -> Path:
+        return record(build("fork_join.c", 1), [n]).trace.rename(tmp_path / f"{n}.zst")
+
+    return made
 
 
 def graph_of(trace: Path, **options: Any) -> tracekit.Profile:
@@ -37,8 +48,8 @@ def fibonacci_nodes(n: int) -> Counter[str]:
     return own + spawned + fibonacci_nodes(n - 1) + fibonacci_nodes(n - 2)
 
 
-def test_the_talks_fibonacci_of_two(recording: Recorder) -> None:
-    result = graph_of(recording("fork_join.c", 1, "2").trace).result
+def test_the_talks_fibonacci_of_two(forked: Forked) -> None:
+    result = graph_of(forked("2")).result
     nodes = {node["node"]: node["kind"] for node in result["graph"]["nodes"]}
     assert list(nodes.values()) == ["task", "create", "task", "task", "join", "task"]
     edges = {(edge["source"], edge["destination"]): edge["kind"] for edge in result["graph"]["edges"]}
@@ -65,8 +76,8 @@ def thread_of(result: dict[str, Any], number: int) -> int:
 
 
 @pytest.mark.parametrize("n", [1, 4, 7])
-def test_fibonacci(recording: Recorder, n: int) -> None:
-    result = graph_of(recording("fork_join.c", 1, str(n)).trace).result
+def test_fibonacci(forked: Forked, n: int) -> None:
+    result = graph_of(forked(str(n))).result
     expected = fibonacci_nodes(n) + Counter(task=1)
     assert {kind: count for kind, count in result["summary"]["nodes"].items() if count} == expected
     assert result["summary"]["threads"] == 1 + expected["create"]
@@ -90,8 +101,8 @@ def test_all_work_of_a_trace_is_in_the_graph(program: str, recording: Recorder) 
         assert result["summary"]["broken_records"] == 0
 
 
-def test_profiles_are_exported_drawn_and_merged(recording: Recorder, tmp_path: Path) -> None:
-    trace = recording("fork_join.c", 1, "6").trace
+def test_profiles_are_exported_drawn_and_merged(forked: Forked, tmp_path: Path) -> None:
+    trace = forked("6")
     small, large = tmp_path / "small.profile", tmp_path / "large.profile"
     graph_of(trace).save(large)
     graph_of(trace, graph=0).save(small)
@@ -104,7 +115,7 @@ def test_profiles_are_exported_drawn_and_merged(recording: Recorder, tmp_path: P
         assert len(xml.findall(".//g:edge", NAMESPACE)) == told.count(" -> ")
     assert b"greater --graph" in run_here("export", "dot", "--table", "graph", small).stderr
     assert run_here("export", "dot", small).stdout == run_here("export", "dot", "--table", "groups", small).stdout
-    once, other = graph_of(trace).result, graph_of(recording("fork_join.c", 1, "4").trace)
+    once, other = graph_of(trace).result, graph_of(forked("4"))
     other.save(small)
     both = json.loads(run_here("merge", large, small, "--json").stdout)["result"]
     assert both["summary"]["span"] == once["summary"]["span"] + other.result["summary"]["span"]
@@ -120,8 +131,8 @@ def test_profiles_are_exported_drawn_and_merged(recording: Recorder, tmp_path: P
     )
 
 
-def test_what_cannot_be_asked_is_told(recording: Recorder) -> None:
-    trace = recording("fork_join.c", 1, "2").trace
+def test_what_cannot_be_asked_is_told(forked: Forked) -> None:
+    trace = forked("2")
     for wrong, told in (
         (("--faster", "fub:2"), "has no function fub"),
         (("--faster", "fib"), "FUNCTION:FACTOR"),
