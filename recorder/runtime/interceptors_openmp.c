@@ -8,8 +8,6 @@
 #include <link.h>
 #include <string.h>
 
-struct tk_openmp tk_openmp;
-
 static uint8_t ours[OMPT_EVENTS];
 static uint64_t teams, tasks; /* numbered so far */
 static ompt_get_task_memory_t get_task_memory;
@@ -42,8 +40,6 @@ static void take_ticket(void)
             tk_openmp_tool--; \
         } \
     } while (0)
-
-__thread int tk_openmp_tool;
 
 /* -- threads ---------------------------------------------------------------------------------- */
 
