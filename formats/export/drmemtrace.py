@@ -70,7 +70,7 @@ class _Chunks:
         self._count = 0  # chunks
         self._thread = 0  # 0 before the first
         self._time = 0
-        self._met: dict[int, None] = {}  # threads
+        self._met: dict[int, int] = {}  # threads, and their instructions so far
         self._chunk = self._opened()
 
     def turn_to(self, thread: int) -> None:
@@ -79,7 +79,7 @@ class _Chunks:
             return
         begins = self._thread == 0
         self._thread = thread
-        self._met[thread] = None
+        self._met.setdefault(thread, 0)
         self._time += 1
         of_thread = ((records.THREAD, 4, thread), (records.PID, 4, self._process))
         if begins:
@@ -93,6 +93,7 @@ class _Chunks:
 
     def add(self, kinds: Any, counters: Any, addresses: Any, sizes: Any) -> None:
         """Write accesses."""
+        self._met[self._thread] += int(np.count_nonzero(sizes))
         self._place[:2] = 0
         while self._place[0] < len(kinds):
             if self._place[INSTRUCTIONS] == 0 and self._place[1] == 0:
@@ -104,8 +105,9 @@ class _Chunks:
         """The threads end, and the file; `thread` is named if there was none."""
         if not self._met:
             self.turn_to(thread)
-        for each in list(self._met):
+        for each, count in sorted(self._met.items(), key=lambda item: item[1]):  # DynamoRIO checks that counts ascend
             self.turn_to(each)
+            self._mark((records.INSTRUCTION_COUNT, count))
             self._put((records.THREAD_EXIT, 4, each))
         self._put((records.FOOTER, 0, 0))
         self._chunk.close()

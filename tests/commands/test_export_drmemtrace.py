@@ -77,6 +77,7 @@ def test_threads_and_their_accesses(trace: Path, tmp_path: Path) -> None:
     known = {stream: drmemtrace([e[1:] for e in events if e[0] == stream]) for stream in {e[0] for e in events}}
     found: dict[int, list[Entry]] = {}
     order, times, exits = [], [], []
+    counts: list[int] = []
     for kind, size, value in chunks(tmp_path / "out.zip")[0]:
         if kind == THREAD:
             order.append(value - 1)
@@ -84,13 +85,15 @@ def test_threads_and_their_accesses(trace: Path, tmp_path: Path) -> None:
             found.setdefault(order[-1], []).append((kind, size, value))
         elif (kind, size) == (MARKER, 2):
             times.append(value)
+        elif (kind, size) == (MARKER, 11):
+            counts.append(value)
         elif kind == EXIT:
             exits.append(value - 1)
             assert order[-1] == value - 1
     assert found == known
     assert times == list(range(1, len(order) + 1))
-    assert exits == list(dict.fromkeys(order))
     assert sorted(exits) == [0, 1, 2]
+    assert counts == sorted(counts) == [sum(entry[0] == 10 for entry in known[stream]) for stream in exits]
 
     assert main(["export", "drmemtrace", str(trace), "--thread", "1", "-o", str(tmp_path / "one.zip")]) == 0
     (entries,) = chunks(tmp_path / "one.zip")

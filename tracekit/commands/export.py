@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from tracekit import progress
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
@@ -28,11 +29,7 @@ PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "dot", "graphml"
 
 @click.command("export")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE instead of standard output.")
-@click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
-@click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
-@click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
-@click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%.")
-@click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
+@options.window
 @click.option("--module", metavar="NAME", help="Of a profile file with several modules, the one to export.")
 @click.option(
     "--table",
@@ -86,15 +83,14 @@ def command(
         graphml     GraphML: dependences between instructions
         csv         a table of the profile, one line for each row
     """
-    parts = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
+    window = options.window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
     if form in PROFILE_FORMATS:
-        if any(part is not None for part in parts.values()):
+        if window is not None:
             raise click.UsageError("a profile has no window: choose it when the trace is analysed.")
         _export_profile(form, trace, module, table or "", output)
         return
     if module is not None:
         raise click.UsageError(f"--module is of profiles, and {form} is a format of traces.")
-    window = _window(parts)
     if bubbles is not None and form != "ramulator2-o3":
         raise click.UsageError("--bubbles is of ramulator2-o3: no other format has them.")
     if form in TABLE_FORMATS:
@@ -103,17 +99,6 @@ def command(
     if table is not None:
         raise click.UsageError(f"--table is of profiles, parquet and arrow; {form} has loads and stores alone.")
     _export_accesses(form, trace, output, window, bubbles or 0)
-
-
-def _window(parts: dict[str, Any]) -> dict[str, Any] | None:
-    """The parts that are there, if any. Raises UsageError if they make no sense."""
-    from tracekit.replay.window import Window
-
-    try:
-        Window.of(parts)
-    except TracekitError as error:
-        raise click.UsageError(str(error)) from None
-    return {name: value for name, value in parts.items() if value is not None} or None
 
 
 def _export_profile(form: str, path: str, module: str | None, table: str, output: str | None) -> None:
