@@ -70,8 +70,8 @@ def command(
         speedscope  speedscope's JSON: a flame graph of each number
         pprof       pprof's protocol buffer: all numbers in one file
         sarif       SARIF 2.1.0: errors of memory, verdicts of loops
-        dot         Graphviz: dependences between instructions
-        graphml     GraphML: dependences between instructions
+        dot         Graphviz: dependences between instructions, task graphs
+        graphml     GraphML: dependences between instructions, task graphs
         csv         a table of the profile, one line for each row
     """
     parts = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
