@@ -13,7 +13,8 @@ class ActivationKeeper {
 public:
   ActivationKeeper(const SegmentedFunction &S, const Regions &Paths, Runtime &R, llvm::GlobalVariable *Ids,
                    const Resumes &Keep, Twin *Other)
-      : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), Other(Other), NoSanitize(llvm::MDNode::get(S.F->getContext(), {})) {}
+      : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), Other(Other),
+        NoSanitize(llvm::MDNode::get(S.F->getContext(), {})) {}
 
   /// Before anything else is written.
   void begin();

@@ -59,8 +59,8 @@ void Twin::fill(Door &D, Runtime &R, GlobalVariable *Ids, Value *Activation) {
     B.CreateAlignedStore(Word, B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Activation, At), Align(8));
   };
   auto Path = [&](unsigned Behind) {
-    return ConstantExpr::getInBoundsGetElementPtr(
-        B.getInt8Ty(), Ids, ArrayRef<Constant *>{B.getInt64(Keep.FirstPath + Behind)});
+    return ConstantExpr::getInBoundsGetElementPtr(B.getInt8Ty(), Ids,
+                                                  ArrayRef<Constant *>{B.getInt64(Keep.FirstPath + Behind)});
   };
   Value *Innermost = B.CreateThreadLocalAddress(R.activations(*Body->getParent()));
   Keeps(B.CreateLoad(B.getPtrTy(), Innermost), ActivationBelow);
@@ -73,8 +73,6 @@ void Twin::fill(Door &D, Runtime &R, GlobalVariable *Ids, Value *Activation) {
     Where = B.CreateSelect(First, Path(D.BehindAtFirst), Where);
   }
   Keeps(Where, ActivationPath);
-  for (unsigned Register = 0; Register < Keep.Registers; ++Register)
-    Keeps(B.getInt64(0), Keep.registerAt(Register));
   for (const Operation *Op : D.Registers)
     Keeps(baseWord(*Op, B), Keep.registerAt(Op->Defines));
   for (const auto &[Header, Loop] : Keep.LoopOf)
@@ -262,18 +260,18 @@ static std::string rows(const Function &F, StringRef Section, StringRef Rows) {
 /// object a row of section `tk_site_objects`, with an instruction that computes its address.
 void Twin::markSite(Instruction *Call, Constant *Path, ArrayRef<const Operation *> Objects) {
   LLVMContext &C = F.getContext();
-  std::string Text = ".Ltk_site${:uid}:" + rows(F, "tk_sites",
-                                                "\n\t.long .Ltk_site${:uid}-.\n\t.long " +
-                                                    std::string(Path ? "${1:c}-." : "0"));
+  std::string Text =
+      ".Ltk_site${:uid}:" +
+      rows(F, "tk_sites", "\n\t.long .Ltk_site${:uid}-.\n\t.long " + std::string(Path ? "${1:c}-." : "0"));
   std::string Constraints = Path ? "i,i" : "i";
   SmallVector<Value *, 4> Operands = {Body};
   if (Path)
     Operands.push_back(Path);
   for (const Operation *Op : Objects) {
-    Text += rows(F, "tk_site_objects",
-                 "\n\t.long .Ltk_site${:uid}-.\n\t.long " + std::to_string(Keep.ObjectOf.lookup(Op)) + "\n\t.quad " +
-                     std::to_string(Op->Size) + "\n\tleaq $" + std::to_string(Operands.size()) +
-                     ", %rax\n\t.balign 32");
+    Text +=
+        rows(F, "tk_site_objects",
+             "\n\t.long .Ltk_site${:uid}-.\n\t.long " + std::to_string(Keep.ObjectOf.lookup(Op)) + "\n\t.quad " +
+                 std::to_string(Op->Size) + "\n\tleaq $" + std::to_string(Operands.size()) + ", %rax\n\t.balign 32");
     Constraints += ",*m";
     Operands.push_back(CleanOf[cast<AllocaInst>(Op->Address)]);
   }

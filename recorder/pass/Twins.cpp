@@ -73,8 +73,8 @@ static bool isBound(const Instruction &I) {
   return Call->isMustTailCall();
 }
 
-/// Where its stack objects lie is told by how the code addresses them. Pushes of arguments, which save space, would come
-/// between.
+/// Where its stack objects lie is told by how the code addresses them. Pushes of arguments, which save space, would
+/// come between.
 static bool hasSecretObjects(const SegmentedFunction &S) {
   return S.F->hasOptSize() && any_of(S.Ops, [](const Operation &Op) { return Op.Kind == TK_OP_STACK_ALLOC; });
 }
@@ -93,14 +93,21 @@ bool Twin::isPossible(const SegmentedFunction &S) {
   return none_of(instructions(F), isBound) && canCopyTables(F);
 }
 
-Twin::Twin(SegmentedFunction &S, const Regions &Paths, const Resumes &Keep, const DominatorTree &DT,
-           const LoopInfo &LI)
+Twin::Twin(SegmentedFunction &S, const Regions &Paths, const Resumes &Keep, const DominatorTree &DT, const LoopInfo &LI)
     : S(S), Paths(Paths), Keep(Keep), F(*S.F) {
   findDoors(DT, LI);
   findObjects();
-  for (auto &[K, D] : Doors)
+  dropRegisters();
+  SmallPtrSet<const BasicBlock *, 8> Counted; // addresses depend on their iterations
+  for (const Operation &Op : S.Ops)
+    for (const Term &T : Op.Terms)
+      Counted.insert(T.L->getHeader());
+  for (auto &Item : Doors) {
+    Door &D = Item.second;
+    erase_if(D.Loops, [&](const BasicBlock *Header) { return Header != D.Header && !Counted.count(Header); });
     for (const BasicBlock *Header : D.Loops)
       count(Header);
+  }
 }
 
 /// Whether iterations may take long: there are loops in them, and loops in those, or nothing around.
@@ -227,6 +234,44 @@ void Twin::findObjects() {
     List(S.Segments[K].Parent, K, D.Objects);
   for (Site &At : Sites)
     List(S.Segments[At.Segment].Parent, At.Segment + 1, At.Objects);
+}
+
+/// Registers that nothing behind a door reads need not be alive there.
+void Twin::dropRegisters() {
+  DenseMap<const BasicBlock *, BitVector> Read; // from the beginning of a basic block on
+  auto Before = [&](const BasicBlock *BB, unsigned First) {
+    BitVector Wanted(Keep.Registers);
+    for (const BasicBlock *Next : successors(BB))
+      if (auto Known = Read.find(Next); Known != Read.end())
+        Wanted |= Known->second;
+    for (unsigned K = S.OfBlock.lookup(BB).second + 1; K-- > First;)
+      for (const Operation &Op : reverse(ArrayRef(S.Ops).slice(S.Segments[K].FirstOp, S.Segments[K].Ops))) {
+        if (Op.Defines != TK_NONE)
+          Wanted.reset(Op.Defines);
+        if (Op.BaseKind == TK_BASE_REGISTER)
+          Wanted.set(Op.BaseRow);
+        for (const Term &T : Op.Terms)
+          if (T.StrideRegister != TK_NONE)
+            Wanted.set(T.StrideRegister);
+      }
+    return Wanted;
+  };
+  for (bool Changed = Keep.Registers > 0 && !Doors.empty(); Changed;) {
+    Changed = false;
+    for (const BasicBlock *BB : post_order(&F)) {
+      auto Known = S.OfBlock.find(BB);
+      if (Known == S.OfBlock.end())
+        continue;
+      BitVector Wanted = Before(BB, Known->second.first);
+      auto [Old, New] = Read.try_emplace(BB, Wanted);
+      Changed |= New || Old->second != Wanted;
+      Old->second = Wanted;
+    }
+  }
+  for (auto &[K, D] : Doors) {
+    BitVector Wanted = Before(S.Segments[K].Parent, K);
+    erase_if(D.Registers, [&](const Operation *Op) { return !Wanted.test(Op->Defines); });
+  }
 }
 
 void Twin::count(const BasicBlock *Header) {

@@ -35,12 +35,12 @@ public:
 
 private:
   struct Door {
-    unsigned Behind = 0;                                // the segment that has run
-    unsigned BehindAtFirst = 0;                         // the same in the first iteration, of the header of a loop
-    const llvm::BasicBlock *Header = nullptr;           // null: it is none
+    unsigned Behind = 0;                      // the segment that has run
+    unsigned BehindAtFirst = 0;               // the same in the first iteration, of the header of a loop
+    const llvm::BasicBlock *Header = nullptr; // null: it is none
     bool Landing = false;
-    llvm::SmallVector<const Operation *, 8> Registers;  // the operations that define those that hold here
-    llvm::SmallVector<const Operation *, 4> Objects;    // that are alive, by their STACK_ALLOC
+    llvm::SmallVector<const Operation *, 8> Registers;    // the operations that define those that hold here
+    llvm::SmallVector<const Operation *, 4> Objects;      // that are alive, by their STACK_ALLOC
     llvm::SmallVector<const llvm::BasicBlock *, 4> Loops; // headers of those that contain the door
     llvm::BasicBlock *Target = nullptr, *Filling = nullptr;
     llvm::Instruction *Clean = nullptr; // where the clean body tests
@@ -58,6 +58,7 @@ private:
   void addDoor(unsigned K, unsigned Behind, const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
   bool wantsHeader(const llvm::Loop &L, const llvm::LoopInfo &LI) const;
   void findObjects();
+  void dropRegisters();
   void count(const llvm::BasicBlock *Header);
   void copyTables();
   llvm::BasicBlock *makeHall();

@@ -64,6 +64,6 @@ void tk_unload(const struct tk_image *image)
     errno = saved;
 }
 
-TK_EXPORT const struct tk_api __tk_api = {
-    TK_API_VERSION, TK_API_LEVEL, tk_flip,        tk_landing, tk_load, tk_unload,      tk_atomic_begin, tk_atomic_end,
-    tk_fence,       tk_window_call, tk_watched, tk_enter_code, tk_leave_code, tk_resumed};
+TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, TK_API_LEVEL,    tk_flip,       tk_landing, tk_load,
+                                          tk_unload,      tk_atomic_begin, tk_atomic_end, tk_fence,   tk_window_call,
+                                          tk_watched,     tk_enter_code,   tk_leave_code, tk_resumed};

@@ -1,5 +1,5 @@
-/* The clock of windows by time: a thread of the runtime, which wakes up when one of them has to open or close. Code that
- * runs outside of windows never looks at the time.
+/* The clock of windows by time: a thread of the runtime, which wakes up when one of them has to open or close. Code
+ * that runs outside of windows never looks at the time.
  *
  * It ends when the program's last thread does, for as long as it runs the process would not. */
 #include "preload.h"

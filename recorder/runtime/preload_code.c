@@ -82,8 +82,7 @@ static void list_places(struct image_code *image)
     }
     for (size_t number = 0; number < objects; number++) {
         const struct tk_site_object *object = &code->objects[number];
-        places[sites + number] =
-            (struct tk_place){(uintptr_t)&object->at + (uintptr_t)(intptr_t)object->at, 0, object};
+        places[sites + number] = (struct tk_place){(uintptr_t)&object->at + (uintptr_t)(intptr_t)object->at, 0, object};
     }
     sort(places, sites);
     sort(places + sites, objects);

@@ -8,8 +8,8 @@
 
 /* An activation, by its list's entry or as a clean frame; or a stack object of a clean frame, which comes first. */
 struct context {
-    const struct tk_activation *activation;  /* NULL: a clean one */
-    const struct tk_site_object *object;     /* NULL: it is none */
+    const struct tk_activation *activation; /* NULL: a clean one */
+    const struct tk_site_object *object;    /* NULL: it is none */
     uint64_t path;
     uintptr_t address; /* canonical, of a clean frame; of the object */
 };

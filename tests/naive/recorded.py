@@ -140,9 +140,10 @@ class RecordedEvents:
         """Control is back in an activation that the window found."""
         for frame in reversed(self.frames):
             if frame.function == NONE:
-                return
+                break
             if frame.address == address:
-                return self.unwind_to(frame)
+                self.unwind_to(frame)
+                break
 
     def begin_resumed(self, frame: Activation, op: int, address: int, size: int) -> None:
         item = frame.begun.get(op)
