@@ -49,6 +49,7 @@ class Request:
     buffer_bytes: int = DEFAULT_BUFFER
     workers: int = 0  # 0: as many as there are cores
     processes: frozenset[int] = frozenset()  # with --follow-fork: the numbers of those that are recorded; empty: all
+    intercepted: Sequence[str] = ()  # what --intercept says
     windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
 
 
@@ -104,7 +105,7 @@ def run(request: Request) -> Result:
     """
     output_path(request.output, 0)
     program = find_program(request.command[0])
-    environment = program_environment()
+    environment = program_environment(shim_of(request, program))
     pool = Pool(request.buffer_bytes, windows=request.windows)
     environment["TRACEKIT_POOL"] = str(pool.descriptor)
     started = time.monotonic()
@@ -147,10 +148,20 @@ def run(request: Request) -> Result:
 # -- processes ------------------------------------------------------------------------------------
 
 
-def program_environment() -> dict[str, str]:
+def shim_of(request: Request, program: str) -> str:
+    """The library that intercepts what the request names; empty if it names nothing. TracekitError if it cannot be."""
+    if not request.intercepted:
+        return ""
+    from tracekit.recorder import intercept
+
+    chosen = intercept.chosen(request.intercepted, program)
+    return preloadable(intercept.shim(chosen, program)) if chosen else ""
+
+
+def program_environment(shim: str = "") -> dict[str, str]:
     """The program's environment: the user's, and this library preloaded; TRACEKIT_POOL is still to be added."""
     library = preloadable(toolchain.runtime_file(toolchain.PRELOAD))
-    before = os.environ.get("LD_PRELOAD", "")
+    before = ":".join(filter(None, (shim, os.environ.get("LD_PRELOAD", ""))))
     return {**users_environment(), "LD_PRELOAD": f"{library}:{before}" if before else library}
 
 

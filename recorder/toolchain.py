@@ -255,7 +255,7 @@ def _build_static(clang: Clang, into: str, here: str) -> None:
     from tracekit.recorder.elf import exported_functions
     from tracekit.recorder.runtime import STATIC_ONLY, STATIC_TARGETS
 
-    names = exported_functions(os.path.join(into, PRELOAD))
+    names = [name for name in exported_functions(os.path.join(into, PRELOAD)) if not name.startswith("__tk_")]
     library = ctypes.CDLL("libc.so.6")
     wrapped = [name for name in names if hasattr(library, name)]
     header = os.path.join(into, "static_names.h")
@@ -280,6 +280,11 @@ def _compile_all(clang: Clang, commands: Sequence[list[str]], folder: str | None
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for _ in pool.map(lambda command: _compile(clang, command, folder), commands):
             pass
+
+
+def compile_one(clang: Clang, command: list[str]) -> None:
+    """Run a compiler; raises TracekitError, with its first message, if it fails."""
+    _compile(clang, command)
 
 
 def _compile(clang: Clang, command: list[str], folder: str | None = None) -> None:

@@ -126,6 +126,12 @@ RECORDED = {
     51: ("resumed_loop", "loop iteration"),
     52: ("resumed_object", "object address size"),
     53: ("resumed_frame", "address"),
+    95: ("call_probe", "ticket probe"),
+    96: ("call_begin", "ticket probe"),
+    97: ("call_end", "ticket probe"),
+    98: ("call_value", "index content"),
+    99: ("call_bytes", "index bytes whole"),
+    100: ("call_data", "first second"),
 }
 
 
