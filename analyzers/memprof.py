@@ -183,5 +183,7 @@ class Memprof(ObjectModule):
         return {"sites": rows}
 
 
-DISPLAY = Display(text="tracekit.render.memprof:memprof_text", heading="Heap blocks")
+DISPLAY = Display(
+    text="tracekit.render.memprof:memprof_text", section="tracekit.render.html.memprof:section", heading="Heap blocks"
+)
 MODULE = Memprof

@@ -26,7 +26,7 @@ def memprof_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
                 cell(row["accesses"]),
                 format(row["accesses"] / max(row["bytes"], 1), ",.2f"),
                 cell(row["lifetime"] // row["blocks"]),
-                _made_in(row["object"]),
+                made_in(row["object"]),
             )
             for row in tables["sites"]
         ],
@@ -38,6 +38,7 @@ def memprof_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
     return "\n".join(lines) + "\n"
 
 
-def _made_in(made: Json) -> str:
+def made_in(made: Json) -> str:
+    """The context of an object in words."""
     context = made.get("context")
     return " > ".join([context["root"], *context["path"]]) if context else ""
