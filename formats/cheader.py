@@ -48,6 +48,7 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("GLOBAL", image.GlobalFlag),
     ("ATOMIC", events.AtomicOrder),
     ("SYNC", events.SyncKind),
+    ("MPI", events.MpiCollective),
 )
 
 

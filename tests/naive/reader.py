@@ -125,6 +125,12 @@ RECORDED = {
     51: ("resumed_loop", "loop iteration"),
     52: ("resumed_object", "object address size"),
     53: ("resumed_frame", "address"),
+    110: ("mpi_communicator", "ticket communicator rank peers"),
+    111: ("mpi_envelope", "ticket communicator envelope"),
+    112: ("mpi_send", "ticket address size"),
+    113: ("mpi_post", "ticket number"),
+    114: ("mpi_receive", "ticket number size"),
+    115: ("mpi_collective", "ticket operation size"),
 }
 
 

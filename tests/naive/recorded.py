@@ -10,8 +10,9 @@ THREAD_LOCAL = 2
 STACK_ALLOC = 8
 
 # Words of events of threads, signals, images and their like, by the column that they stand in.
-SUBJECTS = ("stream", "signal", "image", "kind", "order", "window")
-SIZES = ("process", "status", "abnormal", "thread", "count", "size", "time")
+SUBJECTS = ("stream", "signal", "image", "kind", "order", "window", "rank")
+ADDRESSES = ("address", "communicator", "number", "operation")
+SIZES = ("envelope", "peers", "process", "status", "abnormal", "thread", "count", "size", "time")
 
 
 @dataclass(eq=False)
@@ -67,7 +68,10 @@ class RecordedEvents:
         else:
             subject = next((value[word] for word in SUBJECTS if word in value), 0)
             size = next((value[word] for word in SIZES if word in value), 0)
-            self.emit(name, subject & NONE, value.get("address", 0), size)
+            if name in ("mpi_send", "mpi_post", "mpi_receive", "mpi_collective"):
+                subject = call
+            address = next((value[word] for word in ADDRESSES if word in value), 0)
+            self.emit(name, subject & NONE, address, size)
             self.afterwards(name, value)
 
     def afterwards(self, name: str, value: dict[str, int]) -> None:
