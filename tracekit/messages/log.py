@@ -49,7 +49,7 @@ class Log:
     def of(cls, evidence: Mapping[str, Any]) -> Log:
         """From a profile file."""
         tables = {"sends": 6, "receives": 6, "collectives": 6, "communicators": 3}
-        arrays = {name: np.array(evidence[name], np.int64).reshape(-1, width) for name, width in tables.items()}
+        arrays: Json = {name: np.array(evidence[name], np.int64).reshape(-1, width) for name, width in tables.items()}
         rest = {name: evidence[name] for name in ("rank", "size", "unfinished", "instructions")}
         return cls(**arrays, **rest)
 
@@ -67,7 +67,8 @@ class Events:
         if not at.size:
             return
         rows = np.zeros((at.size, 6), np.uint64)
-        for column, values in enumerate((batch.kind, batch.subject, batch.address, batch.size)):
+        columns: tuple[npt.NDArray[Any], ...] = (batch.kind, batch.subject, batch.address, batch.size)
+        for column, values in enumerate(columns):
             rows[:, column] = values[at]
         held = self.envelopes.get(batch.stream, np.zeros(2, np.uint64))
         before = np.concatenate((held[None], rows[:-1, 2:4]))
