@@ -21,7 +21,7 @@ Rows = list[dict[str, Any]]
 
 HALF = np.uint64(32)
 NUMBERS = {"loads": add, "bytes": add}
-LIBRARY = {"id": None, "kind": "library", "function": "", "file": "", "line": 0, "column": 0, "inlined_at": []}
+LIBRARY: Json = {"id": None, "kind": "library", "function": "", "file": "", "line": 0, "column": 0, "inlined_at": []}
 
 
 def kinds_of(program: Program) -> NDArray[np.uint8]:
