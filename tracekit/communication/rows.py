@@ -17,7 +17,6 @@ from tracekit.program.program import Program
 
 Json = Mapping[str, Any]
 Rows = list[dict[str, Any]]
-Rows = list[dict[str, Any]]
 
 HALF = np.uint64(32)
 NUMBERS = {"loads": add, "bytes": add}
