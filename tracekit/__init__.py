@@ -55,8 +55,8 @@ def analyze(
 def calls(path: str | Path) -> dict[str, dict[str, ndarray]]:
     """The calls of intercepted functions, by function: a column for each argument, NAME.out for outputs, return.
 
-    The columns ``call`` (numbers them all, from 0), ``thread``, ``depth`` and ``returned`` come first. Columns of numbers
-    that no call lacks are int64, uint64, float64 or bool; all others hold objects: text, bytes, lists, None.
+    The columns ``call`` (numbers them all, from 0), ``thread``, ``depth`` and ``returned`` come first. Columns of
+    numbers that no call lacks are int64, uint64, float64 or bool; all others hold objects: text, bytes, lists, None.
     """
     from tracekit.intercepted.reading import columns, read_calls
 
