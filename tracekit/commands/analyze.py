@@ -13,6 +13,7 @@ import click
 from tracekit.commands import completing, options
 from tracekit.commands.coverage import coverage, why_no_coverage
 from tracekit.commands.misused import Misused
+from tracekit.commands.options import window_of
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
@@ -134,11 +135,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     help="Analyse on other workers, each trace on one, a single trace in segments where its modules can: processes"
     " starts -j of them on this machine, dask a Dask cluster of them; dask://HOST:PORT is a running scheduler.",
 )
-@click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
-@click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
-@click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
-@click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%.")
-@click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
+@options.window
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.option("--keep-going", is_flag=True, help="Of several traces, leave out those that cannot be analysed.")
 @click.option("--exit-code", is_flag=True, help="End with status 1 if memory_errors or races finds an error.")
@@ -190,8 +187,7 @@ def command(
     if form == "lcov" and (why := why_no_coverage(displays)) is not None:
         raise Misused(why)
     options = _options(names, settings, own)
-    window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
-    _check_window(window)
+    window = window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
     _check_engine(engine, jobs)
     with shown():
         gathered = _gathered(traces_of(traces), options, jobs, segments, engine, window, keep_going, explain)
@@ -241,7 +237,7 @@ def _gathered(
     jobs: int | None,
     segments: int | None,
     engine: str | None,
-    window: Mapping[str, Any],
+    window: Mapping[str, Any] | None,
     keep_going: bool,
     explain: bool,
 ) -> _Gathered:
@@ -352,15 +348,3 @@ def _check_engine(engine: str | None, jobs: int | None) -> None:
         raise Misused(str(error)) from None
     if address is not None and jobs is not None:
         raise Misused("-j says how many workers a cluster on this machine has; those of a running one are its own.")
-
-
-def _check_window(window: Mapping[str, Any]) -> None:
-    """Refuse as misuse what no trace can make sense of."""
-    if all(part is None for part in window.values()):
-        return
-    from tracekit.replay.window import Window
-
-    try:
-        Window.of(window)
-    except TracekitError as error:
-        raise Misused(str(error)) from None
