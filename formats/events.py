@@ -435,6 +435,90 @@ EVENTS: tuple[Event, ...] = (
     Event(
         79, "openmp_thread", "type", words=("ticket", "type"), since=2, doc="the thread is known to OpenMP's runtime"
     ),
+    # -- messages between processes: MPI ---------------------------------------------------------
+    Event(
+        110,
+        "mpi_communicator",
+        "rank",
+        "communicator",
+        "peers",
+        words=("ticket", "communicator", "rank", "peers"),
+        since=2,
+        doc="met for the first time: its number, the same in all ranks; this process's rank; ranks to send to",
+    ),
+    Event(
+        111,
+        "mpi_envelope",
+        "",
+        "communicator",
+        "envelope",
+        words=("ticket", "communicator", "envelope"),
+        since=2,
+        doc="of the thread's next send, receive or collective: peer or root, a rank in MPI_COMM_WORLD, + tag << 32",
+    ),
+    Event(
+        112, "mpi_send", "instruction", "address", "size", words=("ticket", "address", "size"), since=2, doc="begins"
+    ),
+    Event(
+        113,
+        "mpi_post",
+        "instruction",
+        "number",
+        words=("ticket", "number"),
+        since=2,
+        doc="a receive begins; they count from 1",
+    ),
+    Event(
+        114,
+        "mpi_receive",
+        "instruction",
+        "number",
+        "size",
+        words=("ticket", "number", "size"),
+        since=2,
+        doc="the receive of that number is over",
+    ),
+    Event(
+        115,
+        "mpi_collective",
+        "instruction",
+        "operation",
+        "size",
+        words=("ticket", "operation", "size"),
+        since=2,
+        doc="begins; size is what this rank gives",
+    ),
+    # -- calls of chosen functions, with arguments and results ------------------------------------
+    Event(
+        95,
+        "call_probe",
+        "probe",
+        words=("ticket", "probe"),
+        since=2,
+        doc="the function of this number, from 1; its prototype follows, as call_bytes of index 254",
+    ),
+    Event(96, "call_begin", "probe", words=("ticket", "probe"), since=2, doc="its arguments follow"),
+    Event(97, "call_end", "probe", words=("ticket", "probe"), since=2, doc="output parameters and result stand before"),
+    Event(
+        98,
+        "call_value",
+        "index",
+        "content",
+        words=("index", "content"),
+        since=2,
+        doc="of an argument, from 0, or of the result (255): the value or the pointer",
+    ),
+    Event(
+        99,
+        "call_bytes",
+        "index",
+        "bytes",
+        "whole",
+        words=("index", "bytes", "whole"),
+        since=2,
+        doc="what an argument points to: so many bytes follow as call_data, of so many that there were",
+    ),
+    Event(100, "call_data", "", "first", "second", words=("first", "second"), since=2, doc="the next 16 bytes of it"),
 )
 
 
@@ -521,6 +605,22 @@ class OpenmpMutex(IntEnum):
     CRITICAL = 5
     ATOMIC = 6
     ORDERED = 7
+
+
+class MpiCollective(IntEnum):
+    """A collective operation of MPI: `operation` of the event mpi_collective."""
+
+    BARRIER = 1
+    BROADCAST = 2
+    REDUCE = 3
+    ALLREDUCE = 4
+    SCAN = 5
+    EXSCAN = 6
+    REDUCE_SCATTER = 7
+    GATHER = 8
+    ALLGATHER = 9
+    SCATTER = 10
+    ALLTOALL = 11
 
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}

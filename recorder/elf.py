@@ -19,6 +19,9 @@ _SHT_DYNSYM = 11
 _STT_FUNC = 2
 
 
+PROBES = b"tk_probes"
+"""What of the functions whose calls are recorded: their prototypes."""
+
 STATIC = b"tk_static"
 """That of a static program that was linked with the recorder's runtime."""
 
@@ -34,12 +37,12 @@ def holds_instrumented_code(path: str) -> bool:
 
     A file that is not a 64-bit little-endian ELF file with section headers has none.
     """
-    return _has_mark(path) or any(_has_mark(library) for library in _libraries(path))
+    return _has_mark(path) or any(_has_mark(library) for library in libraries(path))
 
 
 def keeps_activations(path: str) -> bool:
     """Whether it, or a library that would be loaded with it, was built with --windows."""
-    return any(_has_mark(file, ACTIVATIONS) for file in (path, *_libraries(path)))
+    return any(_has_mark(file, ACTIVATIONS) for file in (path, *libraries(path)))
 
 
 def is_static(path: str) -> bool:
@@ -53,6 +56,20 @@ def is_static(path: str) -> bool:
 def links_recorder(path: str) -> bool:
     """Whether a static program brings the recorder's runtime along."""
     return _has_mark(path, STATIC)
+
+
+def probes(path: str) -> list[str]:
+    """The prototypes of functions that an executable was built to tell the calls of (``cc --intercept``)."""
+    try:
+        with open(path, "rb") as file:
+            names = _section_names(file)
+            if PROBES not in names:
+                return []
+            row = _sections(file)[names.index(PROBES)]
+            file.seek(row[4])
+            return sorted({text.decode() for text in file.read(row[5]).split(b"\0") if text})
+    except (OSError, struct.error):
+        return []
 
 
 def exported_functions(path: str) -> list[str]:
@@ -117,7 +134,7 @@ def _interpreter(path: str) -> str:
     return ""
 
 
-def _libraries(path: str) -> list[str]:
+def libraries(path: str) -> list[str]:
     """What the dynamic linker would load with the executable; asked of it, because only it knows all its rules."""
     try:
         interpreter = _interpreter(path)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.programs.running import run_here
-from tests.programs.test_windows import Event, place, recorded
+from tests.programs.test_windows import Event, located, place, recorded
 from tests.recorder.recording import build, record
 from tests.recorder.test_windows import good, info
 from tracekit.formats.errors import TracekitError
@@ -134,10 +134,10 @@ def test_a_window_of_the_nth_call_is_that_call(tmp_path: Path, level: str) -> No
         paused = recorded(app, trace, "--window", f"on=call:parse#{number}").events
         good(trace)
         start = entries[number - 1]
-        wanted = whole[start : matching_exit(whole, start) + 1]
+        wanted = located(whole)[start : matching_exit(whole, start) + 1]
         begin = next(at for at, (name, *_) in enumerate(paused) if name == "window_begin")
         end = next(at for at, (name, *_) in enumerate(paused) if name == "window_end")
-        assert paused[end - len(wanted) : end] == wanted
+        assert located(paused)[end - len(wanted) : end] == wanted
         assert place(paused[begin : end - len(wanted)]).frames == place(whole[:start]).frames
     each = recorded(app, tmp_path / "each.zst", "--window", "on=call:parse").events
     assert sum(name == "window_begin" for name, *_ in each) == 9, "calls inside the window open no other"

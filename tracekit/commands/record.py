@@ -44,7 +44,7 @@ def parse_size(text: str) -> int:
     metavar="FILE",
     type=click.Path(),
     default="",
-    help="The trace's name; %p: process id, %h: host. Default: trace.zst (an older one: trace.zst.old).",
+    help="The trace's name; %p: process id, %h: host, %r: MPI's rank. Default: trace.zst (older: trace.zst.old).",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
 @click.option("--with-sources", is_flag=True, help="Put the source files into the trace.")
@@ -57,6 +57,13 @@ def parse_size(text: str) -> int:
     "--processes",
     metavar="NUMBERS",
     help="With --follow-fork: record only the 1st and the 4th process, as 1,4; 2-5 are ranges.",
+)
+@click.option(
+    "--intercept",
+    "intercepted",
+    metavar="FUNCTION",
+    multiple=True,
+    help="Record calls with values: 'compress(src: bytes[len], len: u64) -> i32', or a name built with cc --intercept.",
 )
 @click.option(
     "--paused",
@@ -83,6 +90,7 @@ def command(
     late: bool,
     follow_fork: bool,
     processes: str | None,
+    intercepted: tuple[str, ...],
     paused: bool,
     windows: tuple[str, ...],
     windows_file: str | None,
@@ -108,11 +116,11 @@ def command(
             raise TracekitError("processes can be chosen only where all are followed: add --follow-fork")
         asked = rules if paused or rules or (windows_file is not None and not chosen) else None
         if not late:
-            _require_instrumentation(session.find_program(app[0]))
+            _require_instrumentation(session.find_program(app[0]), follow_fork)
             if asked is not None:
                 _require_windows(session.find_program(app[0]))
         request = session.Request(
-            app, __version__, output, force, with_sources, with_host, size, workers or 0, chosen, asked
+            app, __version__, output, force, with_sources, with_host, size, workers or 0, chosen, intercepted, asked
         )
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
@@ -155,12 +163,12 @@ def _buffer_bytes(text: str) -> int:
     return size
 
 
-def _require_instrumentation(program: str) -> None:
-    """Scripts pass: what they start may be instrumented."""
-    from tracekit.recorder import elf
+def _require_instrumentation(program: str, follow_fork: bool) -> None:
+    """Scripts and launchers of MPI pass: what they start may be instrumented."""
+    from tracekit.recorder import elf, mpi
 
     try:
-        if not elf.is_elf(program):
+        if not elf.is_elf(program) or (follow_fork and mpi.is_launcher(program)):
             return
         bare = not elf.holds_instrumented_code(program)
         closed = elf.is_static(program) and not elf.links_recorder(program)
