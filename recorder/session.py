@@ -48,6 +48,7 @@ class Request:
     with_host: bool = False
     buffer_bytes: int = DEFAULT_BUFFER
     workers: int = 0  # 0: as many as there are cores
+    processes: frozenset[int] = frozenset()  # with --follow-fork: the numbers of those that are recorded; empty: all
     windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
 
 

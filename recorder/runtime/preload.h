@@ -148,6 +148,16 @@ void tk_watched(const struct tk_activation_layout *layout, const void *activatio
 void tk_watch_layouts(const struct tk_image *image, struct tk_activation_layout *layouts,
                       struct tk_activation_layout *layouts_end);
 
+/* static_program.c: in a static program the C library's own calls come through here, too, some of them before there is
+ * thread-local storage. Its code lies behind the program's. */
+#ifdef TK_STATIC
+extern const char __tk_program_end[];
+extern __thread int tk_within_library;
+#define TK_BY_PROGRAM() ((uintptr_t)__builtin_return_address(0) < (uintptr_t)__tk_program_end && !tk_within_library)
+#else
+#define TK_BY_PROGRAM() 1
+#endif
+
 /* preload_images.c */
 void tk_publish_image(const struct tk_image *image);
 void tk_retire_image(const struct tk_image *image);
@@ -162,6 +172,14 @@ void tk_atomic_end(const void *address, uint32_t order);
 void tk_fence(uint32_t order);
 void tk_free_atomics(void);
 
+/* preload.c, for interceptors_openmp.c */
+struct tk_openmp {
+    uintptr_t low, bytes; /* the code of OpenMP's runtime; no bytes: it is not known */
+    void *library;
+};
+extern struct tk_openmp tk_openmp;
+extern __thread int tk_openmp_tool; /* this thread is in another OMPT tool */
+
 /* interceptors_threads.c, preload_fork.c, interceptors_process.c, interceptors_mappings.c, interceptors_memory.c */
 void tk_watch_threads(void);
 void tk_watch_forks(void);
@@ -169,12 +187,20 @@ void tk_watch_process(void);
 void tk_watch_mappings(void);
 void tk_find_linker(void);
 
-/* The next definition of an interposed function. */
+/* The next definition of an interposed function: the linker's, in a static program. */
+#ifdef TK_STATIC
+#define TK_REAL(name) \
+    ({ \
+        extern __typeof__(name) __real_##name; \
+        &__real_##name; \
+    })
+#else
 #define TK_REAL(name) \
     ({ \
         static void *real_##name; \
         (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : tk_find_real(&real_##name, #name)); \
     })
+#endif
 
 /* The runtime's own mappings: mmap itself is interposed. NULL if there is no memory. */
 static inline void *tk_mmap(size_t bytes, int flags, int fd)
@@ -204,6 +230,22 @@ static inline int tk_is_paused(void)
 static inline int tk_noting(void)
 {
     return tk_recording() || tk_is_paused();
+}
+
+/* Whether a call is the program's: what OpenMP's runtime and its tools lock, or do in their memory, is not. */
+static inline int tk_is_programs(const void *caller)
+{
+    return (uintptr_t)caller - tk_openmp.low >= tk_openmp.bytes && !tk_openmp_tool;
+}
+
+static inline int tk_noting_for(const void *caller)
+{
+    return tk_noting() && tk_is_programs(caller);
+}
+
+static inline int tk_recording_for(const void *caller)
+{
+    return tk_recording() && tk_is_programs(caller);
 }
 
 static inline uint64_t tk_ticket(void)

@@ -27,7 +27,7 @@ FORMATS = {
     "speedscope": Format("speedscope's JSON: a flame graph of each number", speedscope.write),
     "pprof": Format("pprof's protocol buffer: all numbers in one file", pprof.write, False),
     "sarif": Format("SARIF 2.1.0: errors of memory, verdicts of loops", sarif.write),
-    "dot": Format("Graphviz: dependences between instructions", graphs.dot),
-    "graphml": Format("GraphML: dependences between instructions", graphs.graphml),
+    "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot),
+    "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml),
     "csv": Format("a table of the profile, one line for each row", tables.write),
 }

@@ -19,6 +19,7 @@ from tracekit.replay.kernels.layouts import (
     LOST,
     NEED,
     OBJECTS,
+    OPEN_CALL,
     STACK,
     TOP,
     U8,
@@ -103,7 +104,7 @@ def deliver(
     elif code >= RESUMED_REGISTER and code <= RESUMED_FRAME:
         n = resume(tables, stream, out, n, code, words, word)
     else:
-        n = _plain(tables, out, n, code, words, word)
+        n = _plain(tables, stream, out, n, code, words, word)
         if code == IMAGE_LOAD:
             n = _initialise(tables, out, n, words[word + 1])
         elif code == THREAD_EXIT or code == WINDOW_BEGIN or code == WINDOW_END:
@@ -123,12 +124,14 @@ def deliver(
 
 
 @inlined
-def _plain(tables: Tables, out: Columns, n: Int, code: Int, words: U8, word: Int) -> Int:
-    """Deliver an event whose columns are its words."""
+def _plain(tables: Tables, stream: Stream, out: Columns, n: Int, code: Int, words: U8, word: Int) -> Int:
+    """Deliver an event whose columns are its words, or the open call."""
     places = tables.event_words[code]
     subject = np.uint32(words[word + places[0]]) if places[0] >= 0 else np.uint32(0)
     address = words[word + places[1]] if places[1] >= 0 else np.uint64(0)
     size = words[word + places[2]] if places[2] >= 0 else np.uint64(0)
+    if places[0] == OPEN_CALL:
+        subject = np.uint32(pending_call(stream))
     return emit(out, n, code, subject, address, size)
 
 
