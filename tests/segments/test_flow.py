@@ -18,7 +18,6 @@ from tracekit.dependence.flow_segments import FlowSegments
 from tracekit.dependence.kernels import flow
 from tracekit.modules.runner import CallbackRunner
 
-
 MOST_CUTS = 5
 """All states are there at once, and each reserves much address space."""
 

@@ -42,7 +42,7 @@ class Blocks(NamedTuple):
 class Before(NamedTuple):
     """What pages held when the segment began, and which are known to be empty since."""
 
-    blocks: Blocks | None  # None: nothing is known but `open`
+    blocks: Blocks | None  # None: nothing is known, and there is `open`
     pages: HashTable  # BLOCK, by page number and stream
     streams: NDArray[np.uint8]  # [stream]: 1 if it had begun
     emptied: HashTable  # by page number: cleared as a whole since
@@ -66,21 +66,30 @@ def begin_page(rows: Any, granules: Any, before: Before, page: Any, number: Any,
     """Fill the rows of a new page of a shadow, which are zero, with what they were when the segment began."""
     if stream >= before.streams.size or before.streams[stream] == 0 or _is_emptied(before, number):
         return
-    _take_over(rows, granules, before, before.blocks, page * WORDS, number, stream)
+    _open(rows, before.open, granules.size + page * WORDS)
+    _take_over(rows, granules, before.pages, before.blocks, page * WORDS, key_of(number, stream))
 
 
 @inlined
-def _take_over(rows: Any, granules: Any, before: Any, blocks: Any, base: Any, number: Any, stream: Any) -> None:
-    if blocks is None:  # Numba compiles one of the two
-        for word in range(granules.size + base, granules.size + base + WORDS):
-            rows[word] = before.open[0]
-        return
-    found = _find(before.pages, key_of(number, stream))
-    if found == 0:  # nothing was ever stored there
-        for word in range(granules.size + base, granules.size + base + WORDS):
-            rows[word].store = np.uint32(OPEN)
-        return
-    block = before.pages.rows[found].block
+def _open(rows: Any, opened: Any, first: Any) -> None:
+    if opened is not None:  # Numba compiles one of the two
+        for row in range(first, first + WORDS):
+            rows[row] = opened[0]
+
+
+@inlined
+def _take_over(rows: Any, granules: Any, pages: Any, blocks: Any, base: Any, key: Any) -> None:
+    if blocks is not None:
+        found = _find(pages, key)
+        if found == 0:  # nothing was ever stored there
+            for word in range(granules.size + base, granules.size + base + WORDS):
+                rows[word].store = np.uint32(OPEN)
+        else:
+            _fill(rows, granules, blocks, pages.rows[found].block, base)
+
+
+@kernel
+def _fill(rows: Any, granules: Any, blocks: Blocks, block: Any, base: Any) -> None:
     source = blocks.first.rows[block]
     for word in range(WORDS):
         parts = np.int64(blocks.granules[block * WORDS + word])
