@@ -53,6 +53,7 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("TASK_STATUS", events.TaskStatus),
     ("DEPENDENCE", events.TaskDependence),
     ("OPENMP_MUTEX", events.OpenmpMutex),
+    ("MPI", events.MpiCollective),
 )
 
 

@@ -427,6 +427,59 @@ EVENTS: tuple[Event, ...] = (
     Event(
         79, "openmp_thread", "type", words=("ticket", "type"), since=2, doc="the thread is known to OpenMP's runtime"
     ),
+    # -- messages between processes: MPI ---------------------------------------------------------
+    Event(
+        110,
+        "mpi_communicator",
+        "rank",
+        "communicator",
+        "peers",
+        words=("ticket", "communicator", "rank", "peers"),
+        since=2,
+        doc="met for the first time: its number, the same in all ranks; this process's rank; ranks to send to",
+    ),
+    Event(
+        111,
+        "mpi_envelope",
+        "",
+        "communicator",
+        "envelope",
+        words=("ticket", "communicator", "envelope"),
+        since=2,
+        doc="of the thread's next send, receive or collective: peer or root, a rank in MPI_COMM_WORLD, + tag << 32",
+    ),
+    Event(
+        112, "mpi_send", "instruction", "address", "size", words=("ticket", "address", "size"), since=2, doc="begins"
+    ),
+    Event(
+        113,
+        "mpi_post",
+        "instruction",
+        "number",
+        words=("ticket", "number"),
+        since=2,
+        doc="a receive begins; they count from 1",
+    ),
+    Event(
+        114,
+        "mpi_receive",
+        "instruction",
+        "number",
+        "size",
+        words=("ticket", "number", "size"),
+        since=2,
+        doc="the receive of that number is over",
+    ),
+    Event(
+        115,
+        "mpi_collective",
+        "instruction",
+        "operation",
+        "size",
+        words=("ticket", "operation", "size"),
+        since=2,
+        doc="begins; size is what this rank gives",
+    ),
 )
 
 
@@ -513,6 +566,22 @@ class OpenmpMutex(IntEnum):
     CRITICAL = 5
     ATOMIC = 6
     ORDERED = 7
+
+
+class MpiCollective(IntEnum):
+    """A collective operation of MPI: `operation` of the event mpi_collective."""
+
+    BARRIER = 1
+    BROADCAST = 2
+    REDUCE = 3
+    ALLREDUCE = 4
+    SCAN = 5
+    EXSCAN = 6
+    REDUCE_SCATTER = 7
+    GATHER = 8
+    ALLGATHER = 9
+    SCATTER = 10
+    ALLTOALL = 11
 
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}

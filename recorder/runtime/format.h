@@ -582,6 +582,21 @@ enum {
     TK_OPENMP_MUTEX_ORDERED = 7,
 };
 
+/* A collective operation of MPI: `operation` of the event mpi_collective. */
+enum {
+    TK_MPI_BARRIER = 1,
+    TK_MPI_BROADCAST = 2,
+    TK_MPI_REDUCE = 3,
+    TK_MPI_ALLREDUCE = 4,
+    TK_MPI_SCAN = 5,
+    TK_MPI_EXSCAN = 6,
+    TK_MPI_REDUCE_SCATTER = 7,
+    TK_MPI_GATHER = 8,
+    TK_MPI_ALLGATHER = 9,
+    TK_MPI_SCATTER = 10,
+    TK_MPI_ALLTOALL = 11,
+};
+
 /* Codes of the events; `words` are those that follow the code in a record. */
 enum tk_event {
     TK_EVENT_load = 1,
@@ -655,6 +670,12 @@ enum tk_event {
     TK_EVENT_task_memory = 77, /* words: ticket, address, size */
     TK_EVENT_own_memory = 78, /* words: address, size */
     TK_EVENT_openmp_thread = 79, /* words: ticket, type */
+    TK_EVENT_mpi_communicator = 110, /* words: ticket, communicator, rank, peers */
+    TK_EVENT_mpi_envelope = 111, /* words: ticket, communicator, envelope */
+    TK_EVENT_mpi_send = 112, /* words: ticket, address, size */
+    TK_EVENT_mpi_post = 113, /* words: ticket, number */
+    TK_EVENT_mpi_receive = 114, /* words: ticket, number, size */
+    TK_EVENT_mpi_collective = 115, /* words: ticket, operation, size */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -666,8 +687,8 @@ static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     3, 3, 2, 2, 3, 1, 255, 255, 255, 255, 255, 255, 3, 2, 4, 2,
     3, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 4, 3,
+    3, 2, 3, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

@@ -146,6 +146,12 @@ RECORDED = {
     77: ("task_memory", "ticket address size"),
     78: ("own_memory", "address size"),
     79: ("openmp_thread", "ticket type"),
+    110: ("mpi_communicator", "ticket communicator rank peers"),
+    111: ("mpi_envelope", "ticket communicator envelope"),
+    112: ("mpi_send", "ticket address size"),
+    113: ("mpi_post", "ticket number"),
+    114: ("mpi_receive", "ticket number size"),
+    115: ("mpi_collective", "ticket operation size"),
 }
 
 

@@ -10,7 +10,8 @@ THREAD_LOCAL = 2
 STACK_ALLOC = 8
 
 # Words of events of threads, signals, images and their like, by the column that they stand in.
-SUBJECTS = ("stream", "signal", "image", "kind", "order", "window")
+SUBJECTS = ("stream", "signal", "image", "kind", "order", "window", "rank")
+ADDRESSES = ("address", "communicator", "number", "operation")
 OPENMP = {  # subject, address, size; of "call" the open call
     "parallel_begin": "call team threads",
     "parallel_end": "- team -",
@@ -31,7 +32,7 @@ OPENMP = {  # subject, address, size; of "call" the open call
     "dispatch": "kind first count",
     "openmp_thread": "type - -",
 }
-SIZES = ("process", "status", "abnormal", "thread", "count", "size", "time")
+SIZES = ("envelope", "peers", "process", "status", "abnormal", "thread", "count", "size", "time")
 
 
 @dataclass(eq=False)
@@ -89,7 +90,10 @@ class RecordedEvents:
         else:
             subject = next((value[word] for word in SUBJECTS if word in value), 0)
             size = next((value[word] for word in SIZES if word in value), 0)
-            self.emit(name, subject & NONE, value.get("address", 0), size)
+            if name in ("mpi_send", "mpi_post", "mpi_receive", "mpi_collective"):
+                subject = call
+            address = next((value[word] for word in ADDRESSES if word in value), 0)
+            self.emit(name, subject & NONE, address, size)
             self.afterwards(name, value)
 
     def afterwards(self, name: str, value: dict[str, int]) -> None:

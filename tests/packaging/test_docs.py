@@ -167,6 +167,6 @@ def test_parallel_programs(tmp_path: Path) -> None:
         if name:
             (tmp_path / name).write_text(text)
     found = sessions(PARALLEL)
-    assert len(found) == 3
+    assert len(found) == 4
     for session in found:
         assert steady(run_console(tmp_path, session)) == steady(session)

@@ -44,7 +44,7 @@ def parse_size(text: str) -> int:
     metavar="FILE",
     type=click.Path(),
     default="",
-    help="The trace's name; %p: process id, %h: host. Default: trace.zst (an older one: trace.zst.old).",
+    help="The trace's name; %p: process id, %h: host, %r: MPI's rank. Default: trace.zst (older: trace.zst.old).",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
 @click.option("--with-sources", is_flag=True, help="Put the source files into the trace.")
@@ -108,7 +108,7 @@ def command(
             raise TracekitError("processes can be chosen only where all are followed: add --follow-fork")
         asked = rules if paused or rules or (windows_file is not None and not chosen) else None
         if not late:
-            _require_instrumentation(session.find_program(app[0]))
+            _require_instrumentation(session.find_program(app[0]), follow_fork)
             if asked is not None:
                 _require_windows(session.find_program(app[0]))
         request = session.Request(
@@ -155,12 +155,12 @@ def _buffer_bytes(text: str) -> int:
     return size
 
 
-def _require_instrumentation(program: str) -> None:
-    """Scripts pass: what they start may be instrumented."""
-    from tracekit.recorder import elf
+def _require_instrumentation(program: str, follow_fork: bool) -> None:
+    """Scripts and launchers of MPI pass: what they start may be instrumented."""
+    from tracekit.recorder import elf, mpi
 
     try:
-        if not elf.is_elf(program):
+        if not elf.is_elf(program) or (follow_fork and mpi.is_launcher(program)):
             return
         bare = not elf.holds_instrumented_code(program)
         closed = elf.is_static(program) and not elf.links_recorder(program)

@@ -24,7 +24,18 @@ FRAMES = 64
 """Activations that a stream has room for at first."""
 
 THREADS = ("program_start", "thread_create", "thread_start", "thread_exit", "thread_join")
-LOCKS = ("lock", "lock_shared", "unlock")
+LOCKS = ("lock", "lock_shared", "unlock", "mutex_acquired", "mutex_released")
+OPENMP = (
+    "parallel_begin",
+    "parallel_end",
+    "implicit_begin",
+    "implicit_end",
+    "task_create",
+    "task_schedule",
+    "task_dependence",
+    "sync_begin",
+    "sync_end",
+)
 SIGNALS = ("release", "acquire", "barrier_init", "barrier_enter", "barrier_leave", "barrier")
 """Events that begin a step."""
 
@@ -35,7 +46,7 @@ class StepCollector:
     def __init__(self, program: Program, locks: bool) -> None:
         self.walked, self.work = walked(program)
         orders = np.zeros(FIRST_PATH, np.uint8)
-        orders[[CODE[name] for name in (*THREADS, *SIGNALS, *(LOCKS if locks else ()))]] = 1
+        orders[[CODE[name] for name in (*THREADS, *SIGNALS, *OPENMP, *(LOCKS if locks else ()))]] = 1
         self.collected = Steps(
             arena.arena(layouts.STEP, 1 << 30, spare=1, parts=4),
             arena.arena(layouts.USE, 1 << 32, spare=1, parts=4),

@@ -48,6 +48,9 @@ IMAGE_LOAD = CODE["image_load"]
 DROPPED = CODE["dropped"]
 WINDOW_BEGIN = CODE["window_begin"]
 WINDOW_END = CODE["window_end"]
+MPI_SEND = CODE["mpi_send"]
+MPI_POST = CODE["mpi_post"]
+MPI_COLLECTIVE = CODE["mpi_collective"]
 
 
 @inlined
@@ -101,6 +104,9 @@ def deliver(
         if words[word + 1] != 0:
             kind = LOAD if code == LIBRARY_LOAD else STORE
             n = emit(out, n, kind, pending_call(stream), words[word], words[word + 1])
+    elif code >= MPI_SEND and code <= MPI_COLLECTIVE:
+        second = words[word + 2] if code != MPI_POST else np.uint64(0)
+        n = emit(out, n, code, pending_call(stream), words[word + 1], second)
     elif code >= RESUMED_REGISTER and code <= RESUMED_FRAME:
         n = resume(tables, stream, out, n, code, words, word)
     else:

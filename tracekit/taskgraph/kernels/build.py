@@ -1,6 +1,6 @@
 """Makes nodes and edges of steps, in the order of their tickets: an edge always leads to a later node.
 
-`writer`, `first` and the other fields of an object name the last node of their stream when something was given up:
+`writer`, `first` and the other fields of an object name the last node of their chain when something was given up:
 whoever gets it comes after that node.
 """
 
@@ -10,18 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.events import CODE, SyncKind
 from tracekit.jit.kernel import kernel
-from tracekit.taskgraph.kernels.layouts import BARRIER, CONTINUE, CREATE, JOIN, LOCK, SIGNAL, SYNC, TASK, Graph
+from tracekit.taskgraph.kernels.layouts import BARRIER, CREATE, JOIN, LOCK, SIGNAL, SYNC, TASK, Graph
+from tracekit.taskgraph.kernels.nodes import add_edge, add_node, edge_from_others, edges_from_list, listed, running
+from tracekit.taskgraph.kernels.openmp import openmp_step
 
 THREAD_CREATE, THREAD_JOIN = CODE["thread_create"], CODE["thread_join"]
 GET, GET_SHARED, GIVE_UP = CODE["lock"], CODE["lock_shared"], CODE["unlock"]
+MUTEX_GET, MUTEX_GIVE_UP = CODE["mutex_acquired"], CODE["mutex_released"]
 RELEASE, ACQUIRE = CODE["release"], CODE["acquire"]
 BARRIER_INIT, BARRIER_ENTER, BARRIER_LEAVE = CODE["barrier_init"], CODE["barrier_enter"], CODE["barrier_leave"]
 OLD_BARRIER = CODE["barrier"]
 SEMAPHORE = int(SyncKind.SEMAPHORE)
+OPENMP_KEY = 1 << 63
+"""In the address of a lock of OpenMP's, which may be any number."""
 
 
 @kernel
@@ -30,68 +34,49 @@ def build(graph: Graph, steps: Any, order: Any) -> None:
     for place in range(len(order)):
         row = order[place]
         step = steps[row]
-        chain = graph.chains.rows[row_of(graph.chains, step.stream)]
-        code = step.code
-        if code == THREAD_CREATE:
-            _create(graph, chain, step)
-        elif code == THREAD_JOIN:
-            node = _node(graph, chain, step, JOIN)
-            _edge(graph, graph.chains.rows[row_of(graph.chains, step.subject)].last, node, JOIN)
-        elif code == GET or code == GET_SHARED:
-            _lock(graph, chain, step)
-        elif code == GIVE_UP:
-            _unlock(graph, chain, step)
-        elif code == RELEASE:
-            _release(graph, chain, step)
-        elif code == ACQUIRE:
-            _acquire(graph, chain, step)
-        elif code == BARRIER_INIT or code == BARRIER_ENTER or code == BARRIER_LEAVE or code == OLD_BARRIER:
-            _barrier(graph, chain, step)
+        _begin(graph, step)
         if step.uses + step.loads + step.stores != 0:
+            number = running(graph, step.stream)
+            chain = graph.chains.rows[number]
             context = step.context
-            if chain.via == CREATE:
+            if chain.via == CREATE and chain.created != 0:
                 context = chain.created
-            node = _node(graph, chain, step, TASK)
+            node = add_node(graph, number, step, TASK)
             graph.nodes.rows[node].step = row
             graph.nodes.rows[node].context = context
 
 
 @kernel
-def _node(graph: Graph, chain: Any, step: Any, kind: Any) -> int:
-    """A node behind the last one of its chain."""
-    number = take(graph.nodes, 1)
-    node = graph.nodes.rows[number]
-    node.kind = kind
-    node.stream = step.stream
-    node.context = step.context
-    node.created = chain.created
-    _edge(graph, chain.last, number, chain.via)
-    chain.last = number
-    chain.via = CONTINUE
-    return int(number)
+def _begin(graph: Graph, step: Any) -> None:
+    """The event that a step begins with."""
+    number = running(graph, step.stream)
+    code = step.code
+    if code == THREAD_CREATE:
+        _create(graph, number, step)
+    elif code == THREAD_JOIN:
+        last = graph.chains.rows[row_of(graph.chains, step.subject)].last
+        add_edge(graph, last, add_node(graph, number, step, JOIN), JOIN)
+    elif code == GET or code == GET_SHARED:
+        _lock(graph, number, step, step.subject, code == GET_SHARED)
+    elif code == GIVE_UP:
+        _unlock(graph, number, step.subject)
+    elif code == MUTEX_GET:
+        _lock(graph, number, step, step.other ^ np.uint64(OPENMP_KEY), False)
+    elif code == MUTEX_GIVE_UP:
+        _unlock(graph, number, step.other ^ np.uint64(OPENMP_KEY))
+    elif code == RELEASE:
+        _release(graph, number, step)
+    elif code == ACQUIRE:
+        _acquire(graph, number, step)
+    elif code == BARRIER_INIT or code == BARRIER_ENTER or code == BARRIER_LEAVE or code == OLD_BARRIER:
+        _barrier(graph, number, step)
+    else:
+        openmp_step(graph, number, step)
 
 
 @kernel
-def _edge(graph: Graph, source: Any, destination: Any, kind: Any) -> None:
-    if source != 0 and destination != 0:
-        edge = graph.edges.rows[take(graph.edges, 1)]
-        edge.source = source
-        edge.destination = destination
-        edge.kind = kind
-
-
-@kernel
-def _listed(graph: Graph, node: Any, following: Any) -> int:
-    """A list that begins with a node."""
-    row = take(graph.links, 1)
-    graph.links.rows[row].node = node
-    graph.links.rows[row].next = following
-    return int(row)
-
-
-@kernel
-def _create(graph: Graph, chain: Any, step: Any) -> None:
-    node = _node(graph, chain, step, CREATE)
+def _create(graph: Graph, number: Any, step: Any) -> None:
+    node = add_node(graph, number, step, CREATE)
     made = graph.chains.rows[row_of(graph.chains, step.subject)]
     made.last = node
     made.via = CREATE
@@ -102,38 +87,29 @@ def _create(graph: Graph, chain: Any, step: Any) -> None:
 
 
 @kernel
-def _lock(graph: Graph, chain: Any, step: Any) -> None:
+def _lock(graph: Graph, number: Any, step: Any, address: Any, shared: Any) -> None:
     """A lock is got: after whoever held it alone, and, unless as one reader of several, after its readers."""
-    node = _node(graph, chain, step, SYNC)
-    number = row_of(graph.objects, step.subject)
-    lock = graph.objects.rows[number]
-    _from_others(graph, lock.writer, node, LOCK)
-    if step.code == GET_SHARED:
-        graph.held.rows[row_of(graph.held, number << np.uint64(32) | step.stream)].times += 1
-        return
-    reader = lock.readers
-    while reader != 0:
-        _from_others(graph, graph.links.rows[reader].node, node, LOCK)
-        reader = graph.links.rows[reader].next
+    node = add_node(graph, number, step, SYNC)
+    thing = row_of(graph.objects, address)
+    lock = graph.objects.rows[thing]
+    edge_from_others(graph, lock.writer, node, LOCK)
+    if shared:
+        graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))].times += 1
+    else:
+        edges_from_list(graph, lock.readers, node, LOCK)
 
 
 @kernel
-def _from_others(graph: Graph, source: Any, destination: Any, kind: Any) -> None:
-    """An edge, unless it would lead from a thread to itself."""
-    if graph.nodes.rows[source].stream != graph.nodes.rows[destination].stream:
-        _edge(graph, source, destination, kind)
-
-
-@kernel
-def _unlock(graph: Graph, chain: Any, step: Any) -> None:
-    number = row_of(graph.objects, step.subject)
-    lock = graph.objects.rows[number]
-    held = graph.held.rows[row_of(graph.held, number << np.uint64(32) | step.stream)]
+def _unlock(graph: Graph, number: Any, address: Any) -> None:
+    thing = row_of(graph.objects, address)
+    lock = graph.objects.rows[thing]
+    held = graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))]
+    last = graph.chains.rows[number].last
     if held.times > 0:
         held.times -= 1
-        lock.readers = _listed(graph, chain.last, lock.readers)
+        lock.readers = listed(graph, last, lock.readers)
     else:
-        lock.writer = chain.last
+        lock.writer = last
         lock.readers = 0
 
 
@@ -141,13 +117,14 @@ def _unlock(graph: Graph, chain: Any, step: Any) -> None:
 
 
 @kernel
-def _release(graph: Graph, chain: Any, step: Any) -> None:
+def _release(graph: Graph, number: Any, step: Any) -> None:
     """A post goes to whoever waits next and has none; what is done once, to all."""
     thing = graph.objects.rows[row_of(graph.objects, step.subject)]
+    last = graph.chains.rows[number].last
     if step.other != SEMAPHORE:
-        thing.writer = chain.last
+        thing.writer = last
         return
-    row = _listed(graph, chain.last, 0)
+    row = listed(graph, last, 0)
     if thing.first == 0:
         thing.first = row
     else:
@@ -156,26 +133,26 @@ def _release(graph: Graph, chain: Any, step: Any) -> None:
 
 
 @kernel
-def _acquire(graph: Graph, chain: Any, step: Any) -> None:
+def _acquire(graph: Graph, number: Any, step: Any) -> None:
     """A wait without a post took one of those that the semaphore had at first."""
     thing = graph.objects.rows[row_of(graph.objects, step.subject)]
     if step.other == SEMAPHORE:
-        node = _node(graph, chain, step, SYNC)
+        node = add_node(graph, number, step, SYNC)
         if thing.first != 0:
-            _edge(graph, graph.links.rows[thing.first].node, node, SIGNAL)
+            add_edge(graph, graph.links.rows[thing.first].node, node, SIGNAL)
             thing.first = graph.links.rows[thing.first].next
-    elif thing.writer != 0 and graph.nodes.rows[thing.writer].stream != step.stream:
-        _edge(graph, thing.writer, _node(graph, chain, step, SYNC), SIGNAL)
+    elif thing.writer != 0 and graph.nodes.rows[thing.writer].chain != number:
+        add_edge(graph, thing.writer, add_node(graph, number, step, SYNC), SIGNAL)
 
 
 # -- barriers ------------------------------------------------------------------------------------------
 
 
 @kernel
-def _barrier(graph: Graph, chain: Any, step: Any) -> None:
+def _barrier(graph: Graph, number: Any, step: Any) -> None:
     """One node for each round, made when the first leaves: all have arrived by then."""
-    number = row_of(graph.objects, step.subject)
-    barrier = graph.objects.rows[number]
+    thing = row_of(graph.objects, step.subject)
+    barrier = graph.objects.rows[thing]
     if step.code == BARRIER_INIT:
         barrier.rounds += barrier.arrivals + 1
         barrier.count = step.other
@@ -183,22 +160,20 @@ def _barrier(graph: Graph, chain: Any, step: Any) -> None:
         return
     if barrier.count <= 0 or step.code == OLD_BARRIER:  # who else is in the round is not known
         if step.code != BARRIER_ENTER:
-            _node(graph, chain, step, BARRIER)
+            add_node(graph, number, step, BARRIER)
         return
-    place = row_of(graph.entered, number << np.uint64(32) | step.stream)
+    chain = graph.chains.rows[number]
+    place = row_of(graph.entered, thing << np.uint64(32) | np.uint64(number))
     if step.code == BARRIER_ENTER:
         graph.entered.rows[place].round = barrier.rounds + barrier.arrivals // barrier.count
         barrier.arrivals += 1
-    key = number << np.uint64(32) | np.uint64(graph.entered.rows[place].round)
+    key = thing << np.uint64(32) | np.uint64(graph.entered.rows[place].round)
     own = graph.rounds.rows[row_of(graph.rounds, key)]
     if step.code == BARRIER_ENTER:
-        own.arrived = _listed(graph, chain.last, own.arrived)
+        own.arrived = listed(graph, chain.last, own.arrived)
         return
     if own.node == 0:
-        own.node = _node(graph, chain, step, BARRIER)
-        arrived = own.arrived
-        while arrived != 0:
-            _from_others(graph, graph.links.rows[arrived].node, own.node, BARRIER)
-            arrived = graph.links.rows[arrived].next
+        own.node = add_node(graph, number, step, BARRIER)
+        edges_from_list(graph, own.arrived, own.node, BARRIER)
     chain.last = own.node
     chain.via = BARRIER

@@ -21,6 +21,7 @@ STEP = np.dtype(
         ("ticket", "u8"),
         ("subject", "u8"),  # the event's second word: an address, or a stream
         ("other", "u8"),  # its third: a count, or a kind
+        ("third", "u8"),  # its fourth: a task
         ("context", "u4"),  # row of contexts, 0 if none is known
         ("reserved", "u4"),
         ("use", "i8"),  # first of a run of uses
@@ -93,6 +94,8 @@ NODE = np.dtype(
         ("stream", "u4"),
         ("context", "u4"),  # of the event that the node is, or that it begins with
         ("created", "u4"),  # where its thread or task was created
+        ("chain", "u4"),  # row of chains
+        ("reserved", "u4"),
         ("step", "i8"),  # of a task: the step whose work it is
     ],
     align=True,
@@ -104,9 +107,33 @@ CHAIN = [
     ("last", "<i8"),  # its last node, 0 if it has none
     ("via", "<i8"),  # the kind of the edge that leads on from there
     ("created", "<u4"),  # as in NODE
-    ("reserved", "<u4"),
+    ("undeferred", "<u4"),  # of an explicit task: 1 if its creator waits for it
+    ("started", "<u4"),
+    ("rounds", "<u4"),  # barriers that it has left
+    ("below", "<i8"),  # of an implicit task: what its stream was in before
+    ("team", "<i8"),  # row of teams
+    ("next", "<i8"),  # the next implicit task of its team
+    ("parent", "<i8"),  # of an explicit task: who created it
+    ("group", "<i8"),  # the taskgroup that it is in
+    ("children", "<i8"),  # list of the last nodes of children that are over, since it waited for them
+    ("needs", "<i8"),  # list of the chains that it depends on
 ]
-"""What runs one thing after another: a stream."""
+"""What runs one thing after another: a stream, or a logical task of OpenMP."""
+
+TEAM = [
+    ("node", "<i8"),  # that made it, 0 of initial tasks
+    ("created", "<u4"),
+    ("reserved", "<u4"),
+    ("first", "<i8"),  # list of the chains of its implicit tasks
+    ("over", "<i8"),  # list of the last nodes of explicit tasks that are over, since the last barrier
+]
+
+DEPEND = [
+    ("kind", "<i8"),
+    ("present", "<i8"),  # list of chains that may run beside one another
+    ("before", "<i8"),  # list of those that they depend on
+]
+"""What siblings depend on, by parent and address."""
 
 OBJECT = [
     ("writer", "<i8"),  # the node after which a lock was last given up by one that held it alone, or a thing was done
@@ -119,6 +146,9 @@ OBJECT = [
 ]
 """A lock, semaphore, barrier, by its address."""
 
+GROUP = np.dtype([("over", "i8"), ("outer", "i8")])
+"""A taskgroup: list of the last nodes of its tasks that are over; the group around it."""
+TASK_KEY = 1 << 62
 LINK = np.dtype([("node", "i8"), ("next", "i8")])
 ROUND = [("arrived", "<i8"), ("node", "<i8")]
 
@@ -128,9 +158,14 @@ class Graph(NamedTuple):
 
     nodes: Arena  # NODE
     edges: Arena  # EDGE
-    chains: HashTable  # CHAIN by stream
+    chains: HashTable  # CHAIN by stream, or by number of a task with the bit TASK_KEY
+    running: HashTable  # by stream: the chain that it is in, if that is not its own
+    tasks: HashTable  # by number of a task: its chain
+    teams: HashTable  # TEAM by number
+    groups: Arena  # GROUP
+    depends: HashTable  # DEPEND
     objects: HashTable  # OBJECT by address
     links: Arena  # LINK
-    held: HashTable  # by object and stream: how often it holds a lock as a reader
+    held: HashTable  # by object and chain: how often it holds a lock as a reader
     rounds: HashTable  # ROUND by object and number
-    entered: HashTable  # by object and stream: the round that it entered last
+    entered: HashTable  # by object and chain: the round that it entered last

@@ -105,6 +105,8 @@ def _step(steps: Steps, stream: Stream, code: Any, arity: Any, words: Any, word:
         step.subject = words[word + np.uint64(1)]
     if arity > 2:
         step.other = words[word + np.uint64(2)]
+    if arity > 3:
+        step.third = words[word + np.uint64(3)]
     step.context = _context(steps, stream)
     stream.scalars[STEP_NOW] = row
 
