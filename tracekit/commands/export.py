@@ -23,7 +23,7 @@ ARCHIVE = "drmemtrace"
 TABLE_FORMATS = ("parquet", "arrow")
 """Of tables of traces."""
 TABLES = ("accesses", "events", "instructions")
-PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "dot", "graphml", "csv")
+PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "dot", "graphml", "perfetto", "csv")
 """Of profiles."""
 
 
@@ -81,6 +81,7 @@ def command(
         sarif       SARIF 2.1.0: errors of memory, verdicts of loops
         dot         Graphviz: dependences between instructions, task graphs
         graphml     GraphML: dependences between instructions, task graphs
+        perfetto    Trace Event Format, for ui.perfetto.dev: schedules
         csv         a table of the profile, one line for each row
     """
     window = options.window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tracekit.render.export import callgrind, graphs, pprof, sarif, speedscope, tables
+from tracekit.render.export import callgrind, graphs, perfetto, pprof, sarif, speedscope, tables
 
 Json = dict[str, Any]
 
@@ -29,5 +29,6 @@ FORMATS = {
     "sarif": Format("SARIF 2.1.0: errors of memory, verdicts of loops", sarif.write),
     "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot),
     "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml),
+    "perfetto": Format("Trace Event Format, for ui.perfetto.dev and chrome://tracing: schedules", perfetto.write),
     "csv": Format("a table of the profile, one line for each row", tables.write),
 }
