@@ -1,4 +1,4 @@
-"""Records of DynamoRIO's drmemtrace: ``trace_entry_t`` of its drcachesim (common/trace_entry.h), 12 bytes each."""
+"""Records of DynamoRIO's drmemtrace: ``trace_entry_t`` of its drcachesim, 12 bytes each."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracekit.formats.events import DELIVERED, NONE
 
 FORMATS = ("parquet", "arrow")
-TABLES = ("accesses", "events", "instructions")
+TABLES = ("accesses", "events", "instructions", "objects")
 
 
 PART = 1 << 20
@@ -23,6 +23,9 @@ PART = 1 << 20
 _NAMES = [""] + [event.name for event in DELIVERED]
 _INDEX = np.zeros(256, np.int8)
 _INDEX[[event.code for event in DELIVERED]] = np.arange(1, len(_NAMES))
+
+_REPEATED = ("stream", "event", "instruction", "subject", "size")
+"""Columns of events whose values come again and again: looking for that in the others takes more than all else."""
 
 Table = tuple[Any, Iterator[Any]]
 """A schema, and record batches of it."""
@@ -40,7 +43,10 @@ def write(form: str, table: Table, file: BinaryIO) -> None:
         return
     from pyarrow import parquet
 
-    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+    repeated: Any = [name for name in _REPEATED if name in schema.names] if "event" in schema.names else True
+    with parquet.ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=repeated, write_statistics=repeated
+    ) as writer:
         for part in parts:
             writer.write_batch(part)
 
@@ -86,6 +92,56 @@ def instructions(rows: Iterable[Mapping[str, Any]], counters: NDArray[np.uint64]
         yield arrow.record_batch(columns, schema=schema)
 
     return schema, parts()
+
+
+def objects(lives: Iterable[NDArray[Any]], names: Sequence[str], is_global: int) -> Table:
+    """A row for each object, as it ends; `lives` are rows of tracekit.objects.lives.
+
+    `names`: of the global variables; `is_global`: their `kind`.
+    """
+    arrow = _arrow()
+    count = arrow.uint64()
+    schema = arrow.schema(
+        [
+            ("kind", arrow.string()),
+            ("name", arrow.string()),
+            ("instruction", arrow.uint32()),
+            ("stream", arrow.uint32()),
+            ("address", count),
+            ("size", count),
+            ("born", count),
+            ("died", count),
+        ]
+    )
+
+    def part(rows: NDArray[Any]) -> Any:
+        named = rows["kind"] == is_global
+        sites = rows["site"]
+        columns = [
+            arrow.array(np.where(named, "global", "heap")),
+            arrow.array([names[site] if of else None for site, of in zip(sites.tolist(), named.tolist())], "string"),
+            arrow.array(sites, mask=named | (sites == NONE)),
+            arrow.array(rows["stream"]),
+            arrow.array(rows["address"]),
+            arrow.array(rows["size"]),
+            arrow.array(rows["born"].astype(np.uint64)),
+            arrow.array(rows["ended"].astype(np.uint64), mask=rows["ended"] < 0),
+        ]
+        return arrow.record_batch(columns, schema=schema)
+
+    return schema, (part(rows) for rows in _whole(lives))
+
+
+def _whole(parts: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """The same rows in parts of about PART."""
+    held: list[NDArray[Any]] = []
+    for part in parts:
+        held.append(part)
+        if sum(map(len, held)) >= PART:
+            yield np.concatenate(held)
+            held = []
+    if held:
+        yield np.concatenate(held)
 
 
 def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:

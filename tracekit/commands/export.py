@@ -22,8 +22,8 @@ ARCHIVE = "drmemtrace"
 """The same, in a file that is no row of records."""
 TABLE_FORMATS = ("parquet", "arrow")
 """Of tables of traces."""
-TABLES = ("accesses", "events", "instructions")
-PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "dot", "graphml", "perfetto", "csv")
+TABLES = ("accesses", "events", "instructions", "objects")
+PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "memprof", "dot", "graphml", "perfetto", "csv")
 """Of profiles."""
 
 
@@ -35,7 +35,7 @@ PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "dot", "graphml"
     "--table",
     metavar="NAME",
     help="The table to export. Of a profile, by default the first that fits; of a trace, as parquet or arrow: accesses"
-    " (the default), events, instructions.",
+    " (the default), events, instructions, objects.",
 )
 @click.option(
     "--bubbles",
@@ -79,6 +79,7 @@ def command(
         speedscope  speedscope's JSON: a flame graph of each number
         pprof       pprof's protocol buffer: all numbers in one file
         sarif       SARIF 2.1.0: errors of memory, verdicts of loops
+        memprof     LLVM's memory profile in YAML, for llvm-profdata merge
         dot         Graphviz: dependences between instructions, task graphs
         graphml     GraphML: dependences between instructions, task graphs
         perfetto    Trace Event Format, for ui.perfetto.dev: schedules
@@ -173,10 +174,11 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
         raise click.UsageError(f"the tables of a trace are {', '.join(TABLES)}; {table!r} is none.")
     if output is None:
         raise click.UsageError(f"{form} is written to a file: -o FILE.")
-    if table == "instructions" and window:
-        raise click.UsageError("The table of instructions is that of the whole program: there is no window on it.")
+    if table in ("instructions", "objects") and window:
+        raise click.UsageError(f"The table of {table} is that of the whole run: there is no window on it.")
     extras.require("arrow", f"Writing {form}")
     from tracekit.formats.export import NO_COUNTER, arrow, counters_of
+    from tracekit.objects.kinds import ObjectKind
     from tracekit.profiles.files import written_whole
     from tracekit.replay.trace import Trace
 
@@ -186,6 +188,8 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
         if table == "instructions":
             rows = map(program.instruction, range(len(program.ops)))
             made = arrow.instructions(rows, counters_of(program.counters, len(program.ops)), int(NO_COUNTER))
+        elif table == "objects":
+            made = arrow.objects(_lives(opened), _names_of_globals(program), ObjectKind.GLOBAL)
         else:
             columns = ["subject", "address", "size", *(["value"] if program.has_values else [])]
             chosen = ["load", "store"] if table == "accesses" else None
@@ -193,6 +197,22 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
             made = getattr(arrow, table)(batches, program.has_values)
         with written_whole(output, f"the {table}") as file:
             arrow.write(form, made, file)
+
+
+def _lives(opened: Trace) -> Any:
+    """The objects of a trace, as formats.export.arrow takes them; instructions that are none are NONE."""
+    from tracekit.formats.events import NONE
+    from tracekit.objects.kinds import ObjectKind
+    from tracekit.objects.lives import COLUMNS, EVENTS, lives
+
+    for rows in lives(opened.program, opened.batches(EVENTS, COLUMNS)):
+        made = rows["kind"] != ObjectKind.GLOBAL
+        rows["site"][made & (rows["site"] >= len(opened.program.ops))] = NONE
+        yield rows
+
+
+def _names_of_globals(program: Any) -> list[str]:
+    return [program.text(int(row["source_name"]) or int(row["name"])) for row in program.globals]
 
 
 def _refuse_terminal(form: str, output: str | None, is_text: bool) -> None:
