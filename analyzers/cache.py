@@ -17,7 +17,19 @@ from tracekit.caches import levels as caches
 from tracekit.caches.kernels.hierarchy import PREFETCHES, WRITE_BACKS, WRITTEN, Hierarchy, touch
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.module import NODE, NONE, ContextNames, Display, Module, add, inlined, instruction_key, join_rows, option
+from tracekit.module import (
+    NODE,
+    NONE,
+    ContextNames,
+    Display,
+    Module,
+    add,
+    groups_option,
+    inlined,
+    instruction_key,
+    join_rows,
+    option,
+)
 
 
 class State(NamedTuple):
@@ -49,11 +61,7 @@ class CacheOptions:
         "none", "Whether a miss of the first level fetches the next line, too.", choices=("none", "next-line")
     )
     seed: int = option(1, "Of random replacement.", "N")
-    by: str = option(
-        "site",
-        "What objects are told apart by: the allocating instruction, or that in its calling context.",
-        choices=("site", "context"),
-    )
+    by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
     def __post_init__(self) -> None:
@@ -92,6 +100,7 @@ def access(state: State, instruction: int, address: int, size: int, group: int, 
 class Cache(Module):
     """Counts by level, and rows by instruction and by what made the objects."""
 
+    whole_because = "what caches hold follows from all accesses before"
     Options: ClassVar[type[Any]] = CacheOptions
     level_counts: tuple[str, ...] = ("hits", "misses", "write_backs", "prefetches")
     totals: tuple[str, ...] = ("touches", "memory_writes")

@@ -32,8 +32,20 @@ IDENTITY = (
     "context",
     "source_context",
     "destination_context",
+    "store",
+    "load",
+    "error",
+    "dimension",
+    "group",
+    "type",
+    "first",
+    "then",
+    "lines",
 )
 """Columns that say what a row is about; rows equal in them are compared. A table without any is not compared."""
+
+BESIDE = {"first": "then", "lines": "heat"}
+"""... those that say so only where another column is: elsewhere they are measured."""
 
 IGNORED = ("blocked_by", "object_list", "rests_on", "not_taken", "counts")
 """Columns that follow from others: what blocks a loop are its dependences."""
@@ -94,7 +106,7 @@ def _traces(profile: Profile) -> list[str]:
 def _identity(rows: Iterable[Any]) -> list[str]:
     """The columns that say what the rows are about."""
     present = {column for row in rows if isinstance(row, Mapping) for column in row}
-    return [column for column in IDENTITY if column in present]
+    return [column for column in IDENTITY if column in present and BESIDE.get(column, column) in present]
 
 
 def _compare_tables(
