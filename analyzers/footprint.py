@@ -146,9 +146,11 @@ class Footprint(Module):
     def combine(self, states: Sequence[State]) -> State:
         """A granule that a stretch touches first is not new if one before had touched it."""
         made = self.reduce(states)
+        slices: Any
         known, slices = shadow.words(states[0].last)
-        slices = slices & ((1 << LAST) - 1)
+        slices &= (1 << LAST) - 1
         for state in states[1:]:
+            rows: Any
             numbers, rows = shadow.words(state.last)
             place = np.minimum(np.searchsorted(known, numbers), max(len(known) - 1, 0))
             again = known[place] == numbers if len(known) else np.zeros(len(numbers), np.bool_)

@@ -27,6 +27,11 @@ _CHOICES = {"--at": AT, "--record": RECORD, "--values": VALUES}
 _SOURCE_OPTIONS = ("-fno-unroll-loops",)
 _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0", "-enable-load-in-loop-pre=false")
 
+GUARDS = ("__cxa_guard_acquire", "__cxa_guard_release")
+"""Functions of the C++ library that static programs wrap."""
+_WITHOUT_LIBRARY = frozenset({"-nostdlib", "-nodefaultlibs", "-nostdlib++", "-stdlib=libc++"})
+"""With one of these, clang does not link libstdc++."""
+
 _HELP = """\
 Usage: tracekit cc  [options below] <clang's options and files>
        tracekit c++ [options below] <clang's options and files>
@@ -89,14 +94,16 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     fails, or for a wrong value of an option of ours.
     """
     settings, words = _own_options(words)
+    last: list[str] = []
     wanted = commandline.read(words)
     clang = toolchain.find_clang()
     arguments = [clang.path] if name == "cc" else [clang.path, "--driver-mode=g++"]
     if wanted.links and not wanted.relocatable:
         arguments += _link_options(wanted, clang)
         words = versionscript.export_state(words)
+        last = _last_link_options(wanted, name, words, clang)
     before, after = _split_at_dashes(words)
-    arguments += before
+    arguments += [*before, *last]
     if wanted.compiles:
         # Some of them are for one stage of a command that may have no such stage (-c x.s y.c).
         options = _compile_options(wanted, settings["at"], clang)
@@ -159,9 +166,24 @@ def _compile_options(wanted: CommandLine, at: str, clang: toolchain.Clang) -> li
 def _link_options(wanted: CommandLine, clang: toolchain.Clang) -> list[str]:
     """They stand before the user's words: after an `-x c` the image runtime would be taken for C."""
     options = [toolchain.runtime_file("image_runtime.o", clang)]
+    if wanted.static:
+        # Before the other, so that the end of the program is recorded after the images' end.
+        wrap = toolchain.runtime_file(toolchain.STATIC_WRAP, clang)
+        return [toolchain.runtime_file("static_program.o", clang), *options, f"-Wl,@{wrap}"]
     if not wanted.shared and not wanted.static:
         options += [f"-Wl,--export-dynamic-symbol={symbol}" for symbol in versionscript.SHARED]
     return options
+
+
+def _last_link_options(wanted: CommandLine, name: str, words: Sequence[str], clang: toolchain.Clang) -> list[str]:
+    """They stand behind the user's words: the code of a static program ends here, that of the C library begins."""
+    if not wanted.static or wanted.shared:
+        return []
+    options: list[str] = []
+    if name == "c++" and not _WITHOUT_LIBRARY & set(words):
+        options += [f"-Wl,--wrap={guard},-u,{guard}" for guard in GUARDS]
+        options += ["-Wl,-lstdc++", "-Wl,-lm"]
+    return [*options, "-Xlinker", toolchain.runtime_file("static_end.o", clang)]
 
 
 def _help(failed: bool) -> int:

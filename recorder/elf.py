@@ -15,6 +15,12 @@ ACTIVATIONS = b"tk_activations"
 """That of one built with --windows."""
 
 _PT_INTERP = 3
+_SHT_DYNSYM = 11
+_STT_FUNC = 2
+
+
+STATIC = b"tk_static"
+"""That of a static program that was linked with the recorder's runtime."""
 
 
 def is_elf(path: str) -> bool:
@@ -44,6 +50,27 @@ def is_static(path: str) -> bool:
         return False
 
 
+def links_recorder(path: str) -> bool:
+    """Whether a static program brings the recorder's runtime along."""
+    return _has_mark(path, STATIC)
+
+
+def exported_functions(path: str) -> list[str]:
+    """The names of the functions that a shared library defines for others, in alphabetical order."""
+    with open(path, "rb") as file:
+        sections = _sections(file)
+        row = next(row for row in sections if row[1] == _SHT_DYNSYM)
+        file.seek(row[4])
+        symbols = file.read(row[5])
+        file.seek(sections[row[6]][4])
+        strings = file.read(sections[row[6]][5])
+    names = []
+    for name, info, _, section, _, _ in struct.iter_unpack("<IBBHQQ", symbols):
+        if info & 15 == _STT_FUNC and section:
+            names.append(strings[name : strings.find(b"\0", name)].decode())
+    return sorted(names)
+
+
 def _has_mark(path: str, mark: bytes = MARK) -> bool:
     try:
         with open(path, "rb") as file:
@@ -60,10 +87,16 @@ def _header(file: BinaryIO) -> tuple[int, ...]:
     return struct.unpack("<HHIQQQIHHHHHH", head[16:])
 
 
-def _section_names(file: BinaryIO) -> list[bytes]:
-    _, _, _, _, _, offset, _, _, _, _, size, count, strings = _header(file)
+def _sections(file: BinaryIO) -> list[tuple[int, ...]]:
+    """Rows of the section headers: name, type, flags, address, offset, size, link."""
+    _, _, _, _, _, offset, _, _, _, _, size, count, _ = _header(file)
     file.seek(offset)
-    rows = [struct.unpack_from("<IIQQQQ", file.read(size)) for _ in range(count)]
+    return [struct.unpack_from("<IIQQQQI", file.read(size)) for _ in range(count)]
+
+
+def _section_names(file: BinaryIO) -> list[bytes]:
+    strings = _header(file)[12]
+    rows = _sections(file)
     if not rows:
         return []
     file.seek(rows[strings][4])

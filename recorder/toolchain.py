@@ -27,6 +27,8 @@ INSTALL = "apt-get install clang-19 llvm-19-dev"
 PASS = "libtracekit-pass.so"
 PRELOAD = "libtracekit-preload.so"
 ENCODER = "libtracekit-encoder.so"
+STATIC_WRAP = "static_wrap.txt"
+"""Options for the linker of a static program."""
 _HERE = os.path.dirname(os.path.abspath(__file__))
 PASS_SOURCES = os.path.join(_HERE, "pass")
 RUNTIME_SOURCES = os.path.join(_HERE, "runtime")
@@ -243,6 +245,32 @@ def _build_runtime(clang: Clang, into: str) -> None:
         for name, target in RUNTIME_TARGETS.items()
     ]
     _compile_all(clang, commands, RUNTIME_SOURCES)
+    _build_static(clang, into, here)
+
+
+def _build_static(clang: Clang, into: str, here: str) -> None:
+    """What static programs link: the preloaded library once more, its functions named as the linker's --wrap does."""
+    import ctypes
+
+    from tracekit.recorder.elf import exported_functions
+    from tracekit.recorder.runtime import STATIC_ONLY, STATIC_TARGETS
+
+    names = exported_functions(os.path.join(into, PRELOAD))
+    library = ctypes.CDLL("libc.so.6")
+    wrapped = [name for name in names if hasattr(library, name)]
+    header = os.path.join(into, "static_names.h")
+    with open(header, "w") as file:
+        file.writelines(f"#pragma redefine_extname {name} __wrap_{name}\n" for name in names)
+        # Those of other libraries, which a program need not have.
+        file.writelines(f"#pragma weak __real_{name}\n" for name in names if name not in wrapped)
+    with open(os.path.join(into, STATIC_WRAP), "w") as file:
+        file.writelines(f"--wrap={name}\n" for name in (*wrapped, *STATIC_ONLY))
+    commands = [
+        [clang.path, *target.sources, *target.flags, "-include", header, here, "-o", os.path.join(into, name)]
+        for name, target in STATIC_TARGETS.items()
+    ]
+    _compile_all(clang, commands, RUNTIME_SOURCES)
+    os.remove(header)
 
 
 def _compile_all(clang: Clang, commands: Sequence[list[str]], folder: str | None = None) -> None:

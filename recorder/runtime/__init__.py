@@ -19,29 +19,31 @@ class RuntimeTarget:
 
 _COMMON = ("-std=gnu17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra")
 
+_PRELOAD = (
+    "preload.c",
+    "preload_claim.c",
+    "preload_map.c",
+    "preload_streams.c",
+    "preload_windows.c",
+    "preload_rules.c",
+    "preload_images.c",
+    "interceptors_signals.c",
+    "interceptors_threads.c",
+    "interceptors_locks.c",
+    "interceptors_order.c",
+    "interceptors_process.c",
+    "preload_session.c",
+    "preload_fork.c",
+    "interceptors_shell.c",
+    "interceptors_memory.c",
+    "interceptors_mappings.c",
+    "interceptors_libc.c",
+)
+
 RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     "image_runtime.o": RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections")),
     "libtracekit-preload.so": RuntimeTarget(
-        (
-            "preload.c",
-            "preload_claim.c",
-            "preload_map.c",
-            "preload_streams.c",
-            "preload_windows.c",
-            "preload_rules.c",
-            "preload_images.c",
-            "interceptors_signals.c",
-            "interceptors_threads.c",
-            "interceptors_locks.c",
-            "interceptors_order.c",
-            "interceptors_process.c",
-            "preload_session.c",
-            "preload_fork.c",
-            "interceptors_shell.c",
-            "interceptors_memory.c",
-            "interceptors_mappings.c",
-            "interceptors_libc.c",
-        ),
+        _PRELOAD,
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
         headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h"),
     ),
@@ -61,3 +63,18 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     ),
 }
 """Name of the built file -> how to build it (with clang: the image runtime needs ``preserve_most``)."""
+
+STATIC_TARGETS: dict[str, RuntimeTarget] = {
+    "static_program.o": RuntimeTarget(
+        (*_PRELOAD, "static_program.c"),
+        (*_COMMON, "-r", "-nostdlib", "-fvisibility=hidden", "-fno-builtin", "-pthread", "-DTK_STATIC"),
+    ),
+    "static_end.o": RuntimeTarget(("static_end.c",), (*_COMMON, "-c")),
+}
+"""What is linked into static programs: the preloaded library's files, whose functions have other names there.
+
+They include the header that recorder/toolchain.py writes with these names.
+"""
+
+STATIC_ONLY = ("_dl_allocate_tls", "_dl_deallocate_tls", "__register_frame_info", "__deregister_frame_info")
+"""What only static programs wrap, beside what the preloaded library exports."""

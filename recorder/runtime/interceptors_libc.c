@@ -32,12 +32,15 @@ static size_t span(const char *string, size_t limit)
     return length < limit ? length + 1 : limit;
 }
 
+/* Asked first in every function: in a static program the C library calls some before there are threads. */
+#define IS_RECORDED() (TK_BY_PROGRAM() && tk_recording())
+
 /* name(parameters) { call; if recorded, `accesses`; return }, with the real function's result as `result`. */
 #define WRAP(type, name, parameters, arguments, accesses) \
     TK_EXPORT type name parameters \
     { \
         type result = TK_REAL(name) arguments; \
-        if (tk_recording()) { \
+        if (IS_RECORDED()) { \
             int saved = errno; \
             accesses; \
             errno = saved; \
@@ -49,7 +52,7 @@ static size_t span(const char *string, size_t limit)
 #define WRAP_BEFORE(type, name, parameters, arguments, accesses) \
     TK_EXPORT type name parameters \
     { \
-        if (tk_recording()) { \
+        if (IS_RECORDED()) { \
             accesses; \
         } \
         return TK_REAL(name) arguments; \
@@ -188,7 +191,7 @@ static void formatted(const char *buffer, size_t size, int length)
 TK_EXPORT int vsnprintf(char *buffer, size_t size, const char *format, va_list list)
 {
     int length = TK_REAL(vsnprintf)(buffer, size, format, list);
-    if (tk_recording())
+    if (IS_RECORDED())
         formatted(buffer, size, length);
     return length;
 }
@@ -196,7 +199,7 @@ TK_EXPORT int vsnprintf(char *buffer, size_t size, const char *format, va_list l
 TK_EXPORT int vsprintf(char *buffer, const char *format, va_list list)
 {
     int length = TK_REAL(vsprintf)(buffer, format, list);
-    if (tk_recording())
+    if (IS_RECORDED())
         formatted(buffer, SIZE_MAX, length);
     return length;
 }
@@ -277,9 +280,9 @@ TK_EXPORT int __sprintf_chk(char *buffer, int flag, size_t room, const char *for
 /* Before the comparisons run, the array is read; when they are done, it is written. */
 TK_EXPORT void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
 {
-    if (tk_recording())
+    if (IS_RECORDED())
         load(base, count * size);
     TK_REAL(qsort)(base, count, size, compare);
-    if (tk_recording())
+    if (IS_RECORDED())
         store(base, count * size);
 }

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <threads.h>
 
+/* libgcc takes locks when a static program begins and ends, which a dynamic one does not show. */
+#define IS_NOTED() (TK_BY_PROGRAM() && tk_noting())
+
 /* A robust mutex whose owner died is held, too. */
 static int is_held(int result)
 {
@@ -14,7 +17,7 @@ static int is_held(int result)
     TK_EXPORT int name parameters \
     { \
         int result = TK_REAL(name)(__VA_ARGS__); \
-        if (is_held(result) && tk_noting()) \
+        if (is_held(result) && IS_NOTED()) \
             TK_RECORD2(event, tk_ticket(), (uintptr_t)lock); \
         return result; \
     }
@@ -24,7 +27,7 @@ static int is_held(int result)
 #define WRAP_UNLOCK(name, type) \
     TK_EXPORT int name(type *lock) \
     { \
-        if (tk_noting()) \
+        if (IS_NOTED()) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         return TK_REAL(name)(lock); \
     }
@@ -52,7 +55,7 @@ WRAP_UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
 /* Waiting for a condition releases the mutex and takes it again, also where the waiting thread is cancelled. */
 static void take_again(void *lock)
 {
-    if (tk_noting())
+    if (IS_NOTED())
         TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock);
 }
 
@@ -60,7 +63,7 @@ static void take_again(void *lock)
     TK_EXPORT int name parameters \
     { \
         int result; \
-        if (tk_noting()) \
+        if (IS_NOTED()) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         pthread_cleanup_push(take_again, lock); \
         result = TK_REAL(name)(__VA_ARGS__); \
@@ -79,7 +82,7 @@ WRAP_WAIT(pthread_cond_clockwait, (pthread_cond_t * condition, pthread_mutex_t *
     TK_EXPORT int name parameters \
     { \
         int result = TK_REAL(name)(__VA_ARGS__); \
-        if (result == thrd_success && tk_noting()) \
+        if (result == thrd_success && IS_NOTED()) \
             TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock); \
         return result; \
     }

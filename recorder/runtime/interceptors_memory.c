@@ -11,6 +11,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#ifdef TK_STATIC
+
+/* What the C library allocates for the thread-local storage of a thread is not the program's. */
+#define RECORDING() (tk_noting() && !tk_within_library)
+
+#else
+
 /* The dynamic linker allocates thread-local storage in the middle of a record; its calls are not the program's. */
 static uintptr_t linker_low, linker_size;
 
@@ -37,6 +44,8 @@ void tk_find_linker(void)
 
 #define RECORDING() (tk_noting() && (uintptr_t)__builtin_return_address(0) - linker_low >= linker_size)
 
+#endif
+
 /* dlsym may allocate while it looks up malloc: those few bytes come from here and are never given back. */
 static char bootstrap[1 << 14] __attribute__((aligned(16)));
 static size_t bootstrap_used;
@@ -58,6 +67,9 @@ static void *bootstrap_allocate(size_t size)
     return bootstrap + offset + 16;
 }
 
+#ifdef TK_STATIC
+#define REAL TK_REAL
+#else
 static void *resolve(void **slot, const char *name)
 {
     resolving++;
@@ -71,6 +83,7 @@ static void *resolve(void **slot, const char *name)
         static void *real_##name; \
         (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : resolve(&real_##name, #name)); \
     })
+#endif
 
 #define ALLOCATED(pointer, size) \
     ((pointer) && RECORDING() ? TK_RECORD3(heap_alloc, tk_ticket(), (uintptr_t)(pointer), size) : (void)0)

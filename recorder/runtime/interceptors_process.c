@@ -29,7 +29,13 @@ void tk_watch_process(void)
     on_exit(note_status, NULL);
 }
 
-__attribute__((destructor)) static void end_program(void)
+#ifdef TK_STATIC
+#define LAST 0 /* after the program's own; the runtime stands before it at the link, and is left after it */
+#else
+#define LAST 65535
+#endif
+
+__attribute__((destructor(LAST))) static void end_program(void)
 {
     if (tk_pool && tk_noting())
         TK_RECORD2(program_end, tk_ticket(), (uint64_t)(int64_t)exit_status);

@@ -1,7 +1,9 @@
 /* The ground that the other files stand on: the thread's state, the lock, the C library's own functions. */
 #include "preload.h"
 
+#ifndef TK_STATIC
 #include <dlfcn.h>
+#endif
 #include <sched.h>
 
 __thread struct tk_state __tk_state;
@@ -28,9 +30,11 @@ int tk_try_lock(void)
     return !__atomic_exchange_n(&lock_word, 1, __ATOMIC_SEQ_CST);
 }
 
+#ifndef TK_STATIC
 void *tk_find_real(void **slot, const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
     __atomic_store_n(slot, found, __ATOMIC_RELAXED);
     return found;
 }
+#endif

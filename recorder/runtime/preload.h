@@ -148,6 +148,16 @@ void tk_watched(const struct tk_activation_layout *layout, const void *activatio
 void tk_watch_layouts(const struct tk_image *image, struct tk_activation_layout *layouts,
                       struct tk_activation_layout *layouts_end);
 
+/* static_program.c: in a static program the C library's own calls come through here, too, some of them before there is
+ * thread-local storage. Its code lies behind the program's. */
+#ifdef TK_STATIC
+extern const char __tk_program_end[];
+extern __thread int tk_within_library;
+#define TK_BY_PROGRAM() ((uintptr_t)__builtin_return_address(0) < (uintptr_t)__tk_program_end && !tk_within_library)
+#else
+#define TK_BY_PROGRAM() 1
+#endif
+
 /* preload_images.c */
 void tk_publish_image(const struct tk_image *image);
 void tk_retire_image(const struct tk_image *image);
@@ -169,12 +179,20 @@ void tk_watch_process(void);
 void tk_watch_mappings(void);
 void tk_find_linker(void);
 
-/* The next definition of an interposed function. */
+/* The next definition of an interposed function: the linker's, in a static program. */
+#ifdef TK_STATIC
+#define TK_REAL(name) \
+    ({ \
+        extern __typeof__(name) __real_##name; \
+        &__real_##name; \
+    })
+#else
 #define TK_REAL(name) \
     ({ \
         static void *real_##name; \
         (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : tk_find_real(&real_##name, #name)); \
     })
+#endif
 
 /* The runtime's own mappings: mmap itself is interposed. NULL if there is no memory. */
 static inline void *tk_mmap(size_t bytes, int flags, int fd)

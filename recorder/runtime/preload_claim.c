@@ -27,7 +27,9 @@ static void claim_pool(void)
     struct tk_layout layout;
     if (tried++ || !find_pool(&layout))
         return;
+#ifndef TK_STATIC
     tk_find_linker();
+#endif
     tk_use_pool(&layout);
     if (layout.pool->windows)
         tk_pause_process();

@@ -117,7 +117,10 @@ pid_t _Fork(void);
 
 TK_EXPORT pid_t _Fork(void)
 {
+    int by_program = TK_BY_PROGRAM(); /* or by fork, which has handlers */
     pid_t child = TK_REAL(_Fork)();
+    if (!by_program)
+        return child;
     if (child > 0 && tk_noting())
         TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
     if (child == 0 && tk_pool) {

@@ -108,8 +108,13 @@ static int copy_units(struct tk_pool *pool, struct tk_pool_image *entry, const s
 /* The image's file name without its directory; the main program has no name of its own. */
 static int copy_name(struct tk_pool *pool, struct tk_pool_image *entry, const void *address)
 {
+#ifdef TK_STATIC
+    (void)address;
+    const char *name = program_invocation_name;
+#else
     Dl_info info;
     const char *name = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+#endif
     size_t length = 0, start = 0; /* by hand: the interposed string functions would record this */
     for (; name[length]; length++)
         if (name[length] == '/')

@@ -66,6 +66,7 @@ def test_info_has_the_promised_keys_and_counts_an_atomic_twice(tmp_path: Path) -
         "file_bytes",
         "bits_per_access",
         "images",
+        "snapshots",
         "metadata",
     }
     assert facts["complete"] is True and facts["threads"] == 1

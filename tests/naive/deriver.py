@@ -54,6 +54,7 @@ class Process:
         self.names = {code: (name, words.split()) for code, (name, words) in RECORDED.items()}
         self.heap: dict[int, int] = {}
         self.created: set[int] = set()
+        self.streams: list[Stream] = []
         self.events: list[Event] = []
         self.values: list[int | None] = []  # beside them: the bytes moved, where they were recorded
         self.equal = Counter[str]()
@@ -71,10 +72,10 @@ class Process:
 
     def run(self) -> None:
         """Deliver all events, in order."""
-        streams = [Stream(self, number, records) for number, records in sorted(self.trace.streams.items())]
-        for stream in streams:
+        self.streams = [Stream(self, number, records) for number, records in sorted(self.trace.streams.items())]
+        for stream in self.streams:
             stream.go_on()
-        while waiting := [stream for stream in streams if stream.at < len(stream.records)]:
+        while waiting := [stream for stream in self.streams if stream.at < len(stream.records)]:
             ready = [stream for stream in waiting if not stream.waits()]
             first = min(ready or waiting, key=Stream.ticket)
             first.deliver()

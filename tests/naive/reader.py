@@ -14,6 +14,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,32 @@ class Image:
 
 
 @dataclass
+class Snapshot:
+    """Where replay can begin: the streams by their numbers, and the heap."""
+
+    accesses: int
+    begun: int
+    running: int
+    limit: int
+    heap: dict[int, int]
+    streams: dict[int, StreamState]
+
+
+@dataclass
+class StreamState:
+    """A stream of a snapshot; the rows of its arrays as tuples."""
+
+    flags: int
+    records: int
+    equal: tuple[int, ...]
+    frames: list[tuple[int, ...]]
+    iterations: list[int]
+    registers: list[int]
+    objects: list[tuple[int, ...]]
+    broken: list[tuple[int, ...]]
+
+
+@dataclass
 class Trace:
     """What a file holds; `tables` are those of all units with global rows; `strings[u]` is that of unit u."""
 
@@ -172,6 +199,7 @@ class Trace:
     address: dict[int, int] = field(default_factory=dict)  # of rows of globals
     globals_of: dict[int, list[int]] = field(default_factory=dict)  # image -> rows placed, ascending
     streams: dict[int, list[Record]] = field(default_factory=dict)
+    snapshots: list[Snapshot] = field(default_factory=list)
 
     def text(self, unit: int, offset: int) -> str:
         data = self.strings[unit]
@@ -220,6 +248,7 @@ def read(data: bytes) -> Trace:
     for frame in frames:
         if frame.type == "CHNK":
             trace.streams.setdefault(frame.stream, []).extend(_chunk(frame, _arities(trace)))
+    _snapshots(trace)
     return trace
 
 
@@ -270,6 +299,57 @@ def _sources(payload: bytes) -> dict[str, bytes]:
         files[payload[at : at + path].decode()] = payload[at + path : at + path + contents]
         at += path + contents
     return files
+
+
+# -- snapshots ---------------------------------------------------------------------------------------
+def _snapshots(trace: Trace) -> None:
+    blocks: list[dict[int, int]] = []
+    for frame in trace.frames:
+        if frame.type != "SNAP" or frame.payload[:4] != b"\1\0\0\0":
+            continue
+        layout = "<8IQqQ16s"
+        _, count, first, own, heap, begun, running, _, _, limit, accesses, name = _fields(layout, frame.payload, 0)
+        if name.hex() != trace.content_hash:
+            continue
+        if first != len(blocks):
+            raise DamagedTraceError("blocks are missing")
+        at = struct.calcsize(layout)
+        objects = _fields(f"<{own}I", frame.payload, at)
+        numbers = _fields(f"<{heap}I", frame.payload, at + 4 * own)
+        at = _padded(at + 4 * (own + heap))
+        rows = [_fields("<8I4Q", frame.payload, at + 64 * k) for k in range(count)]
+        at += 64 * count
+        streams = {}
+        for number, flags, *counts, _, records, addresses, equal_blocks, runs in rows:
+            arrays = []
+            for layout, rows_there in zip(("<Q6I", "<Q", "<Q", "<2Q4I", "<2Q2I"), counts):
+                size = struct.calcsize(layout)
+                arrays.append([_fields(layout, frame.payload, at + size * k) for k in range(rows_there)])
+                at += size * rows_there
+            frames, iterations, registers, items, broken = arrays
+            streams[number] = StreamState(
+                flags,
+                records,
+                (addresses, equal_blocks, runs),
+                frames,
+                [row[0] for row in iterations],
+                [row[0] for row in registers],
+                items,
+                broken,
+            )
+        for size in objects:
+            steps, sizes = (_fields(f"<{size}Q", frame.payload, at + 8 * size * k) for k in range(2))
+            blocks.append(dict(zip(accumulate(steps), sizes)))
+            at += 16 * size
+        if at != len(frame.payload):
+            raise DamagedTraceError("a snapshot of another size")
+        if count:
+            live = {address: size for number in numbers for address, size in blocks[number].items()}
+            trace.snapshots.append(Snapshot(accesses, begun, running, limit, live, streams))
+
+
+def _fields(layout: str, data: bytes, at: int) -> tuple[Any, ...]:
+    return struct.unpack_from(layout, data, at)
 
 
 # -- images ------------------------------------------------------------------------------------------

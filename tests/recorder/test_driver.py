@@ -105,9 +105,18 @@ def test_linking_a_program_adds_the_stub_first_and_exports_the_state() -> None:
 
 
 @pytestmark_built
-def test_a_library_and_a_static_program_get_the_stub_only() -> None:
+def test_a_library_gets_the_stub_only() -> None:
     assert added("-shared a.o -o liba.so") == ["/cache/image_runtime.o"]
-    assert added("-static a.o -o app") == ["/cache/image_runtime.o"]
+
+
+@pytestmark_built
+def test_a_static_program_gets_the_whole_runtime() -> None:
+    first = ["/cache/static_program.o", "/cache/image_runtime.o", "-Wl,@/cache/static_wrap.txt"]
+    last = ["-Xlinker", "/cache/static_end.o"]
+    assert added("-static a.o -o app") == [*first, *last]
+    library = [*(f"-Wl,--wrap={guard},-u,{guard}" for guard in driver.GUARDS), "-Wl,-lstdc++", "-Wl,-lm"]
+    assert added("-static a.o -o app", "c++")[1:] == [*first, *library, *last]
+    assert added("-static a.o -nostdlib -o app", "c++")[1:] == [*first, *last]
 
 
 @pytestmark_built

@@ -19,14 +19,15 @@ from tests.naive.reader import read
 from tests.replay.test_derive import some_wanted
 from tracekit.api import analyze_all
 from tracekit.formats.events import BY_CODE
+from tracekit.formats.snapshots import ARRAYS, STREAM, StreamState, parse
 from tracekit.jit import object_cache
 from tracekit.modules import registry
 from tracekit.replay import snapshots, window
 from tracekit.replay.engine import Replay
 from tracekit.replay.kernels.layouts import PATIENCE
 from tracekit.replay.selection import Batch
-from tracekit.replay.snapshot import Snapshot, Turn
-from tracekit.replay.snapshots import Snapshots, make, nearest
+from tracekit.replay.snapshot import Snapshot, StreamSnapshot, Turn
+from tracekit.replay.snapshots import Collected, Kept, Snapshots, make, nearest, unpacked
 from tracekit.replay.stretch import batches_of_stretch
 from tracekit.replay.totals import trace_totals
 from tracekit.replay.trace import Trace
@@ -60,13 +61,20 @@ def cuts_of(trace: Trace, batch: int, rng: random.Random) -> list[tuple[int, Sna
     if rng.random() < 0.5:
         make_templates(replay)
     found, seen = [], 0
-    blocks: dict[str, bytes] = {}
     for events in replay.batches():
         seen += len(events)
-        snapshot = replay.snapshot()
+        snapshot = replay.snapshot(seen)
         if snapshot is not None:
-            found.append((seen, Snapshot.from_bytes(snapshot.to_bytes(blocks), blocks)))
-    return found
+            found.append(snapshot)
+    return [(snapshot.accesses, snapshot) for snapshot in through_file(found)]
+
+
+def through_file(snapshots: Iterable[Snapshot]) -> Snapshots:
+    """What a file has of them; at different places."""
+    collected = Collected(bytes(16).hex())
+    for snapshot in snapshots:
+        collected.add(snapshot)
+    return Snapshots.packed(bytes(16).hex(), collected.payloads())
 
 
 def make_templates(replay: Replay) -> None:
@@ -179,7 +187,7 @@ def test_snapshots_thin_out(tmp_path: Path, kept: dict[str, bytes]) -> None:
     write_random(path, random.Random(5), 3, broken=False)
     with tracekit.open(path) as trace:
         total = accesses_among(events_of(Replay(trace.reader, trace.program)))
-        found = make(trace.reader, trace.program, most=8)
+        found = make(trace.reader, trace.program, most=8).snapshots(trace.reader)
         assert 3 < len(found) < 8
         assert found.accesses == sorted(found.accesses)
         assert found.before(found.accesses[0]) is None
@@ -188,26 +196,43 @@ def test_snapshots_thin_out(tmp_path: Path, kept: dict[str, bytes]) -> None:
             assert start is not None and start.accesses < accesses
             tail = events_of(Replay(trace.reader, trace.program, start=start))
             assert accesses_among(tail) == total - start.accesses
-        again = Snapshots.from_bytes(found.to_bytes())
-        assert again.accesses == found.accesses and again[1].to_bytes({}) == found[1].to_bytes({})
 
 
 def test_snapshots_share_the_blocks_of_their_heaps_that_have_not_changed() -> None:
     addresses = np.arange(0x5000_0000_0000, 0x5000_0100_0000, 4096, np.uint64)  # 16 MiB: 64 blocks
     sizes = np.arange(len(addresses), dtype=np.uint64)
-    blocks: dict[str, bytes] = {}
     heaps = [(addresses, sizes), (np.delete(addresses, 1000), np.delete(sizes, 1000)), (addresses[:0], sizes[:0])]
-    packed = [
-        Snapshot(Turn(1, 0, 0, 1), [], heap, np.zeros(1, np.uint8), 7).to_bytes(blocks) for heap in (*heaps, heaps[0])
-    ]
-    assert packed[3] == packed[0] and len(blocks) == 64 + 1 + 1
-    for data, heap in zip(packed, heaps):
-        found = Snapshot.from_bytes(data, blocks)
-        assert all(np.array_equal(one, other) for one, other in zip(found.heap, heap))
-        assert (found.turn, found.accesses) == (Turn(1, 0, 0, 1), 7)
+    heaps.append(heaps[0])
+    collected = Collected(bytes(16).hex())
+    for number, heap in enumerate(heaps):
+        collected.add(Snapshot(Turn(1, 0, 0, 1), [stream_of(0)], heap, 7 + number))
+    payloads = [parse(unpacked(data)) for data in collected.payloads()]
+    assert [len(payload.blocks) for payload in payloads] == [64, 1, 0, 0]
+    assert [len(payload.heap) for payload in payloads] == [64, 64, 0, 64]
+    for number, found in enumerate(
+        through_file(Snapshot(Turn(1, 0, 0, 1), [stream_of(0)], heap, 7 + k) for k, heap in enumerate(heaps))
+    ):
+        assert all(np.array_equal(one, other) for one, other in zip(found.heap, heaps[number]))
+        assert (found.turn, found.accesses) == (Turn(1, 0, 0, 1), 7 + number)
     # Those that no snapshot needs any more are not written.
-    alone = Snapshots([7], packed[2:3], blocks)
-    assert len(alone.to_bytes()) < 1000 < len(Snapshots([7], packed[1:2], blocks).to_bytes())
+    collected.thin_out()
+    assert [len(parse(unpacked(data)).blocks) for data in collected.payloads()] == [64, 1]
+
+
+def test_a_heap_of_many_blocks_comes_in_several_payloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "MOST_BYTES", 1000)
+    addresses = np.arange(1 << 20, 1 << 24, 4096, np.uint64)
+    found = through_file([Snapshot(Turn(1, 0, 0, 1), [stream_of(0)], (addresses, addresses), 3)])
+    assert len(found) == 1 and np.array_equal(found[0].heap[0], addresses)
+    assert len(found._numbers) > 10
+
+
+def stream_of(number: int) -> StreamSnapshot:
+    """A stream that has not begun."""
+    rows = {name: np.empty(0, dtype) for name, dtype in ARRAYS.items()}
+    row = np.zeros(1, STREAM)
+    row["number"] = number
+    return StreamSnapshot(number, 0, StreamState(row, **rows))
 
 
 def test_their_bytes_are_the_same_whatever_stands_between_the_fields_of_rows(tmp_path: Path) -> None:
@@ -223,27 +248,29 @@ def test_their_bytes_are_the_same_whatever_stands_between_the_fields_of_rows(tmp
                     stream.state.objects.view(np.uint8)[:] = filling
                 found = [replay.snapshot() for _ in replay.batches()]
                 with_objects += any(len(one.state.objects) for cut in found if cut for one in cut.streams)
-                kept.append([cut.to_bytes({}) for cut in found if cut])
+                kept.append([cut.to_snap(trace.content_hash).build() for cut in found if cut])
             assert kept[0] == kept[1]
     assert with_objects > 4
 
 
-def test_they_are_made_for_the_second_half_and_kept(
-    tmp_path: Path, kept: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_they_are_made_as_far_as_somebody_asks_and_kept(tmp_path: Path, kept: dict[str, bytes]) -> None:
     path = tmp_path / "trace.zst"
     write_random(path, random.Random(5), 3, broken=False)
     with tracekit.open(path) as trace:
         total = trace_totals(trace.reader, trace.program)["accesses"]
+        whole = make(trace.reader, trace.program).snapshots(trace.reader)
         assert nearest(trace.reader, trace.program, 0) is None
-        half = total // 2 - 1
-        assert nearest(trace.reader, trace.program, half) is None
         assert not any(key.startswith("snapshots-") for key in kept)
-        late = nearest(trace.reader, trace.program, total - 1)
-        assert late is not None and total // 2 < late.accesses < total
-        monkeypatch.setattr(snapshots, "make", None)
-        early = nearest(trace.reader, trace.program, half)
-        assert early is not None and early.accesses < half
+        reached = 0
+        for place in (total // 4, total // 8, total // 2, total // 2, total, total // 3, total + 10):
+            found, expected = nearest(trace.reader, trace.program, place), whole.before(place)
+            assert (found and found.accesses) == (expected and expected.accesses)
+            ((_, data),) = ((key, data) for key, data in kept.items() if key.startswith("snapshots-"))
+            reached = max(reached, place)
+            assert Kept.from_bytes(data).reach == (reached if reached <= total else snapshots.EVERYWHERE)
+            assert events_of(Replay(trace.reader, trace.program, start=found)) == events_of(
+                Replay(trace.reader, trace.program, start=expected)
+            )
 
 
 def values_of(batches: Iterable[Batch]) -> list[int]:

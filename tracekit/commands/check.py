@@ -26,7 +26,7 @@ def command(trace: str) -> None:
 
     Checked are checksums and sizes of all frames, the image tables, that every record is known and complete, calls
     and returns, the nesting of loops, addresses within the objects that they are based on, the totals of the end
-    record, and the ground-truth records of a trace that was recorded with them.
+    record, the snapshots of `tracekit index`, and the ground-truth records of a trace that was recorded with them.
     """
     compared: Compared = [0, 0, 0]
     with TraceReader(trace) as reader:
@@ -81,6 +81,7 @@ def check(reader: TraceReader, compared: Compared | None = None) -> Iterator[str
         return
     yield from _totals(reader, program)
     yield from _replay(reader, program, compared)
+    yield from _snapshots(reader, program)
 
 
 def _frames(reader: TraceReader) -> Iterator[str]:
@@ -133,3 +134,11 @@ def _replay(reader: TraceReader, program: Program, compared: Compared | None) ->
         yield (
             f"stream {violation.stream}: {violation.text}: {violation.count} times, first at record {violation.record}"
         )
+
+
+def _snapshots(reader: TraceReader, program: Program) -> Iterator[str]:
+    """Snapshots are what replay has at their places."""
+    if any(frame.type == b"SNAP" for frame in reader.frames):
+        from tracekit.replay.snapshot_index import faults
+
+        yield from faults(reader, program)

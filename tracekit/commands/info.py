@@ -10,8 +10,10 @@ import click
 from tracekit.commands.progress import shown
 from tracekit.counted import counted
 from tracekit.formats.chunk import THREAD
+from tracekit.formats.container import frames_of
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.remote import size_of
+from tracekit.formats.snapshots import head_of, is_of
 
 COUNTS = ("path_records", "blocks", "values_recorded", "loads", "stores", "accesses", "events", "raw_bytes")
 
@@ -50,6 +52,7 @@ def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
             }
             for image in reader.images()
         ],
+        "snapshots": snapshots(reader),
         **({"windows": windows(reader)} if reader.meta.get("windows") else {}),
         "metadata": {**reader.meta, **{name: value for name, value in done.items() if name != "totals"}},
     }
@@ -58,6 +61,13 @@ def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
 def threads(reader: TraceReader) -> int:
     """How many threads ran; a stream of signal handlers is none."""
     return sum(reader.chunk(reader.chunk_frames(stream)[0]).kind == THREAD for stream in reader.streams())
+
+
+def snapshots(reader: TraceReader) -> int:
+    """How many places of the trace a replay can begin at."""
+    heads = [head_of(reader.payload(frame)) for frame in frames_of(reader.frames, b"SNAP")]
+    own = [head for head in heads if head is not None and is_of(head, reader.content_hash)]
+    return sum(bool(head["streams"][0]) for head in own)
 
 
 def windows(reader: TraceReader) -> list[dict[str, Any]]:
@@ -91,6 +101,8 @@ def as_text(facts: dict[str, Any]) -> str:
         ("size", f"{facts['file_bytes']:,} bytes, from {facts['raw_bytes']:,} bytes of records"),
         ("bits per access", "-" if bits is None else f"{bits:.2f}"),
     ]
+    if facts["snapshots"]:
+        lines.append(("snapshots", f"{facts['snapshots']}"))
     for window in facts.get("windows", []):
         end = "the end" if window["end"] is None else f"{window['end']:.6f} s"
         held = f"{counted(window['accesses'], 'access', 'accesses')} of {counted(window['threads'], 'thread')}"

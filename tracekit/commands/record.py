@@ -149,12 +149,14 @@ def _require_instrumentation(program: str) -> None:
     try:
         if not elf.is_elf(program):
             return
-        bare, static = not elf.holds_instrumented_code(program), elf.is_static(program)
+        bare = not elf.holds_instrumented_code(program)
+        closed = elf.is_static(program) and not elf.links_recorder(program)
     except OSError:
         return  # execute-only: the run will show
-    if static and not bare:
+    if closed and not bare:
         raise TracekitError(
-            f"{program} is statically linked, and the recorder cannot be loaded into it: link it without -static"
+            f"{program} is statically linked, without the recorder's runtime: link it with `tracekit cc -static`, "
+            "or without -static"
         )
     if bare:
         raise TracekitError(f"{program} holds no instrumented code: {BUILD} (--late if it loads such code later)")

@@ -102,7 +102,7 @@ def shadow_bytes(shadow: Shadow) -> int:
     return sum(arena.touched(array) for array in arrays)
 
 
-def words(memory: Shadow) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]:
+def words(memory: Shadow) -> tuple[npt.NDArray[np.int64], Any]:
     """Of a shadow whose every row is a whole word's: numbers of the words whose rows are not zero, ascending, and rows.
 
     The word at an address has the number address >> 3.

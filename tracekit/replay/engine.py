@@ -29,7 +29,8 @@ from tracekit.replay.kernels import heap, layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import Columns
 from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, filled
-from tracekit.replay.snapshot import Snapshot, StreamSnapshot, Turn, in_use, live_objects, with_room
+from tracekit.replay.snapshot import Snapshot, Turn, live_objects
+from tracekit.replay.stream_states import restored, snapshot_of
 from tracekit.replay.template_cache import TemplateCache
 
 BATCH = 32_768
@@ -111,12 +112,17 @@ class StreamReplay:
         self.end = record
         self.ids = self.ids[: record - self.before]
 
-    def go_on_from(self, snapshot: StreamSnapshot, arity: NDArray[np.uint32]) -> None:
-        """Take the state of a snapshot. `before` records were passed over already; `arity`: words of each record id."""
-        self.state = with_room(snapshot.state, self.state)
-        while self.before + len(self.ids) <= snapshot.records and self.next_records():
+    def go_on_from(self, state: layouts.Stream, records: int, arity: NDArray[np.uint32]) -> None:
+        """Take a state and go to its place, behind so many records, of which `before` were passed over already.
+
+        `arity`: words of each record id. Raises TracekitError if there are not so many records.
+        """
+        self.state = state
+        while self.before + len(self.ids) <= records and self.next_records():
             pass
-        self.cursor[layouts.RECORD] = at = snapshot.records - self.before
+        self.cursor[layouts.RECORD] = at = records - self.before
+        if not 0 <= at <= len(self.ids):
+            raise TracekitError("The trace is damaged: a snapshot lies behind its end.")
         self.cursor[layouts.WORD] = arity[self.ids[:at]].sum(dtype=np.int64)
 
     def grow(self, status: int) -> None:
@@ -207,7 +213,7 @@ class Replay:
         self.delivered = 0
         """Events delivered so far."""
         if start is not None:
-            self._go_on_from(start, source, program.arity)
+            self._go_on_from(start, source, program)
 
     def batches(self, told: bool = True) -> Iterator[Batch]:
         """All events of the trace; see :class:`Batch`. `told`: whether this is a step of the work (progress.py)."""
@@ -242,23 +248,26 @@ class Replay:
         running = next(stream for stream in self.streams if stream.number == self.turn.stream)
         if running.state.scalars[layouts.RUN_DONE] or running.cursor[layouts.FILLED]:
             return None
-        streams = [
-            StreamSnapshot(stream.number, stream.records, in_use(stream.state, self.tables)) for stream in self.streams
-        ]
-        return Snapshot(self.turn, streams, live_objects(self.process), self.process.created.copy(), accesses)
+        streams = [snapshot_of(stream, self.process, self.tables) for stream in self.streams]
+        return Snapshot(self.turn, streams, live_objects(self.process), accesses)
 
-    def _go_on_from(self, start: Snapshot, source: Source, arity: NDArray[np.uint32]) -> None:
+    def _go_on_from(self, start: Snapshot, source: Source, program: Program) -> None:
         """Take the state of a snapshot, and go to its places in the records."""
+        numbers = [stream.number for stream in self.streams]
+        turn = start.turn
+        if [then.number for then in start.streams] != numbers or turn.stream not in numbers[: turn.begun]:
+            raise TracekitError("The trace is damaged: a snapshot is of other streams.")
         for stream, then in zip(self.streams, start.streams, strict=True):
+            state = restored(then.state, program, self.tables, stream.state)
             if isinstance(source, RecordSource):
                 stream.before, stream.source = source.records_from(stream.number, then.records)
-            stream.go_on_from(then, arity)
+            stream.go_on_from(state, then.records, program.arity)
         addresses, sizes = start.heap
         while 2 * (len(addresses) + 1) > len(self.process.addresses):
             self._grow_heap()
         old = self.process._replace(addresses=addresses.copy(), sizes=sizes.copy())
         heap.rehash(old, self.process)
-        self.process.created[:] = start.created
+        self.process.created[start.created] = 1
 
     def position(self) -> int:
         """Records replayed so far, of `records`; may be called from any thread."""
