@@ -14,7 +14,7 @@ from tracekit.cli import main
 from tracekit.profiles.diff import compare
 from tracekit.profiles.profile import Profile
 from tracekit.render.diff import diff_text
-from tracekit.render.text import PLAIN
+from tracekit.render.text import Style
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_structures_are_compared_by_group_and_type_and_pairs_by_both_ends() -> N
         "dependences": [{"percent"}],
         "hot_streams": [{"heat"}],
     }
-    text = diff_text(found, ("one", "two"), 1.0, 0, PLAIN)
+    text = diff_text(found, ("one", "two"), 1.0, 0, Style(False))
     for told in (
         "~ node in global table",
         "node in global table, then edge in global table",
