@@ -14,7 +14,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
 JOBS ?= 2
-C_SOURCES = $(wildcard recorder/pass/*.cpp recorder/pass/*.h recorder/runtime/*.c recorder/runtime/*.h \
+C_SOURCES = $(wildcard recorder/pass/*.cpp recorder/pass/*.h recorder/runtime/*.c recorder/runtime/*.h recorder/runtime/mpi/*.[ch] \
             recorder/include/*.h)
 DOCUMENTS = $(wildcard *.md) docs formats fixtures tests
 

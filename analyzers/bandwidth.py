@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracekit.caches import levels as caches
-from tracekit.caches.kernels.hierarchy import PREFETCHES, THROUGH, WRITTEN, Hierarchy, touch
+from tracekit.caches.kernels.fields import PREFETCHES, THROUGH, WRITTEN
+from tracekit.caches.kernels.hierarchy import Hierarchy, touch
 from tracekit.module import (
     MOST_INTERVALS,
     CannotMergeError,
@@ -71,7 +72,7 @@ def access(state: State, address: int, size: int, time: int, first: int, store: 
     if size <= 0:
         return
     state.slices[now, STORED if store else LOADED] += size
-    last = state.caches.shape.shape[0]
+    last = state.caches.shape.shape[1]
     counts = state.caches.counts
     before = counts[last, WRITTEN]
     fetched = counts[last - 1, PREFETCHES]
@@ -79,7 +80,7 @@ def access(state: State, address: int, size: int, time: int, first: int, store: 
     shift = state.shift[0]
     reads = 0
     for number in range(address >> shift, ((address + size - 1) >> shift) + 1):
-        found = touch(state.caches, number, store)
+        found = touch(state.caches, 0, number, store)
         if found == last and not passes:
             reads += 1
     state.slices[now, READ] += reads + counts[last - 1, PREFETCHES] - fetched
@@ -95,9 +96,8 @@ class Bandwidth(Module):
     def state(self) -> State:
         """Empty caches."""
         options = self.options
-        through, prefetch = options.write == "through", options.prefetch == "next-line"
         return State(
-            caches.empty(options.shape, through=through, inclusive=False, prefetch=prefetch, seed=1),
+            caches.empty(options.shape, through=options.write == "through", prefetch=options.prefetch),
             np.array([options.shape[0].line.bit_length() - 1]),
             np.array([interval_bits(self.accesses)]),
             np.zeros((MOST_INTERVALS + 1, 5), np.int64),

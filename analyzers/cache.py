@@ -1,7 +1,8 @@
 """A simulator of set-associative caches: hits, misses and write-backs of each level, and what misses.
 
 Each access touches the lines that it covers one after another, and a line is looked for level by level. Loads and
-stores of the program are simulated, its instructions are not. Threads share all levels, in the order of replay.
+stores of the program are simulated, its instructions are not. Threads share all levels, or each core has some of its
+own, which MESI keeps coherent; accesses come in the order of replay.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tracekit.caches import levels as caches
-from tracekit.caches.kernels.hierarchy import PREFETCHES, WRITE_BACKS, WRITTEN, Hierarchy, touch
+from tracekit.caches.kernels.fields import (
+    INVALIDATIONS,
+    PREFETCH,
+    PREFETCHES,
+    PRIVATE,
+    STRIDE,
+    TRANSFERS,
+    WRITE_BACKS,
+    WRITTEN,
+)
+from tracekit.caches.kernels.hierarchy import Hierarchy, prefetch, touch
+from tracekit.caches.kernels.strides import STRIDES, next_line
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.module import (
@@ -28,6 +40,7 @@ from tracekit.module import (
     inlined,
     instruction_key,
     join_rows,
+    kernel,
     option,
 )
 
@@ -37,8 +50,9 @@ class State(NamedTuple):
 
     caches: Hierarchy
     shift: Any  # int64 (1): a line is 1 << shift bytes
-    instructions: Any  # int64 (instructions + 1, levels + 1); the last column: in no level
-    groups: HashTable  # key: group << 8 | level; count
+    instructions: Any  # int64 (instructions + 1, levels + 2); in no level; copies that were taken from other cores
+    groups: HashTable  # key: group << 8 | column of instructions; count
+    strides: Any  # STRIDES (cores, instructions + 1), if they are asked for
 
 
 @dataclass(frozen=True)
@@ -57,15 +71,24 @@ class CacheOptions:
         choices=("back", "through"),
     )
     inclusive: bool = option(False, "A level holds all lines of the levels before it.")
+    exclusive: bool = option(False, "A level holds no line of the levels before it; it gets what they drive out.")
     prefetch: str = option(
-        "none", "Whether a miss of the first level fetches the next line, too.", choices=("none", "next-line")
+        "none",
+        "What is fetched before it is asked for: behind a miss of the first level the next line; where an instruction's"
+        " addresses advance by a stride, the line that is one ahead.",
+        choices=caches.PREFETCHERS,
     )
+    private: int = option(0, "Each core has the first N levels for itself, coherent by MESI.", "N")
+    cores: int = option(8, "With private levels: how many there are; thread T runs on core T modulo N.", "N")
     seed: int = option(1, "Of random replacement.", "N")
     by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
     def __post_init__(self) -> None:
         caches.check_rules(self.shape, self.replacement, self.seed)
+        caches.check_cores(self.shape, self.private, self.cores)
+        if self.exclusive and (self.inclusive or self.write == "through"):
+            raise ValueError("exclusive levels are not inclusive, and their stores are written back.")
 
     @cached_property
     def shape(self) -> list[caches.Level]:
@@ -79,22 +102,56 @@ class CacheOptions:
             self.replacement,
             through=self.write == "through",
             inclusive=self.inclusive,
-            prefetch=self.prefetch == "next-line",
+            exclusive=self.exclusive,
+            prefetch=self.prefetch,
+            private=self.private,
+            cores=self.cores,
             seed=self.seed,
         )
 
 
 @inlined
-def access(state: State, instruction: int, address: int, size: int, group: int, store: bool) -> None:
+def access(state: State, instruction: int, address: int, size: int, group: int, stream: int, store: bool) -> None:
     """An access: touch each of its lines, and count where it was."""
     if size <= 0:
         return
     row = min(instruction, state.instructions.shape[0] - 1)
     shift = state.shift[0]
+    if state.caches.rules[PRIVATE] == 0:
+        for number in range(address >> shift, ((address + size - 1) >> shift) + 1):
+            found = touch(state.caches, 0, number, store)
+            state.instructions[row, found] += 1
+            state.groups.rows[row_of(state.groups, (group << 8) | found)].count += 1
+    else:
+        of_core(state, row, address, size, group, stream, store)
+    if state.caches.rules[PREFETCH] == STRIDE and row < state.instructions.shape[0] - 1:
+        ahead(state, row, address, stream)
+
+
+@kernel
+def of_core(state: State, row: int, address: int, size: int, group: int, stream: int, store: bool) -> None:
+    """The same where cores have levels of their own: count what they take from one another, too."""
+    shift, counts = state.shift[0], state.caches.counts
+    memory = counts.shape[0] - 1
     for number in range(address >> shift, ((address + size - 1) >> shift) + 1):
-        found = touch(state.caches, number, store)
+        before = counts[memory, INVALIDATIONS]
+        found = touch(state.caches, stream % state.caches.shape.shape[0], number, store)
         state.instructions[row, found] += 1
         state.groups.rows[row_of(state.groups, (group << 8) | found)].count += 1
+        taken = counts[memory, INVALIDATIONS] - before
+        if taken:
+            state.instructions[row, memory + 1] += taken
+            state.groups.rows[row_of(state.groups, (group << 8) | (memory + 1))].count += taken
+
+
+@kernel
+def ahead(state: State, row: int, address: int, stream: int) -> None:
+    """Prefetch where the instruction goes on as it did."""
+    core = stream % state.caches.shape.shape[0]
+    line = next_line(state.strides, core, row, address, state.shift[0])
+    if line != address >> state.shift[0]:
+        caches = state.caches
+        prefetch(caches.words, caches.ages, caches.shape, caches.rules, caches.random, caches.counts, core, line)
 
 
 class Cache(Module):
@@ -117,27 +174,29 @@ class Cache(Module):
 
     def state(self) -> State:
         """Empty caches."""
-        shape = self.options.shape
+        shape, hierarchy = self.options.shape, self.options.hierarchy()
+        strides = hierarchy.rules[PREFETCH] == STRIDE
         return State(
-            self.options.hierarchy(),
+            hierarchy,
             np.array([shape[0].line.bit_length() - 1]),
-            np.zeros((len(self.program.ops) + 1, len(shape) + 1), np.int64),
+            np.zeros((len(self.program.ops) + 1, len(shape) + 2), np.int64),
             hash_table([("count", "<i8")], 1 << 26),
+            np.zeros((len(hierarchy.shape), len(self.program.ops) + 1 if strides else 1), STRIDES),
         )
 
     @staticmethod
-    def load(state: State, instruction: int, address: int, size: int, group: int) -> None:
+    def load(state: State, instruction: int, address: int, size: int, group: int, stream: int) -> None:
         """A load."""
-        access(state, instruction, address, size, group, False)
+        access(state, instruction, address, size, group, stream, False)
 
     @staticmethod
-    def store(state: State, instruction: int, address: int, size: int, group: int) -> None:
+    def store(state: State, instruction: int, address: int, size: int, group: int, stream: int) -> None:
         """A store."""
-        access(state, instruction, address, size, group, True)
+        access(state, instruction, address, size, group, stream, True)
 
     def result(self, state: State) -> dict[str, Any]:
         """The levels, rows by source location, and objects by kind and site."""
-        total, counts = state.instructions.sum(axis=0), state.caches.counts
+        total, counts = state.instructions[:, :-1].sum(axis=0), state.caches.counts
         levels = [
             {
                 "name": f"L{number + 1}",
@@ -154,6 +213,11 @@ class Cache(Module):
             "line": self.options.shape[0].line,
             "touches": int(total.sum()),
             "memory_writes": int(counts[-1, WRITTEN]),
+            **(
+                {"invalidations": int(counts[-1, INVALIDATIONS]), "transfers": int(counts[-1, TRANSFERS])}
+                if self.options.private
+                else {}
+            ),
         }
         return {"summary": summary, "levels": levels, **self.rows(state)}
 
@@ -163,16 +227,16 @@ class Cache(Module):
         instructions = [
             {
                 "instruction": instruction(NONE if row == len(self.program.ops) else row),
-                **counted(state.instructions[row]),
+                **self.counted(state.instructions[row]),
             }
             for row in np.flatnonzero(state.instructions.any(axis=1)).tolist()
         ]
         by_group: dict[int, Any] = {}
         for each in used_rows(state.groups)[1:]:
             group, level = int(each["key"]) >> 8, int(each["key"]) & 255
-            by_group.setdefault(group, np.zeros(len(self.options.shape) + 1, np.int64))[level] = each["count"]
+            by_group.setdefault(group, np.zeros(len(self.options.shape) + 2, np.int64))[level] = each["count"]
         objects = [
-            {"object": self.groups.describe(group), **counted(by_group[group])}
+            {"object": self.groups.describe(group), **self.counted(by_group[group])}
             for group in self.groups.order()
             if group in by_group
         ]
@@ -181,16 +245,33 @@ class Cache(Module):
             "objects": objects,
         }
 
+    def counted(self, found: Any) -> dict[str, Any]:
+        """The touches of a row of counts, how many of them missed each level, and what was taken from other cores."""
+        by_level = found[:-1]
+        return {
+            "touches": int(by_level.sum()),
+            "misses": [int(by_level[level:].sum()) for level in range(1, len(by_level))],
+            **({"invalidations": int(found[-1])} if getattr(self.options, "private", 0) else {}),
+        }
+
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """Counts add, as of runs one after another each of which finds the caches empty."""
         results = [profile["result"] for profile in profiles]
-        sums: dict[str, Callable[[Any, Any], Any]] = {"touches": add, "misses": added}
+        is_private = "invalidations" in results[0]["summary"]
+        sums: dict[str, Callable[[Any, Any], Any]] = {
+            "touches": add,
+            "misses": added,
+            **({"invalidations": add} if is_private else {}),
+        }
         levels = [
             {**level, **{name: sum(result["levels"][place][name] for result in results) for name in cls.level_counts}}
             for place, level in enumerate(results[0]["levels"])
         ]
-        totals = {name: sum(result["summary"][name] for result in results) for name in cls.totals}
+        totals = {
+            name: sum(result["summary"][name] for result in results)
+            for name in (*cls.totals, *(("invalidations", "transfers") if is_private else ()))
+        }
         return {
             "result": {
                 "summary": {**results[0]["summary"], **totals},
@@ -204,11 +285,6 @@ class Cache(Module):
                 "objects": join_rows([result["objects"] for result in results], ("object",), sums),
             }
         }
-
-
-def counted(found: Any) -> dict[str, Any]:
-    """The touches of a row of counts by level, and how many of them missed each level."""
-    return {"touches": int(found.sum()), "misses": [int(found[level:].sum()) for level in range(1, len(found))]}
 
 
 def added(first: list[int], second: list[int]) -> list[int]:

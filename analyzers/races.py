@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
-from tracekit.races.kernels import history
+from tracekit.races.kernels import history, tasks
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
@@ -30,7 +30,7 @@ from tracekit.races.kernels.order import (
     start_program,
     take_lock,
 )
-from tracekit.races.kernels.state import OLD_BARRIERS, UNKNOWN, State
+from tracekit.races.kernels.state import MINGLED, OLD_BARRIERS, TASKS, TEAMS, UNKNOWN, State
 from tracekit.races.rows import RaceRows
 from tracekit.races.state import atomic_instructions, empty_state
 from tracekit.races.suppressions import Suppressions
@@ -62,12 +62,6 @@ class Races(Module):
 
     def state(self) -> State:
         """No thread, no access."""
-        callees = {self.program.callee_name(row) for row in range(len(self.program.calls))}
-        if callees.intersection(OPENMP):
-            raise TracekitError(
-                "The program uses OpenMP, and the trace does not say what OpenMP's runtime orders: "
-                "what races cannot be told from what does not."
-            )
         return empty_state(self.program)
 
     # -- what orders threads --
@@ -157,6 +151,93 @@ class Races(Module):
         """A fence."""
         pass_fence(state, running(state, stream), order)
 
+    # -- logical tasks of OpenMP --
+
+    @staticmethod
+    def openmp_thread(state: State, type: int, stream: int) -> None:
+        """A thread is known to OpenMP's runtime."""
+        tasks.know_thread(state, running(state, stream), type)
+
+    @staticmethod
+    def own_memory(state: State, address: int, size: int, stream: int) -> None:
+        """Thread-local variables, copies for reductions."""
+        tasks.own_bytes(state, stream, address, size)
+
+    @staticmethod
+    def task_memory(state: State, address: int, size: int) -> None:
+        """Arguments and private variables of a task are new."""
+        history.forget(state, address, size)
+
+    @staticmethod
+    def parallel_begin(state: State, instruction: int, team: int, stream: int, context: int) -> None:
+        """A team is made."""
+        tasks.begin_team(state, running(state, stream), team, context, instruction)
+
+    @staticmethod
+    def parallel_end(state: State, team: int) -> None:
+        """All of it is over."""
+        tasks.end_team(state, team)
+
+    @staticmethod
+    def implicit_begin(state: State, index: int, team: int, task: int, stream: int) -> None:
+        """A thread begins with its part of a team."""
+        tasks.begin_implicit(state, stream, running(state, stream), index, team, task)
+
+    @staticmethod
+    def implicit_end(state: State, task: int, stream: int) -> None:
+        """And ends it."""
+        tasks.end_implicit(state, stream, task)
+
+    @staticmethod
+    def task_create(state: State, instruction: int, flags: int, task: int, stream: int, context: int) -> None:
+        """A task is made."""
+        tasks.create_task(state, running(state, stream), task, flags, context, instruction)
+
+    @staticmethod
+    def task_schedule(state: State, status: int, next: int, task: int, stream: int) -> None:
+        """A thread goes from one task to another."""
+        tasks.schedule(state, stream, running(state, stream), status, next, task)
+
+    @staticmethod
+    def task_dependence(state: State, kind: int, address: int, task: int, stream: int) -> None:
+        """A task depends on others."""
+        tasks.depend(state, running(state, stream), kind, address, task)
+
+    @staticmethod
+    def sync_begin(state: State, kind: int, task: int) -> None:
+        """A task comes to a barrier, or begins a group."""
+        tasks.begin_sync(state, kind, task)
+
+    @staticmethod
+    def sync_waited(state: State, kind: int, task: int) -> None:
+        """The tasks of a group are over."""
+        tasks.end_waiting(state, kind, task)
+
+    @staticmethod
+    def sync_end(state: State, kind: int, task: int) -> None:
+        """What a task waited for is there."""
+        tasks.end_sync(state, kind, task)
+
+    @staticmethod
+    def mutex_acquired(state: State, address: int, stream: int, group: int, offset: int) -> None:
+        """A lock, a critical region."""
+        take_lock(state, running(state, stream), address, 0, group, offset)
+
+    @staticmethod
+    def mutex_released(state: State, address: int, stream: int) -> None:
+        """It is given up."""
+        give_up_lock(state, running(state, stream), address)
+
+    @staticmethod
+    def reduction_begin(state: State, task: int) -> None:
+        """A task combines what others reduced."""
+        tasks.begin_reduction(state, task)
+
+    @staticmethod
+    def reduction_end(state: State, task: int) -> None:
+        """It has."""
+        tasks.end_reduction(state, task)
+
     # -- accesses --
 
     @staticmethod
@@ -225,7 +306,12 @@ class Races(Module):
     # -- the profile --
 
     def result(self, state: State) -> dict[str, Any]:
-        """The races, and the threads that they are between; what was not seen."""
+        """The races, and the threads and tasks that they are between; what was not seen."""
+        if state.now[TEAMS] == 0 and state.streams.control[0] > 2 and self.uses_openmp():
+            raise TracekitError(
+                "The program uses OpenMP, and the trace does not say what OpenMP's runtime orders: record it again, "
+                "with LLVM's libomp as a shared library and without OMP_TOOL=disabled."
+            )
         shown = RaceRows(self, state)
         rows = shown.rows()
         left_out = Suppressions.of(self.options.suppress)
@@ -234,14 +320,21 @@ class Races(Module):
             "summary": {
                 "races": len(kept),
                 "suppressed": len(rows) - len(kept),
-                "threads": len(shown.threads) - 1,
+                "threads": len(shown.threads),
+                "tasks": int(state.now[TASKS]),
+                "mingled_tasks": int(state.now[MINGLED]),
                 "accesses_of_no_thread": int(state.now[UNKNOWN]),
                 "old_barriers": int(state.now[OLD_BARRIERS]),
                 "unordered_atomics": self.unordered_atomics(state),
             },
             "races": kept,
             "threads": shown.thread_rows(kept),
+            "tasks": shown.task_rows(kept),
         }
+
+    def uses_openmp(self) -> bool:
+        """Whether there are calls by which compilers start parallel regions."""
+        return not {self.program.callee_name(row) for row in range(len(self.program.calls))}.isdisjoint(OPENMP)
 
     def unordered_atomics(self, state: State) -> int:
         """Atomic instructions that ran beside other threads, and whose order is not in the trace."""

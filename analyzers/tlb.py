@@ -38,9 +38,7 @@ class TlbOptions:
 
     def hierarchy(self) -> Hierarchy:
         """Empty buffers."""
-        return caches.empty(
-            self.shape, self.replacement, through=False, inclusive=False, prefetch=False, seed=self.seed
-        )
+        return caches.empty(self.shape, self.replacement, seed=self.seed)
 
 
 class Tlb(Cache):
@@ -51,13 +49,13 @@ class Tlb(Cache):
     totals = ("touches", "walks")
 
     @staticmethod
-    def store(state: State, instruction: int, address: int, size: int, group: int) -> None:
+    def store(state: State, instruction: int, address: int, size: int, group: int, stream: int) -> None:
         """A store, which needs the same translation as a load, and changes none."""
-        access(state, instruction, address, size, group, False)
+        access(state, instruction, address, size, group, stream, False)
 
     def result(self, state: State) -> dict[str, Any]:
         """The levels, rows by source location, and objects by kind and site."""
-        total = state.instructions.sum(axis=0)
+        total = state.instructions[:, :-1].sum(axis=0)
         levels = [
             {
                 "name": f"L{number + 1}",

@@ -48,6 +48,12 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("GLOBAL", image.GlobalFlag),
     ("ATOMIC", events.AtomicOrder),
     ("SYNC", events.SyncKind),
+    ("REGION", events.SyncRegion),
+    ("TASK", events.TaskFlag),
+    ("TASK_STATUS", events.TaskStatus),
+    ("DEPENDENCE", events.TaskDependence),
+    ("OPENMP_MUTEX", events.OpenmpMutex),
+    ("MPI", events.MpiCollective),
 )
 
 

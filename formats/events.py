@@ -288,6 +288,198 @@ EVENTS: tuple[Event, ...] = (
         delivered=False,
         doc="recorded only; the FRAME address of the top frame",
     ),
+    # -- OpenMP: what its runtime says of logical tasks (OMPT); teams and tasks count from 1, 0 is none known --------
+    Event(
+        60,
+        "parallel_begin",
+        "instruction",
+        "team",
+        "threads",
+        words=("ticket", "team", "threads"),
+        since=2,
+        doc="the stream's task makes a team; threads is how many were asked for, 0 if that was left open",
+    ),
+    Event(61, "parallel_end", "", "team", words=("ticket", "team"), since=2, doc="and goes on when all of it is over"),
+    Event(
+        62,
+        "implicit_begin",
+        "index",
+        "team",
+        "task",
+        words=("ticket", "index", "team", "task"),
+        since=2,
+        doc="the stream runs the team's implicit task of this index; an initial task is alone in a team of no creator",
+    ),
+    Event(
+        63,
+        "implicit_end",
+        "",
+        "",
+        "task",
+        words=("ticket", "task"),
+        since=2,
+        doc="often late: a worker says so when it wakes up again",
+    ),
+    Event(
+        64,
+        "task_create",
+        "instruction",
+        "flags",
+        "task",
+        words=("ticket", "flags", "task"),
+        since=2,
+        doc="the stream's task makes an explicit one",
+    ),
+    Event(
+        65,
+        "task_schedule",
+        "status",
+        "next",
+        "task",
+        words=("ticket", "status", "next", "task"),
+        since=2,
+        doc="the stream leaves a task and goes on with the next one (0: with the one that it is in)",
+    ),
+    Event(
+        66,
+        "task_dependence",
+        "kind",
+        "address",
+        "task",
+        words=("ticket", "kind", "address", "task"),
+        since=2,
+        doc="a new task depends on earlier siblings; or a step of a doacross loop, by a hash of its vector",
+    ),
+    Event(67, "sync_begin", "kind", "team", "task", words=("ticket", "kind", "team", "task"), since=2),
+    Event(
+        68,
+        "sync_waited",
+        "kind",
+        "team",
+        "task",
+        words=("ticket", "kind", "team", "task"),
+        since=2,
+        doc="of a taskgroup: its tasks are over, and what follows combines what they reduced",
+    ),
+    Event(69, "sync_end", "kind", "team", "task", words=("ticket", "kind", "team", "task"), since=2),
+    Event(
+        70,
+        "mutex_acquired",
+        "kind",
+        "address",
+        words=("ticket", "kind", "address"),
+        since=2,
+        doc="a lock, a critical, ordered or atomic region",
+    ),
+    Event(71, "mutex_released", "kind", "address", words=("ticket", "kind", "address"), since=2),
+    Event(
+        72,
+        "reduction_begin",
+        "",
+        "team",
+        "task",
+        words=("ticket", "team", "task"),
+        since=2,
+        doc="what a task of the team reduced is combined with that of others",
+    ),
+    Event(73, "reduction_end", "", "team", "task", words=("ticket", "team", "task"), since=2),
+    Event(
+        74,
+        "work_begin",
+        "kind",
+        "count",
+        "task",
+        words=("kind", "count", "task"),
+        since=2,
+        doc="worksharing: a loop of so many iterations, sections, single, ...",
+    ),
+    Event(75, "work_end", "kind", "count", "task", words=("kind", "count", "task"), since=2),
+    Event(
+        76,
+        "dispatch",
+        "kind",
+        "first",
+        "count",
+        words=("kind", "first", "count"),
+        since=2,
+        doc="the stream's task takes these iterations, or this section",
+    ),
+    Event(
+        77,
+        "task_memory",
+        "",
+        "address",
+        "size",
+        words=("ticket", "address", "size"),
+        since=2,
+        doc="the bytes are new: a task's arguments and private variables, or part of the stack that a runtime uses",
+    ),
+    Event(
+        78,
+        "own_memory",
+        "",
+        "address",
+        "size",
+        words=("address", "size"),
+        since=2,
+        doc="the thread's own copies: thread-local and threadprivate variables, those of reductions of tasks",
+    ),
+    Event(
+        79, "openmp_thread", "type", words=("ticket", "type"), since=2, doc="the thread is known to OpenMP's runtime"
+    ),
+    # -- messages between processes: MPI ---------------------------------------------------------
+    Event(
+        110,
+        "mpi_communicator",
+        "rank",
+        "communicator",
+        "peers",
+        words=("ticket", "communicator", "rank", "peers"),
+        since=2,
+        doc="met for the first time: its number, the same in all ranks; this process's rank; ranks to send to",
+    ),
+    Event(
+        111,
+        "mpi_envelope",
+        "",
+        "communicator",
+        "envelope",
+        words=("ticket", "communicator", "envelope"),
+        since=2,
+        doc="of the thread's next send, receive or collective: peer or root, a rank in MPI_COMM_WORLD, + tag << 32",
+    ),
+    Event(
+        112, "mpi_send", "instruction", "address", "size", words=("ticket", "address", "size"), since=2, doc="begins"
+    ),
+    Event(
+        113,
+        "mpi_post",
+        "instruction",
+        "number",
+        words=("ticket", "number"),
+        since=2,
+        doc="a receive begins; they count from 1",
+    ),
+    Event(
+        114,
+        "mpi_receive",
+        "instruction",
+        "number",
+        "size",
+        words=("ticket", "number", "size"),
+        since=2,
+        doc="the receive of that number is over",
+    ),
+    Event(
+        115,
+        "mpi_collective",
+        "instruction",
+        "operation",
+        "size",
+        words=("ticket", "operation", "size"),
+        since=2,
+        doc="begins; size is what this rank gives",
+    ),
 )
 
 
@@ -305,6 +497,91 @@ class SyncKind(IntEnum):
 
     SEMAPHORE = 1
     ONCE = 2  # also the initialisation of a static variable
+
+
+class SyncRegion(IntEnum):
+    """What a task waits for, as OMPT numbers it: `kind` of the events sync_begin, sync_waited and sync_end."""
+
+    BARRIER = 1
+    BARRIER_IMPLICIT = 2
+    BARRIER_EXPLICIT = 3
+    BARRIER_IMPLEMENTATION = 4
+    TASKWAIT = 5
+    TASKGROUP = 6
+    REDUCTION = 7
+    BARRIER_IMPLICIT_WORKSHARE = 8
+    BARRIER_IMPLICIT_PARALLEL = 9
+    BARRIER_TEAMS = 10
+
+
+class TaskFlag(IntFlag):
+    """What a task is, as OMPT numbers it: `flags` of the event task_create."""
+
+    INITIAL = 0x1
+    IMPLICIT = 0x2
+    EXPLICIT = 0x4
+    TARGET = 0x8
+    TASKWAIT = 0x10
+    UNDEFERRED = 0x0800_0000
+    UNTIED = 0x1000_0000
+    FINAL = 0x2000_0000
+    MERGEABLE = 0x4000_0000
+    MERGED = 0x8000_0000
+
+
+class TaskStatus(IntEnum):
+    """Why a stream leaves a task, as OMPT numbers it: `status` of the event task_schedule."""
+
+    COMPLETE = 1
+    YIELD = 2
+    CANCEL = 3
+    DETACH = 4
+    EARLY_FULFILL = 5
+    LATE_FULFILL = 6
+    SWITCH = 7
+    TASKWAIT_COMPLETE = 8
+
+
+class TaskDependence(IntEnum):
+    """How a task depends on others, as OMPT numbers it: `kind` of the event task_dependence."""
+
+    IN = 1
+    OUT = 2
+    INOUT = 3
+    MUTEXINOUTSET = 4
+    SOURCE = 5
+    SINK = 6
+    INOUTSET = 7
+    OUT_ALL_MEMORY = 34
+    INOUT_ALL_MEMORY = 35
+
+
+class OpenmpMutex(IntEnum):
+    """What was acquired, as OMPT numbers it: `kind` of the events mutex_acquired and mutex_released."""
+
+    LOCK = 1
+    TEST_LOCK = 2
+    NEST_LOCK = 3
+    TEST_NEST_LOCK = 4
+    CRITICAL = 5
+    ATOMIC = 6
+    ORDERED = 7
+
+
+class MpiCollective(IntEnum):
+    """A collective operation of MPI: `operation` of the event mpi_collective."""
+
+    BARRIER = 1
+    BROADCAST = 2
+    REDUCE = 3
+    ALLREDUCE = 4
+    SCAN = 5
+    EXSCAN = 6
+    REDUCE_SCATTER = 7
+    GATHER = 8
+    ALLGATHER = 9
+    SCATTER = 10
+    ALLTOALL = 11
 
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}

@@ -34,12 +34,12 @@ def holds_instrumented_code(path: str) -> bool:
 
     A file that is not a 64-bit little-endian ELF file with section headers has none.
     """
-    return _has_mark(path) or any(_has_mark(library) for library in _libraries(path))
+    return _has_mark(path) or any(_has_mark(library) for library in libraries(path))
 
 
 def keeps_activations(path: str) -> bool:
     """Whether it, or a library that would be loaded with it, was built with --windows."""
-    return any(_has_mark(file, ACTIVATIONS) for file in (path, *_libraries(path)))
+    return any(_has_mark(file, ACTIVATIONS) for file in (path, *libraries(path)))
 
 
 def is_static(path: str) -> bool:
@@ -117,7 +117,7 @@ def _interpreter(path: str) -> str:
     return ""
 
 
-def _libraries(path: str) -> list[str]:
+def libraries(path: str) -> list[str]:
     """What the dynamic linker would load with the executable; asked of it, because only it knows all its rules."""
     try:
         interpreter = _interpreter(path)

@@ -39,9 +39,13 @@ AT_ONCE = 256
 PATIENCE = 2.0
 """Seconds after the program's end in which nothing is said of processes that go on."""
 
+PASSING = ".passing"
+"""What the trace of a process that was not chosen is called while others may be forked from it."""
+
 _REQUEST = struct.Struct("<3Q")  # struct tk_request: how it started, its parent, a ticket
 _CREDENTIALS = struct.Struct("3i")
 _STARTS = ("program", "fork")
+_WILL_FORK = 2
 
 
 @dataclass(eq=False)
@@ -49,6 +53,8 @@ class Traced:
     """A process, or a program that it executes, and what is needed to record it."""
 
     process: int
+    number: int  # in the session
+    is_chosen: bool  # else its trace is kept for the processes that are forked from it, and then removed
     path: str  # of its trace
     pool: Pool
     collector: int
@@ -65,7 +71,7 @@ def run(request: Request) -> Result:
     """Record the program and every process that comes of it; errors are those of ``session.run``."""
     session.output_path(request.output, 0)
     program = session.find_program(request.command[0])
-    environment = session.program_environment()
+    environment = session.program_environment(program)
     with Follower(request) as follower:
         environment["TRACEKIT_POOL"] = follower.address
         process, gate, report = session.fork_program(program, request.command, environment)
@@ -112,6 +118,11 @@ class Follower:
         self._began = 0.0
         self._first_free = True
         self._unfollowed: list[str] = []
+        self._path = ""  # that the user gave
+        self._numbers: dict[int, int] = {}  # of processes that are there
+        self._reserved: dict[socket.socket, int] = {}  # of children whose parents are about to fork
+        self._count = 0
+        self._awaited = set(request.processes)  # chosen numbers that no process has had so far
 
     def __enter__(self) -> Follower:
         return self
@@ -129,10 +140,12 @@ class Follower:
     def begin(self, program: int, close: list[int]) -> None:
         """Make the first pool, for the program or the first instrumented one that it starts, and watch the program."""
         _raise_limit()
-        path = session.output_path(self._request.output or session.DEFAULT_OUTPUT, program)
+        self._path = session.output_path(self._request.output or session.DEFAULT_OUTPUT, program)
+        path = self._path if self._is_chosen(1) else self._path + PASSING
         partial = session.open_partial(path, self._request)
         self._program, self._began = program, time.monotonic()
-        self._add(program, path, partial, Pool(self._request.buffer_bytes, windows=self._request.windows), {}, close)
+        pool = Pool(self._request.buffer_bytes, windows=self._request.windows)
+        self._add(program, 1, path, partial, pool, {}, close)
         self._watch(program, self._program_ended)
         for number in (signal.SIGINT, signal.SIGQUIT):
             self._handlers[number] = signal.signal(number, signal.SIG_IGN)
@@ -160,13 +173,21 @@ class Follower:
         ending, outcome = self._ending, first.outcome
         assert ending is not None and outcome is not None
         status = 128 + ending.signal if ending.signal is not None else ending.status or 0
-        paths = []
         place = session.put_in_place(first.path, self._request, outcome)
+        kept = [(place, outcome)] if place and first.is_chosen else []
         with closing(Inheritance()) as inheritance:
             for traced in others:
-                if self._finish_other(traced, inheritance):
-                    paths.append(traced.path)
-        return Result(status, place, outcome, paths, self._unfollowed)
+                if self._finish_other(traced, inheritance) and traced.is_chosen and traced.outcome:
+                    kept.append((traced.path, traced.outcome))
+        for traced in self._traced:
+            if not traced.is_chosen:
+                session.remove(traced.path)
+        if not kept and self._request.processes:
+            created = f"{self._count} {'process was' if self._count == 1 else 'processes were'} created"
+            outcome = Outcome(attached=False, failure=f"none of the chosen processes ran instrumented code; {created}")
+        elif kept:
+            place, outcome = kept[0]
+        return Result(status, place if kept else "", outcome, [path for path, _ in kept[1:]], self._unfollowed)
 
     def drop(self) -> None:
         """Remove what was written."""
@@ -182,25 +203,67 @@ class Follower:
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._answer(connection))
 
     def _answer(self, connection: socket.socket) -> None:
-        """A process asks for a pool on its connection, or there was no fork after all."""
+        """A process asks for a pool on its connection, is about to fork, or there was no fork after all."""
+        try:
+            if self._serve(connection):
+                return
+        except (OSError, struct.error, TracekitError) as error:
+            self._unfollowed.append(f"a process could not be recorded: {error}")
         self._selector.unregister(connection)
         self._asking.discard(connection)
-        with connection:
-            try:
-                data, control, _, _ = connection.recvmsg(_REQUEST.size, socket.CMSG_SPACE(_CREDENTIALS.size))
-                if not data or not control:
-                    return
-                start, parent, ticket = _REQUEST.unpack(data)
-                process, user, _ = _CREDENTIALS.unpack(control[0][2])
-                if user != os.getuid() or start >= len(_STARTS):
-                    return
-                traced = self._give(process, _STARTS[start], parent, ticket)
-                if traced:
-                    socket.send_fds(connection, [b"!"], [traced.pool.descriptor])
-            except (OSError, struct.error, TracekitError) as error:
-                self._unfollowed.append(f"a process could not be recorded: {error}")
+        self._awaited.discard(self._reserved.pop(connection, 0))
+        connection.close()
+        if self._request.processes and not self._awaited:
+            self._leave_others()
 
-    def _give(self, process: int, start: str, parent: int, ticket: int) -> Traced | None:
+    def _serve(self, connection: socket.socket) -> bool:
+        """Whether something more is to come on the connection."""
+        data, control, _, _ = connection.recvmsg(_REQUEST.size, socket.CMSG_SPACE(_CREDENTIALS.size))
+        if not data or not control:
+            return False
+        start, parent, ticket = _REQUEST.unpack(data)
+        process, user, _ = _CREDENTIALS.unpack(control[0][2])
+        if user != os.getuid():
+            return False
+        if start == _WILL_FORK:
+            self._count += 1
+            self._reserved[connection] = self._count
+            return True
+        if start < len(_STARTS):
+            number = self._number(process, self._reserved.get(connection, 0))
+            traced = self._give(process, number, _STARTS[start], parent, ticket)
+            if traced:
+                socket.send_fds(connection, [b"!"], [traced.pool.descriptor])
+        return False
+
+    def _number(self, process: int, reserved: int) -> int:
+        """The number of a process that asks: what it has, what its parent took for it, or the next one."""
+        if process in self._numbers and not reserved:
+            return self._numbers[process]
+        if not reserved:
+            self._count += 1
+        number = self._numbers[process] = reserved or self._count
+        self._watch(process, lambda: self._forget(process))
+        return number
+
+    def _forget(self, process: int) -> None:
+        """It is gone: its process id may become another's."""
+        self._numbers.pop(process, None)
+
+    def _is_chosen(self, number: int) -> bool:
+        return not self._request.processes or number in self._request.processes
+
+    def _leave_others(self) -> None:
+        """All that were chosen are there: nothing is recorded of the others any more."""
+        for traced in self._traced:
+            if not traced.is_chosen and not traced.ended:
+                traced.pool.discard()
+                self._end(traced, Ending())
+
+    def _give(self, process: int, number: int, start: str, parent: int, ticket: int) -> Traced | None:
+        self._awaited.discard(number)
+        if not self._is_chosen(number) and not self._awaited:
+            return None
         before = self._current.get(process)
         if before and not self._first_free:  # it executes another program now
             self._end(before, Ending())
@@ -224,10 +287,11 @@ class Follower:
         if start == "fork" and not forked_from:
             self._unfollowed.append(f"process {process}: its parent {parent} was not being recorded")
             return None
-        path = self._other_path(process)
+        path = self._other_path(process) + ("" if self._is_chosen(number) else PASSING)
         more = {"command": _command_of(process) or list(self._request.command), "parent": parent, "start": start}
         traced = self._add(
             process,
+            number,
             path,
             session.open_partial(path, self._request),
             Pool(self._request.buffer_bytes, BUFFERS, self._request.windows),
@@ -239,9 +303,16 @@ class Follower:
         return traced
 
     def _add(
-        self, process: int, path: str, partial: int, pool: Pool, more: Mapping[str, Any], close: list[int] | None = None
+        self,
+        process: int,
+        number: int,
+        path: str,
+        partial: int,
+        pool: Pool,
+        more: Mapping[str, Any],
+        close: list[int] | None = None,
     ) -> Traced:
-        more = {"session": self._name, **more}
+        more = {"session": self._name, "number": number, **more}
         mine = [
             self._listener.fileno(),
             self._woken,
@@ -251,7 +322,8 @@ class Follower:
             *(descriptor for traced in self._traced if not traced.ended for descriptor in (traced.control,)),
         ]
         collector, control, result = session.fork_collector(pool, partial, self._request, mine, more)
-        traced = Traced(process, path, pool, collector, control, result, time.monotonic())
+        chosen = self._is_chosen(number)
+        traced = Traced(process, number, chosen, path, pool, collector, control, result, time.monotonic())
         self._traced.append(traced)
         self._current[process] = traced
         self._watch(collector, lambda: self._collector_ended(traced))
@@ -326,8 +398,8 @@ class Follower:
         if "%p" in pattern.replace("%%", ""):
             path = session.output_path(pattern, process)
         else:
-            path = _with(self._traced[0].path, str(process))
-        taken = {traced.path for traced in self._traced}
+            path = _with(self._path, str(process))
+        taken = {traced.path.removesuffix(PASSING) for traced in self._traced}
         found, number = path, 2
         while found in taken or (os.path.exists(found) and not self._request.force):
             found, number = _with(path, str(number)), number + 1
@@ -337,7 +409,9 @@ class Follower:
         """Complete the trace of a further process, and put it in its place. False if there is none."""
         partial, outcome = traced.path + ".partial", traced.outcome
         try:
-            if not outcome or not outcome.attached or not (outcome.failure or outcome.totals.get("path_records")):
+            is_parent = any(other.parent is traced for other in self._traced)
+            holds = outcome and (outcome.failure or outcome.totals.get("path_records") or is_parent)
+            if not outcome or not outcome.attached or not holds:
                 session.remove(partial)
                 return False
             if traced.parent:

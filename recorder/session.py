@@ -17,7 +17,7 @@ from typing import Any
 
 from tracekit.environment import users_environment
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import toolchain
+from tracekit.recorder import mpi, toolchain
 from tracekit.recorder.collector import Ending, Outcome, collect
 from tracekit.recorder.pool import DEFAULT_BUFFER, Pool, Windows
 from tracekit.recorder.preloadable import preloadable
@@ -48,6 +48,7 @@ class Request:
     with_host: bool = False
     buffer_bytes: int = DEFAULT_BUFFER
     workers: int = 0  # 0: as many as there are cores
+    processes: frozenset[int] = frozenset()  # with --follow-fork: the numbers of those that are recorded; empty: all
     windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
 
 
@@ -81,8 +82,14 @@ def find_program(name: str) -> str:
 
 
 def output_path(pattern: str, process: int) -> str:
-    """The name of the trace: ``%p`` is the program's process id, ``%h`` the host's name, ``%%`` a percent sign."""
-    values = {"p": str(process), "h": socket.gethostname(), "%": "%"}
+    """The name of the trace: ``%p`` is the program's process id, ``%h`` the host's name, ``%r`` its rank in MPI (0
+    outside of it), ``%%`` a percent sign. A rank's is in the name in any case: trace.3.zst.
+    """
+    rank = mpi.rank()
+    values = {"p": str(process), "h": socket.gethostname(), "r": str(rank or 0), "%": "%"}
+    if rank is not None and not {"p", "r"} & {part[:1] for part in pattern.replace("%%", "").split("%")[1:]}:
+        stem, dot, ending = pattern.rpartition(".")
+        pattern = f"{stem}.%r.{ending}" if dot and "/" not in ending else f"{pattern}.%r"
     parts = pattern.split("%")
     name, rest = parts[0], iter(parts[1:])
     for part in rest:
@@ -91,7 +98,9 @@ def output_path(pattern: str, process: int) -> str:
         elif part[0] in values:
             name += values[part[0]] + part[1:]
         else:
-            raise TracekitError(f"-o {pattern}: %{part[0]} means nothing; %p is the process id, %h the host's name")
+            raise TracekitError(
+                f"-o {pattern}: %{part[0]} means nothing; %p is the process id, %h the host's name, %r the rank"
+            )
     return name
 
 
@@ -103,7 +112,7 @@ def run(request: Request) -> Result:
     """
     output_path(request.output, 0)
     program = find_program(request.command[0])
-    environment = program_environment()
+    environment = program_environment(program)
     pool = Pool(request.buffer_bytes, windows=request.windows)
     environment["TRACEKIT_POOL"] = str(pool.descriptor)
     started = time.monotonic()
@@ -146,11 +155,15 @@ def run(request: Request) -> Result:
 # -- processes ------------------------------------------------------------------------------------
 
 
-def program_environment() -> dict[str, str]:
-    """The program's environment: the user's, and this library preloaded; TRACEKIT_POOL is still to be added."""
-    library = preloadable(toolchain.runtime_file(toolchain.PRELOAD))
-    before = os.environ.get("LD_PRELOAD", "")
-    return {**users_environment(), "LD_PRELOAD": f"{library}:{before}" if before else library}
+def program_environment(program: str) -> dict[str, str]:
+    """The program's environment: the user's, and our libraries preloaded; TRACEKIT_POOL is still to be added.
+
+    Two colons stand between ours and the user's (runtime/preload_session.c).
+    """
+    libraries = [preloadable(toolchain.runtime_file(toolchain.PRELOAD))]
+    if wrappers := mpi.wrappers(program):
+        libraries.append(preloadable(wrappers))
+    return {**users_environment(), "LD_PRELOAD": f"{':'.join(libraries)}::{os.environ.get('LD_PRELOAD', '')}"}
 
 
 def fork_program(program: str, command: Sequence[str], environment: dict[str, str]) -> tuple[int, int, int]:
@@ -289,6 +302,8 @@ def _meta(request: Request) -> dict[str, Any]:
     }
     if request.windows is not None:
         meta["windows"] = True
+    if (rank := mpi.rank()) is not None:
+        meta["rank"] = rank
     if request.with_host:
         meta["host"] = {
             "name": socket.gethostname(),

@@ -90,7 +90,7 @@ def llvm_config(clang: Clang) -> str:
     beside = os.path.join(os.path.dirname(os.path.realpath(clang.path)), "llvm-config")
     for name in (beside, f"llvm-config-{clang.major}", f"/usr/lib/llvm-{clang.major}/bin/llvm-config", "llvm-config"):
         path = which(name)
-        version, include = _run([path, "--version", "--includedir"])[:2] if path else ("", "")
+        version, include = answer([path, "--version", "--includedir"])[:2] if path else ("", "")
         if version.split(".")[0] == str(clang.major) and os.path.exists(f"{include}/llvm/Config/llvm-config.h"):
             return path
     raise TracekitError(
@@ -119,14 +119,14 @@ def _version(path: str) -> str:
     if not version:
         import re
 
-        match = re.search(r"clang version (\d+\.\d+\.\d+)", "\n".join(_run([path, "--version"])))
+        match = re.search(r"clang version (\d+\.\d+\.\d+)", "\n".join(answer([path, "--version"])))
         version = match[1] if match else ""
         if version:
             remember(note, version)
     return version
 
 
-def _run(command: list[str]) -> list[str]:
+def answer(command: list[str]) -> list[str]:
     """The lines that a command prints, two empty ones if it does not run or fails."""
     import subprocess
 
@@ -139,7 +139,7 @@ def _run(command: list[str]) -> list[str]:
 # -- what is built --------------------------------------------------------------------------------
 
 
-def _contents(folder: str, suffixes: tuple[str, ...] = (".c", ".cpp", ".h")) -> list[bytes]:
+def contents(folder: str, suffixes: tuple[str, ...] = (".c", ".cpp", ".h")) -> list[bytes]:
     """Names and contents of a folder's sources, in a fixed order."""
     parts: list[bytes] = []
     for name in sorted(os.listdir(folder)):
@@ -149,7 +149,7 @@ def _contents(folder: str, suffixes: tuple[str, ...] = (".c", ".cpp", ".h")) -> 
     return parts
 
 
-_RECIPE = _contents(_HERE, ("toolchain.py",))
+_RECIPE = contents(_HERE, ("toolchain.py",))
 """How things are built counts in their keys as well."""
 
 
@@ -177,13 +177,13 @@ def pass_folder_name(clang: Clang) -> str:
     # The pass shares format.h with the runtime, and how it is built (compiler options) stands in this file.
     with open(__file__, "rb") as file:
         recipe = file.read()
-    parts = [*_contents(PASS_SOURCES), *_contents(RUNTIME_SOURCES, (".h",)), recipe]
+    parts = [*contents(PASS_SOURCES), *contents(RUNTIME_SOURCES, (".h",)), recipe]
     return f"pass-{clang.version}-{digest(parts)}"
 
 
 def runtime_folder_name() -> str:
     """The folder of the cache that holds the runtime, once it is built."""
-    return f"runtime-{digest(_contents(RUNTIME_SOURCES, ('.c', '.h', '.py')) + _RECIPE)}"  # .py: the table of targets
+    return f"runtime-{digest(contents(RUNTIME_SOURCES, ('.c', '.h', '.py')) + _RECIPE)}"  # .py: the table of targets
 
 
 def is_built(folder_name: str) -> bool:
@@ -207,19 +207,19 @@ _PREFIX = (
 
 def _build_pass(clang: Clang, into: str) -> None:
     config = llvm_config(clang)
-    flags = _run([config, "--cxxflags"])[0].split()
-    if _run([config, "--has-rtti"])[0] == "NO":
+    flags = answer([config, "--cxxflags"])[0].split()
+    if answer([config, "--has-rtti"])[0] == "NO":
         flags.append("-fno-rtti")
     cxx = [clang.path, "--driver-mode=g++", "-O2", "-fPIC", f"-I{RUNTIME_SOURCES}"]
     prefix = os.path.join(into, "prefix.h")
     with open(prefix, "w") as file:
         file.writelines(f'#include "llvm/{header}"\n' for header in _PREFIX)
-    _compile(clang, [*cxx, *flags, "-fpch-instantiate-templates", "-x", "c++-header", prefix, "-o", f"{prefix}.pch"])
+    compile_one(clang, [*cxx, *flags, "-fpch-instantiate-templates", "-x", "c++-header", prefix, "-o", f"{prefix}.pch"])
     units = list(_units(into))
     objects = [unit + ".o" for unit in units]
     cxx_one = [*cxx, *flags, "-include-pch", f"{prefix}.pch", "-c"]
     _compile_all(clang, [[*cxx_one, unit, "-o", out] for unit, out in zip(units, objects)])
-    _compile(clang, [*cxx, "-shared", *objects, "-o", os.path.join(into, PASS)])
+    compile_one(clang, [*cxx, "-shared", *objects, "-o", os.path.join(into, PASS)])
     for path in (prefix, f"{prefix}.pch", *units, *objects):
         os.remove(path)
 
@@ -278,11 +278,12 @@ def _compile_all(clang: Clang, commands: Sequence[list[str]], folder: str | None
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for _ in pool.map(lambda command: _compile(clang, command, folder), commands):
+        for _ in pool.map(lambda command: compile_one(clang, command, folder), commands):
             pass
 
 
-def _compile(clang: Clang, command: list[str], folder: str | None = None) -> None:
+def compile_one(clang: Clang, command: list[str], folder: str | None = None) -> None:
+    """Run a compiler in `folder`; raises TracekitError, with its first error, if it fails."""
     import subprocess
 
     run = subprocess.run(command, capture_output=True, text=True, cwd=folder)

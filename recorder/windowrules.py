@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from tracekit.formats.errors import TracekitError
+from tracekit.recorder import processes
 
 MOST = 16
 """As many rules as the pool has places for (TK_RULES)."""
@@ -109,8 +110,11 @@ def sampled(text: str) -> WindowRule:
     return WindowRule(length=int(Fraction(digits) * 10_000_000), every=1_000_000_000)
 
 
-def read(path: str) -> list[WindowRule]:
-    """The windows of a TOML file, a table `[[window]]` each. Raises TracekitError if it cannot be read, or is none."""
+def read(path: str) -> tuple[list[WindowRule], frozenset[int]]:
+    """The windows of a TOML file, a table `[[window]]` each, and the numbers of its list `processes`, if it has one.
+
+    Raises TracekitError if it cannot be read, or is none.
+    """
     import tomllib
 
     try:
@@ -121,9 +125,10 @@ def read(path: str) -> list[WindowRule]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TracekitError(f"{path} is no TOML: {error}") from None
     windows = tables.pop("window", [])
+    chosen = processes.of_table(tables.pop("processes"), path) if "processes" in tables else frozenset()
     if tables or not isinstance(windows, list) or not all(isinstance(window, dict) for window in windows):
-        raise TracekitError(f"{path} has other things than tables [[window]]")
-    return [of_parts(window, f"{path}, window {number}") for number, window in enumerate(windows, 1)]
+        raise TracekitError(f"{path} has other things than tables [[window]] and the list processes")
+    return [of_parts(window, f"{path}, window {number}") for number, window in enumerate(windows, 1)], chosen
 
 
 def together(rules: Iterable[WindowRule]) -> tuple[WindowRule, ...]:

@@ -34,9 +34,13 @@ class Gathered:
 
 
 def gather(
-    path: str, modules: Sequence[str], jobs: int | None = None, options: Mapping[str, Mapping[str, Any]] | None = None
+    path: str,
+    modules: Sequence[str],
+    jobs: int | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    window: Mapping[str, Any] | None = None,
 ) -> Gathered:
-    """The profiles in a profile file; of a trace, those of `modules`, with their `options`, all in one pass.
+    """The profiles in a profile file; of a trace, or a window on it, those of `modules`, with `options`, in one pass.
 
     Of an imported trace these are the ones that loads and stores suffice for, if there are any. Raises TracekitError if
     `path` is neither.
@@ -52,7 +56,7 @@ def gather(
     chosen = {name: make_options(registry.load(name).Options, (options or {}).get(name, {})) for name in modules}
     if "imported" in meta:
         chosen = {name: each for name, each in chosen.items() if registry.load(name).accesses_suffice(each)} or chosen
-    return Gathered(analyze_all(path, chosen, jobs), embedded, _digests(units), meta)
+    return Gathered(analyze_all(path, chosen, jobs, window=window), embedded, _digests(units), meta)
 
 
 def gather_advice(path: str, options: Any, jobs: int | None = None) -> Gathered:

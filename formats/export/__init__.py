@@ -12,12 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
-from tracekit.formats.export import champsim, dinero, lackey, ramulator2
+from tracekit.formats.export import champsim, dinero, gem5, lackey, ramulator2
 
 Encode = Callable[..., int]
-"""Of kinds (uint8), instructions (uint32), addresses and sizes (uint64) of n accesses, a place (int64[2]: accesses that
-are done, and bytes of the next one that are) and the buffer (uint8): how many bytes of it are filled."""
+"""Of kinds (uint8), instructions (uint32), addresses and sizes (uint64) of n accesses, a place (int64[PLACE]: accesses
+that are done, and bytes of the next one that are; the others are the format's own, which the next batch finds) and the
+buffer (uint8): how many bytes of it are filled."""
+
+PLACE = 4
 
 BUFFER = 1 << 20
 """Bytes."""
@@ -34,33 +38,60 @@ class Format(NamedTuple):
     is_text: bool = True
     counters: Callable[[Any], Any] | None = None
     """What gives the kernel program counters (uint64) in place of instructions, where the trace has none."""
+    begin: bytes = b""
+    end: Callable[[Any], bytes] | None = None
+    """What follows the last access, of the place."""
+    last: int = 2**64 - 1
+    """The greatest address that can be written."""
 
 
 FORMATS = {
     "din": Format("Dinero IV, -informat d: a line for each word of 4 bytes", dinero.encode_words),
     "xdin": Format("Dinero IV, -informat D: with sizes", dinero.encode),
     "lackey": Format("valgrind --tool=lackey --trace-mem=yes", lackey.encode),
-    "ramulator2": Format("Ramulator 2, LoadStoreTrace: a line for each 64 bytes", ramulator2.encode),
+    "ramulator2": Format(
+        "Ramulator 2, LoadStoreTrace: a line for each 64 bytes", ramulator2.encode, last=ramulator2.LAST
+    ),
+    "ramulator2-o3": Format(
+        "Ramulator 2, SimpleO3: bubbles, load, store", ramulator2.encode_o3, end=ramulator2.end_o3, last=ramulator2.LAST
+    ),
     "champsim": Format(
         "ChampSim's input_instr; an instruction for each access", champsim.encode, False, champsim.counters
+    ),
+    "gem5": Format(
+        "gem5's packet trace, for TraceGen; a packet for each 64 bytes",
+        gem5.encode,
+        False,
+        champsim.counters,
+        gem5.begin(),
     ),
 }
 
 
-def exported(batches: Iterable[Any], form: Format, known: NDArray[np.uint64] | None = None) -> Iterator[bytes]:
+def exported(
+    batches: Iterable[Any], form: Format, known: NDArray[np.uint64] | None = None, bubbles: int = 0
+) -> Iterator[bytes]:
     """The accesses of batches (kind, subject, address, size) in a format, in parts of at most BUFFER bytes.
 
+    Raises TracekitError for an address that the format cannot hold.
     `known`: the program counter of each instruction of an imported trace, NO_COUNTER where there is none.
+    `bubbles`: what ramulator2-o3 says of instructions without accesses before each line.
     """
     buffer = np.zeros(BUFFER, np.uint8)
-    place = np.zeros(2, np.int64)
+    place = np.zeros(PLACE, np.int64)
+    place[ramulator2.BUBBLES] = bubbles
+    if form.begin:
+        yield form.begin
     for batch in batches:
-        place[:] = 0
-        instructions = batch.subject if form.counters is None else _counters(batch.subject, form.counters, known)
+        place[:2] = 0
+        _refuse(batch.address, form.last)
+        instructions = batch.subject if form.counters is None else counters(batch.subject, form.counters, known)
         while place[0] < len(batch.kind):
             filled = form.encode(batch.kind, instructions, batch.address, batch.size, place, buffer)
             if filled:
                 yield _part(buffer, filled)
+    if form.end is not None:
+        yield form.end(place)
 
 
 def counters_of(rows: NDArray[Any], instructions: int) -> NDArray[np.uint64]:
@@ -70,7 +101,8 @@ def counters_of(rows: NDArray[Any], instructions: int) -> NDArray[np.uint64]:
     return known
 
 
-def _counters(instructions: Any, made: Callable[[Any], Any], known: NDArray[np.uint64] | None) -> NDArray[np.uint64]:
+def counters(instructions: Any, made: Callable[[Any], Any], known: NDArray[np.uint64] | None) -> NDArray[np.uint64]:
+    """The program counters of instructions: those that are known, or those that a format has `made`."""
     counters: NDArray[np.uint64]
     if known is None:
         counters = made(instructions)
@@ -78,6 +110,12 @@ def _counters(instructions: Any, made: Callable[[Any], Any], known: NDArray[np.u
         found = known[instructions]
         counters = np.where(found == NO_COUNTER, made(np.full(1, NONE, np.uint32)), found)
     return counters
+
+
+def _refuse(addresses: NDArray[np.uint64], last: int) -> None:
+    """Raises TracekitError for an address that is greater than `last`."""
+    if last < 2**64 - 1 and len(addresses) and addresses.max() > last:
+        raise TracekitError(f"There is an access to {addresses.max():#x}, and this format ends at {last:#x}.")
 
 
 def _part(buffer: NDArray[np.uint8], filled: int) -> bytes:

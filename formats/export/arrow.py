@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracekit.formats.events import DELIVERED, NONE
 
 FORMATS = ("parquet", "arrow")
-TABLES = ("accesses", "events", "instructions")
+TABLES = ("accesses", "events", "instructions", "objects")
 
 
 PART = 1 << 20
@@ -86,6 +86,56 @@ def instructions(rows: Iterable[Mapping[str, Any]], counters: NDArray[np.uint64]
         yield arrow.record_batch(columns, schema=schema)
 
     return schema, parts()
+
+
+def objects(lives: Iterable[NDArray[Any]], names: Sequence[str], is_global: int) -> Table:
+    """A row for each object, as it ends; `lives` are rows of tracekit.objects.lives.
+
+    `names`: of the global variables; `is_global`: their `kind`.
+    """
+    arrow = _arrow()
+    count = arrow.uint64()
+    schema = arrow.schema(
+        [
+            ("kind", arrow.string()),
+            ("name", arrow.string()),
+            ("instruction", arrow.uint32()),
+            ("stream", arrow.uint32()),
+            ("address", count),
+            ("size", count),
+            ("born", count),
+            ("died", count),
+        ]
+    )
+
+    def part(rows: NDArray[Any]) -> Any:
+        named = rows["kind"] == is_global
+        sites = rows["site"]
+        columns = [
+            arrow.array(np.where(named, "global", "heap")),
+            arrow.array([names[site] if of else None for site, of in zip(sites.tolist(), named.tolist())], "string"),
+            arrow.array(sites, mask=named | (sites == NONE)),
+            arrow.array(rows["stream"]),
+            arrow.array(rows["address"]),
+            arrow.array(rows["size"]),
+            arrow.array(rows["born"].astype(np.uint64)),
+            arrow.array(rows["ended"].astype(np.uint64), mask=rows["ended"] < 0),
+        ]
+        return arrow.record_batch(columns, schema=schema)
+
+    return schema, (part(rows) for rows in _whole(lives))
+
+
+def _whole(parts: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """The same rows in parts of about PART."""
+    held: list[NDArray[Any]] = []
+    for part in parts:
+        held.append(part)
+        if sum(map(len, held)) >= PART:
+            yield np.concatenate(held)
+            held = []
+    if held:
+        yield np.concatenate(held)
 
 
 def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:

@@ -43,9 +43,9 @@ _PRELOAD = (
 RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     "image_runtime.o": RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections")),
     "libtracekit-preload.so": RuntimeTarget(
-        _PRELOAD,
+        (*_PRELOAD, "interceptors_openmp.c", "openmp_tools.c"),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
-        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h"),
+        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h", "ompt.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(
         (

@@ -519,6 +519,85 @@ enum {
     TK_SYNC_ONCE = 2,
 };
 
+/* What a task waits for, as OMPT numbers it: `kind` of the events sync_begin, sync_waited and sync_end. */
+enum {
+    TK_REGION_BARRIER = 1,
+    TK_REGION_BARRIER_IMPLICIT = 2,
+    TK_REGION_BARRIER_EXPLICIT = 3,
+    TK_REGION_BARRIER_IMPLEMENTATION = 4,
+    TK_REGION_TASKWAIT = 5,
+    TK_REGION_TASKGROUP = 6,
+    TK_REGION_REDUCTION = 7,
+    TK_REGION_BARRIER_IMPLICIT_WORKSHARE = 8,
+    TK_REGION_BARRIER_IMPLICIT_PARALLEL = 9,
+    TK_REGION_BARRIER_TEAMS = 10,
+};
+
+/* What a task is, as OMPT numbers it: `flags` of the event task_create. */
+enum {
+    TK_TASK_INITIAL = 1,
+    TK_TASK_IMPLICIT = 2,
+    TK_TASK_EXPLICIT = 4,
+    TK_TASK_TARGET = 8,
+    TK_TASK_TASKWAIT = 16,
+    TK_TASK_UNDEFERRED = 134217728,
+    TK_TASK_UNTIED = 268435456,
+    TK_TASK_FINAL = 536870912,
+    TK_TASK_MERGEABLE = 1073741824,
+    TK_TASK_MERGED = 2147483648,
+};
+
+/* Why a stream leaves a task, as OMPT numbers it: `status` of the event task_schedule. */
+enum {
+    TK_TASK_STATUS_COMPLETE = 1,
+    TK_TASK_STATUS_YIELD = 2,
+    TK_TASK_STATUS_CANCEL = 3,
+    TK_TASK_STATUS_DETACH = 4,
+    TK_TASK_STATUS_EARLY_FULFILL = 5,
+    TK_TASK_STATUS_LATE_FULFILL = 6,
+    TK_TASK_STATUS_SWITCH = 7,
+    TK_TASK_STATUS_TASKWAIT_COMPLETE = 8,
+};
+
+/* How a task depends on others, as OMPT numbers it: `kind` of the event task_dependence. */
+enum {
+    TK_DEPENDENCE_IN = 1,
+    TK_DEPENDENCE_OUT = 2,
+    TK_DEPENDENCE_INOUT = 3,
+    TK_DEPENDENCE_MUTEXINOUTSET = 4,
+    TK_DEPENDENCE_SOURCE = 5,
+    TK_DEPENDENCE_SINK = 6,
+    TK_DEPENDENCE_INOUTSET = 7,
+    TK_DEPENDENCE_OUT_ALL_MEMORY = 34,
+    TK_DEPENDENCE_INOUT_ALL_MEMORY = 35,
+};
+
+/* What was acquired, as OMPT numbers it: `kind` of the events mutex_acquired and mutex_released. */
+enum {
+    TK_OPENMP_MUTEX_LOCK = 1,
+    TK_OPENMP_MUTEX_TEST_LOCK = 2,
+    TK_OPENMP_MUTEX_NEST_LOCK = 3,
+    TK_OPENMP_MUTEX_TEST_NEST_LOCK = 4,
+    TK_OPENMP_MUTEX_CRITICAL = 5,
+    TK_OPENMP_MUTEX_ATOMIC = 6,
+    TK_OPENMP_MUTEX_ORDERED = 7,
+};
+
+/* A collective operation of MPI: `operation` of the event mpi_collective. */
+enum {
+    TK_MPI_BARRIER = 1,
+    TK_MPI_BROADCAST = 2,
+    TK_MPI_REDUCE = 3,
+    TK_MPI_ALLREDUCE = 4,
+    TK_MPI_SCAN = 5,
+    TK_MPI_EXSCAN = 6,
+    TK_MPI_REDUCE_SCATTER = 7,
+    TK_MPI_GATHER = 8,
+    TK_MPI_ALLGATHER = 9,
+    TK_MPI_SCATTER = 10,
+    TK_MPI_ALLTOALL = 11,
+};
+
 /* Codes of the events; `words` are those that follow the code in a record. */
 enum tk_event {
     TK_EVENT_load = 1,
@@ -572,6 +651,32 @@ enum tk_event {
     TK_EVENT_resumed_loop = 51, /* words: loop, iteration */
     TK_EVENT_resumed_object = 52, /* words: object, address, size */
     TK_EVENT_resumed_frame = 53, /* words: address */
+    TK_EVENT_parallel_begin = 60, /* words: ticket, team, threads */
+    TK_EVENT_parallel_end = 61, /* words: ticket, team */
+    TK_EVENT_implicit_begin = 62, /* words: ticket, index, team, task */
+    TK_EVENT_implicit_end = 63, /* words: ticket, task */
+    TK_EVENT_task_create = 64, /* words: ticket, flags, task */
+    TK_EVENT_task_schedule = 65, /* words: ticket, status, next, task */
+    TK_EVENT_task_dependence = 66, /* words: ticket, kind, address, task */
+    TK_EVENT_sync_begin = 67, /* words: ticket, kind, team, task */
+    TK_EVENT_sync_waited = 68, /* words: ticket, kind, team, task */
+    TK_EVENT_sync_end = 69, /* words: ticket, kind, team, task */
+    TK_EVENT_mutex_acquired = 70, /* words: ticket, kind, address */
+    TK_EVENT_mutex_released = 71, /* words: ticket, kind, address */
+    TK_EVENT_reduction_begin = 72, /* words: ticket, team, task */
+    TK_EVENT_reduction_end = 73, /* words: ticket, team, task */
+    TK_EVENT_work_begin = 74, /* words: kind, count, task */
+    TK_EVENT_work_end = 75, /* words: kind, count, task */
+    TK_EVENT_dispatch = 76, /* words: kind, first, count */
+    TK_EVENT_task_memory = 77, /* words: ticket, address, size */
+    TK_EVENT_own_memory = 78, /* words: address, size */
+    TK_EVENT_openmp_thread = 79, /* words: ticket, type */
+    TK_EVENT_mpi_communicator = 110, /* words: ticket, communicator, rank, peers */
+    TK_EVENT_mpi_envelope = 111, /* words: ticket, communicator, envelope */
+    TK_EVENT_mpi_send = 112, /* words: ticket, address, size */
+    TK_EVENT_mpi_post = 113, /* words: ticket, number */
+    TK_EVENT_mpi_receive = 114, /* words: ticket, number, size */
+    TK_EVENT_mpi_collective = 115, /* words: ticket, operation, size */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -580,11 +685,11 @@ static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     255, 255, 255, 255, 3, 2, 255, 255, 255, 4, 255, 255, 255, 255, 255, 255,
     2, 2, 255, 255, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,
     2, 2, 2, 0, 1, 1, 1, 2, 4, 4, 3, 2, 2, 3, 2, 2,
-    3, 3, 2, 2, 3, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    3, 3, 2, 2, 3, 1, 255, 255, 255, 255, 255, 255, 3, 2, 4, 2,
+    3, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 4, 3,
+    3, 2, 3, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

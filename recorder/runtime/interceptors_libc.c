@@ -33,7 +33,7 @@ static size_t span(const char *string, size_t limit)
 }
 
 /* Asked first in every function: in a static program the C library calls some before there are threads. */
-#define IS_RECORDED() (TK_BY_PROGRAM() && tk_recording())
+#define IS_RECORDED() (TK_BY_PROGRAM() && tk_recording_for(__builtin_return_address(0)))
 
 /* name(parameters) { call; if recorded, `accesses`; return }, with the real function's result as `result`. */
 #define WRAP(type, name, parameters, arguments, accesses) \

@@ -5,7 +5,7 @@
 #include <threads.h>
 
 /* libgcc takes locks when a static program begins and ends, which a dynamic one does not show. */
-#define IS_NOTED() (TK_BY_PROGRAM() && tk_noting())
+#define IS_NOTED() (TK_BY_PROGRAM() && tk_noting_for(__builtin_return_address(0)))
 
 /* A robust mutex whose owner died is held, too. */
 static int is_held(int result)
@@ -63,6 +63,8 @@ static void take_again(void *lock)
     TK_EXPORT int name parameters \
     { \
         int result; \
+        if (!tk_is_programs(__builtin_return_address(0))) \
+            return TK_REAL(name)(__VA_ARGS__); \
         if (IS_NOTED()) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         pthread_cleanup_push(take_again, lock); \

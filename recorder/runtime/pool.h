@@ -121,10 +121,10 @@ _Static_assert(sizeof(struct tk_pool_image) == 80 && sizeof(struct tk_pool_funct
 
 /* What a process that wants to be recorded says on the socket of `record --follow-fork`; the answer is a pool's
  * descriptor, or none. Mirrored in recorder/follow.py. */
-enum { TK_START_PROGRAM, TK_START_FORK };
+enum { TK_START_PROGRAM, TK_START_FORK, TK_WILL_FORK };
 
 struct tk_request {
-    uint64_t start;  /* TK_START_... */
+    uint64_t start;  /* TK_START_..., or TK_WILL_FORK: no answer; the child will ask on this connection */
     uint64_t parent; /* process id */
     uint64_t ticket; /* TK_START_FORK: of the parent's fork_begin */
 };

@@ -9,6 +9,9 @@
 __thread struct tk_state __tk_state;
 __thread struct tk_activation *__tk_activations;
 
+struct tk_openmp tk_openmp;
+__thread int tk_openmp_tool;
+
 static int lock_word;
 
 void tk_lock(void)

@@ -172,6 +172,14 @@ void tk_atomic_end(const void *address, uint32_t order);
 void tk_fence(uint32_t order);
 void tk_free_atomics(void);
 
+/* preload.c, for interceptors_openmp.c */
+struct tk_openmp {
+    uintptr_t low, bytes; /* the code of OpenMP's runtime; no bytes: it is not known */
+    void *library;
+};
+extern struct tk_openmp tk_openmp;
+extern __thread int tk_openmp_tool; /* this thread is in another OMPT tool */
+
 /* interceptors_threads.c, preload_fork.c, interceptors_process.c, interceptors_mappings.c, interceptors_memory.c */
 void tk_watch_threads(void);
 void tk_watch_forks(void);
@@ -222,6 +230,22 @@ static inline int tk_is_paused(void)
 static inline int tk_noting(void)
 {
     return tk_recording() || tk_is_paused();
+}
+
+/* Whether a call is the program's: what OpenMP's runtime and its tools lock, or do in their memory, is not. */
+static inline int tk_is_programs(const void *caller)
+{
+    return (uintptr_t)caller - tk_openmp.low >= tk_openmp.bytes && !tk_openmp_tool;
+}
+
+static inline int tk_noting_for(const void *caller)
+{
+    return tk_noting() && tk_is_programs(caller);
+}
+
+static inline int tk_recording_for(const void *caller)
+{
+    return tk_recording() && tk_is_programs(caller);
 }
 
 static inline uint64_t tk_ticket(void)

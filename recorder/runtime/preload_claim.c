@@ -62,6 +62,18 @@ void tk_unload(const struct tk_image *image)
     errno = saved;
 }
 
+/* What the wrappers of MPI's functions record (runtime/mpi), with a ticket in front where the event has one. */
+void __tk_mpi_event(enum tk_event event, uint64_t a, uint64_t b, uint64_t c);
+
+TK_EXPORT void __tk_mpi_event(enum tk_event event, uint64_t a, uint64_t b, uint64_t c)
+{
+    if (event == TK_EVENT_library_load || event == TK_EVENT_library_store) {
+        if (tk_recording())
+            tk_record(event, 2, a, b, 0, 0);
+    } else if (tk_noting())
+        tk_record(event, TK_EVENT_WORDS[event], tk_ticket(), a, b, c);
+}
+
 TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, TK_API_LEVEL,   tk_flip,         tk_landing,
                                           tk_load,        tk_unload,      tk_atomic_begin, tk_atomic_end,
                                           tk_fence,       tk_window_call, tk_watched,      tk_watch_layouts};

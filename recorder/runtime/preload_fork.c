@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,8 @@ static void begin_fork(void)
     point.epoch = __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST);
     point.images_lost = pool->images_lost;
     point.ticket = tk_ticket();
+    const struct tk_request notice = {TK_WILL_FORK, pool->owner, point.ticket};
+    syscall(SYS_sendto, point.connection, &notice, sizeof notice, MSG_NOSIGNAL, NULL, 0);
     if (tk_noting())
         TK_RECORD1(fork_begin, point.ticket);
 }

@@ -109,8 +109,8 @@ void tk_close_images(const struct tk_layout *at)
 /* Make a buffer beyond those in use accessible; 0 if the system refuses. */
 int tk_open_buffer(const struct tk_layout *at, uint32_t number)
 {
-    return mprotect(tk_buffer_words(at, &at->exchange->buffer[number]), at->buffer_words * sizeof(uint64_t),
-                    PROT_READ | PROT_WRITE) == 0;
+    return syscall(SYS_mprotect, tk_buffer_words(at, &at->exchange->buffer[number]),
+                   at->buffer_words * sizeof(uint64_t), PROT_READ | PROT_WRITE) == 0;
 }
 
 static int is_pool(const struct tk_pool *pool, uint64_t bytes, struct tk_layout *layout)

@@ -16,8 +16,9 @@
 
 extern char **environ;
 
-static char library[4096]; /* the path of this library, as LD_PRELOAD names it */
-static char session[108];  /* '@' and the socket's name; empty without --follow-fork */
+static char library[4096];   /* the path of this library, as LD_PRELOAD names it */
+static char preloaded[8192]; /* it, and with MPI the library of its wrappers, with a colon between */
+static char session[108];    /* '@' and the socket's name; empty without --follow-fork */
 
 int tk_following(void)
 {
@@ -57,7 +58,8 @@ static void remove_variable(const char *name)
         entry[0] = entry[1];
 }
 
-/* `record` put this library first in LD_PRELOAD; what the user had there stands behind the colon. */
+/* `record` put this library first in LD_PRELOAD, then others of its own; what the user had there stands behind two
+ * colons, between which the dynamic linker sees nothing. */
 static void restore_environment(void)
 {
     remove_variable("TRACEKIT_POOL");
@@ -65,13 +67,18 @@ static void restore_environment(void)
     if (!entry)
         return;
     char *value = *entry + sizeof "LD_PRELOAD";
-    size_t length = 0;
-    while (value[length] && value[length] != ':')
+    size_t first = 0;
+    while (value[first] && value[first] != ':')
+        first++;
+    size_t length = first;
+    while (value[length] && !(value[length] == ':' && value[length + 1] == ':'))
         length++;
-    if (length < sizeof library)
-        memcpy(library, value, length);
-    if (value[length])
-        memmove(value, value + length + 1, length_of(value + length));
+    if (length < sizeof preloaded && first < sizeof library) {
+        memcpy(library, value, first);
+        memcpy(preloaded, value, length);
+    }
+    if (value[length] && value[length + 2])
+        memmove(value, value + length + 2, length_of(value + length + 2) + 1);
     else
         remove_variable("LD_PRELOAD");
 }
@@ -167,7 +174,7 @@ size_t tk_hand_on_bytes(char *const *from)
     for (; from && from[entries]; entries++)
         if (is_variable(from[entries], "LD_PRELOAD"))
             theirs = length_of(from[entries]);
-    return (entries + 3) * sizeof(char *) + theirs + sizeof library + sizeof session + 64;
+    return (entries + 3) * sizeof(char *) + theirs + sizeof preloaded + sizeof session + 64;
 }
 
 static char *append(char *to, const char *text)
@@ -193,9 +200,8 @@ char **tk_hand_on(char *const *from, char *room)
             *next++ = from[index];
     }
     *next++ = text;
-    text = append(append(text, "LD_PRELOAD="), library);
-    if (theirs[0])
-        text = append(append(text, ":"), theirs);
+    text = append(append(append(text, "LD_PRELOAD="), preloaded), "::");
+    text = append(text, theirs);
     *next++ = ++text;
     append(append(text, "TRACEKIT_POOL="), session);
     *next = NULL;

@@ -52,15 +52,30 @@ def accesses(seed: int, count: int, lines: int) -> list[naive.Event]:
     return sorted([*near, *far, *last], key=lambda _: rng.random())
 
 
+def strided(rng: random.Random, count: int) -> list[naive.Event]:
+    """Instructions that advance, in turn, and stumble now and then."""
+    at = [rng.randrange(1 << 14) for _ in range(8)]
+    steps = [rng.choice((0, 8, 8, -8, 64, 200, -130, 4096)) for _ in range(8)]
+    made = []
+    for _ in range(count):
+        subject = rng.randrange(8)
+        at[subject] = (at[subject] + steps[subject]) % 2**64 if rng.random() < 0.9 else rng.randrange(1 << 14)
+        made.append((rng.randrange(2), rng.choice(("load", "store")), subject, at[subject], 8, 0))
+    return made
+
+
 RULES = st.fixed_dictionaries(
     {
         "replacement": st.sampled_from(levels.POLICIES),
         "write": st.sampled_from(("back", "through")),
         "inclusive": st.booleans(),
-        "prefetch": st.sampled_from(("none", "next-line")),
+        "exclusive": st.booleans(),
+        "prefetch": st.sampled_from(levels.PREFETCHERS),
+        "private": st.integers(0, 2),
+        "cores": st.integers(1, 3),
         "seed": st.integers(0, 2**63 - 1),
     }
-)
+).filter(lambda rules: not (rules["exclusive"] and (rules["inclusive"] or rules["write"] == "through")))
 
 
 @settings(max_examples=300, deadline=None)
@@ -75,23 +90,34 @@ RULES = st.fixed_dictionaries(
 def test_cache(
     seed: int, count: int, lines: int, line: int, shape: tuple[tuple[int, int], ...], rules: dict[str, Any]
 ) -> None:
-    events = accesses(seed, count, lines)
+    rules["private"] = min(rules["private"], len(shape))
+    rng = random.Random(seed)
+    events = [(rng.randrange(4), *event[1:]) for event in accesses(seed, count, lines)]
+    if rules["prefetch"] == "stride":
+        events += strided(rng, count)
     result = profile(events, levels=text_of(shape, line), **rules)
     wanted = naive.simulate(events, shape, line, **rules)
     counted = [(row["hits"], row["misses"], row["write_backs"], row["prefetches"]) for row in result["levels"]]
     assert counted == wanted["levels"]
     touches = wanted["touches"]
-    assert result["summary"] == {"line": line, "touches": len(touches), "memory_writes": wanted["memory_writes"]}
+    assert result["summary"] == {
+        "line": line,
+        "touches": len(touches),
+        "memory_writes": wanted["memory_writes"],
+        **(dict(zip(("invalidations", "transfers"), wanted["coherence"])) if rules["private"] else {}),
+    }
     rows = {int(row["instruction"]["id"].rpartition(":")[2]): row for row in result["instructions"]}
-    assert rows.keys() == {subject for subject, _ in touches}
+    assert rows.keys() == {subject for subject, _, _ in touches}
     for subject, row in rows.items():
-        own = [level for other, level in touches if other == subject]
+        own = [level for other, level, _ in touches if other == subject]
+        assert row.get("invalidations", 0) == sum(taken for other, _, taken in touches if other == subject)
         assert row["touches"] == len(own)
         assert row["misses"] == [sum(level > above for level in own) for above in range(len(shape))]
     if touches:
         (unknown,) = result["objects"]  # no object was made
         assert unknown["object"] == {"kind": "unknown"}
         assert unknown["misses"] == [row["misses"] for row in result["levels"]]
+        assert unknown.get("invalidations", 0) == wanted["coherence"][0]
 
 
 @settings(max_examples=20, deadline=None)
@@ -124,6 +150,46 @@ def test_one_set_with_lru_misses_what_reuse_distances_say(seed: int, ways: int) 
     assert [row["misses"] for row in result["instructions"]] == [row["misses"] for row in reused["instructions"]]
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("shape", ["512:2:64,4K:4:64", "512:2:64"])
+def test_cores_hand_a_line_to_one_another(shape: str, exclusive: bool) -> None:
+    """Ten stores in turn by two cores: each but the first takes the line from the other, which has changed it."""
+    rules = {"levels": shape, "private": 1, "cores": 2, "exclusive": exclusive}
+    result = profile([(k % 2, "store", 3, 64, 8, 0) for k in range(10)], **rules)
+    summary = result["summary"]
+    assert (summary["invalidations"], summary["transfers"]) == (9, 9)
+    assert result["levels"][0]["hits"] == 0
+    assert summary["memory_writes"] == (9 if shape == "512:2:64" else 0)
+    assert result["instructions"][0]["invalidations"] == result["objects"][0]["invalidations"] == 9
+    read = profile([(k % 2, "store" if k < 2 else "load", 3, 64, 8, 0) for k in range(10)], **rules)
+    assert (read["summary"]["invalidations"], read["summary"]["transfers"]) == (1, 2)
+    assert read["levels"][0]["misses"] == 3  # from then on both have it
+    assert profile([(k % 2, "store", 3, 64 * (k % 2), 8, 0) for k in range(10)], **rules)["levels"][0]["misses"] == 2
+    joined = Cache.merge([{"result": result}, {"result": read}], None)["result"]
+    assert (joined["summary"]["invalidations"], joined["summary"]["transfers"]) == (10, 11)
+    assert joined["instructions"][0]["invalidations"] == 10
+
+
+def test_an_exclusive_level_adds_its_room() -> None:
+    """Six lines, again and again, in a set of two and one of four: they miss once, inclusive levels each time."""
+    events = [(0, "load", 0, 64 * (k % 6), 8, 0) for k in range(60)]
+    shape = {"levels": "128:2:64,256:4:64"}
+    assert profile(events, exclusive=True, **shape)["levels"][1]["misses"] == 6
+    assert profile(events, inclusive=True, **shape)["levels"][1]["misses"] == 60
+
+
+def test_a_stride_is_seen_after_three_times() -> None:
+    events = [(0, "load", 2, 256 * k, 8, 0) for k in range(50)]
+    shape = {"levels": "4K:4:64"}
+    assert profile(events, **shape)["levels"][0]["misses"] == 50
+    steady = profile(events, prefetch="stride", **shape)["levels"][0]
+    assert (steady["misses"], steady["prefetches"]) == (4, 47)
+    near = profile([(0, "load", 2, 960 + 8 * k, 8, 0) for k in range(80)], prefetch="stride", **shape)["levels"][0]
+    assert near["misses"] == 1
+    down = profile([(0, "load", 2, 9000 - 8 * k, 8, 0) for k in range(80)], prefetch="stride", **shape)["levels"][0]
+    assert down["misses"] == 1
+
+
 def test_a_seed_gives_the_same_misses_and_another_seed_others() -> None:
     events = accesses(1, 2000, 200)
     shape = {"levels": "1K:8:64", "replacement": "random"}
@@ -148,6 +214,10 @@ def test_a_seed_gives_the_same_misses_and_another_seed_others() -> None:
         {"replacement": "mru"},
         {"write": "x"},
         {"prefetch": "x"},
+        {"private": 4},
+        {"cores": 0, "private": 1},
+        {"exclusive": True, "inclusive": True},
+        {"exclusive": True, "write": "through"},
         {"seed": "-1"},
     ],
 )

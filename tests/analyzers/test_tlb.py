@@ -47,7 +47,7 @@ def test_tlb(
     )
     assert [(row["hits"], row["misses"]) for row in result["levels"]] == [counts[:2] for counts in wanted["levels"]]
     assert [row["entries"] for row in result["levels"]] == [sets * ways for sets, ways in shape]
-    walks = sum(level == len(shape) for _, level in wanted["touches"])
+    walks = sum(level == len(shape) for _, level, _ in wanted["touches"])
     assert result["summary"] == {"page": page, "touches": len(wanted["touches"]), "walks": walks}
     assert walks == sum(row["misses"][-1] for row in result["instructions"])
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracekit
-from tests.naive.export import written
+from tests.naive.export import pieces, simple_o3, written
 from tests.naive.trace_file import write_walks
 from tests.naive.walker import Walk
 from tests.naive.window import rows
@@ -27,6 +27,7 @@ from tracekit.commands import export as command
 from tracekit.formats import export
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.export import champsim
+from tracekit.imports.importing import import_trace
 
 ACCESS = st.tuples(
     st.sampled_from([CODE["load"], CODE["store"]]),
@@ -41,6 +42,7 @@ def test_random_accesses_with_buffers_of_any_size(
     batches: list[list[tuple[int, ...]]], name: str, data: st.DataObject
 ) -> None:
     buffer = 8 * data.draw(st.integers(8, 60))
+    batches = [[(*row[:2], row[2] % export.FORMATS[name].last, row[3]) for row in batch] for batch in batches]
     made = [
         SimpleNamespace(
             kind=np.array([row[0] for row in batch], np.uint8),
@@ -57,6 +59,10 @@ def test_random_accesses_with_buffers_of_any_size(
     assert b"".join(parts) == written(name, [row for batch in batches for row in batch])  # type: ignore[misc]
 
 
+WHOLE = [name for name, form in export.FORMATS.items() if form.last == 2**64 - 1]
+"""Formats that hold each address."""
+
+
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, Walk]]:
     """A trace of three threads of random walks, and these."""
@@ -70,7 +76,7 @@ def trace(walked: tuple[Path, dict[int, Walk]]) -> Path:
     return walked[0]
 
 
-@pytest.mark.parametrize("name", command.FORMATS)
+@pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("window", [{}, {"thread": 1}, {"from": "25%", "to": "75%"}])
 def test_a_trace_and_its_windows(name: str, window: dict[str, object], trace: Path, tmp_path: Path) -> None:
     with tracekit.open(trace) as opened:
@@ -84,7 +90,7 @@ def test_a_trace_and_its_windows(name: str, window: dict[str, object], trace: Pa
     assert CliRunner().invoke(command.command, [name, str(trace), *options]).stdout_bytes == out.read_bytes()
 
 
-@pytest.mark.parametrize("name", command.FORMATS)
+@pytest.mark.parametrize("name", WHOLE)
 def test_a_thread_alone(name: str, walked: tuple[Path, dict[int, Walk]]) -> None:
     path, walks = walked
     known = [(CODE[event[0]], *event[1:4]) for event in walks[1].events if event[0] in ("load", "store")]
@@ -114,9 +120,96 @@ def test_an_instruction_of_champsim_has_64_bytes() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["ramulator2", "ramulator2-o3"])
+def test_an_address_that_the_simulator_does_not_read(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").write_text(" L 7fffffffffffffff,1\n")
+    import_trace("lackey", str(tmp_path / "log"), tmp_path / "good.zst")
+    (tmp_path / "log").write_text(" L 10,1\n L 8000000000000000,1\n")
+    import_trace("lackey", str(tmp_path / "log"), tmp_path / "bad.zst")
+    assert main(["export", name, str(tmp_path / "good.zst")]) == 0
+    assert capfd.readouterr().out in ("LD 0x7fffffffffffffff\n", "0 9223372036854775807\n")
+    assert main(["export", name, str(tmp_path / "bad.zst"), "-o", str(tmp_path / "out")]) == 1
+    assert capfd.readouterr().err == (
+        "tracekit: There is an access to 0x8000000000000000, and this format ends at 0x7fffffffffffffff.\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_bubbles(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_text(" S 30,4\n L 10,8\n S 3c,8\n S 20,8\n L 18,200\n M 80,1\n L 2,1\n")
+    trace = tmp_path / "trace.zst"
+    import_trace("lackey", str(tmp_path / "log"), trace)
+    assert main(["export", "ramulator2-o3", str(trace), "--bubbles", "7"]) == 0
+    lines = ["7 -1 48", "7 16 60", "7 -1 64", "7 -1 32", "7 24", "7 64", "7 128", "7 192", "7 128 128", "7 2"]
+    assert capfd.readouterr().out.splitlines() == lines
+    assert main(["export", "ramulator2-o3", str(trace), "--from", "1", "--to", "3"]) == 0
+    assert capfd.readouterr().out == "0 16 60\n0 -1 64\n"
+    assert main(["export", "ramulator2", str(trace), "--bubbles", "2"]) == 2
+    assert "--bubbles is of ramulator2-o3" in capfd.readouterr().err
+
+
+@given(st.lists(ACCESS.map(lambda row: (*row[:2], row[2] % 2**63, row[3])), max_size=40), st.integers(0, 2**31 - 1))
+def test_bubbles_of_random_accesses(accesses: list[tuple[int, int, int, int]], bubbles: int) -> None:
+    columns = [np.array(column, kind) for column, kind in zip(zip(*accesses), ("u1", "u4", "u8", "u8"))]
+    batch = SimpleNamespace(**dict(zip(("kind", "subject", "address", "size"), columns)))
+    parts = export.exported([batch] if accesses else [], export.FORMATS["ramulator2-o3"], None, bubbles)
+    assert b"".join(parts) == simple_o3([access for access in accesses if access[3]], bubbles)
+
+
+def test_packets_by_googles_reader(trace: Path, tmp_path: Path) -> None:
+    """The messages of gem5's packet.proto, made without its compiler."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="packet.proto", syntax="proto2")
+    fields = {
+        "PacketHeader": [("obj_id", 1, "STRING"), ("ver", 2, "UINT32"), ("tick_freq", 3, "UINT64")],
+        "Packet": [
+            *(("tick", 1, "UINT64"), ("cmd", 2, "UINT32"), ("addr", 3, "UINT64"), ("size", 4, "UINT32")),
+            *(("flags", 5, "UINT32"), ("pkt_id", 6, "UINT64"), ("pc", 7, "UINT64")),
+        ],
+    }
+    for name, members in fields.items():
+        message = file.message_type.add(name=name)
+        for member, number, kind in members:
+            message.field.add(name=member, number=number, type=f"TYPE_{kind}", label="LABEL_OPTIONAL")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    kinds = {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in fields}
+
+    assert main(["export", "gem5", str(trace), "-o", str(tmp_path / "out")]) == 0
+    rest = (tmp_path / "out").read_bytes()
+    assert rest[:4] == b"gem5"
+    rest = rest[4:]
+    read = []
+    while rest:
+        length, start = rest[0], 1
+        assert length < 128  # messages are short, so their lengths are single bytes
+        read.append(kinds["Packet" if read else "PacketHeader"].FromString(rest[start : start + length]))
+        rest = rest[start + length :]
+    header, *packets = read
+    assert (header.obj_id, header.tick_freq) == ("tracekit", 10**12)
+    with tracekit.open(trace) as opened:
+        events = rows(opened.batches(["load", "store"]))
+    known = [
+        (
+            4 if code == CODE["store"] else 1,
+            start,
+            min(address + size, start // 64 * 64 + 64) - start,
+            0x400000 + 4 * op,
+        )
+        for _, code, op, address, size in events
+        for start in (pieces(address, size, 64) if size else ())
+    ]
+    assert [(packet.cmd, packet.addr, packet.size, packet.pc) for packet in packets] == known
+    assert [packet.tick for packet in packets] == [1000 * number for number in range(len(known))]
+    assert not any(packet.HasField("flags") for packet in packets)
+
+
 def test_misuse_and_failures(trace: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert main(["export", "gem5", str(trace)]) == 2
+    assert main(["export", "dineroV", str(trace)]) == 2
     assert main(["export", "din", str(trace), "--from", "x"]) == 2
     capfd.readouterr()
     assert main(["export", "din", str(tmp_path / "none.zst"), "-o", str(out)]) == 1

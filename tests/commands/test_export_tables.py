@@ -13,9 +13,10 @@ import tracekit
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.trace_file import write_trace, write_walks
 from tests.naive.walker import Walk
+from tests.programs.running import compile_program, record
 from tracekit.cli import main
 from tracekit.commands import export as command
-from tracekit.formats.events import NONE
+from tracekit.formats.events import BY_CODE, NONE
 from tracekit.formats.export import arrow
 from tracekit.formats.image import BlockFlag, OpFlag, OpKind
 from tracekit.imports.importing import import_trace
@@ -111,7 +112,63 @@ def test_a_trace_without_events(form: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
     import_trace("lackey", str(tmp_path / "log"), tmp_path / "trace.zst")
     rows = table(form, tmp_path / "trace.zst", tmp_path / "out", "--table", name)
-    assert [row["event"] for row in rows] == (["function_entry"] if name == "events" else [])
+    assert [row.get("event") for row in rows] == (["function_entry"] if name == "events" else [])
+
+
+OBJECTS = """
+#include <pthread.h>
+#include <stdlib.h>
+long counter = 1;
+static void *work(void *block) { *(long *)block = counter; return malloc(24); }
+int main(void)
+{
+    pthread_t thread;
+    void *result;
+    long *first = malloc(100), *second = calloc(5, 8);
+    first[1] = second[2];
+    first = realloc(first, 5000);
+    pthread_create(&thread, NULL, work, first);
+    pthread_join(thread, &result);
+    free(second);
+    second = malloc(40);
+    second[0] = first[0];
+    counter += second[0];
+    free(first);
+    return counter == 7 && result != NULL;
+}
+"""
+
+
+@pytest.mark.parametrize("form", arrow.FORMATS)
+@pytest.mark.parametrize("part", [1, 1 << 20])
+def test_objects(form: str, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the events of the same trace, one after the other."""
+    monkeypatch.setattr(arrow, "PART", part)
+    (tmp_path / "app.c").write_text(OBJECTS)
+    compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", "-O1", "-pthread"], instrumented=True)
+    trace = record(tmp_path / "app").trace
+    rows = table(form, trace, tmp_path / "out", "--table", "objects")
+    live: dict[int, dict[str, Any]] = {}
+    ended, accesses = [], 0
+    with tracekit.open(trace) as opened:
+        for batch in opened.batches():
+            for kind, subject, address, size in zip(batch.kind, batch.subject, batch.address, batch.size):
+                name = BY_CODE[int(kind)].name
+                accesses += name in ("load", "store")
+                if name == "heap_alloc":
+                    whose = None if subject == NONE else int(subject)
+                    new = {"kind": "heap", "name": None, "instruction": whose, "stream": batch.stream}
+                    live[int(address)] = {**new, "address": int(address), "size": int(size), "born": accesses}
+                elif name == "heap_free":
+                    ended.append({**live.pop(int(address)), "died": accesses})
+    ended += [{**row, "died": None} for row in live.values()]
+    heap = [row for row in rows if row["kind"] == "heap"]
+    assert sorted(heap, key=str) == sorted(ended, key=str)
+    assert len(heap) >= 4 and [row["died"] for row in heap if row["died"] is not None] == [
+        row["died"] for row in ended if row["died"] is not None
+    ]
+    (counter,) = [row for row in rows if row["name"] == "counter"]
+    assert (counter["kind"], counter["size"], counter["born"], counter["instruction"]) == ("global", 8, 0, None)
 
 
 def test_what_there_is() -> None:

@@ -91,6 +91,23 @@ def test_failures(words: list[str], status: int, sentence: str, trace: str, caps
     assert out == "" and err.startswith(sentence) and err.count("\n") == 1
 
 
+def test_a_window(trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "select sum(loads), sum(stores) from functions"
+    assert main(["query", "--format", "csv", trace, query]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["4,4"]
+    assert main(["query", "--format", "csv", "--from", "1", "--to", "4", trace, query]) == 0
+    part = capsys.readouterr().out.splitlines()[1]
+    assert sum(map(int, part.split(","))) == 3
+    assert main(["query", "--thread", "7", trace, query]) == 1
+    assert "no stream 7" in capsys.readouterr().err
+    assert main(["query", "--from", "x", trace, query]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    profile = str(tmp_path / "a.profile")
+    assert main(["analyze", "-m", "accesses", "-o", profile, trace]) == 0
+    assert main(["query", "--to", "4", profile, query]) == 1
+    assert "a window is chosen when the trace is analysed" in capsys.readouterr().err
+
+
 def test_what_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text").write_text("text")
     for name in ("text", "none"):

@@ -18,7 +18,7 @@ from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, read, record
 from tracekit.commands.record import parse_size
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
-from tracekit.recorder.toolchain import find_clang
+from tracekit.recorder.toolchain import find_clang, runtime_file
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,8 @@ def test_a_program_without_instrumented_code(tmp_path: Path) -> None:
 def test_a_static_program_is_refused_with_the_reason(tmp_path: Path) -> None:
     source = "int x[9]; int main(int n, char **v) { return x[n & 7] + !v; }"
     build(tmp_path, source, "-c", name="app.o")
-    subprocess.run([find_clang().path, "-static", tmp_path / "app.o", "-o", tmp_path / "app"], check=True)
+    stub = runtime_file("image_runtime.o")
+    subprocess.run([find_clang().path, "-static", stub, tmp_path / "app.o", "-o", tmp_path / "app"], check=True)
     run = record(tmp_path, tmp_path / "app")
     assert run.returncode == 125 and "is statically linked" in run.stderr
     assert subprocess.run([tmp_path / "app"]).returncode == 0

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import tracekit
 from tests.naive import imports as naive
 from tracekit.cli import main
+from tracekit.formats import drmemtrace as records
 from tracekit.formats.errors import TracekitError
 from tracekit.imports import importing, made
-from tracekit.imports.kernels import drmemtrace as kernels
 
 Entry = naive.Entry
 
@@ -228,8 +228,8 @@ def test_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_entry_has_twelve_bytes() -> None:
-    assert kernels.ENTRY.itemsize == 12
-    assert {name: place for name, (_, place) in kernels.ENTRY.fields.items()} == {  # type: ignore[union-attr,misc]
+    assert records.ENTRY.itemsize == 12
+    assert {name: place for name, (_, place) in records.ENTRY.fields.items()} == {  # type: ignore[union-attr,misc]
         "type": 0,
         "size": 2,
         "value": 4,

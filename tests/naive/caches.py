@@ -48,7 +48,10 @@ class Memory:
 class Cache:
     """A level; `below` is the next one or memory, `above` the ones nearer to the processor."""
 
-    def __init__(self, sets: int, ways: int, policy: str, inclusive: bool, random: Random) -> None:
+    def __init__(
+        self, sets: int, ways: int, policy: str, inclusive: bool, random: Random, exclusive: bool = False
+    ) -> None:
+        self.exclusive = exclusive
         self.sets = [Set(ways) for _ in range(sets)]
         self.policy, self.inclusive, self.random = policy, inclusive, random
         self.below: Cache | Memory = Memory()
@@ -106,6 +109,15 @@ class Cache:
         self.protect(chosen, way)
         if gone is None:
             return
+        if self.exclusive:
+            self.write_backs += gone.dirty
+            if isinstance(self.below, Memory):
+                self.below.written += gone.dirty
+            elif self.below.holds(gone.number):
+                self.below.use(gone.number, gone.dirty)
+            else:
+                self.below.fill(gone.number, gone.dirty)
+            return
         if self.inclusive:
             for cache in self.above:
                 gone.dirty = cache.lose(gone.number) or gone.dirty
@@ -125,6 +137,20 @@ class Cache:
         self.write_backs += line.dirty
         return line.dirty
 
+    def give(self, number: int) -> bool:
+        """Give a line up to another level; whether it was dirty."""
+        chosen = self.set_of(number)
+        way = chosen.way_of(number)
+        assert way is not None
+        line = chosen.ways[way]
+        assert line is not None
+        chosen.ways[way] = None
+        return line.dirty
+
+    def line(self, number: int) -> Line | None:
+        """The line, if it is here."""
+        return next((line for line in self.set_of(number).ways if line is not None and line.number == number), None)
+
     def write_back(self, number: int) -> None:
         if self.holds(number):
             self.use(number, dirty=True)
@@ -139,56 +165,161 @@ def bring(caches: Sequence[Cache], number: int, dirty: bool) -> int:
     if caches[0].holds(number):
         caches[0].use(number, dirty)
         return 0
+    if caches[0].exclusive:
+        found = next((place for place, cache in enumerate(caches) if cache.holds(number)), len(caches))
+        moved = found < len(caches) and caches[found].give(number)
+        caches[0].fill(number, dirty or moved)
+        return found
     missed = 1 + bring(caches[1:], number, False)
     caches[0].fill(number, dirty)
     return missed
 
 
+class Strides:
+    """What an instruction's addresses advance by: two times in a row the same is a stride."""
+
+    def __init__(self) -> None:
+        self.addresses: list[int] = [0]
+
+    def after(self, address: int, line: int) -> int | None:
+        """The line to prefetch after this address."""
+        self.addresses.append(address)
+        if len(self.addresses) < 4:
+            steps = [0] * (4 - len(self.addresses)) + [b - a for a, b in zip(self.addresses, self.addresses[1:])]
+        else:
+            steps = [b - a for a, b in zip(self.addresses[-4:], self.addresses[-3:])]
+        steps = [(step + 2**63) % 2**64 - 2**63 for step in steps]
+        if len(set(steps)) > 1 or steps[0] == 0:
+            return None
+        if abs(steps[0]) >= line:
+            return (address + steps[0]) % 2**64 // line
+        return (address // line + (1 if steps[0] > 0 else -1)) % (2**64 // line)
+
+
+class Machine:
+    """Cores with private levels, and the levels that they share. Without private levels there is one core."""
+
+    def __init__(self, shape: Sequence[tuple[int, int]], rules: dict[str, Any]) -> None:
+        self.rules = rules
+        self.random = Random(rules["seed"])
+        self.private = rules.get("private", 0)
+        make = [
+            lambda sets=sets, ways=ways: Cache(
+                sets, ways, rules["replacement"], rules["inclusive"], self.random, rules.get("exclusive", False)
+            )
+            for sets, ways in shape
+        ]
+        self.shared = [each() for each in make[self.private :]]
+        self.cores = [
+            [each() for each in make[: self.private]] + self.shared
+            for _ in range(rules["cores"] if self.private else 1)
+        ]
+        self.memory = Memory()
+        self.invalidations = self.transfers = 0
+        for caches in self.cores:
+            for place, cache in enumerate(caches):
+                cache.below = caches[place + 1] if place + 1 < len(caches) else self.memory
+                if place < self.private:
+                    cache.above = caches[:place]
+        for place, cache in enumerate(self.shared):
+            cache.above = [each for caches in self.cores for each in caches[: self.private]] + self.shared[:place]
+
+    def own(self, core: int) -> list[Cache]:
+        return self.cores[core][: self.private]
+
+    def snoop(self, core: int, number: int, store: bool) -> None:
+        """Other cores write back what they have changed, and for a store give up what they have."""
+        held = [line for cache in self.own(core) if (line := cache.line(number)) is not None]
+        if any(line.dirty for line in held) or (held and not store):
+            return
+        dirty = False
+        for other in range(len(self.cores)):
+            lines = [(cache, line) for cache in self.own(other) if (line := cache.line(number)) is not None]
+            if other == core or not lines:
+                continue
+            dirty = dirty or any(line.dirty for _, line in lines)
+            self.invalidations += store
+            for cache, line in lines:
+                line.dirty = False
+                if store:
+                    cache.give(number)
+        if dirty:
+            self.transfers += 1
+            self.own(core)[-1].write_backs += 1
+            self.own(core)[-1].below.write_back(number)
+
+    def prefetch(self, core: int, number: int) -> int:
+        """Returns how many lines memory gave."""
+        caches = self.cores[core]
+        if caches[0].holds(number):
+            return 0
+        self.snoop(core, number, False)
+        fetched = bring(caches, number, False)
+        for cache in caches[: min(fetched, 1) if self.rules.get("exclusive") else fetched]:
+            cache.prefetches += 1
+        return int(fetched == len(caches))
+
+    def touch(self, core: int, number: int, store: bool, line: int) -> tuple[int, int, int]:
+        """The level where it was, how many lines memory gave, and how many copies other cores lost."""
+        caches, reads, before = self.cores[core], 0, self.invalidations
+        self.snoop(core, number, store)
+        taken = self.invalidations - before
+        if store and self.rules["write"] == "through":
+            holders = [place for place, cache in enumerate(caches) if cache.holds(number)]
+            for place in holders:
+                caches[place].use(number)
+            self.memory.written += 1
+            level = holders[0] if holders else len(caches)
+        else:
+            level = bring(caches, number, store)
+            reads += level == len(caches)
+            if level > 0 and self.rules["prefetch"] == "next-line":
+                reads += self.prefetch(core, (number + 1) % (2**64 // line))
+        for cache in caches[:level]:
+            cache.misses += 1
+        for cache in caches[level : level + 1]:
+            cache.hits += 1
+        return level, reads, taken
+
+    def counts(self) -> list[tuple[int, int, int, int]]:
+        """Of each level, all cores together."""
+        found = []
+        for place in range(len(self.cores[0])):
+            level = list({id(caches[place]): caches[place] for caches in self.cores}.values())
+            names = ("hits", "misses", "write_backs", "prefetches")
+            found.append(tuple(sum(getattr(cache, name) for cache in level) for name in names))
+        return found  # type: ignore[return-value]
+
+
 def simulate(events: Sequence[Event], shape: Sequence[tuple[int, int]], line: int, **rules: Any) -> dict[str, Any]:
     """`shape` has sets and ways; `rules` are replacement, write, inclusive, prefetch and seed.
 
-    Returns for each level its counts, the lines that memory was written, each touch: instruction, level; and of each
-    load and store how many lines memory gave and got.
+    They may be exclusive, private and cores, too. Returns for each level its counts, the lines that memory was written,
+    each touch: instruction, level, copies that other cores lost; of each load and store how many lines memory gave and
+    got; and what cores did to one another.
     """
-    random = Random(rules["seed"])
-    caches = [Cache(sets, ways, rules["replacement"], rules["inclusive"], random) for sets, ways in shape]
-    for place, cache in enumerate(caches):
-        cache.above = caches[:place]
-        if place + 1 < len(caches):
-            cache.below = caches[place + 1]
-    memory = caches[-1].below
-    assert isinstance(memory, Memory)
+    machine = Machine(shape, rules)
     touches = []
     traffic = []
-    for _, name, subject, address, size, _ in events:
+    strides: dict[tuple[int, int], Strides] = {}
+    for stream, name, subject, address, size, _ in events:
         if name not in ("load", "store"):
             continue
-        written, reads = memory.written, 0
+        core = stream % len(machine.cores)
+        written, reads = machine.memory.written, 0
         for number in range(address // line, (address + size - 1) // line + 1 if size else 0):
-            if name == "store" and rules["write"] == "through":
-                holders = [place for place, cache in enumerate(caches) if cache.holds(number)]
-                for place in holders:
-                    caches[place].use(number)
-                memory.written += 1
-                level = holders[0] if holders else len(caches)
-            else:
-                level = bring(caches, number, name == "store")
-                reads += level == len(caches)
-                following = (number + 1) % (2**64 // line)
-                if level > 0 and rules["prefetch"] == "next-line" and not caches[0].holds(following):
-                    fetched = bring(caches, following, False)
-                    reads += fetched == len(caches)
-                    for cache in caches[:fetched]:
-                        cache.prefetches += 1
-            touches.append((subject, level))
-            for cache in caches[:level]:
-                cache.misses += 1
-            for cache in caches[level : level + 1]:
-                cache.hits += 1
-        traffic.append((reads, memory.written - written))
+            level, given, taken = machine.touch(core, number, name == "store", line)
+            reads += given
+            touches.append((subject, level, taken))
+        if size and rules["prefetch"] == "stride":
+            following = strides.setdefault((core, subject), Strides()).after(address, line)
+            if following is not None:
+                machine.prefetch(core, following)
+        traffic.append((reads, machine.memory.written - written))
     return {
-        "levels": [(cache.hits, cache.misses, cache.write_backs, cache.prefetches) for cache in caches],
-        "memory_writes": memory.written,
+        "levels": machine.counts(),
+        "memory_writes": machine.memory.written,
         "touches": touches,
         "traffic": traffic,
+        "coherence": (machine.invalidations, machine.transfers),
     }

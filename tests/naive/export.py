@@ -19,7 +19,71 @@ def pieces(address: int, size: int, unit: int) -> Iterator[int]:
 
 def written(form: str, accesses: Iterable[Access]) -> bytes:
     """What the file holds."""
-    return b"".join(each for access in accesses if access[3] for each in _records(form, *access))
+    kept = [access for access in accesses if access[3]]
+    if form == "ramulator2-o3":
+        return simple_o3(kept, 0)
+    if form == "gem5":
+        return packets(kept)
+    return b"".join(each for access in kept for each in _records(form, *access))
+
+
+def simple_o3(accesses: Iterable[Access], bubbles: int) -> bytes:
+    """Lines of Ramulator 2's SimpleO3: a store stands behind the load before it, if that has none yet."""
+    lines: list[list[int]] = []
+    for code, _, address, size in accesses:
+        for start in pieces(address, size, 64):
+            if code == CODE["load"]:
+                lines.append([bubbles, start])
+            elif lines and len(lines[-1]) == 2:
+                lines[-1].append(start)
+            else:
+                lines.append([bubbles, -1, start])
+    return b"".join(" ".join(map(str, line)).encode() + b"\n" for line in lines)
+
+
+def packets(accesses: Iterable[Access]) -> bytes:
+    """gem5's packets, a nanosecond apart, each behind its length."""
+    found = [b"gem5", _delimited(b"\x0a\x08tracekit" + _field(3, 10**12))]
+    tick = 0
+    for code, instruction, address, size in accesses:
+        for start in pieces(address, size, 64):
+            length = min(address + size, start // 64 * 64 + 64) - start
+            values = (tick, 4 if code == CODE["store"] else 1, start, length)
+            message = b"".join(_field(1 + number, value) for number, value in enumerate(values))
+            found.append(_delimited(message + _field(7, _counter(instruction))))
+            tick += 1000
+    return b"".join(found)
+
+
+def drmemtrace(accesses: Iterable[Access]) -> list[tuple[int, int, int]]:
+    """Instructions and data of drmemtrace: what is longer than a line is one piece for each that it touches."""
+    found = []
+    for code, instruction, address, size in accesses:
+        if size:
+            found.append((10, 4, _counter(instruction)))
+            starts = list(pieces(address, size, 64)) if size > 64 else [address]
+            ends = [*starts[1:], address + size]
+            found += [(int(code == CODE["store"]), end - start, start) for start, end in zip(starts, ends)]
+    return found
+
+
+def _field(number: int, value: int) -> bytes:
+    """A varint of protocol buffers behind its tag."""
+    return bytes([number << 3]) + _varint(value)
+
+
+def _delimited(message: bytes) -> bytes:
+    return _varint(len(message)) + message
+
+
+def _varint(value: int) -> bytes:
+    groups = [value >> shift & 127 for shift in range(0, max(value.bit_length(), 1), 7)]
+    return bytes([group | 128 for group in groups[:-1]] + groups[-1:])
+
+
+def _counter(instruction: int) -> int:
+    """The made-up program counter of an instruction."""
+    return 0x400000 + 4 * (-1 if instruction == NONE else instruction)
 
 
 def _records(form: str, code: int, instruction: int, address: int, size: int) -> Iterator[bytes]:
@@ -37,4 +101,12 @@ def _records(form: str, code: int, instruction: int, address: int, size: int) ->
     if form == "champsim":
         for start in pieces(address, size, 64):
             memory = (start, 0, 0, 0, 0, 0) if is_store else (0, 0, start, 0, 0, 0)
-            yield struct.pack("<Q8x6Q", 0x400000 + 4 * (-1 if instruction == NONE else instruction), *memory)
+            yield struct.pack("<Q8x6Q", _counter(instruction), *memory)
+
+
+def packed_pieces(event: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """What `import` makes of an access (stream, code, instruction, address, size) in a file of drmemtrace's."""
+    stream, *access = event
+    for kind, size, start in drmemtrace([(access[0], access[1], access[2], access[3])]):
+        if kind != 10:
+            yield stream, access[0], _counter(access[1]), start, size

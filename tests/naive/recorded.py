@@ -10,8 +10,29 @@ THREAD_LOCAL = 2
 STACK_ALLOC = 8
 
 # Words of events of threads, signals, images and their like, by the column that they stand in.
-SUBJECTS = ("stream", "signal", "image", "kind", "order", "window")
-SIZES = ("process", "status", "abnormal", "thread", "count", "size", "time")
+SUBJECTS = ("stream", "signal", "image", "kind", "order", "window", "rank")
+ADDRESSES = ("address", "communicator", "number", "operation")
+OPENMP = {  # subject, address, size; of "call" the open call
+    "parallel_begin": "call team threads",
+    "parallel_end": "- team -",
+    "implicit_begin": "index team task",
+    "implicit_end": "- - task",
+    "task_create": "call flags task",
+    "task_schedule": "status next task",
+    "task_dependence": "kind address task",
+    "sync_begin": "kind team task",
+    "sync_waited": "kind team task",
+    "sync_end": "kind team task",
+    "mutex_acquired": "kind address -",
+    "mutex_released": "kind address -",
+    "reduction_begin": "- team task",
+    "reduction_end": "- team task",
+    "work_begin": "kind count task",
+    "work_end": "kind count task",
+    "dispatch": "kind first count",
+    "openmp_thread": "type - -",
+}
+SIZES = ("envelope", "peers", "process", "status", "abnormal", "thread", "count", "size", "time")
 
 
 @dataclass(eq=False)
@@ -64,10 +85,15 @@ class RecordedEvents:
         elif name.startswith("library_"):
             if value["size"]:
                 self.emit(name.removeprefix("library_"), call, value["address"], value["size"])
+        elif name in OPENMP:
+            self.emit(name, *({"call": call, "-": 0, **value}[field] for field in OPENMP[name].split()))
         else:
             subject = next((value[word] for word in SUBJECTS if word in value), 0)
             size = next((value[word] for word in SIZES if word in value), 0)
-            self.emit(name, subject & NONE, value.get("address", 0), size)
+            if name in ("mpi_send", "mpi_post", "mpi_receive", "mpi_collective"):
+                subject = call
+            address = next((value[word] for word in ADDRESSES if word in value), 0)
+            self.emit(name, subject & NONE, address, size)
             self.afterwards(name, value)
 
     def afterwards(self, name: str, value: dict[str, int]) -> None:

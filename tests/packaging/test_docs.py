@@ -23,6 +23,7 @@ EXPORTS = (ROOT / "docs/export.md").read_text()
 ERRORS = (ROOT / "docs/memory-errors.md").read_text()
 API = (ROOT / "docs/python-api.md").read_text()
 PATHS = (ROOT / "docs/paths.md").read_text()
+PARALLEL = (ROOT / "docs/parallel.md").read_text()
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -159,3 +160,13 @@ def test_paths(tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     (session,) = sessions(PATHS)
     assert steady(run_console(tmp_path, session)) == steady(session)
+
+
+def test_parallel_programs(tmp_path: Path) -> None:
+    for _, name, text in BLOCK.findall(PARALLEL):
+        if name:
+            (tmp_path / name).write_text(text)
+    found = sessions(PARALLEL)
+    assert len(found) == 4
+    for session in found:
+        assert steady(run_console(tmp_path, session)) == steady(session)

@@ -12,6 +12,8 @@ import pytest
 
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
+from tracekit.formats.events import SyncRegion, TaskDependence, TaskStatus
+from tracekit.recorder.toolchain import find_clang
 
 SOURCE = (ROOT / "fixtures/openmp.c").read_text()
 
@@ -54,3 +56,126 @@ def test_calls_objects_and_threads(recorded: tuple[Path, str]) -> None:
     assert len(allocated) == 4 and all(freed[found.words[1]] == found.stream for found in allocated)
     created = {found.words[1] for found in events(trace, "thread_create")}
     assert ran - {0} <= created
+
+
+TASKS = r"""
+    #include <omp.h>
+    long x, y;
+    int main(void)
+    {
+        omp_lock_t lock;
+        omp_init_lock(&lock);
+    #pragma omp parallel num_threads(2)
+        {
+    #pragma omp critical
+            x++;
+            omp_set_lock(&lock);
+            y++;
+            omp_unset_lock(&lock);
+    #pragma omp barrier
+    #pragma omp single
+            {
+    #pragma omp task depend(out : x)
+                x++;
+    #pragma omp task depend(in : x)
+                y += x;
+    #pragma omp taskwait
+    #pragma omp taskgroup
+    #pragma omp task
+                y++;
+            }
+        }
+        return 0;
+    }"""
+
+
+def test_logical_tasks(tmp_path: Path) -> None:
+    run = record(tmp_path, build(tmp_path, TASKS, "-fopenmp", "-g"))
+    assert run.returncode == 0, run.stderr
+    trace = tmp_path / "trace.zst"
+    (made,) = events(trace, "parallel_begin")
+    team = made.words[1]
+    assert made.words[2] == 2
+    implicit = [found for found in events(trace, "implicit_begin") if found.words[2] == team]
+    assert sorted(found.words[1] for found in implicit) == [0, 1] and len({found.stream for found in implicit}) == 2
+    created = [found.words[2] for found in events(trace, "task_create")]
+    assert len(set(created)) == 3 and not set(created) & {found.words[3] for found in implicit}
+    over = [found.words[3] for found in events(trace, "task_schedule") if found.words[1] == TaskStatus.COMPLETE]
+    assert sorted(over) == sorted(created)
+    on = [tuple(found.words[1:]) for found in events(trace, "task_dependence")]
+    assert len({address for _, address, _ in on}) == 1 and [task for _, _, task in on] == created[:2]
+    assert [kind for kind, _, _ in on] == [TaskDependence.INOUT, TaskDependence.IN]
+    kinds = Counter(found.words[1] for found in events(trace, "sync_begin"))
+    assert kinds == Counter(found.words[1] for found in events(trace, "sync_end"))
+    assert kinds[SyncRegion.TASKWAIT] == kinds[SyncRegion.TASKGROUP] == 1 and kinds[SyncRegion.BARRIER_EXPLICIT] == 2
+    held: dict[int, int] = {}
+    for found in sorted(
+        events(trace, "mutex_acquired") + events(trace, "mutex_released"), key=lambda one: one.words[0]
+    ):
+        stream = held.pop(found.words[2], None)
+        assert stream in (None, found.stream)
+        if found.name == "mutex_acquired":
+            assert stream is None  # nobody has what another one has not given up
+            held[found.words[2]] = found.stream
+    assert not held and not events(trace, "lock") and not events(trace, "unlock")  # those of libomp itself
+
+
+OTHER_TOOL = r"""
+    #include <omp-tools.h>
+    #include <stdio.h>
+    static int teams, tasks, wrong;
+    static ompt_get_task_info_t info;
+    static void begin(ompt_data_t *task, const ompt_frame_t *frame, ompt_data_t *team, unsigned n, int flags,
+                      const void *place)
+    {
+        wrong += team->value != 0;
+        team->value = 1000 + ++teams;
+    }
+    static void end(ompt_data_t *team, ompt_data_t *task, int flags, const void *place)
+    {
+        wrong += team->value != 1000 + teams;
+    }
+    static void create(ompt_data_t *creator, const ompt_frame_t *frame, ompt_data_t *task, int flags, int depends,
+                       const void *place)
+    {
+        task->value = 5000 + __atomic_add_fetch(&tasks, 1, __ATOMIC_RELAXED);
+    }
+    static void schedule(ompt_data_t *task, ompt_task_status_t status, ompt_data_t *next)
+    {
+        ompt_data_t *now = NULL;
+        if (status == ompt_task_switch) {
+            info(0, NULL, &now, NULL, NULL, NULL);
+            wrong += now != next || next->value <= 5000;
+        }
+    }
+    static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t *data)
+    {
+        ompt_set_callback_t set = (ompt_set_callback_t)lookup("ompt_set_callback");
+        info = (ompt_get_task_info_t)lookup("ompt_get_task_info");
+        set(ompt_callback_parallel_begin, (ompt_callback_t)begin);
+        set(ompt_callback_parallel_end, (ompt_callback_t)end);
+        set(ompt_callback_task_create, (ompt_callback_t)create);
+        set(ompt_callback_task_schedule, (ompt_callback_t)schedule);
+        return 1;
+    }
+    static void finalize(ompt_data_t *data)
+    {
+        printf("%d team, %d tasks, %d wrong\n", teams, tasks, wrong);
+    }
+    ompt_start_tool_result_t *ompt_start_tool(unsigned version, const char *runtime)
+    {
+        static ompt_start_tool_result_t result = {initialize, finalize, {0}};
+        return &result;
+    }"""
+
+
+def test_another_tool_beside(tmp_path: Path) -> None:
+    """Both see each team and task, each with what it keeps of it."""
+    (tmp_path / "tool.c").write_text(OTHER_TOOL)
+    command = [find_clang().path, "-shared", "-fPIC", "-o", tmp_path / "tool.so", tmp_path / "tool.c"]
+    subprocess.run(command, check=True, capture_output=True)
+    other = {"OMP_TOOL_LIBRARIES": str(tmp_path / "tool.so")}
+    run = record(tmp_path, build(tmp_path, TASKS, "-fopenmp"), environment=other)
+    assert run.returncode == 0 and run.stdout == "1 team, 3 tasks, 0 wrong\n", run.stderr
+    trace = tmp_path / "trace.zst"
+    assert len(events(trace, "parallel_begin")) == 1 and len(events(trace, "task_create")) == 3

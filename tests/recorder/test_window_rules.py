@@ -74,7 +74,7 @@ def test_a_share_of_the_time() -> None:
 def test_a_file_of_windows(tmp_path: Path) -> None:
     file = tmp_path / "windows.toml"
     file.write_text('[[window]]\non = "call:f"\n[[window]]\nevery = "1s"\nfor = "20ms"\n')
-    assert read(str(file)) == [WindowRule("f"), WindowRule(length=20 * MS, every=S)]
+    assert read(str(file)) == ([WindowRule("f"), WindowRule(length=20 * MS, every=S)], frozenset())
     for text in ("[[window]\n", "[[window]]\non = 3\n", "[[window]]\nat = 'x'\n", "a = 1\n", "window = 3\n", "\xff"):
         file.write_bytes(text.encode("latin-1"))
         with pytest.raises(TracekitError):

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit import sizes
-from tracekit.caches.kernels.hierarchy import COUNTS, RULES, Hierarchy
+from tracekit.caches.kernels.fields import COUNTS, RULES
+from tracekit.caches.kernels.hierarchy import Hierarchy
 from tracekit.caches.kernels.ways import EMPTY
 
 POLICIES = ("lru", "plru", "srrip", "random")
 """By the number that kernels know them by."""
+
+PREFETCHERS = ("none", "next-line", "stride")
+"""The same."""
+
+MOST_CORES = 256
 
 MOST_LEVELS, MOST_WAYS, MOST_BYTES, MOST_ENTRIES = 8, 1024, 1 << 32, 1 << 20
 
@@ -99,20 +105,47 @@ def _check_sets(level: Level, text: str, quotient: str) -> None:
         )
 
 
+def check_cores(levels: Sequence[Level], private: int, cores: int) -> None:
+    """Raise ValueError, with a sentence, unless so many cores can have the first `private` levels each for itself."""
+    if not 0 <= private <= len(levels):
+        raise ValueError(f"private levels are 0 to {len(levels)}, as many as there are, not {private}.")
+    if not 1 <= cores <= MOST_CORES:
+        raise ValueError(f"cores are 1 to {MOST_CORES}, not {cores}.")
+    if cores * sum(level.size // level.line for level in levels[:private]) > MOST_BYTES >> 6:
+        raise ValueError(f"{cores} cores have more private lines than {MOST_BYTES >> 6:,}.")
+
+
 def empty(
-    levels: Sequence[Level], policy: str = "lru", *, through: bool, inclusive: bool, prefetch: bool, seed: int
+    levels: Sequence[Level],
+    policy: str = "lru",
+    *,
+    through: bool = False,
+    inclusive: bool = False,
+    exclusive: bool = False,
+    prefetch: str = "none",
+    private: int = 0,
+    cores: int = 1,
+    seed: int = 1,
 ) -> Hierarchy:
-    """A hierarchy without any line; `policy` is one of POLICIES, `seed` at least 0."""
-    shape, base = [], 0
-    for level in levels:
-        shape.append((level.sets - 1, level.ways, base))
-        base += level.sets * level.ways
+    """A hierarchy without any line; `policy` is one of POLICIES, `prefetch` of PREFETCHERS, `seed` at least 0.
+
+    private: how many of the first levels each of `cores` has for itself.
+    """
+    shape = np.zeros((cores if private else 1, len(levels), 3), np.int64)
+    base = 0
+    for number, level in enumerate(levels):
+        for core in range(len(shape)):
+            if core == 0 or number < private:
+                shape[core, number] = level.sets - 1, level.ways, base
+                base += level.sets * level.ways
+            else:
+                shape[core, number] = shape[0, number]
     rules = np.zeros(RULES, np.int64)
-    rules[:] = POLICIES.index(policy), through, inclusive, prefetch
+    rules[:] = POLICIES.index(policy), through, inclusive, exclusive, PREFETCHERS.index(prefetch), private
     return Hierarchy(
         np.full(base, EMPTY, np.int64),
         np.zeros(base if policy in ("plru", "srrip") else 1, np.int64),
-        np.array(shape, np.int64),
+        shape,
         rules,
         np.array([seed], np.uint64),
         np.zeros((len(levels) + 1, COUNTS), np.int64),

@@ -13,6 +13,7 @@ import click
 from tracekit.commands import completing, options
 from tracekit.commands.coverage import coverage, why_no_coverage
 from tracekit.commands.misused import Misused
+from tracekit.commands.options import window_of
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
@@ -134,11 +135,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     help="Analyse each trace on a worker of a Dask cluster: dask starts one of -j workers on this machine,"
     " dask://HOST:PORT is the scheduler of a running one.",
 )
-@click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
-@click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
-@click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
-@click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%.")
-@click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
+@options.window
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.option("--keep-going", is_flag=True, help="Of several traces, leave out those that cannot be analysed.")
 @click.option("--exit-code", is_flag=True, help="End with status 1 if memory_errors or races finds an error.")
@@ -190,8 +187,7 @@ def command(
     if form == "lcov" and (why := why_no_coverage(displays)) is not None:
         raise Misused(why)
     options = _options(names, settings, own)
-    window = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
-    _check_window(window)
+    window = window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
     _check_engine(engine, jobs, segments)
     with shown():
         gathered = _gathered(traces_of(traces), options, jobs, segments, engine, window, keep_going, explain)
@@ -241,7 +237,7 @@ def _gathered(
     jobs: int | None,
     segments: int | None,
     engine: str | None,
-    window: Mapping[str, Any],
+    window: Mapping[str, Any] | None,
     keep_going: bool,
     explain: bool,
 ) -> _Gathered:
@@ -336,15 +332,3 @@ def _check_engine(engine: str | None, jobs: int | None, segments: int | None) ->
         raise Misused("-j says how many workers a cluster on this machine has; those of a running one are its own.")
     if segments is not None:
         raise Misused("--segments cuts a trace for the threads of this machine: leave it or --engine out.")
-
-
-def _check_window(window: Mapping[str, Any]) -> None:
-    """Refuse as misuse what no trace can make sense of."""
-    if all(part is None for part in window.values()):
-        return
-    from tracekit.replay.window import Window
-
-    try:
-        Window.of(window)
-    except TracekitError as error:
-        raise Misused(str(error)) from None

@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from tracekit import progress
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
 if TYPE_CHECKING:
     from tracekit.replay.trace import Trace
 
-FORMATS = ("din", "xdin", "lackey", "ramulator2", "champsim")
+FORMATS = ("din", "xdin", "lackey", "ramulator2", "ramulator2-o3", "champsim", "gem5")
 """Of the loads and stores of traces."""
+ARCHIVE = "drmemtrace"
+"""The same, in a file that is no row of records."""
 TABLE_FORMATS = ("parquet", "arrow")
 """Of tables of traces."""
-TABLES = ("accesses", "events", "instructions")
-PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "dot", "graphml", "csv")
+TABLES = ("accesses", "events", "instructions", "objects")
+PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "memprof", "dot", "graphml", "csv")
 """Of profiles."""
 
 
 @click.command("export")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE instead of standard output.")
-@click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs.")
-@click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open.")
-@click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream.")
-@click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%.")
-@click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%.")
+@options.window
 @click.option("--module", metavar="NAME", help="Of a profile file with several modules, the one to export.")
 @click.option(
     "--table",
     metavar="NAME",
     help="The table to export. Of a profile, by default the first that fits; of a trace, as parquet or arrow: accesses"
-    " (the default), events, instructions.",
+    " (the default), events, instructions, objects.",
 )
-@click.argument("form", type=click.Choice([*FORMATS, *TABLE_FORMATS, *PROFILE_FORMATS]), metavar="FORMAT")
+@click.option(
+    "--bubbles",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    help="Of ramulator2-o3: how many instructions without accesses are taken to come before each line. [default: 0]",
+)
+@click.argument("form", type=click.Choice([*FORMATS, ARCHIVE, *TABLE_FORMATS, *PROFILE_FORMATS]), metavar="FORMAT")
 @click.argument("trace", type=click.Path(), metavar="FILE")
 def command(
     form: str,
@@ -51,17 +56,21 @@ def command(
     stop: str | None,
     module: str | None,
     table: str | None,
+    bubbles: int | None,
 ) -> None:
     """Write the loads and stores of a trace in the FORMAT of a simulator, in the order of replay, or as a table:
 
     \b
-        din         Dinero IV, -informat d: a line for each word of 4 bytes
-        xdin        Dinero IV, -informat D: with sizes
-        lackey      valgrind --tool=lackey --trace-mem=yes
-        ramulator2  Ramulator 2, LoadStoreTrace: a line for each 64 bytes
-        champsim    ChampSim's input_instr; an instruction for each access
-        parquet     Apache Parquet: a row for each access (--table)
-        arrow       Apache Arrow's file format, the same
+        din            Dinero IV, -informat d: a line for each word of 4 bytes
+        xdin           Dinero IV, -informat D: with sizes
+        lackey         valgrind --tool=lackey --trace-mem=yes
+        ramulator2     Ramulator 2, LoadStoreTrace: a line for each 64 bytes
+        ramulator2-o3  Ramulator 2, SimpleO3: bubbles, load, store
+        champsim       ChampSim's input_instr; an instruction for each access
+        gem5           gem5's packet trace, for TraceGen; a packet for each 64 bytes
+        drmemtrace     DynamoRIO's drmemtrace: a zip of chunks
+        parquet        Apache Parquet: a row for each access (--table)
+        arrow          Apache Arrow's file format, the same
 
     or a profile file (`tracekit analyze -o`) in that of a viewer:
 
@@ -70,36 +79,27 @@ def command(
         speedscope  speedscope's JSON: a flame graph of each number
         pprof       pprof's protocol buffer: all numbers in one file
         sarif       SARIF 2.1.0: errors of memory, verdicts of loops
-        dot         Graphviz: dependences between instructions
-        graphml     GraphML: dependences between instructions
+        memprof     LLVM's memory profile in YAML, for llvm-profdata merge
+        dot         Graphviz: dependences between instructions, task graphs
+        graphml     GraphML: dependences between instructions, task graphs
         csv         a table of the profile, one line for each row
     """
-    parts = {"function": function, "loop": loop, "thread": thread, "from": start, "to": stop}
+    window = options.window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
     if form in PROFILE_FORMATS:
-        if any(part is not None for part in parts.values()):
+        if window is not None:
             raise click.UsageError("a profile has no window: choose it when the trace is analysed.")
         _export_profile(form, trace, module, table or "", output)
         return
     if module is not None:
         raise click.UsageError(f"--module is of profiles, and {form} is a format of traces.")
-    window = _window(parts)
+    if bubbles is not None and form != "ramulator2-o3":
+        raise click.UsageError("--bubbles is of ramulator2-o3: no other format has them.")
     if form in TABLE_FORMATS:
         _export_table(form, table or "accesses", trace, output, window)
         return
     if table is not None:
         raise click.UsageError(f"--table is of profiles, parquet and arrow; {form} has loads and stores alone.")
-    _export_accesses(form, trace, output, window)
-
-
-def _window(parts: dict[str, Any]) -> dict[str, Any] | None:
-    """The parts that are there, if any. Raises UsageError if they make no sense."""
-    from tracekit.replay.window import Window
-
-    try:
-        Window.of(parts)
-    except TracekitError as error:
-        raise click.UsageError(str(error)) from None
-    return {name: value for name, value in parts.items() if value is not None} or None
+    _export_accesses(form, trace, output, window, bubbles or 0)
 
 
 def _export_profile(form: str, path: str, module: str | None, table: str, output: str | None) -> None:
@@ -118,18 +118,51 @@ def _export_profile(form: str, path: str, module: str | None, table: str, output
         _write([chosen.write(report, table)], output, "the profile")
 
 
-def _export_accesses(form: str, trace: str, output: str | None, window: dict[str, Any] | None) -> None:
+def _export_accesses(form: str, trace: str, output: str | None, window: dict[str, Any] | None, bubbles: int) -> None:
     from tracekit.formats import export
     from tracekit.replay.trace import Trace
 
-    chosen = export.FORMATS[form]
-    _refuse_terminal(form, output, chosen.is_text)
+    _refuse_terminal(form, output, form != ARCHIVE and export.FORMATS[form].is_text)
     with Trace(trace) as opened, shown(), progress.step("exporting accesses"):
         _say_if_cut(opened)
         batches = opened.batches(["load", "store"], ["subject", "address", "size"], window=window)
         program = opened.program
         known = export.counters_of(program.counters, len(program.ops)) if program.is_imported else None
-        _write(export.exported(batches, chosen, known), output, "the accesses")
+        if form == ARCHIVE:
+            is_shared = len(opened.reader.streams()) > 1 and "thread" not in (window or {})
+            _write_archive(batches, known, opened.metadata, is_shared, output)
+        else:
+            _write(export.exported(batches, export.FORMATS[form], known, bubbles), output, "the accesses")
+
+
+def _write_archive(
+    batches: Iterable[Any], known: Any, metadata: dict[str, Any], is_shared: bool, output: str | None
+) -> None:
+    """Write drmemtrace's archive. known: an imported trace's program counters. is_shared: several threads are in it."""
+    from tracekit.formats import drmemtrace as records
+    from tracekit.formats.export import champsim, counters, drmemtrace
+    from tracekit.profiles.files import written_whole
+
+    architecture = str(metadata.get("target", "")).partition("-")[0]
+    file_type = {"x86_64": records.X86_64, "aarch64": records.AARCH64}.get(architecture, 0)
+    threads = dict(enumerate(metadata.get("imported", {}).get("threads", ())))
+
+    def write(file: BinaryIO) -> None:
+        drmemtrace.write(
+            batches,
+            file,
+            lambda instructions: counters(instructions, champsim.counters, known),
+            file_type | (records.CORE_SHARDED if is_shared else 0),
+            int(metadata.get("process", 1)),
+            lambda stream: int(threads.get(stream, 1 + stream)),
+        )
+
+    if output is None:
+        write(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        with written_whole(output, "the accesses") as file:
+            write(file)
 
 
 def _export_table(form: str, table: str, trace: str, output: str | None, window: dict[str, Any] | None) -> None:
@@ -140,10 +173,11 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
         raise click.UsageError(f"the tables of a trace are {', '.join(TABLES)}; {table!r} is none.")
     if output is None:
         raise click.UsageError(f"{form} is written to a file: -o FILE.")
-    if table == "instructions" and window:
-        raise click.UsageError("The table of instructions is that of the whole program: there is no window on it.")
+    if table in ("instructions", "objects") and window:
+        raise click.UsageError(f"The table of {table} is that of the whole run: there is no window on it.")
     extras.require("arrow", f"Writing {form}")
     from tracekit.formats.export import NO_COUNTER, arrow, counters_of
+    from tracekit.objects.kinds import ObjectKind
     from tracekit.profiles.files import written_whole
     from tracekit.replay.trace import Trace
 
@@ -153,6 +187,8 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
         if table == "instructions":
             rows = map(program.instruction, range(len(program.ops)))
             made = arrow.instructions(rows, counters_of(program.counters, len(program.ops)), int(NO_COUNTER))
+        elif table == "objects":
+            made = arrow.objects(_lives(opened), _names_of_globals(program), ObjectKind.GLOBAL)
         else:
             columns = ["subject", "address", "size", *(["value"] if program.has_values else [])]
             chosen = ["load", "store"] if table == "accesses" else None
@@ -160,6 +196,22 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
             made = getattr(arrow, table)(batches, program.has_values)
         with written_whole(output, f"the {table}") as file:
             arrow.write(form, made, file)
+
+
+def _lives(opened: Trace) -> Any:
+    """The objects of a trace, as formats.export.arrow takes them; instructions that are none are NONE."""
+    from tracekit.formats.events import NONE
+    from tracekit.objects.kinds import ObjectKind
+    from tracekit.objects.lives import COLUMNS, EVENTS, lives
+
+    for rows in lives(opened.program, opened.batches(EVENTS, COLUMNS)):
+        made = rows["kind"] != ObjectKind.GLOBAL
+        rows["site"][made & (rows["site"] >= len(opened.program.ops))] = NONE
+        yield rows
+
+
+def _names_of_globals(program: Any) -> list[str]:
+    return [program.text(int(row["source_name"]) or int(row["name"])) for row in program.globals]
 
 
 def _refuse_terminal(form: str, output: str | None, is_text: bool) -> None:

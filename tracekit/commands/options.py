@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
+
+from tracekit.commands.misused import Misused
+from tracekit.formats.errors import TracekitError
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -24,3 +27,34 @@ jobs: _Decorator = click.option(
     help="Threads; the result is the same for any number.  [default: one for each core]",
 )
 """The option --jobs N; the command gets it as its parameter `jobs`."""
+
+
+def window(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a window on a trace; the command's parameters `function`, `loop`, `thread`, `start`, `stop`."""
+    for option in reversed(_WINDOW):
+        command = option(command)
+    return command
+
+
+_WINDOW = (
+    click.option("--function", metavar="NAME", help="Only accesses while this function, or what it calls, runs."),
+    click.option("--loop", metavar="FILE:LINE", help="Only accesses while this loop is open."),
+    click.option("--thread", type=click.IntRange(min=0), metavar="N", help="Only accesses of this stream."),
+    click.option("--from", "start", metavar="X", help="Skip the first X accesses, or as much of them: 25%."),
+    click.option("--to", "stop", metavar="Y", help="Only accesses among the first Y, or the first 25%."),
+)
+
+
+def window_of(parts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The window that a command's parameters say, None without one. Raises Misused if no trace can make sense of it."""
+    names = {"function": "function", "loop": "loop", "thread": "thread", "start": "from", "stop": "to"}
+    chosen = {name: parts[parameter] for parameter, name in names.items() if parts[parameter] is not None}
+    if not chosen:
+        return None
+    from tracekit.replay.window import Window
+
+    try:
+        Window.of(chosen)
+    except TracekitError as error:
+        raise Misused(str(error)) from None
+    return chosen

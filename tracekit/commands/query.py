@@ -40,6 +40,7 @@ FORMATS = ("table", "csv", "json", "jsonl", "markdown")
 )
 @settings_option
 @options.jobs
+@options.window
 @click.argument("trace", type=click.Path(), required=False)
 @click.argument("query", required=False)
 def command(
@@ -51,6 +52,7 @@ def command(
     jobs: int | None,
     trace: str | None,
     query: str | None,
+    **parts: Any,
 ) -> None:
     """Print what a QUERY in SQL finds in the profiles of TRACE; QUERY may be - for standard input.
 
@@ -63,11 +65,12 @@ def command(
     from tracekit.query import listed
     from tracekit.render.text import Style
 
+    window = options.window_of(parts)
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if list_tables or schema:
         if trace is not None and query is None and listed.is_table(trace, None) and not os.path.exists(trace):
             trace, query = None, trace
-        run = None if trace is None else opened_run(trace, jobs, settings)
+        run = None if trace is None else opened_run(trace, jobs, settings, window)
         wanted = query if schema else None
         if wanted is not None and not listed.is_table(wanted, run):
             raise Misused(f"There is no table {wanted!r}: `tracekit query --tables` lists them.")
@@ -76,25 +79,25 @@ def command(
         return
     if trace is None or query is None:
         raise click.UsageError("query takes a trace, or a profile file, and a query; or --tables.")
-    database = opened(trace, jobs, settings)
+    database = opened(trace, jobs, settings, window)
     print_result(database, sys.stdin.read() if query == "-" else query, form, limit, style)
 
 
-def opened_run(trace: str, jobs: int | None, settings: Sequence[str]) -> Any:
+def opened_run(trace: str, jobs: int | None, settings: Sequence[str], window: Mapping[str, Any] | None = None) -> Any:
     """The profiles of a trace or a profile file; a trace is not analysed yet."""
     from tracekit.query.run import Run
 
     with shown():
-        return Run(trace, jobs, checked_settings(settings))
+        return Run(trace, jobs, checked_settings(settings), window)
 
 
-def opened(trace: str, jobs: int | None, settings: Sequence[str]) -> Database:
+def opened(trace: str, jobs: int | None, settings: Sequence[str], window: Mapping[str, Any] | None = None) -> Database:
     """Their tables. Raises MissingExtraError without the extra."""
     from tracekit import extras
     from tracekit.query.database import Database
 
     extras.require("query", "A query")
-    return Database(opened_run(trace, jobs, settings))
+    return Database(opened_run(trace, jobs, settings, window))
 
 
 def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]:

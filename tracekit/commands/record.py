@@ -44,7 +44,7 @@ def parse_size(text: str) -> int:
     metavar="FILE",
     type=click.Path(),
     default="",
-    help="The trace's name; %p: process id, %h: host. Default: trace.zst (an older one: trace.zst.old).",
+    help="The trace's name; %p: process id, %h: host, %r: MPI's rank. Default: trace.zst (older: trace.zst.old).",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")
 @click.option("--with-sources", is_flag=True, help="Put the source files into the trace.")
@@ -52,6 +52,11 @@ def parse_size(text: str) -> int:
 @click.option("--late", is_flag=True, help="The program loads its instrumented code later (dlopen, another program).")
 @click.option(
     "--follow-fork", is_flag=True, help="A trace for each process that comes of APP: FILE.zst, FILE.PID.zst, and so on."
+)
+@click.option(
+    "--processes",
+    metavar="NUMBERS",
+    help="With --follow-fork: record only the 1st and the 4th process, as 1,4; 2-5 are ranges.",
 )
 @click.option(
     "--paused",
@@ -77,6 +82,7 @@ def command(
     with_host: bool,
     late: bool,
     follow_fork: bool,
+    processes: str | None,
     paused: bool,
     windows: tuple[str, ...],
     windows_file: str | None,
@@ -91,16 +97,23 @@ def command(
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
     from tracekit.recorder import follow, session
+    from tracekit.recorder import processes as numbers
 
     try:
         size = _buffer_bytes(buffer_size)
-        rules = _rules(windows, windows_file, sample)
-        asked = rules if paused or rules or windows_file is not None else None
+        rules, chosen = _rules(windows, windows_file, sample)
+        if processes is not None:
+            chosen = numbers.parse(processes)
+        if chosen and not follow_fork:
+            raise TracekitError("processes can be chosen only where all are followed: add --follow-fork")
+        asked = rules if paused or rules or (windows_file is not None and not chosen) else None
         if not late:
-            _require_instrumentation(session.find_program(app[0]))
+            _require_instrumentation(session.find_program(app[0]), follow_fork)
             if asked is not None:
                 _require_windows(session.find_program(app[0]))
-        request = session.Request(app, __version__, output, force, with_sources, with_host, size, workers or 0, asked)
+        request = session.Request(
+            app, __version__, output, force, with_sources, with_host, size, workers or 0, chosen, asked
+        )
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
         print(f"tracekit: {error}", file=sys.stderr)
@@ -142,12 +155,12 @@ def _buffer_bytes(text: str) -> int:
     return size
 
 
-def _require_instrumentation(program: str) -> None:
-    """Scripts pass: what they start may be instrumented."""
-    from tracekit.recorder import elf
+def _require_instrumentation(program: str, follow_fork: bool) -> None:
+    """Scripts and launchers of MPI pass: what they start may be instrumented."""
+    from tracekit.recorder import elf, mpi
 
     try:
-        if not elf.is_elf(program):
+        if not elf.is_elf(program) or (follow_fork and mpi.is_launcher(program)):
             return
         bare = not elf.holds_instrumented_code(program)
         closed = elf.is_static(program) and not elf.links_recorder(program)
@@ -162,13 +175,16 @@ def _require_instrumentation(program: str) -> None:
         raise TracekitError(f"{program} holds no instrumented code: {BUILD} (--late if it loads such code later)")
 
 
-def _rules(windows: tuple[str, ...], file: str | None, sample: str | None) -> tuple[WindowRule, ...]:
+def _rules(
+    windows: tuple[str, ...], file: str | None, sample: str | None
+) -> tuple[tuple[WindowRule, ...], frozenset[int]]:
     from tracekit.recorder import windowrules
 
     rules = [windowrules.parse(text) for text in windows]
-    rules += windowrules.read(file) if file is not None else []
+    more, chosen = windowrules.read(file) if file is not None else ([], frozenset())
+    rules += more
     rules += [windowrules.sampled(sample)] if sample is not None else []
-    return windowrules.together(rules)
+    return windowrules.together(rules), chosen
 
 
 def _require_windows(program: str) -> None:

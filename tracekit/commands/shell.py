@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -15,8 +16,9 @@ from tracekit.commands.query import opened, settings_option
 @click.command("shell")
 @settings_option
 @options.jobs
+@options.window
 @click.argument("trace", type=click.Path())
-def command(settings: tuple[str, ...], jobs: int | None, trace: str) -> int:
+def command(settings: tuple[str, ...], jobs: int | None, trace: str, **parts: Any) -> int:
     """Ask queries in SQL one after another, of TRACE, a trace or a profile file; .help says what else there is.
 
     Each module runs once, for the first query that needs it. Where standard input is no terminal, queries are read from
@@ -25,7 +27,7 @@ def command(settings: tuple[str, ...], jobs: int | None, trace: str) -> int:
     from tracekit.query.shell import Shell, prompted
     from tracekit.render.text import Style
 
-    database = opened(trace, jobs, settings)
+    database = opened(trace, jobs, settings, options.window_of(parts))
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     shell = Shell(
         database,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.formats.drmemtrace import ENTRY, NEWEST, OLDEST
 from tracekit.formats.errors import TracekitError
 from tracekit.imports.kernels import drmemtrace as kernels
 from tracekit.imports.kernels.records import RECORDS, USED_WORDS, Records
@@ -101,7 +102,7 @@ class _Input:
         self._pieces = pieces
         self._turns = turns
         self._with_kernel = with_kernel
-        self._entries = np.empty(0, kernels.ENTRY)
+        self._entries = np.empty(0, ENTRY)
         self._rest = b""
         self._before = 0  # entries in the pieces before
 
@@ -126,25 +127,25 @@ class _Input:
     def _next_piece(self) -> bool:
         """Take the next piece of the file; returns whether there is one. Raises TracekitError if it is cut off."""
         self._before += len(self._entries)
-        unit = kernels.ENTRY.itemsize
+        unit = ENTRY.itemsize
         for piece in self._pieces:
             data = self._rest + piece
-            self._entries = np.frombuffer(data, kernels.ENTRY, len(data) // unit)
+            self._entries = np.frombuffer(data, ENTRY, len(data) // unit)
             self._rest = data[unit * len(self._entries) :]
             self.state[kernels.AT] = 0
             return True
-        self._entries = np.empty(0, kernels.ENTRY)
+        self._entries = np.empty(0, ENTRY)
         if self._rest or not self.state[kernels.IS_OVER]:
             end = unit * self._before + len(self._rest)
             raise TracekitError(f"{self._name} ends too early, at byte {end:,}: no record says that it is over.")
         return False
 
     def _wrong(self, status: int) -> TracekitError:
-        at = f"at byte {kernels.ENTRY.itemsize * (self._before + int(self.state[kernels.AT])):,}"
+        at = f"at byte {ENTRY.itemsize * (self._before + int(self.state[kernels.AT])):,}"
         if status == kernels.WRONG_VERSION:
             return TracekitError(
                 f"{self._name} has version {int(self.state[kernels.FOUND_VERSION])} of drmemtrace's format; "
-                f"versions {kernels.OLDEST} to {kernels.NEWEST} are read."
+                f"versions {OLDEST} to {NEWEST} are read."
             )
         what = "an access of no thread" if status == kernels.NO_THREAD else "no record of drmemtrace's"
         return TracekitError(f"{self._name} is no trace of drmemtrace's, or damaged: {at} there is {what}.")

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
+from tracekit.formats.drmemtrace import CHUNK_FOOTER, ENTRY, FOOTER, MARKER
 from tracekit.formats.errors import TracekitError
 from tracekit.imports.files import BLOCK, pieces
-from tracekit.imports.kernels.drmemtrace import CHUNK_FOOTER, ENTRY, FOOTER, MARKER
 
 _TRACE = re.compile(r"\.(mem)?trace(\.(zip|gz|xz|zst))?$")
 _UNREADABLE = re.compile(r"\.(mem)?trace\.(lz4|sz)$")

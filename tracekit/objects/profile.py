@@ -68,6 +68,17 @@ def same(target: Rows, at: Indices, values: Rows) -> None:
     target[:] = np.where(least == most, least, MIXED)
 
 
+def most(target: Rows, at: Indices, values: Rows) -> None:
+    """The greatest of numbers that are at least 0."""
+    np.maximum.at(target, at, values)
+
+
+def least(target: Rows, at: Indices, values: Rows) -> None:
+    """The least."""
+    target[:] = np.iinfo(target.dtype).max
+    np.minimum.at(target, at, values)
+
+
 @dataclass(frozen=True)
 class Layout:
     """A table: a column ``site`` holds rows of the sites, ``node`` of the nodes; NONE is none."""
@@ -78,6 +89,11 @@ class Layout:
     join: Mapping[str, Callable[[Rows, Indices, Rows], None]] = field(default_factory=dict)
     """What two values of another column come to; those that are not here add."""
 
+
+MEASURES = ("bytes", "accesses", "lifetime", "density", "lifetime_density")
+"""Of a heap block: `density` is accesses a byte, times 100; `lifetime_density` is that by lifetime, times 100, in
+milliseconds: as LLVM's runtime computes them, in whole numbers."""
+BLOCKS = [("blocks", "<i8"), *((f"{how}{name}", "<i8") for name in MEASURES for how in ("", "least_", "most_"))]
 
 LAYOUTS = {
     # object_lifetime: the objects of each site, and the innermost scopes that held those that have ended
@@ -114,6 +130,16 @@ LAYOUTS = {
         {"reads": either, "writes": either, "operator": same},
     ),
     "loops": Layout(np.dtype([("loop", "<u4"), ("accesses", "<i8")]), ("loop",)),
+    # memprof: the heap blocks of each site; of each measure the sum, the least and the most
+    "blocks": Layout(
+        np.dtype([("site", "<u4"), *BLOCKS]),
+        ("site",),
+        {
+            name: most if name.startswith("most_") else least
+            for name, _ in BLOCKS
+            if name.startswith(("most_", "least_"))
+        },
+    ),
 }
 
 
@@ -216,6 +242,7 @@ REFERENCES = {
     "totals": {"instruction": "ops"},
     "sets": {"loop": "loops!", "site": "sites", "operator": "strings"},
     "loops": {"loop": "loops!"},
+    "blocks": {"site": "sites!"},
 }
 """Columns that hold rows of other tables, of the program's, or numbers of what there are only so many."""
 

@@ -15,9 +15,13 @@ class Run:
     """The profiles of one file by module; those of a trace are made when they are first asked for, and kept."""
 
     def __init__(
-        self, path: str, jobs: int | None = None, options: Mapping[str, Mapping[str, Any]] | None = None
+        self,
+        path: str,
+        jobs: int | None = None,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        window: Mapping[str, Any] | None = None,
     ) -> None:
-        """`path`: a trace or a profile file; `options`: module -> values of options, for a trace.
+        """`path`: a trace or a profile file; `options`: module -> values of options, `window`: for a trace.
 
         Raises TracekitError if it is neither; a trace is opened, a profile file read.
         """
@@ -25,6 +29,7 @@ class Run:
         self.is_profile = files.is_profile(path)
         self._jobs = jobs
         self._options = options or {}
+        self._window = window
         self._profiles: dict[str, Profile] = {}
         self.embedded: Mapping[str, bytes] = {}
         """Source files that a trace carries, and what digests of others it has (tracekit.inputs), once analysed."""
@@ -32,6 +37,8 @@ class Run:
         if self.is_profile:
             if self._options:
                 raise TracekitError(f"{path} is a profile file: options of modules are for traces.")
+            if window:
+                raise TracekitError(f"{path} is a profile file: a window is chosen when the trace is analysed.")
             self._keep(files.load(path))
         else:
             from tracekit.formats.reader import TraceReader
@@ -69,7 +76,7 @@ class Run:
         for module in missing:
             registry.load(module, files=False)  # a sentence for a name that is none, before the replay
         wanted = {module: options for module, options in self._options.items() if module in missing}
-        gathered = gather(self.path, missing, self._jobs, wanted)
+        gathered = gather(self.path, missing, self._jobs, wanted, self._window)
         self.embedded, self.digests = gathered.embedded, gathered.digests
         self._keep(gathered.profiles)
 

@@ -12,7 +12,7 @@ from tracekit.containers.hash_table import used_rows
 from tracekit.contexts.names import ContextNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
-from tracekit.races.kernels.state import ATOMIC_READ, ATOMIC_WRITE, FREE, READ, WRITE, State
+from tracekit.races.kernels.state import ATOMIC_READ, ATOMIC_WRITE, FREE, READ, TASK_ROLE, THREAD_ROLE, WRITE, State
 
 if TYPE_CHECKING:
     from tracekit.modules.contract import Module
@@ -36,7 +36,7 @@ class RaceRows:
         self.state = state
         self.contexts = module.contexts
         self.names = ContextNames(module.program, module.contexts.nodes)
-        self.threads = taken_threads(state)
+        self.threads = {int(role["stream"]): role for role in used_rows(state.roles)[1:] if role["kind"] == THREAD_ROLE}
 
     def rows(self) -> list[Json]:
         """One for each two places (kind, instruction, context) that race, in the order of instructions."""
@@ -44,10 +44,10 @@ class RaceRows:
         for race in used_rows(self.state.races)[1:]:
             key = int(race["key"])
             ends = sorted((self._end(key >> 32), self._end(key & 0xFFFF_FFFF)), key=end_key)
-            name = tuple(map(end_key, ends))
-            row = found.get(name)
+            ends_key = tuple(map(end_key, ends))
+            row = found.get(ends_key)
             if row is None:
-                found[name] = {
+                found[ends_key] = {
                     "first": ends[0],
                     "second": ends[1],
                     "count": int(race["count"]),
@@ -58,9 +58,10 @@ class RaceRows:
                 continue
             row["count"] += int(race["count"])
             for own, other in zip((row["first"], row["second"]), ends, strict=True):
-                own["threads"] = sorted({*own["threads"], *other["threads"]})
+                for name in ("threads", "tasks"):
+                    own[name] = sorted({*own[name], *other[name]})
                 own["locks"] += [locks for locks in other["locks"] if locks not in own["locks"]]
-        rows = [found[name] for name in sorted(found)]
+        rows = [found[key] for key in sorted(found)]
         for row in rows:
             for end in (row["first"], row["second"]):
                 end["locks"].sort(key=lambda locks: json.dumps(locks, sort_keys=True))
@@ -74,7 +75,8 @@ class RaceRows:
             "access": KINDS[int(site["kind"])],
             "instruction": self.names.instruction(instruction if known else NONE),
             "context": self._context(int(site["context"])),
-            "threads": [int(self.threads["stream"][site["thread"]])],
+            "threads": [int(site["stream"])],
+            "tasks": [] if self.state.roles.rows["kind"][site["role"]] == THREAD_ROLE else [int(site["role"])],
             "locks": [self._locks(int(site["locks"]))],
         }
 
@@ -101,22 +103,29 @@ class RaceRows:
             for end in (row["first"], row["second"])
             for stream in end["threads"]
         }
-        number = {int(thread["stream"]): place for place, thread in enumerate(self.threads) if place}
         shown = []
         for stream in racing:
-            thread = self.threads[number[stream]] if stream in number else self.threads[0]
-            creator = int(thread["creator"])
             row: Json = {"thread": stream, "function": roots[stream]}
-            if creator:
-                row["creator"] = int(self.threads["stream"][creator])
+            thread = self.threads.get(stream)
+            if thread is not None and thread["creator"]:
+                row["creator"] = int(thread["creator"]) - 1
                 row["created_in"] = self._context(int(thread["context"]))
             shown.append(row)
         return shown
 
-
-def taken_threads(state: State) -> Any:
-    """The rows of threads, by number; row 0 is none."""
-    return state.threads.rows[: state.threads.control[0]]
+    def task_rows(self, rows: list[Json]) -> list[Json]:
+        """The kinds of tasks that race, by the numbers in ends: where they are made."""
+        racing = sorted({task for row in rows for end in ("first", "second") for task in row[end]["tasks"]})
+        return [
+            {
+                "task": number,
+                "kind": "explicit" if role["kind"] == TASK_ROLE else "implicit",
+                "instruction": self.names.instruction(int(role["instruction"])),
+                "created_in": self._context(int(role["context"])),
+            }
+            for number in racing
+            for role in (self.state.roles.rows[number],)
+        ]
 
 
 def end_key(end: Json) -> tuple[Any, ...]:

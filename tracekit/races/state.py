@@ -12,15 +12,22 @@ from tracekit.formats.image import OpFlag, OpKind
 from tracekit.races.kernels.clocks import CLOCK, Clocks
 from tracekit.races.kernels.state import (
     CELL,
+    CHAIN_ROW,
+    DEPEND,
+    GENERATION,
+    GROUP,
     HELD,
+    LINK,
+    MOST_CHAINS,
     MOST_HELD,
-    MOST_THREADS,
     NOW,
     RACE,
     RECENT,
+    ROLE,
     SITE,
     STREAM,
-    THREAD_ROW,
+    TASK_ROW,
+    TEAM,
     State,
 )
 
@@ -29,8 +36,8 @@ if TYPE_CHECKING:
 
     from tracekit.program.program import Program
 
-SCRATCH = 3 * MOST_THREADS
-"""Accesses of a set: at most one of each kind and thread."""
+SCRATCH = 3 * MOST_CHAINS
+"""Accesses of a set: at most one of each kind and chain."""
 
 
 def atomic_instructions(program: Program) -> NDArray[np.uint8]:
@@ -46,7 +53,7 @@ def fields(dtype: np.dtype[np.void]) -> list[tuple[str, np.dtype[np.generic]]]:
 
 
 def empty_state(program: Program) -> State:
-    """No thread, no access."""
+    """No task, no access."""
     now = np.zeros(NOW, np.int64)
     now[STREAM] = -1
     clock = ("clock", "<i8")
@@ -54,15 +61,28 @@ def empty_state(program: Program) -> State:
     return State(
         now=now,
         memory=shadow.empty(CELL),
-        clocks=Clocks(arena.arena(CLOCK, 1 << 28, spare=1), arena.arena("u4", spare=MOST_THREADS)),
-        streams=hash_table([("thread", "<i8")], 1 << 20),
-        threads=arena.arena(THREAD_ROW, MOST_THREADS, spare=1),
-        held=arena.arena(HELD, MOST_HELD * (MOST_THREADS + 1), spare=MOST_HELD),
+        clocks=Clocks(
+            arena.arena(CLOCK, 1 << 28, spare=1), arena.arena("u4", spare=2 * MOST_CHAINS), np.zeros(1, np.int64)
+        ),
+        streams=hash_table([("task", "<i8"), ("implicit", "<i8")], 1 << 20),
+        tasks=arena.arena(TASK_ROW, 1 << 28, spare=1),
+        chains=arena.arena(CHAIN_ROW, MOST_CHAINS, spare=1),
+        ended=np.zeros(MOST_CHAINS, np.int64),
+        roles=hash_table(fields(ROLE)),
+        held=arena.arena(HELD, 1 << 28, spare=MOST_HELD),
         objects=hash_table([clock, ("readers", "<i8"), ("group", "<i8"), ("offset", "<i8")]),
         atomics=hash_table([clock]),
         barriers=hash_table([("count", "<i8"), ("arrivals", "<i8")]),
         rounds=hash_table([clock]),
         entered=hash_table([("round", "<i8")]),
+        numbers=hash_table([("row", "<i8")]),
+        teams=hash_table(fields(TEAM)),
+        groups=arena.arena(GROUP, 1 << 28, spare=1),
+        depends=hash_table(fields(DEPEND)),
+        generations=arena.arena(GENERATION, 1 << 28, spare=1),
+        links=arena.arena(LINK, 1 << 28, spare=1),
+        steps=hash_table([clock]),
+        own_lines=hash_table([("stream", "<i8")]),
         lock_sets=hash_table([]),
         situations=hash_table([]),
         places=hash_table([]),

@@ -32,13 +32,22 @@ def cache_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
         ),
     ]
     names = [level["name"] for level in result["levels"]]
+    coherence = ("invalidations",) if "invalidations" in summary else ()
     for name, of in (("instructions", instruction_text), ("objects", object_name)):
         key = name.removesuffix("s")
         lines += ["", style(name, "bold")]
         lines += table(
-            (key, "touches", *(f"{level} misses" for level in names)),
-            [(of(row[key]), cell(row["touches"]), *map(cell, row["misses"])) for row in tables[name]],
-            frozenset(range(1, 2 + len(names))),
+            (key, "touches", *(f"{level} misses" for level in names), *coherence),
+            [
+                (
+                    of(row[key]),
+                    cell(row["touches"]),
+                    *map(cell, row["misses"]),
+                    *(cell(row[each]) for each in coherence),
+                )
+                for row in tables[name]
+            ],
+            frozenset(range(1, 3 + len(names))),
             style,
         )
         lines += more(len(result[name]), len(tables[name]), key)
@@ -50,9 +59,12 @@ def summary_text(summary: Json) -> str:
     if "page" in summary:
         pages = f"pages of {sizes.shown(summary['page'])}"
         return f"{summary['touches']:,} touches of {pages}, {summary['walks']:,} page walks"
+    cores = ""
+    if "invalidations" in summary:
+        cores = f", {summary['invalidations']:,} invalidations and {summary['transfers']:,} transfers between cores"
     return (
         f"{summary['touches']:,} touches of lines of {sizes.shown(summary['line'])}, "
-        f"{summary['memory_writes']:,} writes to memory"
+        f"{summary['memory_writes']:,} writes to memory{cores}"
     )
 
 

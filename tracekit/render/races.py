@@ -15,6 +15,7 @@ NOTES = {
         "atomic instruction",
     ),
     "old_barriers": ("{} recorded by an older tracekit, which does not say enough: record again", "wait at a barrier"),
+    "mingled_tasks": ("{} took the place of others that need not come before: races of these may be missed", "task"),
     "accesses_of_no_thread": ("{} of signal handlers or of threads of no known beginning left out", "access"),
 }
 
@@ -30,7 +31,10 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     """One paragraph for each race."""
     result = report["result"]
     summary = result["summary"]
-    shown, folder = without_folder({"races": result["races"][: limit or None], "threads": result["threads"]}, report)
+    shown, folder = without_folder(
+        {"races": result["races"][: limit or None], "threads": result["threads"], "tasks": result.get("tasks", [])},
+        report,
+    )
     threads = {thread["thread"]: thread_name(thread) for thread in shown["threads"]}
     below = f", files below {folder}" if folder else ""
     left_out = f", {summary['suppressed']:,} suppressed" if summary["suppressed"] else ""
@@ -47,8 +51,10 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     if shown["threads"]:
         lines += ["", style("threads", "bold")]
         lines += [f"  {threads[thread['thread']]}{origin(thread)}" for thread in shown["threads"]]
+    if shown["tasks"]:
+        lines += ["", style("tasks", "bold"), *map(task_line, shown["tasks"])]
     for name, (text, what) in NOTES.items():
-        if summary[name]:
+        if summary.get(name):
             plural = PLURALS.get(what, "")
             lines += ["", "note: " + text.format(counted(summary[name], what, plural)) + "."]
     return "\n".join(lines) + "\n"
@@ -71,6 +77,8 @@ def end_lines(end: Json, threads: Mapping[int, str], style: Style) -> list[str]:
     names = [threads[stream] for stream in end["threads"]]
     by = ", ".join(names[:THREADS]) + (f" and {len(names) - THREADS:,} more" if len(names) > THREADS else "")
     path = " > ".join([end["context"]["root"], *end["context"]["path"]])
+    if end.get("tasks"):
+        by = "task " + ", ".join(map(str, end["tasks"])) + f" on {by}"
     return [f"  {end['access']:<12} {place}", f"    by {by}, holding {held}", style(f"    in {path}", "dim")]
 
 
@@ -91,6 +99,14 @@ THREADS = 4
 def thread_name(thread: Json) -> str:
     """`thread 2 worker`."""
     return f"thread {thread['thread']} {thread['function']}".rstrip()
+
+
+def task_line(task: Json) -> str:
+    """`  task 2, explicit, created by app.c:12:1 work in main > work`."""
+    instruction, context = task["instruction"], task["created_in"]
+    place = f"{place_text(instruction)} {instruction['function']}".rstrip() if instruction["file"] else "library code"
+    path = " > ".join([context["root"], *context["path"]])
+    return f"  task {task['task']}, {task['kind']}, created at {place} in {path}"
 
 
 def origin(thread: Json) -> str:

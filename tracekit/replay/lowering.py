@@ -322,6 +322,7 @@ def _globals_by_image(program: Program) -> tuple[U4, U4]:
 
 
 def _event_words() -> NDArray[np.int64]:
+    """By code: which words are subject, address and size (-1: none), how many there are, whether a ticket is first."""
     table = np.full((FIRST_PATH, 5), -1, np.int64)
     table[:, 4] = 0
     for code in RECORDED:
@@ -329,6 +330,8 @@ def _event_words() -> NDArray[np.int64]:
         for column, name in enumerate((event.subject, event.address, event.size)):
             if name in event.words:
                 table[code, column] = event.words.index(name)
+        if event.subject == "instruction":
+            table[code, 0] = layouts.OPEN_CALL
         table[code, 3] = len(event.words)
         table[code, 4] = int(bool(event.words) and event.words[0] == "ticket")
     return table

@@ -1,4 +1,4 @@
-"""Reads records of DynamoRIO's drmemtrace, ``trace_entry_t`` of its drcachesim: 12 bytes each.
+"""Reads records of DynamoRIO's drmemtrace.
 
 What a record means depends on those before it: the thread and the instruction that accesses belong to, the bytes of
 its encoding so far, whether they are the kernel's, the time.
@@ -10,23 +10,34 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.formats.drmemtrace import (
+    BUNDLE,
+    ENCODING,
+    FILE_TYPE,
+    FOOTER,
+    HEADER,
+    INSTR,
+    MARKER,
+    NEWEST,
+    NO_FETCH,
+    OLDEST,
+    PID,
+    READ,
+    RETURN,
+    SWITCH_TRACE_END,
+    SWITCH_TRACE_START,
+    SYSCALL_TRACE_END,
+    SYSCALL_TRACE_START,
+    SYSENTER,
+    TAKEN_JUMP,
+    THREAD,
+    TIMESTAMP,
+    UNTAKEN_JUMP,
+    VERSION,
+    WRITE,
+)
 from tracekit.imports.kernels.records import LOAD, STORE, UNKNOWN, counter_of, has_room, put
 from tracekit.jit.kernel import inlined, kernel
-
-ENTRY = np.dtype([("type", "<u2"), ("size", "<u2"), ("value", "<u8")])
-
-# trace_type_t. What lies between READ and INSTR, and between SYSENTER and ENCODING, are prefetches.
-READ, WRITE, INSTR, RETURN, BUNDLE = 0, 1, 10, 16, 17
-INSTR_FLUSH, DATA_FLUSH_END = 18, 21
-THREAD, THREAD_EXIT, PID, HEADER, FOOTER, HARDWARE_PREFETCH, MARKER = 22, 23, 24, 25, 26, 27, 28
-NO_FETCH, SYSENTER, ENCODING, TAKEN_JUMP, UNTAKEN_JUMP = 29, 31, 47, 48, 49
-
-# trace_marker_type_t, in the field `size` of a MARKER.
-TIMESTAMP, FILE_TYPE, VERSION, CHUNK_FOOTER = 2, 9, 12, 21
-SYSCALL_TRACE_START, SYSCALL_TRACE_END, SWITCH_TRACE_START, SWITCH_TRACE_END = 27, 28, 34, 35
-
-OLDEST, NEWEST = 1, 7
-"""Versions of the format that are read."""
 
 LONGEST = 15
 """Bytes of an encoding at most."""

@@ -262,12 +262,12 @@ def _arrive(counted: Counted, stream: Stream, path: Any, words: Any, word: Any) 
     landed = path.flags & LANDS != 0 and path.landing_word != NO
     target = -1
     if landed:
-        target = _frame_at(stream, path.function, words[word + np.uint64(path.landing_word)])
+        target = frame_at(stream, path.function, words[word + np.uint64(path.landing_word)])
     elif path.continues != NO:
-        target = _topmost(stream, path.function, path.continues)
+        target = topmost(stream, path.function, path.continues)
     if target < 0:
         scalars[BROKEN] += 1
-        target = _topmost(stream, path.function, NO)
+        target = topmost(stream, path.function, NO)
         if target < 0:
             scalars[PASSED] += 1
             return 0
@@ -285,12 +285,12 @@ def _arrive(counted: Counted, stream: Stream, path: Any, words: Any, word: Any) 
 
 
 @inlined
-def _damaged(stream: Stream) -> Any:
+def _damaged(stream: Any) -> Any:
     return stream.scalars[BROKEN] > SEARCHES
 
 
 @kernel
-def _frame_at(stream: Stream, function: Any, address: Any) -> int:
+def frame_at(stream: Any, function: Any, address: Any) -> int:
     """The frame that recorded this address, or -1."""
     top = stream.scalars[TOP]
     while top >= 0 and stream.frames[top].function != NO:
@@ -303,7 +303,7 @@ def _frame_at(stream: Stream, function: Any, address: Any) -> int:
 
 
 @kernel
-def _topmost(stream: Stream, function: Any, call: Any) -> int:
+def topmost(stream: Any, function: Any, call: Any) -> int:
     """The topmost frame of a function in which a call is open, or, for NONE, whatever it is at; or -1."""
     top = stream.scalars[TOP]
     while top >= 0 and stream.frames[top].function != NO:

@@ -1,7 +1,8 @@
-"""Vector clocks: of each thread the time up to which what it did is known to have happened before.
+"""Vector clocks: of each chain of tasks the time up to which what was done on it is known to have happened before.
 
 A clock is named by a number; 0 is one that knows of nothing and is never written. Its elements stand in an arena, by
-thread; those behind its length are 0. (Mattern, *Virtual Time and Global States of Distributed Systems*.)
+chain; those behind its length are 0. (Mattern, *Virtual Time and Global States of Distributed Systems*.) Several may
+have one in common: who writes makes a copy, and the last one gives it back.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 from tracekit.containers.kernels.arena import Arena, take
 from tracekit.jit.kernel import inlined, kernel
 
-CLOCK = np.dtype([("first", "<i8"), ("length", "<i4"), ("room", "<i4")])
-"""Where its elements begin in ``values``, how many it has, how many there is room for."""
+CLOCK = np.dtype([("first", "<i8"), ("length", "<i4"), ("room", "<i4"), ("users", "<i4"), ("next", "<i4")])
+"""Where its elements begin in ``values``, how many it has, how many there is room for; the next one that is free."""
 
 
 class Clocks(NamedTuple):
@@ -22,21 +23,48 @@ class Clocks(NamedTuple):
 
     table: Arena  # CLOCK
     values: Arena  # u4
+    free: Any  # int64 (1): the first clock that nobody uses
 
 
 @inlined
 def new_clock(clocks: Any) -> Any:
-    """A clock that knows of nothing."""
-    return np.int64(take(clocks.table, 1))
+    """A clock that knows of nothing, with one user."""
+    clock = clocks.free[0]
+    if clock != 0:
+        clocks.free[0] = clocks.table.rows[clock].next
+    else:
+        clock = np.int64(take(clocks.table, 1))
+    row = clocks.table.rows[clock]
+    row.length, row.users = 0, 1
+    return clock
 
 
 @inlined
-def time_of(clocks: Any, clock: Any, thread: Any) -> Any:
-    """The time of a thread up to which a clock knows what it did."""
+def shared(clocks: Any, clock: Any) -> Any:
+    """The clock, for one user more."""
+    if clock != 0:
+        clocks.table.rows[clock].users += 1
+    return clock
+
+
+@inlined
+def drop(clocks: Any, clock: Any) -> None:
+    """One user less."""
+    if clock != 0:
+        row = clocks.table.rows[clock]
+        row.users -= 1
+        if row.users == 0:
+            row.next = clocks.free[0]
+            clocks.free[0] = clock
+
+
+@inlined
+def time_of(clocks: Any, clock: Any, chain: Any) -> Any:
+    """The time of a chain up to which a clock knows what was done."""
     row = clocks.table.rows[clock]
-    if thread >= row.length:
+    if chain >= row.length:
         return np.int64(0)
-    return np.int64(clocks.values.rows[row.first + thread])
+    return np.int64(clocks.values.rows[row.first + chain])
 
 
 @kernel
@@ -46,12 +74,12 @@ def lengthen(clocks: Clocks, clock: Any, length: Any) -> None:
     if length > row.room:
         room = max(2 * row.room, length + 3 & ~3)
         first = np.int64(take(clocks.values, room))
-        for thread in range(row.length):
-            clocks.values.rows[first + thread] = clocks.values.rows[row.first + thread]
+        for chain in range(row.length):
+            clocks.values.rows[first + chain] = clocks.values.rows[row.first + chain]
         row.first = first
         row.room = room
-    for thread in range(row.length, length):
-        clocks.values.rows[row.first + thread] = 0
+    for chain in range(row.length, length):
+        clocks.values.rows[row.first + chain] = 0
     row.length = max(row.length, length)
 
 
@@ -64,10 +92,18 @@ def join(clocks: Clocks, clock: Any, other: Any) -> None:
     if length > clocks.table.rows[clock].length:
         lengthen(clocks, clock, length)
     first, source = clocks.table.rows[clock].first, clocks.table.rows[other].first
-    for thread in range(length):
-        time = clocks.values.rows[source + thread]
-        if time > clocks.values.rows[first + thread]:
-            clocks.values.rows[first + thread] = time
+    values = clocks.values.rows
+    for chain in range(length):
+        values[first + chain] = max(values[first + chain], values[source + chain])
+
+
+@kernel
+def covers(clocks: Clocks, clock: Any, other: Any) -> Any:
+    """Whether `clock` knows all that `other` does."""
+    for chain in range(clocks.table.rows[other].length):
+        if time_of(clocks, other, chain) > time_of(clocks, clock, chain):
+            return False
+    return True
 
 
 @kernel
@@ -78,8 +114,9 @@ def assign(clocks: Clocks, clock: Any, other: Any) -> None:
 
 
 @inlined
-def set_time(clocks: Any, clock: Any, thread: Any, time: Any) -> None:
-    """What a thread did up to a time is known."""
-    if thread >= clocks.table.rows[clock].length:
-        lengthen(clocks, clock, thread + 1)
-    clocks.values.rows[clocks.table.rows[clock].first + thread] = time
+def set_time(clocks: Any, clock: Any, chain: Any, time: Any) -> None:
+    """What was done on a chain up to a time is known."""
+    if chain >= clocks.table.rows[clock].length:
+        lengthen(clocks, clock, chain + 1)
+    place = clocks.table.rows[clock].first + chain
+    clocks.values.rows[place] = max(np.int64(clocks.values.rows[place]), time)

@@ -20,8 +20,11 @@ from tracekit.races.kernels.state import (
     ALIVE,
     ATOMIC_READ,
     ATOMIC_WRITE,
+    CHAIN,
     CLOCK_FIRST,
     CLOCK_LENGTH,
+    CREATOR_CHAIN,
+    CREATOR_TIME,
     FREE,
     KIND_SHIFT,
     MOST_SITES,
@@ -31,27 +34,34 @@ from tracekit.races.kernels.state import (
     SITE_BITS,
     SITUATION,
     STREAM,
-    THREAD,
+    TASK,
+    TEAMS,
     UNKNOWN,
     WRITE,
     State,
+    chain_of,
     kind_in,
     site_in,
-    thread_of,
     time_in,
 )
 
+LOOKED_AT = 256
+"""Accesses of a set that are looked at when another one is added."""
 WHOLE_FREE = 1 << 20
 """Of a larger block that is freed only what was touched is marked."""
 
 
 @inlined
 def is_before(state: Any, access: Any) -> Any:
-    """Whether an access happened before what the present thread does now."""
-    thread = thread_of(access)
-    if thread >= state.now[CLOCK_LENGTH]:
+    """Whether an access happened before what the present task does now."""
+    chain = chain_of(access)
+    if chain == state.now[CHAIN]:
+        return True
+    if chain == state.now[CREATOR_CHAIN] and time_in(access) <= state.now[CREATOR_TIME]:
+        return True
+    if chain >= state.now[CLOCK_LENGTH]:
         return False
-    return time_in(access) <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + thread)])
+    return time_in(access) <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + chain)])
 
 
 @inlined
@@ -79,14 +89,14 @@ def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
     if is_new and row != 0:
         site = state.sites.rows[row]
         site.instruction, site.context, site.kind = instruction, context, kind
-        site.thread = state.now[THREAD]
-        site.locks = state.threads.rows[state.now[THREAD]].locks
+        task = state.tasks.rows[state.now[TASK]]
+        site.role, site.stream, site.locks = task.role, task.stream, task.locks
     return row
 
 
 @inlined
 def access_now(state: Any, instruction: Any, context: Any, kind: Any) -> Any:
-    """The access that the present thread makes."""
+    """The access that the present task makes."""
     stores = kind >> 1
     place = np.uint64(2 * min(instruction, np.int64(state.recent.size // 2 - 1)) + stores)
     recent = state.recent[place]
@@ -98,7 +108,7 @@ def access_now(state: Any, instruction: Any, context: Any, kind: Any) -> Any:
 
 @inlined
 def same_step(one: Any, other: Any) -> Any:
-    """Whether two accesses are of one kind, thread and time."""
+    """Whether two accesses are of one kind, chain and time."""
     return (one ^ other) >> np.uint64(SITE_BITS) == np.uint64(0)
 
 
@@ -106,9 +116,19 @@ def same_step(one: Any, other: Any) -> Any:
 
 
 @kernel
+def is_own(state: State, stream: Any, address: Any) -> Any:
+    """Whether bytes are a stream's own: a thread-local variable, say, that tasks on one thread use in turn."""
+    line = address >> 6
+    return state.own_lines.rows[row_of(state.own_lines, line)].stream == stream + 1
+
+
+@kernel
 def report(state: State, before: Any, access: Any, where: Any) -> None:
     """Note a race of an access with one before it; `where`: address, group, object, offset."""
     address, group, number, offset = where
+    one, other = state.sites.rows[site_in(before)], state.sites.rows[site_in(access)]
+    if state.now[TEAMS] > 0 and one.stream == other.stream and is_own(state, one.stream, address):
+        return
     key = (np.uint64(site_in(before)) << np.uint64(32)) | np.uint64(site_in(access))
     race = state.races.rows[row_of(state.races, key)]
     if race.count == 0:
@@ -137,25 +157,24 @@ def compare(state: State, cell: Any, access: Any, where: Any) -> None:
 
 @kernel
 def with_access(state: State, others: Any, access: Any) -> Any:
-    """What stands beside a store when an access is added to `others`."""
-    kept, kind = 0, kind_in(access)
+    """What stands beside a store when an access is added to `others`. Of a large set the newest are looked at."""
+    kept, kind, node = 0, kind_in(access), np.uint64(0)
     if others & SEVERAL:
         node = others & ~SEVERAL
-        while node != 0:
+        while node != 0 and kept < LOOKED_AT:
             key = state.sets.rows[node].key
             other = state.accesses.rows[key >> np.uint64(32)].key
-            if not (replaces(kind, kind_in(other)) and is_before(state, other)) and kept < state.scratch.size:
+            if not (replaces(kind, kind_in(other)) and is_before(state, other)):
                 state.scratch[kept] = other
                 kept += 1
             node = key & np.uint64(0xFFFF_FFFF)
     elif others != 0 and not (replaces(kind, kind_in(others)) and is_before(state, others)):
         state.scratch[0] = others
         kept = 1
-    if kept == 0:
+    if kept == 0 and node == 0:
         return access
-    node = np.uint64(0)
-    for place in range(kept, -1, -1):
-        one = state.scratch[place] if place < kept else access
+    for place in range(kept - 1, -2, -1):
+        one = state.scratch[place] if place >= 0 else access
         number = np.uint64(row_of(state.accesses, one))
         node = np.uint64(row_of(state.sets, (number << np.uint64(32)) | node))
     return node | SEVERAL
@@ -163,14 +182,15 @@ def with_access(state: State, others: Any, access: Any) -> Any:
 
 @inlined
 def knows(state: Any, others: Any, access: Any) -> Any:
-    """Whether an access of the same kind, thread and time is among `others`."""
+    """Whether an access of the same kind, chain and time is among the newest of `others`."""
     if not others & SEVERAL:
         return same_step(others, access)
-    node, found = others & ~SEVERAL, False
-    while node != 0 and not found:
+    node, found, looked = others & ~SEVERAL, False, 0
+    while node != 0 and not found and looked < LOOKED_AT:
         key = state.sets.rows[node].key
         found = same_step(state.accesses.rows[key >> np.uint64(32)].key, access)
         node = key & np.uint64(0xFFFF_FFFF)
+        looked += 1
     return found
 
 
@@ -199,13 +219,15 @@ def put_store(state: State, access: Any, address: Any, size: Any, where: Any) ->
 
 @inlined
 def is_alone(state: Any, stream: Any) -> Any:
-    """Whether no access can race: there is one thread, or the thread is not known. Else it is the present one."""
+    """Whether no access can race: there is one task, or the task is not known. Else it is the present one."""
     if state.now[ALIVE] <= 1:
         return True
     if state.now[STREAM] != stream:
         turn_to(state, stream)
-    state.now[UNKNOWN] += state.now[THREAD] == 0
-    return state.now[THREAD] == 0
+    if state.now[TASK] == 0:
+        state.now[UNKNOWN] += state.streams.rows[row_of(state.streams, stream)].task == 0
+        return True
+    return False
 
 
 @inlined
@@ -216,7 +238,7 @@ def is_atomic(state: Any, instruction: Any) -> Any:
 
 @inlined
 def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
-    """A load of the present thread."""
+    """A load of the present task."""
     kind = ATOMIC_READ if is_atomic(state, instruction) else READ
     access = access_now(state, instruction, context, kind)
     known = True
@@ -228,7 +250,7 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
 
 @inlined
 def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
-    """A store of the present thread."""
+    """A store of the present task."""
     if is_atomic(state, instruction):
         add_access(state, access_now(state, instruction, context, ATOMIC_WRITE), address, size, where)
         return
@@ -259,6 +281,7 @@ def free(state: State, instruction: Any, context: Any, address: Any, size: Any, 
 
 @inlined
 def forget(state: Any, address: Any, size: Any) -> None:
-    """Bytes are new. While one thread is alone that is not needed: all that is known happened before what comes."""
-    if state.now[ALIVE] > 1:
+    """Bytes are new. While one thread is alone that is not needed: all that is known happened before what comes. (What
+    workers of OpenMP's runtime free between teams is not.)"""
+    if state.now[ALIVE] > 1 or state.now[TEAMS] > 0:
         clear(state.memory, address, size)

@@ -14,20 +14,28 @@ from tracekit.containers.kernels.arena import USED, take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.events import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.races.kernels.clocks import assign, join, new_clock, set_time
+from tracekit.races.kernels.clocks import assign, covers, drop, join, new_clock, set_time, shared, time_of
 from tracekit.races.kernels.state import (
     ALIVE,
+    CHAIN,
+    CHAIN_SHIFT,
     CLOCK_FIRST,
     CLOCK_LENGTH,
+    CREATOR_CHAIN,
+    CREATOR_TIME,
+    ENDED,
+    FIRST_ENDED,
+    FREE_HELD,
     LAST_TIME,
+    MINGLED,
+    MOST_CHAINS,
     MOST_HELD,
-    MOST_THREADS,
     OLD_BARRIERS,
     OWN,
     SITUATION,
     STREAM,
-    THREAD,
-    THREAD_SHIFT,
+    TASK,
+    THREAD_ROLE,
     TIME_SHIFT,
     State,
 )
@@ -37,111 +45,251 @@ STORE = int(AtomicOrder.STORE)
 ACQUIRE = int(AtomicOrder.ACQUIRE)
 RELEASE = int(AtomicOrder.RELEASE)
 
-FIRST_THREAD = 1
+FIRST_TASK = 1
 ROUNDS = 8
 """Rounds of a barrier that are kept apart."""
+LOOKS = 4
+"""At each end of the chains that are over so many are looked at."""
 
 
-# -- threads -----------------------------------------------------------------------------------------
+# -- tasks -------------------------------------------------------------------------------------------
 
 
 @kernel
 def turn_to(state: State, stream: Any) -> None:
     """From now on events are those of `stream`."""
     now = state.now
-    thread = np.int64(state.streams.rows[row_of(state.streams, stream)].thread)
+    task = np.int64(state.streams.rows[row_of(state.streams, stream)].task)
     now[STREAM] = stream
-    now[THREAD] = thread
-    row = state.threads.rows[thread]
+    now[TASK] = task
+    row = state.tasks.rows[task]
+    if row.over != 0:  # a worker that has not yet left its team
+        task = np.int64(0)
+        row = state.tasks.rows[task]
+        now[TASK] = task
+    if task != 0 and (row.situation == 0 or row.stream != stream):
+        row.stream = stream
+        name_situation(state, task)
     clock = state.clocks.table.rows[row.clock]
     now[CLOCK_FIRST] = clock.first
     now[CLOCK_LENGTH] = clock.length
-    now[OWN] = (thread << THREAD_SHIFT) | (row.time << TIME_SHIFT)
+    now[CHAIN] = row.chain
+    now[CREATOR_CHAIN] = row.creator_chain
+    now[CREATOR_TIME] = row.creator_time
+    now[OWN] = (row.chain << CHAIN_SHIFT) | (state.chains.rows[row.chain].time << TIME_SHIFT)
     now[SITUATION] = row.situation
 
 
 @kernel
-def begin_thread(state: State, stream: Any) -> Any:
-    """The thread of a stream that is one's: made when it is first heard of. 0 if there are too many."""
-    known = state.streams.rows[row_of(state.streams, stream)]
-    if known.thread != 0:
-        return np.int64(known.thread)
-    thread = np.int64(take(state.threads, 1))
-    if thread == 0 or thread >= MOST_THREADS:
-        return np.int64(0)
-    row = state.threads.rows[thread]
-    row.stream = stream
-    row.clock = new_clock(state.clocks)
-    row.held = np.int64(take(state.held, MOST_HELD))
-    row.time = 1
-    row.situation = row_of(state.situations, thread << 32)
-    set_time(state.clocks, row.clock, thread, 1)
-    known.thread = thread
-    state.now[ALIVE] += 1
-    state.now[STREAM] = -1
-    return thread
-
-
-@kernel
-def tick(state: State, thread: Any) -> None:
-    """Something was released: what the thread does from now on is told apart from what it did."""
-    row = state.threads.rows[thread]
-    if row.time < LAST_TIME:
-        row.time += 1
-    set_time(state.clocks, row.clock, thread, row.time)
-    state.now[STREAM] = -1
-
-
-@kernel
-def meet(state: State, thread: Any, clock: Any) -> None:
-    """A thread acquires what a clock knows."""
-    join(state.clocks, state.threads.rows[thread].clock, clock)
+def name_situation(state: State, task: Any) -> None:
+    """What sites say of a task has changed: its role, its stream, its locks."""
+    row = state.tasks.rows[task]
+    key = (np.int64(row.role) << 44) | ((row.stream & 0x3FFF) << 30) | np.int64(row.locks)
+    row.situation = row_of(state.situations, key)
     state.now[STREAM] = -1
 
 
 @inlined
+def knows_end(state: Any, task: Any, chain: Any) -> Any:
+    """Whether a task knows all that was done on a chain."""
+    row, time = state.tasks.rows[task], state.chains.rows[chain].time
+    if chain == row.creator_chain and time <= row.creator_time:
+        return True
+    return time <= time_of(state.clocks, row.clock, chain)
+
+
+@kernel
+def take_ended(state: State, number: Any) -> Any:
+    """The chain at a place of the ring of those that are over, and no longer there."""
+    now, ring = state.now, state.ended
+    place, first = (now[FIRST_ENDED] + number) % MOST_CHAINS, now[FIRST_ENDED]
+    chain = ring[place]
+    if number < LOOKS:
+        ring[place] = ring[first]
+        now[FIRST_ENDED] = (first + 1) % MOST_CHAINS
+    else:
+        ring[place] = ring[(first + now[ENDED] - 1) % MOST_CHAINS]
+    now[ENDED] -= 1
+    return chain
+
+
+@kernel
+def take_chain(state: State, task: Any) -> None:
+    """A task begins: on the chain of one that is over and that it knows, else on a new one."""
+    now, row = state.now, state.tasks.rows[task]
+    chain = np.int64(0)
+    for look in range(min(2 * LOOKS, now[ENDED])):
+        number = look >> 1 if look & 1 == 0 else now[ENDED] - 1 - (look >> 1)
+        if chain == 0 and knows_end(state, task, state.ended[(now[FIRST_ENDED] + number) % MOST_CHAINS]):
+            chain = take_ended(state, number)
+    if chain == 0 and state.chains.control[USED] == MOST_CHAINS and now[ENDED] > 0:
+        chain = take_ended(state, 0)
+        now[MINGLED] += 1
+    if chain == 0:
+        chain = np.int64(take(state.chains, 1))
+    row.chain = chain
+    state.chains.rows[chain].time = min(state.chains.rows[chain].time + 1, LAST_TIME)
+
+
+@kernel
+def end_chain(state: State, task: Any) -> None:
+    """A task is over: another one may go on with its chain, and it holds nothing."""
+    now, row = state.now, state.tasks.rows[task]
+    row.over = 1
+    if row.held != 0:
+        state.held.rows[row.held].object = now[FREE_HELD]
+        now[FREE_HELD] = row.held
+        row.held, row.holds = 0, 0
+    if row.chain != 0 and state.chains.rows[row.chain].time < LAST_TIME:
+        state.ended[(now[FIRST_ENDED] + now[ENDED]) % MOST_CHAINS] = row.chain
+        now[ENDED] += 1
+    drop(state.clocks, row.clock)
+    drop(state.clocks, row.children)
+    drop(state.clocks, row.fulfilled)
+    row.clock, row.children, row.fulfilled = 0, 0, 0
+
+
+@kernel
+def begin_thread(state: State, stream: Any) -> Any:
+    """The task of a stream that is a thread's: made when it is first heard of. 0 if there are too many."""
+    known = state.streams.rows[row_of(state.streams, stream)]
+    if known.task != 0:
+        return np.int64(known.task)
+    task = np.int64(take(state.tasks, 1))
+    if task == 0:
+        return task
+    row = state.tasks.rows[task]
+    row.stream = stream
+    row.role = row_of(state.roles, (stream << 2) | THREAD_ROLE)
+    state.roles.rows[row.role].kind, state.roles.rows[row.role].stream = THREAD_ROLE, stream
+    take_chain(state, task)
+    known.task = task
+    state.now[ALIVE] += 1
+    state.now[STREAM] = -1
+    return task
+
+
+@kernel
+def tick(state: State, task: Any) -> None:
+    """Something was released: what the task does from now on is told apart from what it did."""
+    row = state.tasks.rows[task]
+    chain = state.chains.rows[row.chain]
+    if chain.time < LAST_TIME:
+        chain.time += 1
+    else:  # that one is used up
+        make_own(state, task)
+        set_time(state.clocks, row.clock, row.chain, LAST_TIME)
+        take_chain(state, task)
+    state.now[STREAM] = -1
+
+
+@kernel
+def make_own(state: State, task: Any) -> None:
+    """The clock of a task is no other's, and holds what its creator did."""
+    row, clocks = state.tasks.rows[task], state.clocks
+    if row.clock == 0:
+        row.clock = new_clock(clocks)
+    elif clocks.table.rows[row.clock].users > 1:
+        own = new_clock(clocks)
+        join(clocks, own, row.clock)
+        drop(clocks, row.clock)
+        row.clock = own
+    if row.creator_chain != 0:
+        set_time(clocks, row.clock, row.creator_chain, row.creator_time)
+        row.creator_chain, row.creator_time = 0, 0
+    state.now[STREAM] = -1
+
+
+@kernel
+def meet(state: State, task: Any, clock: Any) -> None:
+    """A task acquires what a clock knows."""
+    row = state.tasks.rows[task]
+    if clock == 0 or task == 0 or row.over != 0 or covers(state.clocks, row.clock, clock):
+        return
+    row.acquired = 1
+    make_own(state, task)
+    join(state.clocks, row.clock, clock)
+    state.now[STREAM] = -1
+
+
+@kernel
+def give(state: State, task: Any, clock: Any) -> None:
+    """What a task knows, a clock knows, too."""
+    row, clocks = state.tasks.rows[task], state.clocks
+    if row.clock != 0:
+        join(clocks, clock, row.clock)
+    if row.creator_chain != 0:
+        set_time(clocks, clock, row.creator_chain, row.creator_time)
+    if row.chain != 0:
+        set_time(clocks, clock, row.chain, state.chains.rows[row.chain].time)
+
+
+@kernel
+def share_clock(state: State, task: Any) -> Any:
+    """The clock of a task, for one user more; it holds what its creator did."""
+    row = state.tasks.rows[task]
+    if row.creator_chain != 0 or row.clock == 0:
+        make_own(state, task)
+    return shared(state.clocks, row.clock)
+
+
+@inlined
 def running(state: Any, stream: Any) -> Any:
-    """The thread whose event this is, 0 if it is not known."""
+    """The task whose event this is, 0 if it is not known."""
     if state.now[STREAM] != stream:
         turn_to(state, stream)
-    return state.now[THREAD]
+    return state.now[TASK]
+
+
+@kernel
+def meet_task(state: State, task: Any, other: Any) -> None:
+    """A task acquires what another one has done."""
+    if task == 0 or other == 0 or task == other:
+        return
+    row = state.tasks.rows[task]
+    row.acquired = 1
+    make_own(state, task)
+    give(state, other, row.clock)
+    state.now[STREAM] = -1
 
 
 @kernel
 def start_program(state: State, stream: Any) -> None:
     """A process begins: with one thread, behind all that those of the process before did."""
-    thread = begin_thread(state, stream)
-    for other in range(FIRST_THREAD, state.threads.control[USED]):
-        if state.threads.rows[other].clock != 0:
-            state.threads.rows[other].joined = 1
-            meet(state, thread, state.threads.rows[other].clock)
-    state.threads.rows[thread].joined = 0
+    task = begin_thread(state, stream)
+    make_own(state, task)
+    for chain in range(1, state.chains.control[USED]):
+        set_time(state.clocks, state.tasks.rows[task].clock, chain, state.chains.rows[chain].time)
+    for other in range(FIRST_TASK, state.tasks.control[USED]):
+        state.tasks.rows[other].joined = 1
+    state.tasks.rows[task].joined = 0
     state.now[ALIVE] = 1
-    tick(state, thread)
+    tick(state, task)
 
 
 @kernel
 def create_thread(state: State, creator: Any, stream: Any, context: Any) -> None:
     """A thread makes another one."""
-    thread = begin_thread(state, stream)
-    if thread == 0 or creator == 0 or thread == creator:
+    task = begin_thread(state, stream)
+    if task == 0 or creator == 0 or task == creator:
         return
-    row = state.threads.rows[thread]
-    row.creator = creator
-    row.context = context
-    meet(state, thread, state.threads.rows[creator].clock)
+    row = state.tasks.rows[task]
+    role = state.roles.rows[row.role]
+    role.creator = state.tasks.rows[creator].stream + 1
+    role.context = context
+    meet_task(state, task, creator)
     tick(state, creator)
 
 
 @kernel
 def join_thread(state: State, waiting: Any, stream: Any) -> None:
     """A thread waited for the end of another one."""
-    thread = np.int64(state.streams.rows[row_of(state.streams, stream)].thread)
-    if thread == 0 or waiting == 0:
+    task = np.int64(state.streams.rows[row_of(state.streams, stream)].task)
+    if task == 0 or waiting == 0:
         return
-    meet(state, waiting, state.threads.rows[thread].clock)
-    if state.threads.rows[thread].joined == 0:
-        state.threads.rows[thread].joined = 1
+    meet_task(state, waiting, task)
+    if state.tasks.rows[task].joined == 0:
+        state.tasks.rows[task].joined = 1
         state.now[ALIVE] -= 1
 
 
@@ -149,22 +297,21 @@ def join_thread(state: State, waiting: Any, stream: Any) -> None:
 
 
 @kernel
-def name_locks(state: State, thread: Any) -> None:
-    """The set of locks that a thread holds has changed."""
-    row = state.threads.rows[thread]
+def name_locks(state: State, task: Any) -> None:
+    """The set of locks that a task holds has changed."""
+    row = state.tasks.rows[task]
     locks = np.int64(0)
     for place in range(row.holds):
         held = state.held.rows[row.held + place]
         locks = np.int64(row_of(state.lock_sets, (locks << 32) | (held.object << 1) | held.shared))
     row.locks = locks
-    row.situation = row_of(state.situations, (thread << 32) | locks)
-    state.now[STREAM] = -1
+    name_situation(state, task)
 
 
 @kernel
-def holding(state: State, thread: Any, number: Any) -> Any:
-    """Where a thread keeps that it holds an object, or how many it holds."""
-    row = state.threads.rows[thread]
+def holding(state: State, task: Any, number: Any) -> Any:
+    """Where a task keeps that it holds an object, or how many it holds."""
+    row = state.tasks.rows[task]
     place = np.int64(0)
     while place < row.holds and state.held.rows[row.held + place].object != number:
         place += 1
@@ -172,63 +319,76 @@ def holding(state: State, thread: Any, number: Any) -> Any:
 
 
 @kernel
-def take_lock(state: State, thread: Any, address: Any, shared: Any, group: Any, offset: Any) -> None:
+def make_held(state: State, task: Any) -> None:
+    """A task gets room for the locks that it holds."""
+    now, row = state.now, state.tasks.rows[task]
+    if now[FREE_HELD] != 0:
+        row.held = now[FREE_HELD]
+        now[FREE_HELD] = state.held.rows[row.held].object
+    else:
+        row.held = np.int64(take(state.held, MOST_HELD))
+
+
+@kernel
+def take_lock(state: State, task: Any, address: Any, is_shared: Any, group: Any, offset: Any) -> None:
     """A lock was got, by a reader among others or alone; it lies at an offset in an object of a group."""
-    if thread == 0:
+    if task == 0:
         return
     number = np.int64(row_of(state.objects, address))
     lock = state.objects.rows[number]
     lock.group, lock.offset = group, offset
     if lock.clock != 0:
-        meet(state, thread, lock.clock)
-    if shared == 0 and lock.readers != 0:
-        meet(state, thread, lock.readers)
-    place = holding(state, thread, number)
-    row = state.threads.rows[thread]
+        meet(state, task, lock.clock)
+    if is_shared == 0 and lock.readers != 0:
+        meet(state, task, lock.readers)
+    row = state.tasks.rows[task]
+    if row.held == 0:
+        make_held(state, task)
+    place = holding(state, task, number)
     held = state.held.rows[row.held + min(place, MOST_HELD - 1)]
     if place < row.holds:
         held.times += 1
     elif place < MOST_HELD:
-        held.object, held.shared, held.times = number, shared, 1
+        held.object, held.shared, held.times = number, is_shared, 1
         row.holds += 1
-        name_locks(state, thread)
+        name_locks(state, task)
 
 
 @kernel
-def give_up_lock(state: State, thread: Any, address: Any) -> None:
+def give_up_lock(state: State, task: Any, address: Any) -> None:
     """A lock is given up; readers are no order for one another."""
-    if thread == 0:
+    if task == 0:
         return
     number = np.int64(row_of(state.objects, address))
-    row = state.threads.rows[thread]
-    place = holding(state, thread, number)
-    shared = False
+    row = state.tasks.rows[task]
+    place = holding(state, task, number)
+    is_shared = False
     if place < row.holds:
         held = state.held.rows[row.held + place]
-        shared = held.shared != 0
+        is_shared = held.shared != 0
         held.times -= 1
         if held.times == 0:
             row.holds -= 1
             for later in range(place, row.holds):
                 state.held.rows[row.held + later] = state.held.rows[row.held + later + 1]
-            name_locks(state, thread)
+            name_locks(state, task)
     lock = state.objects.rows[number]
-    if shared:
+    if is_shared:
         if lock.readers == 0:
             lock.readers = new_clock(state.clocks)
-        join(state.clocks, lock.readers, row.clock)
+        give(state, task, lock.readers)
     else:
-        release_to(state, thread, number)
-    tick(state, thread)
+        release_to(state, task, number)
+    tick(state, task)
 
 
 @kernel
 def end_thread(state: State, stream: Any) -> None:
     """A thread ends: who gets a robust mutex that it held comes behind it."""
-    thread = np.int64(state.streams.rows[row_of(state.streams, stream)].thread)
-    row = state.threads.rows[thread]
+    task = np.int64(state.streams.rows[row_of(state.streams, stream)].task)
+    row = state.tasks.rows[task]
     for place in range(row.holds):
-        release_to(state, thread, state.held.rows[row.held + place].object)
+        release_to(state, task, state.held.rows[row.held + place].object)
     row.holds = 0
 
 
@@ -236,41 +396,41 @@ def end_thread(state: State, stream: Any) -> None:
 
 
 @inlined
-def release_to(state: Any, thread: Any, number: Any) -> None:
-    """What a thread knows, whoever acquires an object from now on knows."""
+def release_to(state: Any, task: Any, number: Any) -> None:
+    """What a task knows, whoever acquires an object from now on knows."""
     known = state.objects.rows[number]
     if known.clock == 0:
         known.clock = new_clock(state.clocks)
-    join(state.clocks, known.clock, state.threads.rows[thread].clock)
+    give(state, task, known.clock)
 
 
 @kernel
-def release_object(state: State, stream: Any, thread: Any, address: Any) -> None:
-    """A thread releases an object, perhaps in a handler, whose stream is then known to be the thread's."""
-    thread = belonging(state, stream, thread)
-    if thread != 0:
-        release_to(state, thread, np.int64(row_of(state.objects, address)))
-        tick(state, thread)
+def release_object(state: State, stream: Any, task: Any, address: Any) -> None:
+    """A task releases an object, perhaps in a handler, whose stream is then known to be the task's."""
+    task = belonging(state, stream, task)
+    if task != 0:
+        release_to(state, task, np.int64(row_of(state.objects, address)))
+        tick(state, task)
 
 
 @kernel
-def acquire_object(state: State, stream: Any, thread: Any, address: Any) -> None:
-    """A thread acquires it."""
-    thread = belonging(state, stream, thread)
+def acquire_object(state: State, stream: Any, task: Any, address: Any) -> None:
+    """A task acquires it."""
+    task = belonging(state, stream, task)
     clock = np.int64(state.objects.rows[row_of(state.objects, address)].clock)
-    if thread != 0 and clock != 0:
-        meet(state, thread, clock)
+    if task != 0 and clock != 0:
+        meet(state, task, clock)
 
 
 @kernel
 def belonging(state: State, stream: Any, of: Any) -> Any:
-    """The thread that has the stream `of`; `stream` is a handler's of it, or the same."""
-    thread = np.int64(state.streams.rows[row_of(state.streams, of)].thread)
+    """The task that has the stream `of`; `stream` is a handler's of it, or the same."""
+    task = np.int64(state.streams.rows[row_of(state.streams, of)].task)
     own = state.streams.rows[row_of(state.streams, stream)]
-    if own.thread == 0:
-        own.thread = thread
+    if own.task == 0:
+        own.task = task
         state.now[STREAM] = -1
-    return thread
+    return task
 
 
 @kernel
@@ -282,9 +442,9 @@ def make_barrier(state: State, address: Any, count: Any) -> None:
 
 
 @kernel
-def enter_barrier(state: State, thread: Any, address: Any) -> None:
-    """A thread arrives. Without a count the round never ends: then whoever leaves knows of all who came."""
-    if thread == 0:
+def enter_barrier(state: State, task: Any, address: Any) -> None:
+    """A task arrives. Without a count the round never ends: then whoever leaves knows of all who came."""
+    if task == 0:
         return
     number = np.int64(row_of(state.barriers, address))
     barrier = state.barriers.rows[number]
@@ -297,70 +457,72 @@ def enter_barrier(state: State, thread: Any, address: Any) -> None:
         of.clock = new_clock(state.clocks)
     if place == 0:
         assign(state.clocks, of.clock, 0)
-    join(state.clocks, of.clock, state.threads.rows[thread].clock)
-    state.entered.rows[row_of(state.entered, (number << 16) | thread)].round = round_number
-    tick(state, thread)
+    give(state, task, of.clock)
+    state.entered.rows[row_of(state.entered, (number << 32) | task)].round = round_number
+    tick(state, task)
 
 
 @kernel
-def leave_barrier(state: State, thread: Any, address: Any) -> None:
-    """The round of a thread is over."""
-    if thread == 0:
+def leave_barrier(state: State, task: Any, address: Any) -> None:
+    """The round of a task is over."""
+    if task == 0:
         return
     number = np.int64(row_of(state.barriers, address))
-    round_number = state.entered.rows[row_of(state.entered, (number << 16) | thread)].round
+    round_number = state.entered.rows[row_of(state.entered, (number << 32) | task)].round
     clock = np.int64(state.rounds.rows[row_of(state.rounds, number * ROUNDS + round_number % ROUNDS)].clock)
     if clock != 0:
-        meet(state, thread, clock)
+        meet(state, task, clock)
 
 
 @kernel
-def pass_barrier(state: State, thread: Any, address: Any) -> None:
+def pass_barrier(state: State, task: Any, address: Any) -> None:
     """What older recorders said of a barrier."""
     state.now[OLD_BARRIERS] += 1
-    enter_barrier(state, thread, address)
-    leave_barrier(state, thread, address)
+    enter_barrier(state, task, address)
+    leave_barrier(state, task, address)
 
 
 # -- atomic operations ---------------------------------------------------------------------------------
 
 
 @kernel
-def operate(state: State, thread: Any, address: Any, order: Any) -> None:
+def operate(state: State, task: Any, address: Any, order: Any) -> None:
     """An atomic operation: loads acquire, or meet what a fence will acquire; stores release by the rules of C++20."""
-    if thread == 0:
+    if task == 0:
         return
     atomic = state.atomics.rows[row_of(state.atomics, address)]
-    row = state.threads.rows[thread]
+    row = state.tasks.rows[task]
     if order & LOAD and atomic.clock != 0:
         if order & ACQUIRE:
-            meet(state, thread, atomic.clock)
+            meet(state, task, atomic.clock)
         else:
             if row.met == 0:
                 row.met = new_clock(state.clocks)
             join(state.clocks, row.met, atomic.clock)
     if order & STORE:
-        given = row.clock if order & RELEASE else row.released
-        if atomic.clock == 0 and given != 0:
+        gives = order & RELEASE or row.released != 0
+        if atomic.clock == 0 and gives:
             atomic.clock = new_clock(state.clocks)
         if not order & LOAD and atomic.clock != 0:
             assign(state.clocks, atomic.clock, 0)
-        if given != 0:
-            join(state.clocks, atomic.clock, given)
         if order & RELEASE:
-            tick(state, thread)
+            give(state, task, atomic.clock)
+            tick(state, task)
+        elif gives:
+            join(state.clocks, atomic.clock, row.released)
 
 
 @kernel
-def pass_fence(state: State, thread: Any, order: Any) -> None:
+def pass_fence(state: State, task: Any, order: Any) -> None:
     """A fence."""
-    if thread == 0:
+    if task == 0:
         return
-    row = state.threads.rows[thread]
+    row = state.tasks.rows[task]
     if order & ACQUIRE and row.met != 0:
-        meet(state, thread, row.met)
+        meet(state, task, row.met)
     if order & RELEASE:
         if row.released == 0:
             row.released = new_clock(state.clocks)
-        assign(state.clocks, row.released, row.clock)
-        tick(state, thread)
+        assign(state.clocks, row.released, 0)
+        give(state, task, row.released)
+        tick(state, task)

@@ -1,4 +1,9 @@
-"""What the race detector keeps: threads, what they hold, objects that order them, the history of bytes, races."""
+"""What the race detector keeps: tasks, what they hold, objects that order them, the history of bytes, races.
+
+A *task* is what can run beside others: a thread, an implicit task of an OpenMP team, or an explicit one. Tasks that
+come one after the other may have one *chain* in common, by which vector clocks count: one that begins takes the chain
+of one that is over and that it knows, so there are not more chains than tasks that nothing orders.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +17,17 @@ from tracekit.containers.kernels.shadow import Shadow
 from tracekit.jit.kernel import inlined
 from tracekit.races.kernels.clocks import Clocks
 
-# Parts of an access, a u8: what it did, the thread and its time, and the row of `sites`. 0 is none.
-SITE_BITS = 22
-TIME_BITS = 26
-THREAD_BITS = 13
+# Parts of an access, a u8: what it did, the chain and its time, and the row of `sites`. 0 is none.
+SITE_BITS = 21
+TIME_BITS = 23
+CHAIN_BITS = 17
 TIME_SHIFT = SITE_BITS
-THREAD_SHIFT = TIME_SHIFT + TIME_BITS
-KIND_SHIFT = THREAD_SHIFT + THREAD_BITS
+CHAIN_SHIFT = TIME_SHIFT + TIME_BITS
+KIND_SHIFT = CHAIN_SHIFT + CHAIN_BITS
 SEVERAL = np.uint64(1 << 63)
 """Marks the row of `sets` that stands in place of an access."""
 LAST_TIME = (1 << TIME_BITS) - 1
-MOST_THREADS = 1 << THREAD_BITS
+MOST_CHAINS = 1 << CHAIN_BITS
 MOST_SITES = 1 << SITE_BITS
 
 # Kinds of accesses.
@@ -36,26 +41,51 @@ FREE = 4
 CELL = np.dtype([("write", "<u8"), ("others", "<u8")])
 """Of a byte: the last plain store, and what no plain store has followed: an access, or with SEVERAL a set of them."""
 
-SITE = np.dtype([("instruction", "<u4"), ("context", "<i4"), ("thread", "<i4"), ("locks", "<u4"), ("kind", "<i4")])
+SITE = np.dtype(
+    [
+        ("instruction", "<u4"),
+        ("context", "<i4"),
+        ("role", "<i4"),
+        ("stream", "<i4"),
+        ("locks", "<u4"),
+        ("kind", "<i4"),
+    ]
+)
 
 RECENT = np.dtype([("context", "<i4"), ("situation", "<u4"), ("site", "<u4"), ("reserved", "<u4")])
 """The site of an instruction's last access of a kind, if context and situation are these."""
 
 HELD = np.dtype([("object", "<i8"), ("shared", "<i4"), ("times", "<i4")])
 MOST_HELD = 64
-"""Locks that a thread holds at once; more order threads, but are not shown."""
+"""Locks that a task holds at once; more order threads, but are not shown."""
+
+# What a role is.
+THREAD_ROLE = 1  # one thread
+TEAM_ROLE = 2  # implicit tasks of the teams of one place
+TASK_ROLE = 3  # explicit tasks of one place
 
 # Elements of State.now.
 STREAM = 0  # whose events come now, -1 for none
-THREAD = 1  # its thread, 0 if that is not known
+TASK = 1  # its task, 0 if that is not known
 CLOCK_FIRST = 2  # where the elements of its clock begin
 CLOCK_LENGTH = 3
-OWN = 4  # thread and time of its accesses, in their places
+OWN = 4  # chain and time of its accesses, in their places
 SITUATION = 5  # row of `situations`
-ALIVE = 6  # threads that were created and not joined
+ALIVE = 6  # threads that were created and not joined, and teams
 OLD_BARRIERS = 7  # events of recorders that did not say enough of barriers
 UNKNOWN = 8  # accesses of streams that belong to no known thread
-NOW = 9
+CHAIN = 9  # the task's
+CREATOR_CHAIN = 10  # up to which time of which chain it knows, beside its clock
+CREATOR_TIME = 11
+TEAMS = 12  # so far
+TASKS = 13  # explicit ones so far
+MINGLED = 14  # tasks that had to take the chain of one that they do not know
+FIRST_ENDED = 15  # of the ring `ended`
+ENDED = 16  # how many there are
+FREE_HELD = 17  # the first of HELD that nobody uses
+FREE_GENERATION = 18
+FREE_LINK = 19
+NOW = 20
 """How many there are."""
 
 
@@ -65,16 +95,27 @@ class State(NamedTuple):
     now: Any  # int64 (NOW)
     memory: Shadow  # CELL
     clocks: Clocks
-    streams: HashTable  # stream: thread
-    threads: Arena  # THREAD_ROW
-    held: Arena  # HELD, MOST_HELD of each thread
+    streams: HashTable  # stream: the task that it is in, the innermost implicit one
+    tasks: Arena  # TASK_ROW
+    chains: Arena  # CHAIN_ROW
+    ended: Any  # i8, a ring: chains whose tasks are over, the oldest first
+    roles: HashTable  # of threads by stream, of others by context and instruction; ROLE
+    held: Arena  # HELD, MOST_HELD of each task that holds any
     objects: HashTable  # address: a lock, semaphore, ...
     atomics: HashTable  # address
     barriers: HashTable  # address
     rounds: HashTable  # barrier << 3 | round modulo 8: its clock
-    entered: HashTable  # barrier << 16 | thread: the round that it is in
+    entered: HashTable  # barrier << 32 | task: the round that it is in
+    numbers: HashTable  # number of a task in events: its row
+    teams: HashTable  # number of a team; TEAM
+    groups: Arena  # GROUP
+    depends: HashTable  # parent and address: DEPEND
+    generations: Arena  # GENERATION
+    links: Arena  # LINK
+    steps: HashTable  # team and step of a doacross loop: its clock
+    own_lines: HashTable  # 64 bytes that are one stream's own: stream + 1
     lock_sets: HashTable  # set << 32 | object << 1 | shared: one lock more
-    situations: HashTable  # thread << 32 | set of locks
+    situations: HashTable  # role << 44 | stream << 30 | set of locks
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
     recent: Any  # RECENT [2 * instruction + stores]
@@ -85,22 +126,62 @@ class State(NamedTuple):
     races: HashTable  # site of the access before << 32 | site of the one behind; RACE
 
 
-THREAD_ROW = np.dtype(
+TASK_ROW = np.dtype(
     [
-        ("stream", "<i8"),
-        ("clock", "<i8"),
-        ("time", "<i8"),
+        ("stream", "<i8"),  # that it runs on, or ran
+        ("clock", "<i8"),  # without its own chain
+        ("chain", "<i8"),  # 0 before it starts
+        ("creator_chain", "<i8"),  # beside the clock: what the creator did before; 0 if the clock has it
+        ("creator_time", "<i8"),
         ("released", "<i8"),  # the clock at its last release fence, 0 before
         ("met", "<i8"),  # what relaxed loads met since, 0 before
-        ("held", "<i8"),  # the first of its HELD
+        ("held", "<i8"),  # the first of its HELD, 0 for none
         ("holds", "<i4"),  # how many
         ("joined", "<i4"),
         ("locks", "<u4"),  # row of lock_sets
         ("situation", "<u4"),
-        ("creator", "<i4"),  # thread
-        ("context", "<i4"),  # where that created it
+        ("role", "<i4"),
+        ("acquired", "<i4"),  # 1 if it knows more than its creator did
+        ("over", "<i4"),
+        ("undeferred", "<i4"),  # it is part of its creator
+        ("creator", "<i8"),  # task
+        ("children", "<i8"),  # clock: what those that are over did
+        ("fulfilled", "<i8"),  # clock of the event that it waits for
+        ("group", "<i8"),  # row of groups: the innermost taskgroup
+        ("team", "<i8"),  # row of teams
+        ("next", "<i8"),  # the next implicit task of the team
+        ("below", "<i8"),  # what the stream was in before this implicit task
+        ("implicit_below", "<i8"),
+        ("rounds", "<i8"),  # barriers that it has left
+        ("waits", "<i4"),  # it is in a barrier
+        ("links", "<i8"),  # the first of links: what it depends on
+        ("addresses", "<i8"),  # the first of depends: what its children depend on
+        ("all", "<i8"),  # generation of the last child that depends on all memory
     ]
 )
+CHAIN_ROW = np.dtype([("time", "<i8")])
+ROLE = np.dtype([("kind", "<i4"), ("context", "<i4"), ("instruction", "<u4"), ("stream", "<i8"), ("creator", "<i4")])
+"""`creator`: of a thread, the stream that made it, plus 1. `context`: where it was made."""
+TEAM = np.dtype(
+    [
+        ("creator", "<i8"),  # task
+        ("clock", "<i8"),  # what the creator knew
+        ("creator_chain", "<i8"),
+        ("creator_time", "<i8"),
+        ("even", "<i8"),  # clocks of barriers with even and odd numbers
+        ("odd", "<i8"),
+        ("reduction", "<i8"),  # clock
+        ("first", "<i8"),  # implicit task
+        ("role", "<i4"),
+        ("over", "<i4"),
+    ]
+)
+GROUP = np.dtype([("clock", "<i8"), ("outer", "<i8")])
+DEPEND = np.dtype([("generation", "<i8"), ("kind", "<i8"), ("next", "<i8")])
+GENERATION = np.dtype([("clock", "<i8"), ("lock", "<i8"), ("prior", "<i8"), ("users", "<i8")])
+"""Siblings that depend on an address alike: what those that are over did; the generation before."""
+LINK = np.dtype([("prior", "<i8"), ("own", "<i8"), ("kind", "<i8"), ("next", "<i8")])
+"""A task comes after a generation, and belongs to one."""
 RACE = np.dtype(
     [
         ("count", "<i8"),
@@ -114,14 +195,14 @@ RACE = np.dtype(
 
 
 @inlined
-def thread_of(access: Any) -> Any:
-    """The thread of an access."""
-    return np.int64((access >> np.uint64(THREAD_SHIFT)) & np.uint64(MOST_THREADS - 1))
+def chain_of(access: Any) -> Any:
+    """The chain of an access."""
+    return np.int64((access >> np.uint64(CHAIN_SHIFT)) & np.uint64(MOST_CHAINS - 1))
 
 
 @inlined
 def time_in(access: Any) -> Any:
-    """The time of that thread."""
+    """The time of that chain."""
     return np.int64((access >> np.uint64(TIME_SHIFT)) & np.uint64(LAST_TIME))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tracekit.render.export import callgrind, graphs, pprof, sarif, speedscope, tables
+from tracekit.render.export import callgrind, graphs, memprof, pprof, sarif, speedscope, tables
 
 Json = dict[str, Any]
 
@@ -27,7 +27,8 @@ FORMATS = {
     "speedscope": Format("speedscope's JSON: a flame graph of each number", speedscope.write),
     "pprof": Format("pprof's protocol buffer: all numbers in one file", pprof.write, False),
     "sarif": Format("SARIF 2.1.0: errors of memory, verdicts of loops", sarif.write),
-    "dot": Format("Graphviz: dependences between instructions", graphs.dot),
-    "graphml": Format("GraphML: dependences between instructions", graphs.graphml),
+    "memprof": Format("LLVM's memory profile in YAML, for llvm-profdata merge", memprof.write),
+    "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot),
+    "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml),
     "csv": Format("a table of the profile, one line for each row", tables.write),
 }

@@ -1,5 +1,6 @@
-"""Dependences as a graph: Graphviz's DOT, and GraphML (graphml.graphdrawing.org), which networkx, Gephi and yEd read.
+"""Graphs in Graphviz's DOT, and GraphML (graphml.graphdrawing.org), which networkx, Gephi and yEd read.
 
+Task graphs are in tasks.py; else dependences are the edges.
 A node is an instruction, in its calling and loop context where the profile has them. An edge goes from what was done
 first to what depends on it.
 """
@@ -12,6 +13,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from tracekit.modules.merge_rows import as_key
+from tracekit.render.export import tasks
 from tracekit.render.export.stacks import table_of
 from tracekit.render.places import instruction_text
 
@@ -94,6 +96,8 @@ COLOURS = {"RAW": "black", "WAR": "blue", "WAW": "red"}
 
 def dot(report: Json, table: str) -> bytes:
     """Graphviz's language; a dependence that a loop carries is a bold edge."""
+    if tasks.is_task_graph(report):
+        return ("\n".join(tasks.dot_lines(tasks.tasks_of(report, table))) + "\n").encode()
     nodes, edges = graph_of(report, table)
     lines = ["digraph dependences {", "  rankdir=LR;", "  node [shape=box];"]
     for number, node in enumerate(nodes):
@@ -113,17 +117,25 @@ def _quoted(text: str) -> str:
 
 def graphml(report: Json, table: str) -> bytes:
     """GraphML; edges have numbers, since there may be several between two nodes."""
+    if tasks.is_task_graph(report):
+        found = tasks.tasks_of(report, table)
+        return _graphml("tasks", (tasks.NODE_KEYS, found.nodes), (tasks.EDGE_KEYS, found.edges))
     nodes, edges = graph_of(report, table)
+    return _graphml("dependences", (NODE_KEYS, [*map(asdict, nodes)]), (EDGE_KEYS, [*map(asdict, edges)]))
+
+
+def _graphml(name: str, nodes: tuple[Json, list[Json]], edges: tuple[Json, list[Json]]) -> bytes:
+    """Keys and rows of nodes, of edges; edges name their ends by `source` and `destination`."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
-    for of, keys in (("node", NODE_KEYS), ("edge", EDGE_KEYS)):
-        for name, kind in keys.items():
-            lines.append(f'  <key id="{of}_{name}" for="{of}" attr.name="{name}" attr.type="{kind}"/>')
-    lines.append('  <graph id="dependences" edgedefault="directed">')
-    for number, node in enumerate(nodes):
-        lines.append(f'    <node id="n{number}">{_data("node", asdict(node), NODE_KEYS)}</node>')
-    for number, edge in enumerate(edges):
-        ends = f'source="n{edge.source}" target="n{edge.destination}"'
-        lines.append(f'    <edge id="e{number}" {ends}>{_data("edge", asdict(edge), EDGE_KEYS)}</edge>')
+    for of, (keys, _) in (("node", nodes), ("edge", edges)):
+        for key, kind in keys.items():
+            lines.append(f'  <key id="{of}_{key}" for="{of}" attr.name="{key}" attr.type="{kind}"/>')
+    lines.append(f'  <graph id="{name}" edgedefault="directed">')
+    for number, node in enumerate(nodes[1]):
+        lines.append(f'    <node id="n{number}">{_data("node", node, nodes[0])}</node>')
+    for number, edge in enumerate(edges[1]):
+        ends = f'source="n{edge["source"]}" target="n{edge["destination"]}"'
+        lines.append(f'    <edge id="e{number}" {ends}>{_data("edge", edge, edges[0])}</edge>')
     return ("\n".join([*lines, "  </graph>", "</graphml>"]) + "\n").encode()
 
 
@@ -132,5 +144,7 @@ def _data(of: str, values: Json, keys: Json) -> str:
 
 
 def _printable(value: Any) -> str:
-    """Without what XML cannot hold."""
+    """Without what XML cannot hold; truth values as XML has them."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return "".join(letter for letter in str(value) if letter >= " " or letter in "\t\n")

@@ -30,12 +30,14 @@ def section(report: Json, shown: Shown) -> str:
         table(f"{name}-levels", "Levels", (("Level", False), *heads), levels),
     ]
     misses = [(f"{level['name']} misses", True) for level in result["levels"]]
+    coherence = ("invalidations",) if "invalidations" in summary else ()
+    misses += [(name.capitalize(), True) for name in coherence]
     for kind, of in (("instructions", instruction_text), ("objects", object_name)):
         key = kind.removesuffix("s")
         chosen = by_misses(result[kind])[: shown.rows]
         rows = [
             f"<tr><td>{text(of(row[key]))}</td>{number_cell(row['touches'])}{''.join(map(number_cell, row['misses']))}"
-            "</tr>"
+            f"{''.join(number_cell(row[name]) for name in coherence)}</tr>"
             for row in shown.names.shown(chosen)
         ]
         parts.append(

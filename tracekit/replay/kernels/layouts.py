@@ -211,6 +211,10 @@ RESUMED = np.dtype(
 LOOP = np.dtype([("parent", "u4"), ("depth", "u4")], align=True)
 
 
+OPEN_CALL = -2
+"""In `Tables.event_words`."""
+
+
 class Tables(NamedTuple):
     """The program, by record id (paths) and row; all read-only."""
 
@@ -230,7 +234,8 @@ class Tables(NamedTuple):
     allocs: U4  # STACK_ALLOC operations, function by function
     loops: Any  # LOOP
     event_words: I8
-    """[event code, 5]: the word that holds subject, address, size (-1: none); words (-1: no record); has a ticket."""
+    """[event code, 5]: the word that holds subject, address, size (-1: none; OPEN_CALL: no word, but the instruction of
+    the open call); words (-1: no record); has a ticket."""
     image_first: U4  # by image number: its rows in image_globals
     image_globals: U4
     global_address: U8

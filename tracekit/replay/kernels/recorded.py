@@ -19,6 +19,7 @@ from tracekit.replay.kernels.layouts import (
     LOST,
     NEED,
     OBJECTS,
+    OPEN_CALL,
     STACK,
     TOP,
     U8,
@@ -47,6 +48,9 @@ IMAGE_LOAD = CODE["image_load"]
 DROPPED = CODE["dropped"]
 WINDOW_BEGIN = CODE["window_begin"]
 WINDOW_END = CODE["window_end"]
+MPI_SEND = CODE["mpi_send"]
+MPI_POST = CODE["mpi_post"]
+MPI_COLLECTIVE = CODE["mpi_collective"]
 
 
 @inlined
@@ -100,10 +104,13 @@ def deliver(
         if words[word + 1] != 0:
             kind = LOAD if code == LIBRARY_LOAD else STORE
             n = emit(out, n, kind, pending_call(stream), words[word], words[word + 1])
+    elif code >= MPI_SEND and code <= MPI_COLLECTIVE:
+        second = words[word + 2] if code != MPI_POST else np.uint64(0)
+        n = emit(out, n, code, pending_call(stream), words[word + 1], second)
     elif code >= RESUMED_REGISTER and code <= RESUMED_FRAME:
         n = resume(tables, stream, out, n, code, words, word)
     else:
-        n = _plain(tables, out, n, code, words, word)
+        n = _plain(tables, stream, out, n, code, words, word)
         if code == IMAGE_LOAD:
             n = _initialise(tables, out, n, words[word + 1])
         elif code == THREAD_EXIT or code == WINDOW_BEGIN or code == WINDOW_END:
@@ -123,12 +130,14 @@ def deliver(
 
 
 @inlined
-def _plain(tables: Tables, out: Columns, n: Int, code: Int, words: U8, word: Int) -> Int:
-    """Deliver an event whose columns are its words."""
+def _plain(tables: Tables, stream: Stream, out: Columns, n: Int, code: Int, words: U8, word: Int) -> Int:
+    """Deliver an event whose columns are its words, or the open call."""
     places = tables.event_words[code]
     subject = np.uint32(words[word + places[0]]) if places[0] >= 0 else np.uint32(0)
     address = words[word + places[1]] if places[1] >= 0 else np.uint64(0)
     size = words[word + places[2]] if places[2] >= 0 else np.uint64(0)
+    if places[0] == OPEN_CALL:
+        subject = np.uint32(pending_call(stream))
     return emit(out, n, code, subject, address, size)
 
 

@@ -1,0 +1,173 @@
+"""DynamoRIO's drmemtrace: one file, a zip of chunks of records, as its raw2trace writes for a thread.
+
+A trace of ours has accesses, not machine instructions. So each access is one instruction with its data, and the file
+says that instructions are filtered; accesses of more than a cache line are pieces of one. The time is a count: it goes
+on where another thread does. Several threads are in the file as on one core that runs them in turn.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterable
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from tracekit.formats import drmemtrace as records
+from tracekit.formats.drmemtrace import ENTRY
+from tracekit.formats.events import CODE
+from tracekit.formats.export.champsim import STEP
+from tracekit.formats.export.lines import LINE, take_piece
+from tracekit.jit.kernel import inlined, kernel
+
+CHUNK = 10_000_000
+"""Instructions of a chunk, as raw2trace has it."""
+LEVEL = 1
+"""Of zlib."""
+BUFFER = 1 << 16
+"""Records that are written at once at most."""
+PAGE = 4096
+
+INSTRUCTIONS, RECORDS = 2, 3
+"""Elements of the place (int64[4]; the first two are as in other formats): instructions that the present chunk has room
+for, and records so far that a reader shows."""
+
+_STORE = CODE["store"]
+_WORDS = ENTRY.itemsize // 4
+_INSTRUCTION = np.uint64(records.INSTR | STEP << 16)
+
+
+def write(
+    batches: Iterable[Any],
+    file: BinaryIO,
+    counters: Callable[[Any], Any],
+    file_type: int,
+    process: int,
+    threads: Callable[[int], int],
+) -> None:
+    """Write the accesses of batches (stream, kind, subject, address, size).
+
+    counters: program counters (uint64) of instructions. file_type: what is said beside INSTRUCTIONS_FILTERED.
+    process, threads: the process' id, and that of a stream's thread.
+    """
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+        chunks = _Chunks(archive, file_type | records.INSTRUCTIONS_FILTERED, process)
+        for batch in batches:
+            chunks.turn_to(threads(batch.stream))
+            chunks.add(batch.kind, counters(batch.subject), batch.address, batch.size)
+        chunks.end(threads(0))
+
+
+class _Chunks:
+    """The chunks of an archive, one after the other."""
+
+    def __init__(self, archive: zipfile.ZipFile, file_type: int, process: int) -> None:
+        self._archive = archive
+        self._process = process
+        self._file_type = file_type
+        self._place = np.array([0, 0, CHUNK, 0], np.int64)
+        self._buffer = np.empty(BUFFER * ENTRY.itemsize, np.uint8)
+        self._count = 0  # chunks
+        self._thread = 0  # 0 before the first
+        self._time = 0
+        self._met: dict[int, int] = {}  # threads, and their instructions so far
+        self._chunk = self._opened()
+
+    def turn_to(self, thread: int) -> None:
+        """What follows is of this thread (not 0)."""
+        if thread == self._thread:
+            return
+        begins = self._thread == 0
+        self._thread = thread
+        self._met.setdefault(thread, 0)
+        self._time += 1
+        of_thread = ((records.THREAD, 4, thread), (records.PID, 4, self._process))
+        if begins:
+            self._put((records.HEADER, 0, records.NEWEST))
+            self._mark((records.VERSION, records.NEWEST), (records.FILE_TYPE, self._file_type))
+            self._put(*of_thread)
+            self._mark((records.CACHE_LINE_SIZE, LINE), (records.PAGE_SIZE, PAGE), (records.CHUNK_INSTRUCTIONS, CHUNK))
+        else:
+            self._put(*of_thread)
+        self._mark((records.TIMESTAMP, self._time), (records.CPU_ID, 0))
+
+    def add(self, kinds: Any, counters: Any, addresses: Any, sizes: Any) -> None:
+        """Write accesses."""
+        self._met[self._thread] += int(np.count_nonzero(sizes))
+        self._place[:2] = 0
+        while self._place[0] < len(kinds):
+            if self._place[INSTRUCTIONS] == 0 and self._place[1] == 0:
+                self._next_chunk()
+            filled = _encode(kinds, counters, addresses, sizes, self._place, self._buffer.view("<u4"))
+            self._chunk.write(self._buffer[: 4 * filled])
+
+    def end(self, thread: int) -> None:
+        """The threads end, and the file; `thread` is named if there was none."""
+        if not self._met:
+            self.turn_to(thread)
+        for each, count in sorted(self._met.items(), key=lambda item: item[1]):  # DynamoRIO checks that counts ascend
+            self.turn_to(each)
+            self._mark((records.INSTRUCTION_COUNT, count))
+            self._put((records.THREAD_EXIT, 4, each))
+        self._put((records.FOOTER, 0, 0))
+        self._chunk.close()
+
+    def _opened(self) -> Any:
+        member = zipfile.ZipInfo(f"chunk.{self._count:04}")  # without a time of day: the same bytes each time
+        member.compress_type = zipfile.ZIP_DEFLATED
+        member._compresslevel = LEVEL  # type: ignore[attr-defined]
+        return self._archive.open(member, "w", force_zip64=True)
+
+    def _next_chunk(self) -> None:
+        """End a chunk; the next one repeats where the reader is."""
+        self._mark((records.CHUNK_FOOTER, self._count))
+        self._chunk.close()
+        self._count += 1
+        self._chunk = self._opened()
+        self._place[INSTRUCTIONS] = CHUNK
+        shown = int(self._place[RECORDS])
+        self._mark((records.RECORD_ORDINAL, shown), (records.TIMESTAMP, self._time), (records.CPU_ID, 0))
+        self._place[RECORDS] = shown  # a reader skips these
+
+    def _mark(self, *markers: tuple[int, int]) -> None:
+        self._put(*((records.MARKER, what, value) for what, value in markers))
+        self._place[RECORDS] += len(markers)
+
+    def _put(self, *entries: tuple[int, int, int]) -> None:
+        self._chunk.write(np.array(list(entries), ENTRY).tobytes())
+
+
+@kernel
+def _encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
+    """Write an instruction, and its data, for each access, until the chunk is full; returns the filled words (u4)."""
+    at = 0
+    while place[0] < kinds.size and at + 2 * _WORDS <= out.size and (place[INSTRUCTIONS] > 0 or place[1] > 0):
+        access = place[0]
+        size = sizes[access]
+        if size == 0:
+            place[0] += 1
+            continue
+        begun = np.uint64(place[1])
+        if begun == 0:
+            at = _put(out, at, _INSTRUCTION, counters[access])
+            place[INSTRUCTIONS] -= 1
+            place[RECORDS] += 1
+        if size <= LINE:
+            start = addresses[access]
+            length = size
+            place[0] += 1
+        else:
+            start = take_piece(place, addresses[access], size, LINE)
+            length = min(np.uint64(LINE) - start % np.uint64(LINE), size - begun)
+        kind = np.uint64(records.WRITE if kinds[access] == _STORE else records.READ)
+        at = _put(out, at, kind | length << np.uint64(16), start)
+        place[RECORDS] += 1
+    return at
+
+
+@inlined
+def _put(out: Any, at: Any, head: Any, value: Any) -> Any:
+    out[at] = head
+    out[at + 1] = value
+    out[at + 2] = value >> np.uint64(32)
+    return at + _WORDS

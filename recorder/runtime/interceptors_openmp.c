@@ -1,0 +1,462 @@
+/* OpenMP: what its runtime (LLVM's libomp) says of teams, tasks and what orders them, by OMPT. Where it says that
+ * something was given up only after it was (mutexes, doacross), the call is interposed for the ticket alone. */
+#include "preload_record.h"
+
+#include "ompt.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+static uint8_t ours[OMPT_EVENTS];
+static uint64_t teams, tasks; /* numbered so far */
+static ompt_get_task_memory_t get_task_memory;
+static __thread uint64_t taken; /* the ticket of what is being given up, 0: none was taken */
+
+static uint64_t next_number(uint64_t *counter)
+{
+    return __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* Tickets count from 0, so one more than it is kept. */
+static uint64_t taken_ticket(void)
+{
+    uint64_t ticket = taken ? taken - 1 : tk_ticket();
+    taken = 0;
+    return ticket;
+}
+
+static void take_ticket(void)
+{
+    taken = tk_noting() ? tk_ticket() + 1 : 0;
+}
+
+/* Call what the other tool set for an event. Locks that it takes are no order of the program. */
+#define THEIRS(event, type, ...) \
+    do { \
+        if (TK_UNLIKELY(tk_is_another_tool) && tk_their_callbacks[event]) { \
+            tk_openmp_tool++; \
+            ((type)tk_their_callbacks[event])(__VA_ARGS__); \
+            tk_openmp_tool--; \
+        } \
+    } while (0)
+
+/* -- threads ---------------------------------------------------------------------------------- */
+
+/* The thread's own copies of thread-local variables. */
+static int note_thread_local(struct dl_phdr_info *image, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    for (int row = 0; image->dlpi_tls_data && row < image->dlpi_phnum; row++)
+        if (image->dlpi_phdr[row].p_type == PT_TLS && image->dlpi_phdr[row].p_memsz)
+            TK_RECORD2(own_memory, (uintptr_t)image->dlpi_tls_data, image->dlpi_phdr[row].p_memsz);
+    return 0;
+}
+
+typedef void (*thread_begin_t)(int, ompt_data_t *);
+
+static void thread_begin(int type, ompt_data_t *data)
+{
+    if (tk_noting()) {
+        TK_RECORD2(openmp_thread, tk_ticket(), (uint64_t)type);
+        dl_iterate_phdr(note_thread_local, NULL);
+    }
+    THEIRS(OMPT_THREAD_BEGIN, thread_begin_t, type, data);
+}
+
+/* -- teams ------------------------------------------------------------------------------------ */
+
+typedef void (*parallel_begin_t)(ompt_data_t *, const void *, ompt_data_t *, unsigned, int, const void *);
+
+static void parallel_begin(ompt_data_t *task, const void *frame, ompt_data_t *team, unsigned threads, int flags,
+                           const void *caller)
+{
+    tk_number_data(team, next_number(&teams));
+    if (tk_noting())
+        TK_RECORD3(parallel_begin, tk_ticket(), tk_number_of(team), threads);
+    THEIRS(OMPT_PARALLEL_BEGIN, parallel_begin_t, tk_theirs(task), frame, tk_theirs(team), threads, flags, caller);
+}
+
+typedef void (*parallel_end_t)(ompt_data_t *, ompt_data_t *, int, const void *);
+
+static void parallel_end(ompt_data_t *team, ompt_data_t *task, int flags, const void *caller)
+{
+    if (tk_noting())
+        TK_RECORD2(parallel_end, tk_ticket(), tk_number_of(team));
+    THEIRS(OMPT_PARALLEL_END, parallel_end_t, tk_theirs(team), tk_theirs(task), flags, caller);
+}
+
+typedef void (*implicit_task_t)(int, ompt_data_t *, ompt_data_t *, unsigned, unsigned, int);
+
+/* Below what calls us nothing on the stack is alive, and the runtime will keep there what it hands to the region. */
+#define NEW_STACK 4096
+
+static void implicit_task(int endpoint, ompt_data_t *team, ompt_data_t *task, unsigned size, unsigned index, int flags)
+{
+    if (endpoint == OMPT_BEGIN) {
+        if (flags & TK_TASK_INITIAL && team && !tk_number_of(team))
+            tk_number_data(team, next_number(&teams));
+        tk_number_data(task, next_number(&tasks));
+        if (tk_noting()) {
+            uintptr_t top = (uintptr_t)__builtin_dwarf_cfa();
+            TK_RECORD4(implicit_begin, tk_ticket(), index, tk_number_of(team), tk_number_of(task));
+            TK_RECORD3(task_memory, tk_ticket(), top - NEW_STACK, NEW_STACK);
+        }
+    } else if (endpoint == OMPT_END && tk_noting()) {
+        TK_RECORD2(implicit_end, tk_ticket(), tk_number_of(task));
+    }
+    THEIRS(OMPT_IMPLICIT_TASK, implicit_task_t, endpoint, tk_theirs(team), tk_theirs(task), size, index, flags);
+}
+
+/* -- tasks ------------------------------------------------------------------------------------ */
+
+static void note_task(ompt_data_t *task, uint32_t flags)
+{
+    tk_number_data(task, next_number(&tasks));
+    if (tk_noting())
+        TK_RECORD3(task_create, tk_ticket(), flags, tk_number_of(task));
+}
+
+typedef void (*task_create_t)(ompt_data_t *, const void *, ompt_data_t *, int, int, const void *);
+
+static void task_create(ompt_data_t *creator, const void *frame, ompt_data_t *task, int flags, int depends,
+                        const void *caller)
+{
+    note_task(task, (uint32_t)flags);
+    THEIRS(OMPT_TASK_CREATE, task_create_t, tk_theirs(creator), frame, tk_theirs(task), flags, depends, caller);
+}
+
+/* A task's arguments and private variables lie where those of another may have lain. */
+static void note_memory(void)
+{
+    void *address = NULL;
+    size_t size = 0;
+    if (get_task_memory && get_task_memory(&address, &size, 0) && size > 0)
+        TK_RECORD3(task_memory, tk_ticket(), (uintptr_t)address, size);
+}
+
+typedef void (*task_schedule_t)(ompt_data_t *, int, ompt_data_t *);
+
+static void task_schedule(ompt_data_t *task, int status, ompt_data_t *next)
+{
+    if (next && !tk_number_of(next)) /* one that the runtime made by itself, to split a taskloop */
+        note_task(next, TK_TASK_EXPLICIT);
+    if (tk_noting()) {
+        TK_RECORD4(task_schedule, tk_ticket(), (uint64_t)status, tk_number_of(next), tk_number_of(task));
+        if (status == TK_TASK_STATUS_SWITCH || status == TK_TASK_STATUS_YIELD)
+            note_memory();
+    }
+    THEIRS(OMPT_TASK_SCHEDULE, task_schedule_t, tk_theirs(task), status, tk_theirs(next));
+}
+
+typedef void (*dependences_t)(ompt_data_t *, const ompt_dependence_t *, int);
+
+/* The vector of iterations of a doacross loop is one place. */
+static void note_doacross(ompt_data_t *task, const ompt_dependence_t *at, int count)
+{
+    uint64_t place = 0;
+    for (int dimension = 0; dimension < count; dimension++)
+        place = (place ^ at[dimension].variable.value) * 0x9e3779b97f4a7c15u + 1;
+    TK_RECORD4(task_dependence, taken_ticket(), (uint64_t)at[0].kind, place, tk_number_of(task));
+}
+
+static void dependences(ompt_data_t *task, const ompt_dependence_t *on, int count)
+{
+    if (tk_noting() && count > 0) {
+        if (on[0].kind == TK_DEPENDENCE_SOURCE || on[0].kind == TK_DEPENDENCE_SINK)
+            note_doacross(task, on, count);
+        else
+            for (int row = 0; row < count; row++)
+                TK_RECORD4(task_dependence, tk_ticket(), (uint64_t)on[row].kind, on[row].variable.value,
+                           tk_number_of(task));
+    }
+    THEIRS(OMPT_DEPENDENCES, dependences_t, tk_theirs(task), on, count);
+}
+
+typedef void (*task_dependence_t)(ompt_data_t *, ompt_data_t *);
+
+static void task_dependence(ompt_data_t *source, ompt_data_t *sink)
+{
+    THEIRS(OMPT_TASK_DEPENDENCE, task_dependence_t, tk_theirs(source), tk_theirs(sink));
+}
+
+/* -- what orders them ------------------------------------------------------------------------- */
+
+typedef void (*sync_region_t)(int, int, ompt_data_t *, ompt_data_t *, const void *);
+
+static void sync_region(int kind, int endpoint, ompt_data_t *team, ompt_data_t *task, const void *caller)
+{
+    if (tk_noting()) {
+        if (endpoint & OMPT_BEGIN)
+            TK_RECORD4(sync_begin, tk_ticket(), (uint64_t)kind, tk_number_of(team), tk_number_of(task));
+        if (endpoint & OMPT_END)
+            TK_RECORD4(sync_end, tk_ticket(), (uint64_t)kind, tk_number_of(team), tk_number_of(task));
+    }
+    THEIRS(OMPT_SYNC_REGION, sync_region_t, kind, endpoint, tk_theirs(team), tk_theirs(task), caller);
+}
+
+static void sync_region_wait(int kind, int endpoint, ompt_data_t *team, ompt_data_t *task, const void *caller)
+{
+    if (kind == TK_REGION_TASKGROUP && endpoint & OMPT_END && tk_noting())
+        TK_RECORD4(sync_waited, tk_ticket(), (uint64_t)kind, tk_number_of(team), tk_number_of(task));
+    THEIRS(OMPT_SYNC_REGION_WAIT, sync_region_t, kind, endpoint, tk_theirs(team), tk_theirs(task), caller);
+}
+
+static void reduction(int kind, int endpoint, ompt_data_t *team, ompt_data_t *task, const void *caller)
+{
+    if (tk_noting()) {
+        if (endpoint & OMPT_BEGIN)
+            TK_RECORD3(reduction_begin, tk_ticket(), tk_number_of(team), tk_number_of(task));
+        if (endpoint & OMPT_END)
+            TK_RECORD3(reduction_end, tk_ticket(), tk_number_of(team), tk_number_of(task));
+    }
+    THEIRS(OMPT_REDUCTION, sync_region_t, kind, endpoint, tk_theirs(team), tk_theirs(task), caller);
+}
+
+typedef void (*mutex_t)(int, uint64_t, const void *);
+
+static void mutex_acquired(int kind, uint64_t mutex, const void *caller)
+{
+    if (tk_noting())
+        TK_RECORD3(mutex_acquired, tk_ticket(), (uint64_t)kind, mutex);
+    THEIRS(OMPT_MUTEX_ACQUIRED, mutex_t, kind, mutex, caller);
+}
+
+static void mutex_released(int kind, uint64_t mutex, const void *caller)
+{
+    if (tk_noting())
+        TK_RECORD3(mutex_released, taken_ticket(), (uint64_t)kind, mutex);
+    THEIRS(OMPT_MUTEX_RELEASED, mutex_t, kind, mutex, caller);
+}
+
+typedef void (*flush_t)(ompt_data_t *, const void *);
+
+static void flush(ompt_data_t *thread, const void *caller)
+{
+    if (tk_noting())
+        TK_RECORD2(fence, tk_ticket(), TK_ATOMIC_ACQUIRE | TK_ATOMIC_RELEASE);
+    THEIRS(OMPT_FLUSH, flush_t, thread, caller);
+}
+
+/* -- worksharing ------------------------------------------------------------------------------ */
+
+typedef void (*work_t)(int, int, ompt_data_t *, ompt_data_t *, uint64_t, const void *);
+
+static void work(int kind, int endpoint, ompt_data_t *team, ompt_data_t *task, uint64_t count, const void *caller)
+{
+    if (tk_recording()) {
+        if (endpoint & OMPT_BEGIN)
+            TK_RECORD3(work_begin, (uint64_t)kind, count, tk_number_of(task));
+        if (endpoint & OMPT_END)
+            TK_RECORD3(work_end, (uint64_t)kind, count, tk_number_of(task));
+    }
+    THEIRS(OMPT_WORK, work_t, kind, endpoint, tk_theirs(team), tk_theirs(task), count, caller);
+}
+
+typedef void (*dispatch_t)(ompt_data_t *, ompt_data_t *, int, ompt_data_t);
+
+static void dispatch(ompt_data_t *team, ompt_data_t *task, int kind, ompt_data_t instance)
+{
+    if (tk_recording() && kind > OMPT_DISPATCH_SECTION && instance.ptr) {
+        const ompt_dispatch_chunk_t *chunk = instance.ptr;
+        TK_RECORD3(dispatch, (uint64_t)kind, chunk->start, chunk->iterations);
+    } else if (tk_recording()) {
+        TK_RECORD3(dispatch, (uint64_t)kind, instance.value, 1);
+    }
+    THEIRS(OMPT_DISPATCH, dispatch_t, tk_theirs(team), tk_theirs(task), kind, instance);
+}
+
+/* What we do not record and the other tool must not see our data of. */
+typedef void (*masked_t)(int, ompt_data_t *, ompt_data_t *, const void *);
+
+static void masked(int endpoint, ompt_data_t *team, ompt_data_t *task, const void *caller)
+{
+    THEIRS(OMPT_MASKED, masked_t, endpoint, tk_theirs(team), tk_theirs(task), caller);
+}
+
+typedef void (*cancel_t)(ompt_data_t *, int, const void *);
+
+static void cancel(ompt_data_t *task, int flags, const void *caller)
+{
+    THEIRS(OMPT_CANCEL, cancel_t, tk_theirs(task), flags, caller);
+}
+
+/* -- the beginning ---------------------------------------------------------------------------- */
+
+static const struct {
+    int event;
+    int passed_on; /* only set if there is another tool */
+    ompt_function_t callback;
+} callbacks[] = {
+    {OMPT_THREAD_BEGIN, 0, (ompt_function_t)thread_begin},
+    {OMPT_PARALLEL_BEGIN, 0, (ompt_function_t)parallel_begin},
+    {OMPT_PARALLEL_END, 0, (ompt_function_t)parallel_end},
+    {OMPT_IMPLICIT_TASK, 0, (ompt_function_t)implicit_task},
+    {OMPT_TASK_CREATE, 0, (ompt_function_t)task_create},
+    {OMPT_TASK_SCHEDULE, 0, (ompt_function_t)task_schedule},
+    {OMPT_DEPENDENCES, 0, (ompt_function_t)dependences},
+    {OMPT_TASK_DEPENDENCE, 1, (ompt_function_t)task_dependence},
+    {OMPT_SYNC_REGION, 0, (ompt_function_t)sync_region},
+    {OMPT_SYNC_REGION_WAIT, 0, (ompt_function_t)sync_region_wait},
+    {OMPT_REDUCTION, 0, (ompt_function_t)reduction},
+    {OMPT_MUTEX_ACQUIRED, 0, (ompt_function_t)mutex_acquired},
+    {OMPT_MUTEX_RELEASED, 0, (ompt_function_t)mutex_released},
+    {OMPT_FLUSH, 0, (ompt_function_t)flush},
+    {OMPT_WORK, 0, (ompt_function_t)work},
+    {OMPT_DISPATCH, 0, (ompt_function_t)dispatch},
+    {OMPT_MASKED, 1, (ompt_function_t)masked},
+    {OMPT_CANCEL, 1, (ompt_function_t)cancel},
+};
+
+static int initialize(ompt_lookup_t lookup, int device, ompt_data_t *unused)
+{
+    (void)unused;
+    ompt_set_callback_t set = (ompt_set_callback_t)lookup("ompt_set_callback");
+    get_task_memory = (ompt_get_task_memory_t)lookup("ompt_get_task_memory");
+    for (size_t row = 0; set && row < sizeof callbacks / sizeof callbacks[0]; row++)
+        if (!callbacks[row].passed_on || tk_is_another_tool)
+            ours[callbacks[row].event] = (uint8_t)set(callbacks[row].event, callbacks[row].callback);
+    tk_initialize_other_tool(lookup, device, ours);
+    return set != NULL;
+}
+
+static void finalize(ompt_data_t *unused)
+{
+    (void)unused;
+    tk_finalize_other_tool();
+}
+
+/* Where the runtime's code lies: its own locks and conditions are no order of the program's. */
+static int find_runtime(struct dl_phdr_info *image, size_t size, void *address)
+{
+    (void)size;
+    for (int row = 0; row < image->dlpi_phnum; row++) {
+        const ElfW(Phdr) *part = &image->dlpi_phdr[row];
+        uintptr_t low = image->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && part->p_flags & PF_X && (uintptr_t)address - low < part->p_memsz) {
+            tk_openmp.low = low;
+            tk_openmp.bytes = part->p_memsz;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+TK_EXPORT ompt_start_tool_result_t *ompt_start_tool(unsigned version, const char *runtime)
+{
+    static ompt_start_tool_result_t result = {initialize, finalize, {0}};
+    void *caller = __builtin_return_address(0);
+    Dl_info image;
+    ompt_start_tool_result_t *other = tk_start_other_tool(version, runtime);
+    if (!tk_pool)
+        return tk_is_another_tool = 0, other;
+    if (dladdr(caller, &image) && strstr(image.dli_fname, ".so")) {
+        tk_openmp.library = dlopen(image.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        dl_iterate_phdr(find_runtime, caller);
+    }
+    return &result;
+}
+
+/* -- calls that are interposed ---------------------------------------------------------------- */
+
+/* The runtime's own definition, also if only a library that was loaded later can see it. */
+static void *find_in_runtime(void **slot, const char *name)
+{
+    void *found = tk_find_real(slot, name);
+    if (!found && tk_openmp.library)
+        *slot = found = dlsym(tk_openmp.library, name);
+    return found;
+}
+
+#define RUNTIMES(name) \
+    ({ \
+        static void *real_##name; \
+        (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : find_in_runtime(&real_##name, #name)); \
+    })
+
+#define WRAP_GIVING_UP(name, parameters, ...) \
+    void name parameters; \
+    TK_EXPORT void name parameters \
+    { \
+        take_ticket(); \
+        RUNTIMES(name)(__VA_ARGS__); \
+        taken = 0; \
+    }
+
+WRAP_GIVING_UP(omp_unset_lock, (void *lock), lock)
+WRAP_GIVING_UP(omp_unset_nest_lock, (void *lock), lock)
+WRAP_GIVING_UP(omp_unset_lock_, (void *lock), lock)
+WRAP_GIVING_UP(omp_unset_nest_lock_, (void *lock), lock)
+WRAP_GIVING_UP(__kmpc_end_critical, (void *place, int thread, void *lock), place, thread, lock)
+WRAP_GIVING_UP(__kmpc_end_ordered, (void *place, int thread), place, thread)
+WRAP_GIVING_UP(__kmpc_doacross_post, (void *place, int thread, const int64_t *at), place, thread, at)
+
+static void *new_memory(void *address, size_t size)
+{
+    if (address && tk_noting())
+        TK_RECORD3(task_memory, tk_ticket(), (uintptr_t)address, size);
+    return address;
+}
+
+#define WRAP_TASK_ALLOC(name, parameters, ...) \
+    void *name parameters; \
+    TK_EXPORT void *name parameters \
+    { \
+        return new_memory(RUNTIMES(name)(__VA_ARGS__), ((size + 7) & ~(size_t)7) + shared); \
+    }
+
+/* What is written into a task's memory before the task is there. */
+WRAP_TASK_ALLOC(__kmpc_omp_task_alloc, (void *place, int thread, int flags, size_t size, size_t shared, void *entry),
+                place, thread, flags, size, shared, entry)
+WRAP_TASK_ALLOC(__kmpc_omp_target_task_alloc,
+                (void *place, int thread, int flags, size_t size, size_t shared, void *entry, int64_t device), place,
+                thread, flags, size, shared, entry, device)
+
+/* The runtime's allocators hand memory on without a call of malloc. */
+void *omp_alloc(size_t size, uintptr_t allocator);
+TK_EXPORT void *omp_alloc(size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(omp_alloc)(size, allocator), size);
+}
+
+void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator);
+TK_EXPORT void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(omp_aligned_alloc)(alignment, size, allocator), size);
+}
+
+void *omp_calloc(size_t count, size_t size, uintptr_t allocator);
+TK_EXPORT void *omp_calloc(size_t count, size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(omp_calloc)(count, size, allocator), count * size);
+}
+
+void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator);
+TK_EXPORT void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(__kmpc_alloc)(thread, size, allocator), size);
+}
+
+/* -- copies of a thread ----------------------------------------------------------------------- */
+
+/* Copies for reductions of tasks take whole lines, and thread-private ones at least what they are asked for. */
+#define LINE 64
+
+void *__kmpc_task_reduction_get_th_data(int thread, void *group, void *data);
+TK_EXPORT void *__kmpc_task_reduction_get_th_data(int thread, void *group, void *data)
+{
+    void *own = RUNTIMES(__kmpc_task_reduction_get_th_data)(thread, group, data);
+    if (own && own != data && tk_recording())
+        TK_RECORD2(own_memory, (uintptr_t)own, LINE);
+    return own;
+}
+
+void *__kmpc_threadprivate_cached(void *place, int thread, void *data, size_t size, void ***cache);
+TK_EXPORT void *__kmpc_threadprivate_cached(void *place, int thread, void *data, size_t size, void ***cache)
+{
+    void *before = *cache ? (*cache)[thread] : NULL;
+    void *own = RUNTIMES(__kmpc_threadprivate_cached)(place, thread, data, size, cache);
+    if (own != before && tk_recording())
+        TK_RECORD2(own_memory, (uintptr_t)own, size);
+    return own;
+}

@@ -1,0 +1,145 @@
+"""The module ``taskgraph`` on programs: the talk's fib(2), totals of traces, exports, merging."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import tracekit
+from tests.programs.running import Recording, record, run_here
+from tracekit.formats.reader import TraceReader
+from tracekit.program.program import Program
+from tracekit.render.taskgraph import svg
+from tracekit.replay.totals import trace_totals
+from tracekit.taskgraph.profile import joined
+
+Recorder = Callable[..., Recording]
+Forked = Callable[[str], Path]
+NAMESPACE = {"g": "http://graphml.graphdrawing.org/xmlns"}
+
+
+@pytest.fixture
+def forked(build: Callable[..., Path], tmp_path: Path) -> Forked:
+    """A trace of fork_join.c with this argument."""
+
+    def made(n: str) -> Path:
+        return record(build("fork_join.c", 1), [n]).trace.rename(tmp_path / f"{n}.zst")
+
+    return made
+
+
+def graph_of(trace: Path, **options: Any) -> tracekit.Profile:
+    """The profile of a trace."""
+    return tracekit.analyze(trace, "taskgraph", **options)
+
+
+def fibonacci_nodes(n: int) -> Counter[str]:
+    """Nodes of the graph of fib(n): a task, and if it spawns: two calls, the spawn, the sync and the task after it."""
+    if n < 2:
+        return Counter(task=0)
+    own = Counter(task=2, create=1, join=1)  # what runs on behind the spawn, which has the second call in it; the rest
+    spawned = Counter(task=1)
+    return own + spawned + fibonacci_nodes(n - 1) + fibonacci_nodes(n - 2)
+
+
+def test_the_talks_fibonacci_of_two(forked: Forked) -> None:
+    result = graph_of(forked("2")).result
+    nodes = {node["node"]: node["kind"] for node in result["graph"]["nodes"]}
+    assert list(nodes.values()) == ["task", "create", "task", "task", "join", "task"]
+    edges = {(edge["source"], edge["destination"]): edge["kind"] for edge in result["graph"]["edges"]}
+    assert edges == {
+        (1, 2): "continue",  # main, fib(2) up to the spawn
+        (2, 3): "continue" if thread_of(result, 3) == 0 else "create",
+        (2, 4): "create" if thread_of(result, 3) == 0 else "continue",
+        (3, 5): "continue" if thread_of(result, 3) == 0 else "join",
+        (4, 5): "join" if thread_of(result, 3) == 0 else "continue",
+        (5, 6): "continue",
+    }
+    begins = {
+        row["group"]["kind"]: row["group"]["begins"] for row in result["groups"] if row["group"]["kind"] != "task"
+    }
+    assert [text.split(":")[0] for text in begins["create"]["path"]] == ["main", "fib"]
+    work = {node["node"]: node["work"] for node in result["graph"]["nodes"]}
+    assert result["summary"]["work"] == sum(work.values())
+    assert result["summary"]["span"] == work[1] + max(work[3], work[4]) + work[6]
+    assert result["summary"]["span"] < result["summary"]["work"]
+
+
+def thread_of(result: dict[str, Any], number: int) -> int:
+    return next(int(node["thread"]) for node in result["graph"]["nodes"] if node["node"] == number)
+
+
+@pytest.mark.parametrize("n", [1, 4, 7])
+def test_fibonacci(forked: Forked, n: int) -> None:
+    result = graph_of(forked(str(n))).result
+    expected = fibonacci_nodes(n) + Counter(task=1)
+    assert {kind: count for kind, count in result["summary"]["nodes"].items() if count} == expected
+    assert result["summary"]["threads"] == 1 + expected["create"]
+    assert {row["group"]["kind"] for row in result["groups"]} == set(expected)
+    if n == 7:
+        assert 4 < result["summary"]["work"] / result["summary"]["span"] < 6
+        assert len(result["groups"]) < sum(expected.values()) / 2
+
+
+@pytest.mark.parametrize("program", ["threads.c", "exceptions.cpp", "signals.c", "longjmp.c", "tail_calls.c", "fork.c"])
+def test_all_work_of_a_trace_is_in_the_graph(program: str, recording: Recorder) -> None:
+    path = recording(program, 1).trace
+    with TraceReader(path) as trace:
+        totals = trace_totals(trace, Program.from_images(trace.images()))
+    for work in ("blocks", "accesses"):
+        result = graph_of(path, work=work).result
+        for name in ("blocks", "loads", "stores"):
+            assert result["summary"][name] == totals[name]
+        assert result["summary"]["work"] == totals[work]
+        assert sum(row["critical_work"] for row in result["groups"]) == result["summary"]["span"]
+        assert result["summary"]["broken_records"] == 0
+
+
+def test_profiles_are_exported_drawn_and_merged(forked: Forked, tmp_path: Path) -> None:
+    trace = forked("6")
+    small, large = tmp_path / "small.profile", tmp_path / "large.profile"
+    graph_of(trace).save(large)
+    graph_of(trace, graph=0).save(small)
+    nodes = len(json.loads(run_here("merge", large, "--json").stdout)["result"]["graph"]["nodes"])
+    for profile, table, count in ((large, "graph", nodes), (large, "groups", None), (small, "groups", None)):
+        told = run_here("export", "dot", "--table", table, profile).stdout.decode()
+        xml = ElementTree.fromstring(run_here("export", "graphml", "--table", table, profile).stdout)
+        found = xml.findall(".//g:node", NAMESPACE)
+        assert len(found) == told.count("[shape=") == (count or len(found)) and told.startswith("digraph tasks {")
+        assert len(xml.findall(".//g:edge", NAMESPACE)) == told.count(" -> ")
+    assert b"greater --graph" in run_here("export", "dot", "--table", "graph", small).stderr
+    assert run_here("export", "dot", small).stdout == run_here("export", "dot", "--table", "groups", small).stdout
+    once, other = graph_of(trace).result, graph_of(forked("4"))
+    other.save(small)
+    both = json.loads(run_here("merge", large, small, "--json").stdout)["result"]
+    assert both["summary"]["span"] == once["summary"]["span"] + other.result["summary"]["span"]
+    merged = joined([once, once])
+    assert merged["summary"]["work"] == 2 * once["summary"]["work"] and merged["graph"] is None
+    assert [row["count"] for row in merged["groups"]] == [2 * row["count"] for row in once["groups"]]
+    assert {str(row["faster"]): row["span"] for row in merged["what_if"]} == {
+        str(row["faster"]): 2 * row["span"] for row in once["what_if"]
+    }
+    picture = ElementTree.fromstring(svg(once))
+    assert len(picture.findall(".//{http://www.w3.org/2000/svg}path/{http://www.w3.org/2000/svg}title")) == len(
+        once["group_edges"]
+    )
+
+
+def test_what_cannot_be_asked_is_told(forked: Forked) -> None:
+    trace = forked("2")
+    for wrong, told in (
+        (("--faster", "fub:2"), "has no function fub"),
+        (("--faster", "fib"), "FUNCTION:FACTOR"),
+        (("--faster", "fib:0"), "FUNCTION:FACTOR"),
+        (("--work", "seconds"), "seconds"),
+    ):
+        outcome = run_here("analyze", "-m", "taskgraph", *wrong, trace)
+        assert outcome.status != 0 and told in outcome.stderr.decode()
+    row = graph_of(trace, faster="fib:2,spawned:3").result["what_if"][-1]
+    assert [each["name"] for each in row["faster"]] == ["fib", "spawned"]

@@ -1,0 +1,1 @@
+"""Communication: bytes that one thread stored last and another one loads."""

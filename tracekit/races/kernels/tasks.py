@@ -1,0 +1,544 @@
+"""Logical tasks of OpenMP: what its runtime says of teams and tasks moves vector clocks (formats/SPEC.md, "Logical
+tasks").
+
+A task knows what its creator had done: it has the creator's clock in common with it, and beside it how far the creator
+was. What it learns later makes a clock of its own. The first task of a team, and one that its creator waits for, go on
+with the creator's chain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.containers.kernels.arena import take
+from tracekit.containers.kernels.hash_table import row_of
+from tracekit.formats.events import SyncRegion, TaskDependence, TaskFlag, TaskStatus
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.races.kernels.clocks import drop, new_clock, set_time, shared
+from tracekit.races.kernels.order import (
+    end_chain,
+    give,
+    meet,
+    meet_task,
+    share_clock,
+    take_chain,
+    tick,
+)
+from tracekit.races.kernels.state import (
+    ALIVE,
+    FREE_GENERATION,
+    FREE_LINK,
+    STREAM,
+    TASK_ROLE,
+    TASKS,
+    TEAM_ROLE,
+    TEAMS,
+    State,
+)
+
+UNDEFERRED = int(TaskFlag.UNDEFERRED)
+COMPLETE = int(TaskStatus.COMPLETE)
+CANCEL = int(TaskStatus.CANCEL)
+EARLY_FULFILL = int(TaskStatus.EARLY_FULFILL)
+LATE_FULFILL = int(TaskStatus.LATE_FULFILL)
+TASKWAIT_COMPLETE = int(TaskStatus.TASKWAIT_COMPLETE)
+TASKWAIT = int(SyncRegion.TASKWAIT)
+TASKGROUP = int(SyncRegion.TASKGROUP)
+REDUCTION = int(SyncRegion.REDUCTION)
+IN = int(TaskDependence.IN)
+MUTEXINOUTSET = int(TaskDependence.MUTEXINOUTSET)
+SOURCE = int(TaskDependence.SOURCE)
+SINK = int(TaskDependence.SINK)
+INOUTSET = int(TaskDependence.INOUTSET)
+ALL_MEMORY = int(TaskDependence.OUT_ALL_MEMORY)
+EXCLUSIVE = int(TaskDependence.INOUT)
+WORKER = 2
+"""A type of thread (OMPT): one that the runtime made for its teams."""
+WHOLE_LINES = 1 << 14
+"""So many lines of 64 bytes of one's own memory are known."""
+
+
+@inlined
+def role_of(state: Any, kind: Any, context: Any, instruction: Any) -> Any:
+    """The role of the tasks that are made at a place."""
+    place = np.int64(row_of(state.places, (context << 32) | instruction))
+    number = np.int64(row_of(state.roles, (place << 2) | kind))
+    role = state.roles.rows[number]
+    role.kind, role.context, role.instruction = kind, context, instruction
+    return number
+
+
+@inlined
+def known_task(state: Any, number: Any) -> Any:
+    """The row of a task by its number in events; 0: none is known."""
+    if number == 0:
+        return np.int64(0)
+    return np.int64(state.numbers.rows[row_of(state.numbers, number)].row)
+
+
+@kernel
+def put_on(state: State, stream: Any, task: Any) -> None:
+    """A stream is in a task from now on."""
+    state.streams.rows[row_of(state.streams, stream)].task = task
+    state.tasks.rows[task].situation = 0
+    state.now[STREAM] = -1
+
+
+# -- teams ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def know_thread(state: State, task: Any, kind: Any) -> None:
+    """A thread is known to OpenMP's runtime: what its workers do is their teams'."""
+    if kind == WORKER and task != 0 and state.tasks.rows[task].joined == 0:
+        state.tasks.rows[task].joined = 1
+        state.now[ALIVE] -= 1
+
+
+@kernel
+def begin_team(state: State, creator: Any, number: Any, context: Any, instruction: Any) -> None:
+    """A task makes a team: all of it knows what that task had done."""
+    if creator == 0:
+        return
+    team = state.teams.rows[row_of(state.teams, number)]
+    team.creator = creator
+    team.role = role_of(state, TEAM_ROLE, context, instruction)
+    team.clock = share_clock(state, creator)
+    row = state.tasks.rows[creator]
+    team.creator_chain, team.creator_time = row.chain, state.chains.rows[row.chain].time
+    state.now[TEAMS] += 1
+    state.now[ALIVE] += 1
+    tick(state, creator)
+
+
+@kernel
+def begin_implicit(state: State, stream: Any, running: Any, index: Any, number: Any, task_number: Any) -> None:
+    """A stream begins with its task of a team. The initial task of a thread is the thread's."""
+    team_row = row_of(state.teams, number)
+    team = state.teams.rows[team_row]
+    known = state.streams.rows[row_of(state.streams, stream)]
+    if team.creator == 0:
+        state.numbers.rows[row_of(state.numbers, task_number)].row = running
+        state.tasks.rows[running].team = team_row
+        known.implicit = running
+        return
+    task = np.int64(take(state.tasks, 1))
+    row = state.tasks.rows[task]
+    row.stream, row.role, row.team = stream, team.role, team_row
+    creator = state.tasks.rows[team.creator]
+    row.group = creator.group if index == 0 else 0
+    row.clock = shared(state.clocks, team.clock)
+    row.creator_chain, row.creator_time = team.creator_chain, team.creator_time
+    row.next, team.first = team.first, task
+    row.undeferred = index == 0
+    if index == 0:
+        row.chain = creator.chain
+    else:
+        take_chain(state, task)
+    row.below, row.implicit_below = known.task, known.implicit
+    known.implicit = task
+    state.numbers.rows[row_of(state.numbers, task_number)].row = task
+    put_on(state, stream, task)
+
+
+@kernel
+def end_implicit(state: State, stream: Any, number: Any) -> None:
+    """And goes back to what it was in before."""
+    task = known_task(state, number)
+    known = state.streams.rows[row_of(state.streams, stream)]
+    if task == 0 or known.implicit != task or state.tasks.rows[task].below == 0:
+        return
+    known.implicit = state.tasks.rows[task].implicit_below
+    put_on(state, stream, state.tasks.rows[task].below)
+
+
+@kernel
+def end_team(state: State, number: Any) -> None:
+    """All of a team is over, and its creator goes on."""
+    team = state.teams.rows[row_of(state.teams, number)]
+    if team.creator == 0 or team.over != 0:
+        return
+    team.over = 1
+    state.now[ALIVE] -= 1
+    creator, task = np.int64(team.creator), np.int64(team.first)
+    while task != 0:
+        row = state.tasks.rows[task]
+        meet_task(state, creator, task)
+        if row.undeferred != 0:
+            state.tasks.rows[creator].chain = row.chain
+            row.chain = 0
+        end_chain(state, task)
+        task = np.int64(row.next)
+    for clock in (team.even, team.odd):
+        meet(state, creator, clock)
+        drop(state.clocks, clock)
+    drop(state.clocks, team.clock)
+    drop(state.clocks, team.reduction)
+    team.even, team.odd, team.clock, team.reduction = 0, 0, 0, 0
+    tick(state, creator)
+
+
+@kernel
+def round_clock(state: State, team_row: Any, rounds: Any) -> Any:
+    """The clock of a team's barrier, of those with even numbers or the others."""
+    team = state.teams.rows[team_row]
+    if rounds & 1:
+        if team.odd == 0:
+            team.odd = new_clock(state.clocks)
+        return np.int64(team.odd)
+    if team.even == 0:
+        team.even = new_clock(state.clocks)
+    return np.int64(team.even)
+
+
+# -- tasks ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def create_task(state: State, creator: Any, number: Any, flags: Any, context: Any, instruction: Any) -> None:
+    """A task makes another one."""
+    if creator == 0:
+        return
+    task = np.int64(take(state.tasks, 1))
+    row, parent = state.tasks.rows[task], state.tasks.rows[creator]
+    row.role = role_of(state, TASK_ROLE, context, instruction)
+    row.creator, row.group, row.team = creator, parent.group, parent.team
+    row.undeferred = flags & UNDEFERRED != 0
+    state.numbers.rows[row_of(state.numbers, number)].row = task
+    state.now[TASKS] += 1
+    if row.undeferred != 0:
+        return
+    if state.teams.rows[row.team].creator == 0:
+        state.now[ALIVE] += 1  # outside of a team nothing says when it ends
+    row.clock = share_clock(state, creator)
+    row.creator_chain, row.creator_time = parent.chain, state.chains.rows[parent.chain].time
+    tick(state, creator)
+
+
+@kernel
+def start_task(state: State, task: Any) -> None:
+    """A task runs for the first time."""
+    row = state.tasks.rows[task]
+    if row.chain != 0 or row.over != 0:
+        return
+    if row.undeferred != 0:
+        parent = state.tasks.rows[row.creator]
+        row.chain, row.clock = parent.chain, shared(state.clocks, parent.clock)
+        row.creator_chain, row.creator_time = parent.creator_chain, parent.creator_time
+    meet_dependences(state, task, task)
+    if row.chain == 0:
+        take_chain(state, task)
+
+
+@kernel
+def meet_dependences(state: State, task: Any, of: Any) -> None:
+    """A task comes behind what `of` depends on."""
+    link = np.int64(state.tasks.rows[of].links)
+    while link != 0:
+        on = state.links.rows[link]
+        meet(state, task, state.generations.rows[on.prior].clock)
+        if on.kind == MUTEXINOUTSET:
+            meet(state, task, state.generations.rows[on.own].lock)
+        if on.kind == ALL_MEMORY:
+            meet(state, task, state.tasks.rows[state.tasks.rows[of].creator].children)
+        link = np.int64(on.next)
+
+
+@kernel
+def give_done(state: State, task: Any, clock: Any) -> None:
+    """What a task that is over did, a clock knows; what it knew of its creator's, those who wait for it do anyway."""
+    row = state.tasks.rows[task]
+    if row.acquired != 0:
+        give(state, task, clock)
+    elif row.chain != 0:
+        set_time(state.clocks, clock, row.chain, state.chains.rows[row.chain].time)
+
+
+@kernel
+def end_dependences(state: State, task: Any, by: Any) -> None:
+    """Who depends on a task knows what `by` did, and what it had of generations is given back."""
+    link = np.int64(state.tasks.rows[task].links)
+    state.tasks.rows[task].links = 0
+    while link != 0:
+        on = state.links.rows[link]
+        if on.own != 0:
+            generation = state.generations.rows[on.own]
+            if generation.clock == 0:
+                generation.clock = new_clock(state.clocks)
+            if task == by:
+                give_done(state, by, generation.clock)
+            else:
+                give(state, by, generation.clock)
+            if on.kind == MUTEXINOUTSET:
+                if generation.lock == 0:
+                    generation.lock = new_clock(state.clocks)
+                give_done(state, by, generation.lock)
+        drop_generation(state, np.int64(on.prior))
+        drop_generation(state, np.int64(on.own))
+        after = np.int64(on.next)
+        on.prior, on.own, on.next = 0, 0, state.now[FREE_LINK]
+        state.now[FREE_LINK] = link
+        link = after
+
+
+@kernel
+def complete_task(state: State, stream: Any, task: Any) -> None:
+    """A task is over: those who wait for it know what it did."""
+    row = state.tasks.rows[task]
+    if task == 0 or row.over != 0 or row.creator == 0:
+        return
+    if row.fulfilled != 0:
+        meet(state, task, row.fulfilled)
+    parent = state.tasks.rows[row.creator]
+    end_dependences(state, task, task)
+    if row.undeferred != 0:
+        if row.chain != 0:
+            drop(state.clocks, parent.clock)
+            parent.clock, parent.chain = shared(state.clocks, row.clock), row.chain
+            parent.creator_chain, parent.creator_time = row.creator_chain, row.creator_time
+            parent.acquired = max(parent.acquired, row.acquired)
+            row.chain = 0
+    else:
+        if parent.over == 0:
+            if parent.children == 0:
+                parent.children = new_clock(state.clocks)
+            give_done(state, task, parent.children)
+        if row.group != 0:
+            give_done(state, task, state.groups.rows[row.group].clock)
+        if row.team != 0 and state.teams.rows[row.team].over == 0:
+            implicit = np.int64(state.streams.rows[row_of(state.streams, stream)].implicit)
+            give_done(state, task, round_clock(state, row.team, state.tasks.rows[implicit].rounds))
+    forget_addresses(state, task)
+    end_chain(state, task)
+    state.now[STREAM] = -1
+
+
+@kernel
+def schedule(state: State, stream: Any, running: Any, status: Any, following: Any, number: Any) -> None:
+    """A stream leaves a task for another one, or something is said of a task."""
+    task, after = known_task(state, number), known_task(state, following)
+    row = state.tasks.rows[task]
+    if status == TASKWAIT_COMPLETE:
+        meet_dependences(state, running, task)
+        end_dependences(state, task, running)
+        row.over = 1
+        tick(state, running)
+        return
+    if (status == EARLY_FULFILL or status == LATE_FULFILL) and task != 0:
+        if row.over == 0:
+            if row.fulfilled == 0:
+                row.fulfilled = new_clock(state.clocks)
+            give(state, running, row.fulfilled)
+            tick(state, running)
+        if status == LATE_FULFILL:
+            complete_task(state, stream, task)
+        return
+    if status == COMPLETE or status == CANCEL:
+        complete_task(state, stream, task)
+    if after != 0:
+        start_task(state, after)
+        put_on(state, stream, after)
+
+
+# -- dependences ---------------------------------------------------------------------------------------
+
+
+@kernel
+def drop_generation(state: State, number: Any) -> None:
+    """One user less."""
+    while number != 0:
+        row = state.generations.rows[number]
+        row.users -= 1
+        if row.users > 0:
+            return
+        drop(state.clocks, row.clock)
+        drop(state.clocks, row.lock)
+        prior = np.int64(row.prior)
+        row.clock, row.lock, row.prior = 0, 0, state.now[FREE_GENERATION]
+        state.now[FREE_GENERATION] = number
+        number = prior
+
+
+@kernel
+def new_generation(state: State, prior: Any) -> Any:
+    """A generation behind another one, with one user: it is that one's, too."""
+    number = state.now[FREE_GENERATION]
+    if number != 0:
+        state.now[FREE_GENERATION] = state.generations.rows[number].prior
+    else:
+        number = np.int64(take(state.generations, 1))
+    row = state.generations.rows[number]
+    row.users, row.prior = 1, prior
+    return number
+
+
+@kernel
+def link_to(state: State, task: Any, prior: Any, own: Any, kind: Any) -> None:
+    """A task comes behind a generation and belongs to another one, and uses both."""
+    link = state.now[FREE_LINK]
+    if link != 0:
+        state.now[FREE_LINK] = state.links.rows[link].next
+    else:
+        link = np.int64(take(state.links, 1))
+    row = state.links.rows[link]
+    row.prior, row.own, row.kind, row.next = prior, own, kind, state.tasks.rows[task].links
+    state.tasks.rows[task].links = link
+    for number in (prior, own):
+        if number != 0:
+            state.generations.rows[number].users += 1
+
+
+@kernel
+def depend(state: State, running: Any, kind: Any, address: Any, number: Any) -> None:
+    """A task that was made just before depends on an address; or a step of a doacross loop."""
+    task = known_task(state, number)
+    if kind == SOURCE or kind == SINK:
+        pass_step(state, running, kind, address)
+        return
+    parent_row = np.int64(state.tasks.rows[task].creator)
+    if task == 0 or parent_row == 0:
+        return
+    parent = state.tasks.rows[parent_row]
+    if kind >= ALL_MEMORY:
+        own = new_generation(state, np.int64(0))
+        link_to(state, task, np.int64(parent.all), own, np.int64(ALL_MEMORY))
+        drop_generation(state, np.int64(parent.all))
+        parent.all = own
+        return
+    if parent.all != 0:
+        link_to(state, task, np.int64(parent.all), np.int64(0), np.int64(IN))
+    if kind != IN and kind != MUTEXINOUTSET and kind != INOUTSET:
+        kind = np.int64(EXCLUSIVE)
+    key = np.uint64(parent_row) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(address)
+    at_row = np.int64(row_of(state.depends, key))
+    at = state.depends.rows[at_row]
+    if at.generation == 0:
+        at.next, parent.addresses = parent.addresses, at_row
+    if at.generation == 0 or at.kind != kind or kind == EXCLUSIVE:
+        before = np.int64(at.generation)
+        at.generation = new_generation(state, before)  # the use by the address goes on as the new one's prior
+        at.kind = kind
+        if before != 0:  # nobody joins that one any more
+            older = np.int64(state.generations.rows[before].prior)
+            state.generations.rows[before].prior = 0
+            drop_generation(state, older)
+    own = np.int64(at.generation)
+    link_to(state, task, np.int64(state.generations.rows[own].prior), own, kind)
+
+
+@kernel
+def forget_addresses(state: State, parent: Any) -> None:
+    """A task makes no more children: on what they depend need not be known."""
+    at = np.int64(state.tasks.rows[parent].addresses)
+    while at != 0:
+        drop_generation(state, np.int64(state.depends.rows[at].generation))
+        state.depends.rows[at].generation = 0
+        at = np.int64(state.depends.rows[at].next)
+    drop_generation(state, np.int64(state.tasks.rows[parent].all))
+    state.tasks.rows[parent].addresses, state.tasks.rows[parent].all = 0, 0
+
+
+@kernel
+def pass_step(state: State, task: Any, kind: Any, address: Any) -> None:
+    """A step of a doacross loop is done, or was waited for."""
+    if task == 0:
+        return
+    key = np.uint64(state.tasks.rows[task].team) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(address)
+    step = state.steps.rows[row_of(state.steps, key)]
+    if kind == SINK:
+        meet(state, task, step.clock)
+        return
+    if step.clock == 0:
+        step.clock = new_clock(state.clocks)
+    give(state, task, step.clock)
+    tick(state, task)
+
+
+# -- what is waited for --------------------------------------------------------------------------------
+
+
+@kernel
+def begin_sync(state: State, kind: Any, number: Any) -> None:
+    """A task comes to a barrier, or begins a taskgroup."""
+    task = known_task(state, number)
+    row = state.tasks.rows[task]
+    if task == 0 or row.over != 0 or kind == TASKWAIT or kind == REDUCTION:
+        return
+    if kind == TASKGROUP:
+        group = np.int64(take(state.groups, 1))
+        state.groups.rows[group].clock = new_clock(state.clocks)
+        state.groups.rows[group].outer = row.group
+        row.group = group
+    elif state.teams.rows[row.team].over == 0:
+        row.waits = 1
+        give(state, task, round_clock(state, row.team, row.rounds))
+        tick(state, task)
+
+
+@kernel
+def end_waiting(state: State, kind: Any, number: Any) -> None:
+    """The tasks of a taskgroup are over."""
+    task = known_task(state, number)
+    if task != 0 and kind == TASKGROUP:
+        meet(state, task, state.groups.rows[state.tasks.rows[task].group].clock)
+
+
+@kernel
+def end_sync(state: State, kind: Any, number: Any) -> None:
+    """What a task waited for is there."""
+    task = known_task(state, number)
+    row = state.tasks.rows[task]
+    if task == 0 or row.over != 0 or kind == REDUCTION:
+        return
+    if kind == TASKWAIT:
+        meet(state, task, row.children)
+        drop(state.clocks, row.children)
+        row.children = 0
+    elif kind == TASKGROUP:
+        group = state.groups.rows[row.group]
+        meet(state, task, group.clock)
+        drop(state.clocks, group.clock)
+        group.clock = 0
+        row.group = group.outer
+    else:
+        if state.teams.rows[row.team].over == 0:
+            meet(state, task, round_clock(state, row.team, row.rounds))
+        row.waits = 0
+        row.rounds += 1
+
+
+@kernel
+def begin_reduction(state: State, number: Any) -> None:
+    """A task combines what others reduced: one after another, in a barrier behind all who came."""
+    task = known_task(state, number)
+    row = state.tasks.rows[task]
+    if task == 0 or row.over != 0:
+        return
+    meet(state, task, state.teams.rows[row.team].reduction)
+    if row.waits != 0:
+        meet(state, task, round_clock(state, row.team, row.rounds))
+
+
+@kernel
+def end_reduction(state: State, number: Any) -> None:
+    """It has."""
+    task = known_task(state, number)
+    row = state.tasks.rows[task]
+    if task == 0 or row.over != 0:
+        return
+    team = state.teams.rows[row.team]
+    if team.reduction == 0:
+        team.reduction = new_clock(state.clocks)
+    give(state, task, team.reduction)
+    tick(state, task)
+
+
+@kernel
+def own_bytes(state: State, stream: Any, address: Any, size: Any) -> None:
+    """Bytes are a stream's own: what it does to them is in order."""
+    if size > 0:
+        line, last = address >> 6, (address + size - 1) >> 6
+        for number in range(min(last - line + 1, WHOLE_LINES)):
+            state.own_lines.rows[row_of(state.own_lines, line + number)].stream = stream + 1

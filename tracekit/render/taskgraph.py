@@ -1,0 +1,242 @@
+"""Task graphs as text and as a picture: work and span, the critical path, groups of nodes, what if."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from tracekit.formats.errors import TracekitError
+from tracekit.render.paths import clipped
+from tracekit.render.places import place_text, without_folder
+from tracekit.render.text import Json, Style, cell, more, table, traces_text
+
+PROCESSORS = (2, 4, 8, 16, 32, 64)
+LONGEST = 56
+"""Letters of a place in the picture."""
+
+
+def taskgraph_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
+    """The tables, what lies on the critical path first."""
+    result = report["result"]
+    chosen = {
+        "lines": [row for row in result["lines"] if row["critical_work"]][: limit or None],
+        "groups": by_critical(result["groups"])[: limit or None],
+        "what_if": result["what_if"][: limit or None],
+    }
+    tables, folder = without_folder(chosen, report)
+    below = f", files below {folder}" if folder else ""
+    summary = result["summary"]
+    lines = [f"{report['module']}, {traces_text(report)}{below}", "", *summary_lines(summary)]
+    lines += ["", style("most speedup that the graph allows", "bold")]
+    lines += table(
+        ("processors", *map(str, PROCESSORS)),
+        [("at most", *(f"{speedup(summary, number)[1]:.2f}" for number in PROCESSORS))]
+        + [("at least", *(f"{speedup(summary, number)[0]:.2f}" for number in PROCESSORS))],
+        frozenset(range(1, len(PROCESSORS) + 1)),
+        style,
+    )
+    lines += ["", style("critical path by source line", "bold")]
+    span = max(summary["span"], 1)
+    lines += table(
+        ("on the path", "share", "all work", "line"),
+        [
+            (
+                cell(row["critical_work"]),
+                f"{row['critical_work'] / span:.1%}",
+                cell(row["work"]),
+                f"{place_text(row['line'])} {clipped(row['line']['function'])}",
+            )
+            for row in tables["lines"]
+        ],
+        frozenset({0, 1, 2}),
+        style,
+    )
+    lines += more(sum(row["critical_work"] > 0 for row in result["lines"]), len(tables["lines"]), "line")
+    lines += ["", style("nodes by where they begin", "bold")]
+    lines += table(
+        ("nodes", "work", "on the path", "longest", "kind", "begins", "thread created"),
+        [
+            (
+                cell(row["count"]),
+                cell(row["work"]),
+                cell(row["critical_work"]),
+                cell(row["longest"]),
+                row["group"]["kind"],
+                context_text(row["group"]["begins"]),
+                context_text(row["group"]["created"]),
+            )
+            for row in tables["groups"]
+        ],
+        frozenset({0, 1, 2, 3}),
+        style,
+    )
+    lines += more(len(result["groups"]), len(tables["groups"]), "group")
+    if tables["what_if"]:
+        lines += ["", style("what if", "bold")]
+        lines += table(
+            ("work", "span", "parallelism", "faster"),
+            [what_if_cells(row) for row in tables["what_if"]],
+            frozenset({0, 1, 2}),
+            style,
+        )
+    return "\n".join(lines) + "\n"
+
+
+def summary_lines(summary: Json) -> list[str]:
+    """Work, span and parallelism, and what the graph is made of."""
+    nodes, edges = summary["nodes"], summary["edges"]
+    lines = [
+        (
+            f"work {summary['work']:,} {summary['counted_in']}, span {summary['span']:,}: "
+            f"parallelism {parallelism(summary):.2f}"
+        )
+    ]
+    if edges["lock"]:
+        without = summary["work"] / max(summary["span_without_locks"], 1)
+        lines.append(f"without the order of locks: span {summary['span_without_locks']:,}, parallelism {without:.2f}")
+    lines.append(
+        f"{nodes['task']:,} tasks of {summary['threads']:,} threads; {nodes['create']:,} creations, "
+        f"{nodes['join']:,} joins, {nodes['barrier']:,} barriers, {nodes['sync']:,} other synchronisations; "
+        f"{sum(edges.values()):,} edges"
+    )
+    lines.append(
+        f"{summary['blocks']:,} blocks, {summary['loads']:,} loads and {summary['stores']:,} stores of "
+        f"{summary['bytes']:,} bytes"
+    )
+    if summary["broken_records"]:
+        lines.append(f"{summary['broken_records']:,} records broke the rules; see: tracekit check")
+    return lines
+
+
+def parallelism(row: Json) -> float:
+    """Work over span."""
+    return float(row["work"] / max(row["span"], 1))
+
+
+def speedup(summary: Json, processors: int) -> tuple[float, float]:
+    """Bounds on the speedup of a scheduler that leaves no processor idle while a task could run (Graham, Brent)."""
+    work, span = max(summary["work"], 1), summary["span"]
+    return work / ((work - span) / processors + span), min(processors, work / max(span, 1))
+
+
+def by_critical(rows: Sequence[Json]) -> list[Json]:
+    """Groups with most work on the critical path first."""
+    return sorted(rows, key=lambda row: (-row["critical_work"], -row["work"], row["first"]))
+
+
+def context_text(context: Json | None) -> str:
+    """`main > main:12:3`; of what began with the program or a thread, nothing."""
+    if context is None:
+        return "-"
+    return " > ".join([context["root"], *context["path"]])
+
+
+def what_if_cells(row: Json) -> tuple[str, ...]:
+    """Work and span if something is faster."""
+    told = ", ".join(f"{clipped(each['name'])} {each['factor']:g} times" for each in row["faster"])
+    return cell(row["work"]), cell(row["span"]), f"{parallelism(row):.2f}", told
+
+
+# -- the picture ---------------------------------------------------------------------------------------
+
+ROWS = 60
+"""Groups that the picture shows."""
+HEIGHT, ARCS, LABELS, BARS, MARGIN = 20, 130, 560, 260, 30
+COLOURS = {
+    "continue": "#999",
+    "create": "#1a7f37",
+    "join": "#08519c",
+    "barrier": "#7b3294",
+    "lock": "#b35806",
+    "signal": "#c51b7d",
+}
+
+
+def write_image(report: Json, path: str) -> None:
+    """The picture that ``tracekit analyze --image`` asks for."""
+    if not path.endswith(".svg"):
+        raise TracekitError(f"The picture of a task graph is drawn as .svg, not as {Path(path).name}.")
+    Path(path).write_text(svg(report["result"]))
+
+
+def svg(result: Json) -> str:
+    """Groups of nodes from the first to the last, arcs for the edges between them, bars of their work.
+
+    A graph of any size has as many rows as its nodes have contexts.
+    """
+    kept = sorted(by_critical(result["groups"])[:ROWS], key=lambda row: (row["first"], row["group"]["id"]))
+    place = {row["group"]["id"]: number for number, row in enumerate(kept)}
+    width, height = ARCS + LABELS + BARS, MARGIN + HEIGHT * len(kept) + 10
+    title = "Groups of nodes of the task graph, and the edges between them"
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
+            f'aria-label="{title}" font-family="monospace" font-size="11">'
+        ),
+        f"<title>{title}</title>",
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        *_key(),
+    ]
+    for edge in result["group_edges"]:
+        if edge["source"] in place and edge["destination"] in place:
+            parts.append(_arc(place[edge["source"]], place[edge["destination"]], edge, max(len(kept), 2)))
+    most = max((row["work"] for row in kept), default=0) or 1
+    for number, row in enumerate(kept):
+        parts += _row(number, row, most)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _key() -> list[str]:
+    parts = []
+    for number, (kind, colour) in enumerate(COLOURS.items()):
+        at = ARCS + 90 * number
+        parts.append(
+            f'<path d="M{at} 14h20" stroke="{colour}" stroke-width="2"/><text x="{at + 25}" y="18">{kind}</text>'
+        )
+    at = ARCS + LABELS
+    parts.append(
+        f'<text x="{at}" y="18">work,</text><text x="{at + 42}" y="18" fill="#b30000">on the critical path</text>'
+    )
+    return parts
+
+
+def _arc(source: int, destination: int, edge: Json, rows: int) -> str:
+    """Downwards on the outer side, upwards (a group that comes again) dashed."""
+    first, last = (MARGIN + HEIGHT * number + HEIGHT // 2 for number in (source, destination))
+    reach = 14 + (ARCS - 30) * math.sqrt(abs(destination - source) / rows)
+    thick = 1 + math.log10(max(edge["count"], 1))
+    dashes = ' stroke-dasharray="4 3"' if destination <= source else ""
+    x = ARCS - 6
+    told = f"{edge['kind']}: {edge['count']:,}"
+    return (
+        f'<path d="M{x} {first}C{x - reach:.0f} {first} {x - reach:.0f} {last} {x} {last}" fill="none" '
+        f'stroke="{COLOURS[edge["kind"]]}" stroke-width="{thick:.1f}" opacity="0.75"{dashes}>'
+        f"<title>{escape(told)}</title></path>"
+    )
+
+
+def _row(number: int, row: Json, most: int) -> list[str]:
+    y = MARGIN + HEIGHT * number
+    group = row["group"]
+    place = context_text(group["begins"])
+    if len(place) > LONGEST:
+        place = f"...{place[-LONGEST:]}"
+    told = f"{row['count']:,} {group['kind']} {place}"
+    whole = (
+        f"{group['kind']}, begins {context_text(group['begins'])}, thread created {context_text(group['created'])}: "
+        f"{row['count']:,} nodes, work {row['work']:,}, on the critical path {row['critical_work']:,}"
+    )
+    weight = ' font-weight="bold"' if row["on_critical_path"] else ""
+    parts = [f'<text x="{ARCS}" y="{y + 14}"{weight}>{escape(told)}<title>{escape(whole)}</title></text>']
+    for column, colour in (("work", "#bbb"), ("critical_work", "#b30000")):
+        bar = (BARS - 80) * row[column] / most
+        if row[column]:
+            parts.append(
+                f'<rect x="{ARCS + LABELS}" y="{y + 4}" width="{max(bar, 1):.1f}" height="12" fill="{colour}"/>'
+            )
+    if row["work"]:
+        at = ARCS + LABELS + (BARS - 80) * row["work"] / most + 4
+        parts.append(f'<text x="{at:.0f}" y="{y + 14}">{row["work"]:,}</text>')
+    return parts

@@ -1,0 +1,1 @@
+"""Kernels of task graphs: arrays and scalars only."""

@@ -1,0 +1,33 @@
+"""The longest way through a graph whose edges lead from lesser nodes to greater ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracekit.jit.kernel import kernel
+
+
+@kernel
+def longest(first: Any, sources: Any, weights: Any, finish: Any, before: Any) -> None:
+    """Fill `finish`: the greatest sum of weights on a way that ends with each node; `before`: the node ahead on it.
+
+    The edges into node n come from ``sources[first[n]:first[n + 1]]``. Node 0 is none; of equal ways the first counts.
+    """
+    for node in range(1, len(weights)):
+        begin = finish[0]
+        chosen = 0
+        for place in range(first[node], first[node + 1]):
+            source = sources[place]
+            if chosen == 0 or finish[source] > begin:
+                begin = finish[source]
+                chosen = source
+        finish[node] = begin + weights[node]
+        before[node] = chosen
+
+
+@kernel
+def mark(before: Any, node: Any, marked: Any) -> None:
+    """Set `marked` for a node and all that are before it."""
+    while node != 0:
+        marked[node] = 1
+        node = before[node]
