@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from tracekit.replay.engine import Replay
     from tracekit.replay.window import Restriction
 
+    Elsewhere = Callable[[TraceReader, Program, Mapping[str, Runner], Mapping[str, Any]], int]
+    """Replays segments of a trace through the modules of all runners, and says how many there were."""
+
 ALONE = 2
 """Threads up to which a module with compiled paths and one worker is as fast as workers that share the memory; for one
 that is bound by its own computing it is not with two."""
@@ -82,6 +85,7 @@ def analyze_all(
     explain: Callable[[str], None] | None = None,
     window: Mapping[str, Any] | None = None,
     segments: int | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> list[Profile]:
     """Replay a trace once through several modules: name, file or class -> an instance of the module's Options.
 
@@ -101,11 +105,13 @@ def analyze_all(
         with progress.step("reading the program's tables"):
             program = Program.from_images(trace.images())
         restricted = Restriction(window, trace, program)
-        options = _expanded(trace, program, options, window, restricted.loop, threads)
-        modules = _modules(trace, program, options, restricted)
-        whole = _why_whole(trace, program, modules, restricted, segments, threads)
+        options = expanded(trace, program, options, window, restricted.loop, threads)
+        modules = modules_of(trace, program, options, restricted)
+        whole = None if elsewhere else _why_whole(trace, program, modules, restricted, segments, threads)
         replay, runners = _prepared(trace, program, modules, 1 if whole is None else threads, restricted)
-        if whole is None:
+        if elsewhere is not None:
+            parts = elsewhere(trace, program, runners, options)
+        elif whole is None:
             parts = _run_in_segments(trace, program, runners, segments, threads)
         else:
             _run(replay, runners, restricted, threads)
@@ -120,7 +126,7 @@ def analyze_all(
         ]
 
 
-def _expanded(
+def expanded(
     trace: TraceReader,
     program: Program,
     options: Mapping[Any, Any],
@@ -249,7 +255,7 @@ def _loaded(module: str | type[Analysis]) -> type[Analysis]:
     return registry.load(module) if isinstance(module, str) else module
 
 
-def _modules(
+def modules_of(
     trace: TraceReader,
     program: Program,
     options: Mapping[str | type[Analysis], Any],
@@ -286,7 +292,7 @@ def prepare(
     restricted: Restriction | None = None,
 ) -> tuple[Replay, dict[str, Runner]]:
     """A replay of the events and columns that modules want, and the modules' runners by name."""
-    return _prepared(trace, program, _modules(trace, program, options, restricted), threads, restricted)
+    return _prepared(trace, program, modules_of(trace, program, options, restricted), threads, restricted)
 
 
 def _prepared(

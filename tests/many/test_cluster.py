@@ -189,7 +189,7 @@ def test_nobody_answers(running: Running, monkeypatch: pytest.MonkeyPatch) -> No
         (("--engine", "dusk"), "There is no engine 'dusk'"),
         (("--engine", "dask://"), "There is no engine"),
         (("--engine", "dask://here:1", "-j", "2"), "those of a running one are its own"),
-        (("--engine", "dask", "--segments", "2"), "leave it or --engine out"),
+        (("--engine", "dask", "--segments", "2"), "several are analysed beside one another"),
     ],
 )
 def test_misuse(words: Sequence[str], why: str, traces: list[str], capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.scaling import Measured, simulated
+
 ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(r"^ *python ((?:-m )?benchmarks[\w./]+)", re.MULTILINE)
 BENCHMARKS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if "argparse" in path.read_text("utf-8"))
@@ -27,3 +29,9 @@ def test_lines_of_code_are_counted() -> None:
     rows = [line.split(" | ") for line in run.stdout.splitlines()[2:]]
     assert {row[0].strip("| ") for row in rows} >= {"dependence", "points_to", "lamp"}
     assert all(0 < int(row[1]) <= int(row[2]) for row in rows)
+
+
+def test_more_cores_are_simulated() -> None:
+    parts = Measured(ready=[1, 2, 3, 3], analysed=[4, 4, 4, 4], joined=[1, 1, 1, 1], result=2)
+    assert [simulated(parts, cores) for cores in (1, 2, 5, 64)] == [3 + 16 + 1 + 2, 11 + 1 + 2, 7 + 1 + 1 + 2, 11]
+    assert simulated(parts, 2, tree=True) == 11 + 2 + 2

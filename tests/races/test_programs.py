@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import tracekit
+from tests.needs import NEEDS, needs
 from tests.recorder.instrumented import toolchain
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, record
 
@@ -25,9 +26,12 @@ PROGRAMS = {
     "memory": "memory.c",
     "atomics": "atomics.c",
     "cxx": "cxx.cpp",
+    "openmp": "openmp.c",
+    "openmp_tasks": "openmp_tasks.c",
 }
+OPTIONS = {"openmp": ["-fopenmp"], "openmp_tasks": ["-fopenmp"]}
 CASES = [
-    (program, case)
+    pytest.param(program, case, marks=needs("libomp") if program in OPTIONS else ())
     for program, file in PROGRAMS.items()
     for case in re.findall(r'\{"(\w+)", \w+\}', (FOLDER / file).read_text())
 ]
@@ -42,10 +46,12 @@ def marked(file: str) -> frozenset[int]:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The programs, compiled."""
+    """The programs, compiled; those of OpenMP where its runtime is there."""
     folder = tmp_path_factory.mktemp("programs")
     toolchain()
     for name, file in PROGRAMS.items():
+        if name in OPTIONS and not NEEDS["libomp"].is_there():
+            continue
         compiler = ["c++", "-std=c++20"] if file.endswith("cpp") else ["cc"]
         command = [
             *TRACEKIT,
@@ -54,6 +60,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "-g",
             "-O1",
             "-pthread",
+            *OPTIONS.get(name, []),
             str(FOLDER / file),
             "-o",
             str(folder / name),
@@ -96,4 +103,5 @@ def test_racing(tmp_path: Path, programs: dict[str, Path], program: str, case: s
 
 
 def test_there_are_many() -> None:
-    assert len(CASES) == len(set(CASES)) >= 80
+    cases = [tuple(case.values) for case in CASES]
+    assert len(cases) == len(set(cases)) >= 160

@@ -134,10 +134,38 @@ def test_a_program_with_one_thread(tmp_path: Path) -> None:
     assert result["races"] == [] and result["summary"]["threads"] == 1
 
 
+OPENMP = """
+    long shared;
+    int main(void)
+    {
+    #pragma omp parallel num_threads(2)
+    #pragma omp single
+        for (int i = 0; i < 2; i++) {
+    #pragma omp task
+            shared += i;
+        }
+        return 0;
+    }"""
+
+
 @needs("libomp")
-def test_openmp_is_refused(tmp_path: Path) -> None:
-    source = "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn n == 0; }"
-    record(tmp_path, build(tmp_path, source, "-fopenmp"))
+def test_tasks_are_named_by_where_they_are_made(tmp_path: Path) -> None:
+    """Two tasks race, also if one thread ran both."""
+    record(tmp_path, build(tmp_path, OPENMP, "-fopenmp", "-g"))
+    done = analyze(tmp_path / "trace.zst", "--exit-code")
+    assert done.returncode == 1 and "race on global shared, byte 0\n" in done.stdout, done.stdout
+    result = tracekit.analyze(str(tmp_path / "trace.zst"), "races").result
+    assert result["summary"]["tasks"] == 2 and result["summary"]["mingled_tasks"] == 0
+    (task,) = result["tasks"]
+    assert task["kind"] == "explicit" and task["instruction"]["line"] == 8  # of the file: `#pragma omp task`
+    assert {number for race in result["races"] for number in race["first"]["tasks"]} == {task["task"]}
+    assert f"    by task {task['task']} on thread " in done.stdout
+    assert f"  task {task['task']}, explicit, created at app.c:8:" in done.stdout
+
+
+@needs("libomp")
+def test_openmp_without_its_tool_is_refused(tmp_path: Path) -> None:
+    record(tmp_path, build(tmp_path, OPENMP, "-fopenmp"), environment={"OMP_TOOL": "disabled"})
     with pytest.raises(TracekitError, match="OpenMP"):
         tracekit.analyze(str(tmp_path / "trace.zst"), "races")
     done = analyze(tmp_path / "trace.zst")

@@ -132,8 +132,8 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 @click.option(
     "--engine",
     metavar="ENGINE",
-    help="Analyse each trace on a worker of a Dask cluster: dask starts one of -j workers on this machine,"
-    " dask://HOST:PORT is the scheduler of a running one.",
+    help="Analyse on other workers, each trace on one, a single trace in segments where its modules can: processes"
+    " starts -j of them on this machine, dask a Dask cluster of them; dask://HOST:PORT is a running scheduler.",
 )
 @options.window
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
@@ -188,7 +188,7 @@ def command(
         raise Misused(why)
     options = _options(names, settings, own)
     window = window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
-    _check_engine(engine, jobs, segments)
+    _check_engine(engine, jobs)
     with shown():
         gathered = _gathered(traces_of(traces), options, jobs, segments, engine, window, keep_going, explain)
     for line in gathered.said:
@@ -250,14 +250,30 @@ def _gathered(
         profiles = api.analyze_all(traces[0], options, jobs, say, window, segments)
         said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
         return _Gathered(profiles, said, False)
-    if segments is not None and segments > 1:
+    if len(traces) > 1 and segments is not None and segments > 1:
         raise Misused("--segments cuts one trace; several are analysed beside one another as they are.")
     from tracekit.many.analysis import analyze_many
+
+    by_one = None
+    if len(traces) == 1 and engine is not None and segments != 1:
+        from tracekit.many.segments import analyze_in_segments, why_by_one
+
+        by_one = why_by_one(traces[0], options, window)
+        if by_one is None:
+            lines: list[str] = []
+            profiles = analyze_in_segments(
+                traces[0], options, engine, jobs, lines.append if explain else None, segments
+            )
+            lines += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
+            return _Gathered(profiles, lines, False)
+        if segments is not None:
+            raise TracekitError(f"{by_one}: leave out --segments.")
 
     joined = analyze_many(traces, options, jobs, window=window, keep_going=keep_going, explain=explain, engine=engine)
     said = []
     for outcome in joined.outcomes:
         said += [f"{outcome.trace}: {line}" for line in outcome.explained]
+        said += [f"{outcome.trace}: analysed by one worker: {by_one}."] if explain and by_one else []
         said += _cautions(outcome.trace, outcome.complete, outcome.accesses_inside)
         if outcome.left_out:
             said.append(f"tracekit: {outcome.trace} is left out: {outcome.left_out}")
@@ -318,17 +334,17 @@ def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, An
     return options
 
 
-def _check_engine(engine: str | None, jobs: int | None, segments: int | None) -> None:
+def _check_engine(engine: str | None, jobs: int | None) -> None:
     """Refuse as misuse what no cluster can make sense of."""
     if engine is None:
         return
-    from tracekit.many.cluster import address_of
+    from tracekit.many.cluster import PROCESSES, address_of
 
+    if engine == PROCESSES:
+        return
     try:
         address = address_of(engine)
     except TracekitError as error:
         raise Misused(str(error)) from None
     if address is not None and jobs is not None:
         raise Misused("-j says how many workers a cluster on this machine has; those of a running one are its own.")
-    if segments is not None:
-        raise Misused("--segments cuts a trace for the threads of this machine: leave it or --engine out.")

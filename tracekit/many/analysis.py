@@ -16,14 +16,16 @@ from tracekit import progress
 from tracekit.counted import counted
 from tracekit.formats import remote
 from tracekit.formats.errors import TracekitError
+from tracekit.many.cluster import PROCESSES
 from tracekit.many.paths import traces_of
-from tracekit.many.processes import Pool, Processes, Said, Task
+from tracekit.many.processes import Processes
 from tracekit.modules import registry
 from tracekit.modules.contract import Analysis, CannotMergeError, Preset
 from tracekit.modules.options import make_options
 from tracekit.profiles import files
 from tracekit.profiles.merge import merge_files
 from tracekit.profiles.profile import Profile
+from tracekit.segments.pool import Pool, Said, Task
 
 AT_ONCE = 16
 """Profiles that are merged, and in memory, at once; of more, groups of these are merged first."""
@@ -175,7 +177,7 @@ class _Analyses:
 
         total = sum(outcome.size for outcome in self.outcomes)
         with progress.step(f"analysing {counted(len(self.outcomes), 'trace')}", total or None, self._position):
-            if engine is None:
+            if engine is None or engine == PROCESSES:
                 most = min(threads, len(self.outcomes)) if overcommits() else 1
                 self._rounds(Processes, most, threads)
             else:

@@ -1,4 +1,4 @@
-"""Tasks, one for each trace, on the workers of a Dask cluster: this machine's own, or one that runs already."""
+"""Tasks on the workers of a Dask cluster, this machine's own, or one that runs already."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import os
 import queue
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tracekit import extras
 from tracekit.formats.errors import TracekitError
-from tracekit.many.processes import ENDS, Processes, Said, Task
+from tracekit.many.processes import Processes
+from tracekit.segments.pool import ENDS, Said, Task
 from tracekit.version import __version__
 
 SCHEME = "dask"
+PROCESSES = "processes"
+"""The engine of processes on this machine, without a cluster."""
 PATIENCE = 20
 """Seconds that a scheduler has to answer."""
 EVERY = 0.5
@@ -24,10 +27,12 @@ EVERY = 0.5
 
 
 def address_of(engine: str) -> str | None:
-    """The address in ``dask://HOST:PORT``; None for ``dask``. Raises TracekitError for anything else."""
+    """The address in ``dask://HOST:PORT``; None for ``dask``. Raises TracekitError for what is no engine."""
     scheme, separator, address = engine.partition("://")
     if scheme != SCHEME or (separator and not address):
-        raise TracekitError(f"There is no engine {engine!r}: it is dask, or dask://HOST:PORT of a running scheduler.")
+        raise TracekitError(
+            f"There is no engine {engine!r}: it is processes, dask, or dask://HOST:PORT of a running scheduler."
+        )
     return address or None
 
 
@@ -75,8 +80,8 @@ class Cluster:
         """Of all workers together, as far as they have come."""
         return sum(self._client.nthreads().values())
 
-    def tasks(self, tasks: Sequence[Task], most: int) -> Tasks:
-        """Run `tasks`, `most` at once, in the order in which they are given."""
+    def tasks(self, tasks: Iterable[Task], most: int) -> Tasks:
+        """Run `tasks`, `most` at once, in the order given; each is taken when there is room for it."""
         return Tasks(self._client, tasks, most)
 
     def _refuse_other_versions(self) -> None:
@@ -106,10 +111,10 @@ class Cluster:
 class Tasks:
     """Tasks that run on workers. A context manager: its end cancels them."""
 
-    def __init__(self, client: Any, tasks: Sequence[Task], most: int) -> None:
+    def __init__(self, client: Any, tasks: Iterable[Task], most: int) -> None:
         self._client = client
-        self._waiting = list(reversed(tasks))
-        self._outputs = {number: task["output"] for number, task in tasks}
+        self._waiting = iter(tasks)
+        self._outputs: dict[int, str] = {}
         self._most = most
         self._topic = f"tracekit-{uuid.uuid4().hex}"
         self._said: queue.SimpleQueue[Said | tuple[int, Any]] = queue.SimpleQueue()
@@ -117,8 +122,8 @@ class Tasks:
 
     def __enter__(self) -> Tasks:
         self._client.subscribe_topic(self._topic, lambda event: self._said.put(Said(*event[1])))
-        while self._waiting and len(self._running) < self._most:
-            self._submit()
+        while len(self._running) < self._most and self._submit():
+            pass
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -145,14 +150,18 @@ class Tasks:
             if future.status != "cancelled":
                 del self._running[number]
                 yield self._end(number, future)
-                if self._waiting:
-                    self._submit()
+                self._submit()
 
-    def _submit(self) -> None:
-        number, task = self._waiting.pop()
+    def _submit(self) -> bool:
+        """Hand out the next task, if there is one."""
+        number, task = next(self._waiting, (-1, None))
+        if task is None:
+            return False
+        self._outputs[number] = task["output"]
         future = self._client.submit(analysed, number, dict(task), self._topic, __version__, pure=False)
         self._running[number] = future
         future.add_done_callback(lambda ended: self._said.put((number, ended)))
+        return True
 
     def _end(self, number: int, future: Any) -> Said:
         if future.status == "error":

@@ -1,4 +1,4 @@
-"""Tasks, one for each trace, in processes of their own: several at once, the longest first."""
+"""Tasks in processes of their own, several at once: a trace each, or a segment of one."""
 
 from __future__ import annotations
 
@@ -8,55 +8,27 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from tracekit.many.worker import PROGRAM
-
-Task = tuple[int, Mapping[str, Any]]
-"""Its number, and what its process reads (many/worker.py)."""
-
-ENDS = ("done", "failed", "starved", "broke")
-"""The last word of a task is one of these."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a process said of its task, or how it ended."""
-
-    number: int
-    """Of the task."""
-    word: str
-    """``began``, ``at``, or one of ENDS: a process's words (many/worker.py), and ``broke``: it ended without."""
-    content: Any
-    """Beside the word; of ``broke`` the exit status, negative for a signal."""
-
-
-class Pool(Protocol):
-    """Tasks that run. A context manager: its end ends them all."""
-
-    def __enter__(self) -> Pool: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def said(self) -> Iterator[Said]:
-        """What they say, as they say it, until the last one has ended."""
+from tracekit.segments.pool import ENDS, Said, Task
 
 
 class Processes:
-    """Runs tasks, `most` at once, in the order in which they are given. A context manager: its end ends them all."""
+    """Runs tasks, `most` at once, in the order in which they are given. A context manager: its end ends them all.
 
-    def __init__(self, tasks: Sequence[Task], most: int) -> None:
-        self._waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
-        for task in tasks:
-            self._waiting.put(task)
-        self._left = len(tasks)
-        self._said: queue.SimpleQueue[Said | BaseException] = queue.SimpleQueue()
+    Each is taken from `tasks` when a process is free for it, in a thread of its own.
+    """
+
+    def __init__(self, tasks: Iterable[Task], most: int) -> None:
+        self._waiting = iter(tasks)
+        self._taking = threading.Lock()
+        self._said: queue.SimpleQueue[Said | BaseException | None] = queue.SimpleQueue()
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._is_over = False
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(most, len(tasks)))]
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(most)]
 
     def __enter__(self) -> Processes:
         for thread in self._threads:
@@ -73,24 +45,28 @@ class Processes:
 
     def said(self) -> Iterator[Said]:
         """What the processes say, as they say it, until the last task has ended."""
-        while self._left:
+        working = len(self._threads)
+        while working:
             said = self._said.get()
             if isinstance(said, BaseException):
                 raise said
-            self._left -= said.word in ENDS
-            yield said
+            if said is None:
+                working -= 1
+            else:
+                yield said
 
     def _work(self) -> None:
-        while not self._is_over:
-            try:
-                number, task = self._waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                self._run(number, task)
-            except Exception as error:  # for whoever reads what is said
-                self._said.put(error)
-                return
+        try:
+            while (task := self._next()) is not None:
+                self._run(*task)
+        except Exception as error:  # for whoever reads what is said
+            self._said.put(error)
+        finally:
+            self._said.put(None)
+
+    def _next(self) -> Task | None:
+        with self._taking:
+            return None if self._is_over else next(self._waiting, None)
 
     def _run(self, number: int, task: Mapping[str, Any]) -> None:
         process = self._started()

@@ -1,4 +1,4 @@
-"""The process that analyses one trace: a task in, profiles in a file and a few lines of JSON out.
+"""The process that analyses one trace, or a segment of one: a task in, what it finds in a file, and lines of JSON out.
 
 What it says, one JSON object a line: ``began`` (the trace's content hash, a digest of the program's build) as soon as
 the trace is open, ``at`` (the share of the records that is replayed) now and then, and at the end ``done`` or
@@ -7,6 +7,7 @@ the trace is open, ``at`` (the share of the records that is replayed) now and th
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -42,7 +43,7 @@ def _outcome(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
     from tracekit.containers.budget import OutOfMemoryError, advice
 
     try:
-        return {"done": _analyzed(task, out)}
+        return {"done": _segment(task) if "segment" in task else _analyzed(task, out)}
     except OutOfMemoryError as error:
         return {"starved": str(error)}
     except TracekitError as error:
@@ -54,13 +55,11 @@ def _outcome(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
 def _analyzed(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
     from tracekit import api
     from tracekit.formats.reader import TraceReader
-    from tracekit.modules import registry
-    from tracekit.modules.options import make_options
     from tracekit.profiles import files
 
     with TraceReader(task["trace"]) as trace:
         _say(out, {"began": {"hash": trace.content_hash, "build": _digest(api.build_of(trace))}})
-    options = {name: make_options(registry.load(name).Options, values) for name, values in task["options"].items()}
+    options = _options(task)
     explained: list[str] = []
     say = explained.append if task["explain"] else None
     profiles = api.analyze_all(task["trace"], options, task["threads"], say, task["window"])
@@ -70,6 +69,32 @@ def _analyzed(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
         "accesses_inside": profiles[0].accesses_inside,
         "explained": explained,
     }
+
+
+def _segment(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Analyse a segment; what it leaves goes into the file."""
+    from tracekit import api
+    from tracekit.formats.reader import TraceReader
+    from tracekit.modules.contract import Module
+    from tracekit.program.program import Program
+    from tracekit.segments.piece import Piece, analysed
+
+    with TraceReader(task["trace"]) as trace:
+        program = Program.from_images(trace.images())
+        made = api.modules_of(trace, program, _options(task))
+        modules = {name: module for name, module in made.items() if isinstance(module, Module)}
+        piece = Piece.from_bytes(base64.b64decode(task["segment"]))
+        with open(task["output"], "wb") as file:
+            file.write(analysed(trace, program, modules, piece))
+    return {}
+
+
+def _options(task: Mapping[str, Any]) -> dict[Any, Any]:
+    """Of each module."""
+    from tracekit.modules import registry
+    from tracekit.modules.options import make_options
+
+    return {name: make_options(registry.load(name).Options, values) for name, values in task["options"].items()}
 
 
 def _digest(build: object) -> str:

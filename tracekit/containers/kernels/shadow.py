@@ -159,6 +159,14 @@ def _turn_to(table: Any, control: Any, stream: Any) -> None:
     control[REACH] = min(control[EACH], table.size - control[FIRST])
 
 
+@kernel
+def make_pages(table: Any, pages: Any, far: Any, control: Any, numbers: Any, streams: Any) -> None:
+    """Make pages of these numbers and streams, which have been entered, one after another."""
+    for k in range(len(numbers)):
+        _turn_to(table, control, streams[k])
+        make_page(table, pages, far, control, np.uint64(numbers[k]))
+
+
 # -- rows ------------------------------------------------------------------------------------------
 
 

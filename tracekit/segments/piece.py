@@ -1,0 +1,95 @@
+"""A segment of a trace as work for another process: what it begins with, as bytes, and what it leaves, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tracekit import progress
+from tracekit.contexts.kernels.contexts import Contexts
+from tracekit.contexts.kernels.streams import Stream
+from tracekit.formats.reader import TraceReader
+from tracekit.modules.contract import Module
+from tracekit.modules.runner import CallbackRunner
+from tracekit.program.program import Program
+from tracekit.replay.engine import Replay
+from tracekit.replay.snapshot import Snapshot
+from tracekit.segments.ahead import Start, begin
+from tracekit.segments.shipping import shipped, trimmed, unpacked, with_room_for_all
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Between two snapshots, None for the trace's ends; how each module begins, by its name, if not as the trace."""
+
+    start: Snapshot | None
+    stop: Snapshot | None
+    starts: Mapping[str, Start]
+
+    def to_bytes(self) -> bytes:
+        """For another process. Raises pickle.PicklingError if what a module has to know cannot be taken elsewhere."""
+        starts = {
+            name: Start(
+                start.mark,
+                start.contexts,
+                trimmed(start.contexts, start.levels),
+                trimmed(start.contexts, start.began),
+                start.clock,
+            )
+            for name, start in self.starts.items()
+        }
+        return shipped((self.start, self.stop, starts))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Piece:
+        """What :meth:`to_bytes` made."""
+        start, stop, starts = unpacked(data)
+        for name, one in starts.items():
+            levels, began = (with_room_for_all(one.contexts, streams) for streams in (one.levels, one.began))
+            starts[name] = Start(one.mark, one.contexts, levels, began, one.clock)
+        return cls(start, stop, starts)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a module leaves behind at the end of a segment; contexts and streams of the last one alone."""
+
+    state: Any
+    contexts: Contexts | None
+    levels: Mapping[int, Stream]
+
+
+def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Module], piece: Piece) -> bytes:
+    """Analyse a segment by modules that all have :meth:`Module.segments`; :func:`left` reads what is returned."""
+    runners = {name: CallbackRunner(module, name, 1) for name, module in modules.items()}
+    for name, start in piece.starts.items():
+        segments = modules[name].segments()
+        assert segments is not None
+        begin(segments, runners[name], start)
+    events = {event for runner in runners.values() for event in runner.columns}
+    columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}
+    replay = Replay(trace, program, events=events, columns=columns, start=piece.start, stop=piece.stop)
+    begun = replay.position()
+    end = piece.stop.records if piece.stop is not None else replay.records
+    with progress.step("replaying", (end or 0) - begun, lambda: replay.position() - begun):
+        for batch in replay.batches(told=False):
+            for runner in runners.values():
+                runner.feed(batch, 0)
+    workers = {name: runner.worker for name, runner in runners.items()}
+    if piece.stop is not None:
+        return shipped({name: Left(worker.state, None, {}) for name, worker in workers.items()})
+    return shipped(
+        {
+            name: Left(worker.state, worker.contexts, trimmed(worker.contexts, worker.levels))
+            for name, worker in workers.items()
+        }
+    )
+
+
+def left(data: bytes) -> dict[str, Left]:
+    """What each module leaves, by name."""
+    found: dict[str, Left] = unpacked(data)
+    return {
+        name: Left(one.state, one.contexts, with_room_for_all(one.contexts, one.levels)) for name, one in found.items()
+    }
