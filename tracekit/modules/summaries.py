@@ -64,6 +64,7 @@ class Summaries:
     def __init__(self, module: Module, asked: Plan) -> None:
         self._module = module
         self._states: list[Any] = []
+        self.keeps_objects = asked.translates
         self.pilot: Module = _PassAhead(module, asked)
 
     def mark(self, state: Any, streams: Sequence[int]) -> None:

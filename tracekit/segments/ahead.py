@@ -30,7 +30,7 @@ class Start:
     levels: Mapping[int, Stream]
     began: Mapping[int, Stream]
     clock: int
-    translation: Translation | None
+    translation: Translation | None = None
 
 
 def start_of(segments: Segments, ahead: CallbackRunner, streams: Sequence[int], clock: int) -> Start:
