@@ -24,6 +24,9 @@ _NAMES = [""] + [event.name for event in DELIVERED]
 _INDEX = np.zeros(256, np.int8)
 _INDEX[[event.code for event in DELIVERED]] = np.arange(1, len(_NAMES))
 
+_REPEATED = ("stream", "event", "instruction", "subject", "size")
+"""Columns of events whose values come again and again: looking for that in the others takes more than all else."""
+
 Table = tuple[Any, Iterator[Any]]
 """A schema, and record batches of it."""
 
@@ -40,7 +43,10 @@ def write(form: str, table: Table, file: BinaryIO) -> None:
         return
     from pyarrow import parquet
 
-    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+    repeated: Any = [name for name in _REPEATED if name in schema.names] if "event" in schema.names else True
+    with parquet.ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=repeated, write_statistics=repeated
+    ) as writer:
         for part in parts:
             writer.write_batch(part)
 

@@ -152,6 +152,12 @@ RECORDED = {
     113: ("mpi_post", "ticket number"),
     114: ("mpi_receive", "ticket number size"),
     115: ("mpi_collective", "ticket operation size"),
+    95: ("call_probe", "ticket probe"),
+    96: ("call_begin", "ticket probe"),
+    97: ("call_end", "ticket probe"),
+    98: ("call_value", "index content"),
+    99: ("call_bytes", "index bytes whole"),
+    100: ("call_data", "first second"),
 }
 
 
