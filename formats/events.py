@@ -427,6 +427,15 @@ EVENTS: tuple[Event, ...] = (
     Event(
         79, "openmp_thread", "type", words=("ticket", "type"), since=2, doc="the thread is known to OpenMP's runtime"
     ),
+    # -- time --------------------------------------------------------------------------------------
+    Event(
+        90,
+        "hand_over",
+        words=("time", "processor"),
+        since=2,
+        delivered=False,
+        doc="recorded only; the stream goes on in another buffer: nanoseconds since the start, and where it runs",
+    ),
     # -- messages between processes: MPI ---------------------------------------------------------
     Event(
         110,
@@ -480,6 +489,37 @@ EVENTS: tuple[Event, ...] = (
         since=2,
         doc="begins; size is what this rank gives",
     ),
+    # -- calls of chosen functions, with arguments and results ------------------------------------
+    Event(
+        95,
+        "call_probe",
+        "probe",
+        words=("ticket", "probe"),
+        since=2,
+        doc="the function of this number, from 1; its prototype follows, as call_bytes of index 254",
+    ),
+    Event(96, "call_begin", "probe", words=("ticket", "probe"), since=2, doc="its arguments follow"),
+    Event(97, "call_end", "probe", words=("ticket", "probe"), since=2, doc="output parameters and result stand before"),
+    Event(
+        98,
+        "call_value",
+        "index",
+        "content",
+        words=("index", "content"),
+        since=2,
+        doc="of an argument, from 0, or of the result (255): the value or the pointer",
+    ),
+    Event(
+        99,
+        "call_bytes",
+        "index",
+        "bytes",
+        "whole",
+        words=("index", "bytes", "whole"),
+        since=2,
+        doc="what an argument points to: so many bytes follow as call_data, of so many that there were",
+    ),
+    Event(100, "call_data", "", "first", "second", words=("first", "second"), since=2, doc="the next 16 bytes of it"),
 )
 
 

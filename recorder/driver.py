@@ -51,6 +51,8 @@ place in a build:  CC="tracekit cc" CXX="tracekit c++" make
   --pointers       record where pointers come from: memory, calls, numbers
   --threads        record the order of atomic operations and fences, for `races`
   --windows        let `record --paused` open windows in the middle of the run
+  --intercept=NAME record calls of this function of yours with arguments and results
+                   (several: NAME,NAME, or the option again); types come from -g
   --path-prefix-map OLD=NEW
                    write NEW for the folder OLD in the names of files, as clang's
                    -ffile-prefix-map; may be given several times
@@ -107,6 +109,8 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     if wanted.compiles:
         # Some of them are for one stage of a command that may have no such stage (-c x.s y.c).
         options = _compile_options(wanted, settings["at"], clang)
+        if "intercept" in settings and not wanted.debug:
+            options.append("-g")  # for the types of arguments
         arguments += ["--start-no-unused-arguments", *options, "--end-no-unused-arguments"]
     return clang.path, arguments + after, ",".join(f"{key}={value}" for key, value in settings.items())
 
@@ -115,6 +119,7 @@ def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """What the pass is told (the last of several options of one name counts), and all other words."""
     settings = {"at": AT[0], "record": RECORD[0]}
     rest: list[str] = []
+    intercepted: list[str] = []
     remaining = iter(words)
     for word in remaining:
         option, _, value = word.partition("=")
@@ -124,6 +129,9 @@ def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             rest += _prefix_map(value if word != option else next(remaining, ""))
         elif word == "--values":
             settings["values"] = VALUES[0]
+        elif option == "--intercept":
+            names = (value if word != option else next(remaining, "")).split(",")
+            intercepted += [name for name in names if name]
         elif word in ("--pointers", "--threads", "--windows"):
             settings[word.removeprefix("--")] = "1"
         elif option in _CHOICES:
@@ -133,6 +141,8 @@ def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             settings[option.removeprefix("--")] = value
         else:
             rest.append(word)
+    if intercepted:
+        settings["intercept"] = ";".join(dict.fromkeys(intercepted))
     return settings, rest
 
 

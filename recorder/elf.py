@@ -19,6 +19,9 @@ _SHT_DYNSYM = 11
 _STT_FUNC = 2
 
 
+PROBES = b"tk_probes"
+"""What of the functions whose calls are recorded: their prototypes."""
+
 STATIC = b"tk_static"
 """That of a static program that was linked with the recorder's runtime."""
 
@@ -53,6 +56,20 @@ def is_static(path: str) -> bool:
 def links_recorder(path: str) -> bool:
     """Whether a static program brings the recorder's runtime along."""
     return _has_mark(path, STATIC)
+
+
+def probes(path: str) -> list[str]:
+    """The prototypes of functions that an executable was built to tell the calls of (``cc --intercept``)."""
+    try:
+        with open(path, "rb") as file:
+            names = _section_names(file)
+            if PROBES not in names:
+                return []
+            row = _sections(file)[names.index(PROBES)]
+            file.seek(row[4])
+            return sorted({text.decode() for text in file.read(row[5]).split(b"\0") if text})
+    except (OSError, struct.error):
+        return []
 
 
 def exported_functions(path: str) -> list[str]:

@@ -71,7 +71,7 @@ def run(request: Request) -> Result:
     """Record the program and every process that comes of it; errors are those of ``session.run``."""
     session.output_path(request.output, 0)
     program = session.find_program(request.command[0])
-    environment = session.program_environment(program)
+    environment = session.program_environment(program, session.shim_of(request, program))
     with Follower(request) as follower:
         environment["TRACEKIT_POOL"] = follower.address
         process, gate, report = session.fork_program(program, request.command, environment)

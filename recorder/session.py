@@ -49,6 +49,7 @@ class Request:
     buffer_bytes: int = DEFAULT_BUFFER
     workers: int = 0  # 0: as many as there are cores
     processes: frozenset[int] = frozenset()  # with --follow-fork: the numbers of those that are recorded; empty: all
+    intercepted: Sequence[str] = ()  # what --intercept says
     windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
 
 
@@ -112,7 +113,7 @@ def run(request: Request) -> Result:
     """
     output_path(request.output, 0)
     program = find_program(request.command[0])
-    environment = program_environment(program)
+    environment = program_environment(program, shim_of(request, program))
     pool = Pool(request.buffer_bytes, windows=request.windows)
     environment["TRACEKIT_POOL"] = str(pool.descriptor)
     started = time.monotonic()
@@ -155,7 +156,17 @@ def run(request: Request) -> Result:
 # -- processes ------------------------------------------------------------------------------------
 
 
-def program_environment(program: str) -> dict[str, str]:
+def shim_of(request: Request, program: str) -> str:
+    """The library that intercepts what the request names; empty if it names nothing. TracekitError if it cannot be."""
+    if not request.intercepted:
+        return ""
+    from tracekit.recorder import intercept
+
+    chosen = intercept.chosen(request.intercepted, program)
+    return preloadable(intercept.shim(chosen, program)) if chosen else ""
+
+
+def program_environment(program: str, shim: str = "") -> dict[str, str]:
     """The program's environment: the user's, and our libraries preloaded; TRACEKIT_POOL is still to be added.
 
     Two colons stand between ours and the user's (runtime/preload_session.c).
@@ -163,6 +174,8 @@ def program_environment(program: str) -> dict[str, str]:
     libraries = [preloadable(toolchain.runtime_file(toolchain.PRELOAD))]
     if wrappers := mpi.wrappers(program):
         libraries.append(preloadable(wrappers))
+    if shim:
+        libraries.append(shim)
     return {**users_environment(), "LD_PRELOAD": f"{':'.join(libraries)}::{os.environ.get('LD_PRELOAD', '')}"}
 
 

@@ -255,7 +255,7 @@ def _build_static(clang: Clang, into: str, here: str) -> None:
     from tracekit.recorder.elf import exported_functions
     from tracekit.recorder.runtime import STATIC_ONLY, STATIC_TARGETS
 
-    names = exported_functions(os.path.join(into, PRELOAD))
+    names = [name for name in exported_functions(os.path.join(into, PRELOAD)) if not name.startswith("__tk_")]
     library = ctypes.CDLL("libc.so.6")
     wrapped = [name for name in names if hasattr(library, name)]
     header = os.path.join(into, "static_names.h")

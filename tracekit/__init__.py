@@ -11,11 +11,13 @@ from tracekit.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy import ndarray
+
     from tracekit.modules.contract import Analysis
     from tracekit.profiles.profile import Profile
     from tracekit.replay.trace import Trace
 
-__all__ = ["TracekitError", "__version__", "analyze", "load_profile", "merge", "open"]
+__all__ = ["TracekitError", "__version__", "analyze", "calls", "load_profile", "merge", "open"]
 
 
 def open(path: str | Path) -> Trace:
@@ -48,6 +50,18 @@ def analyze(
 
         return analyze_each(path, module, jobs, window=window, options=options)
     return api.analyze(path, module, jobs, window=window, **options)
+
+
+def calls(path: str | Path) -> dict[str, dict[str, ndarray]]:
+    """The calls of intercepted functions, by function: a column for each argument, NAME.out for outputs, return.
+
+    The columns ``call`` (numbers them all, from 0), ``thread``, ``depth`` and ``returned`` come first. Columns of
+    numbers that no call lacks are int64, uint64, float64 or bool; all others hold objects: text, bytes, lists, None.
+    """
+    from tracekit.intercepted.reading import columns, read_calls
+
+    with open(path) as trace:
+        return columns(read_calls(trace.reader, trace.program))
 
 
 def load_profile(path: str | Path, module: str | None = None) -> Profile:

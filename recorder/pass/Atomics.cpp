@@ -15,7 +15,8 @@ using namespace llvm;
 namespace tracekit {
 
 bool isOrdering(StringRef Callee) {
-  return Callee == "__tk_atomic_begin" || Callee == "__tk_atomic_end" || Callee == "__tk_fence";
+  return Callee == "__tk_probe" || Callee == "__tk_atomic_begin" || Callee == "__tk_atomic_end" ||
+         Callee == "__tk_fence";
 }
 
 static uint32_t flags(AtomicOrdering Ordering) {

@@ -9,6 +9,7 @@
 //   values=loads, stores, all  the values that they move, too
 //   pointers=1     where pointers come from, too
 //   threads=1      the order of atomic operations, too
+//   intercept=F;G  calls of these functions, with arguments and results
 //   windows=1      activations are kept in memory, too, so that a window may open in the middle of one
 #include "Addresses.h"
 #include "Atomics.h"
@@ -20,6 +21,7 @@
 #include "Fates.h"
 #include "Loops.h"
 #include "Names.h"
+#include "Probes.h"
 #include "Resumes.h"
 #include "SourceLoops.h"
 #include "Uses.h"
@@ -49,6 +51,7 @@ struct Options {
   Record What = Record::Paths;
   Extras Asked;
   bool Threads = false;
+  std::vector<std::string> Intercepted;
 };
 
 [[noreturn]] void refuse(const Twine &Message) { report_fatal_error("TRACEKIT_PASS: " + Message, false); }
@@ -68,7 +71,11 @@ Options readOptions() {
       O.Asked.Loads = Value != "stores", O.Asked.Stores = Value != "loads";
     else if (Key == "pointers" && Value == "1")
       O.Asked.Pointers = true;
-    else if (Key == "threads" && Value == "1")
+    else if (Key == "intercept" && !Value.empty()) {
+      SmallVector<StringRef, 4> Names;
+      Value.split(Names, ';', -1, false);
+      O.Intercepted.assign(Names.begin(), Names.end());
+    } else if (Key == "threads" && Value == "1")
       O.Threads = true;
     else if (Key == "windows" && Value == "1")
       O.Windows = true;
@@ -92,18 +99,23 @@ private:
 /// Before the first pass that changes anything: keeps names, and looks at the loops of the source.
 class SourcePass : public PassInfoMixin<SourcePass> {
 public:
-  explicit SourcePass(std::shared_ptr<SourceLoops> InSource) : InSource(std::move(InSource)) {}
+  SourcePass(std::shared_ptr<SourceLoops> InSource, std::vector<std::string> Intercepted)
+      : InSource(std::move(InSource)), Intercepted(std::move(Intercepted)) {}
   static bool isRequired() { return true; }
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     keepLinkageNames(M);
     auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
     InSource->look(M,
                    [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); });
-    return PreservedAnalyses::all();
+    if (Intercepted.empty())
+      return PreservedAnalyses::all();
+    addProbes(M, Intercepted);
+    return PreservedAnalyses::none();
   }
 
 private:
   std::shared_ptr<SourceLoops> InSource;
+  std::vector<std::string> Intercepted;
 };
 
 /// One function after the other: prepared, described, instrumented.
@@ -251,7 +263,7 @@ void registerCallbacks(PassBuilder &PB) {
   auto InSource = std::make_shared<SourceLoops>();
   auto Add = [O, InSource](ModulePassManager &MPM, OptimizationLevel Level) { addPass(MPM, Level, O, InSource); };
   PB.registerPipelineStartEPCallback(
-      [InSource](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(SourcePass(InSource)); });
+      [InSource, O](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(SourcePass(InSource, O.Intercepted)); });
   if (O.AtMachine)
     atOptimizerLast(PB, Add);
   else

@@ -14,7 +14,7 @@ class RuntimeTarget:
 
     sources: tuple[str, ...]
     flags: tuple[str, ...]
-    headers: tuple[str, ...] = ("state.h", "pool.h", "format.h")
+    headers: tuple[str, ...] = ("state.h", "pool.h", "format.h", "probe.h")
 
 
 _COMMON = ("-std=gnu17", "-O2", "-g", "-fPIC", "-Wall", "-Wextra")
@@ -38,6 +38,7 @@ _PRELOAD = (
     "interceptors_memory.c",
     "interceptors_mappings.c",
     "interceptors_libc.c",
+    "interceptors_calls.c",
 )
 
 RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
@@ -45,7 +46,7 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     "libtracekit-preload.so": RuntimeTarget(
         (*_PRELOAD, "interceptors_openmp.c", "openmp_tools.c"),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread"),
-        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h", "ompt.h"),
+        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h", "ompt.h", "probe.h"),
     ),
     "libtracekit-encoder.so": RuntimeTarget(
         (

@@ -670,12 +670,19 @@ enum tk_event {
     TK_EVENT_task_memory = 77, /* words: ticket, address, size */
     TK_EVENT_own_memory = 78, /* words: address, size */
     TK_EVENT_openmp_thread = 79, /* words: ticket, type */
+    TK_EVENT_hand_over = 90, /* words: time, processor */
     TK_EVENT_mpi_communicator = 110, /* words: ticket, communicator, rank, peers */
     TK_EVENT_mpi_envelope = 111, /* words: ticket, communicator, envelope */
     TK_EVENT_mpi_send = 112, /* words: ticket, address, size */
     TK_EVENT_mpi_post = 113, /* words: ticket, number */
     TK_EVENT_mpi_receive = 114, /* words: ticket, number, size */
     TK_EVENT_mpi_collective = 115, /* words: ticket, operation, size */
+    TK_EVENT_call_probe = 95, /* words: ticket, probe */
+    TK_EVENT_call_begin = 96, /* words: ticket, probe */
+    TK_EVENT_call_end = 97, /* words: ticket, probe */
+    TK_EVENT_call_value = 98, /* words: index, content */
+    TK_EVENT_call_bytes = 99, /* words: index, bytes, whole */
+    TK_EVENT_call_data = 100, /* words: first, second */
 };
 
 /* Words after the code of an event that streams may hold; TK_EVENT_NEVER for every other code. */
@@ -686,8 +693,8 @@ static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     2, 2, 2, 0, 1, 1, 1, 2, 4, 4, 3, 2, 2, 3, 2, 2,
     3, 3, 2, 2, 3, 1, 255, 255, 255, 255, 255, 255, 3, 2, 4, 2,
     3, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 4, 3,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2, 255, 255, 255, 255, 2,
+    2, 2, 2, 3, 2, 255, 255, 255, 255, 255, 255, 255, 255, 255, 4, 3,
     3, 2, 3, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

@@ -3,8 +3,10 @@
  * It finds the preloaded library and passes on to it. Without one, records go round in a few static
  * buffers that nobody reads, so that the program runs as it would without instrumentation. */
 #define _GNU_SOURCE
+#include "probe.h"
 #include "state.h"
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #define HIDDEN __attribute__((weak, visibility("hidden")))
@@ -113,6 +115,29 @@ HIDDEN __attribute__((preserve_most)) void __tk_watched(const struct tk_activati
     const struct tk_api *api = find_api();
     if (api && api->level >= 2)
         api->watched(layout, activation, enters);
+}
+
+/* What the pass puts at the entry and the returns of functions that `cc --intercept` names. */
+extern __typeof__(__tk_call) __tk_call __attribute__((weak));
+
+HIDDEN void __tk_probe(struct tk_probe *probe, uint32_t leaves, uint64_t result, ...)
+{
+    static __typeof__(__tk_call) *call;
+    if (!__atomic_load_n(&call, __ATOMIC_RELAXED)) {
+        __typeof__(__tk_call) *found = __tk_call;
+        if (!found && dlsym)
+            found = (__typeof__(__tk_call) *)dlsym(NULL, "__tk_call");
+        __atomic_store_n(&call, found, __ATOMIC_RELAXED);
+    }
+    if (!call || !find_api())
+        return;
+    uint64_t arguments[TK_MOST_ARGUMENTS] = {0};
+    va_list list;
+    va_start(list, result);
+    for (uint32_t index = 0; index < probe->arguments && index < TK_MOST_ARGUMENTS; index++)
+        arguments[index] = va_arg(list, uint64_t);
+    va_end(list);
+    call(probe, (int)leaves, result, arguments);
 }
 
 static struct tk_image this_image(void)

@@ -146,12 +146,19 @@ RECORDED = {
     77: ("task_memory", "ticket address size"),
     78: ("own_memory", "address size"),
     79: ("openmp_thread", "ticket type"),
+    90: ("hand_over", "time processor"),
     110: ("mpi_communicator", "ticket communicator rank peers"),
     111: ("mpi_envelope", "ticket communicator envelope"),
     112: ("mpi_send", "ticket address size"),
     113: ("mpi_post", "ticket number"),
     114: ("mpi_receive", "ticket number size"),
     115: ("mpi_collective", "ticket operation size"),
+    95: ("call_probe", "ticket probe"),
+    96: ("call_begin", "ticket probe"),
+    97: ("call_end", "ticket probe"),
+    98: ("call_value", "index content"),
+    99: ("call_bytes", "index bytes whole"),
+    100: ("call_data", "first second"),
 }
 
 

@@ -10,8 +10,8 @@ THREAD_LOCAL = 2
 STACK_ALLOC = 8
 
 # Words of events of threads, signals, images and their like, by the column that they stand in.
-SUBJECTS = ("stream", "signal", "image", "kind", "order", "window", "rank")
-ADDRESSES = ("address", "communicator", "number", "operation")
+SUBJECTS = ("stream", "signal", "image", "kind", "order", "window", "rank", "probe", "index")
+ADDRESSES = ("address", "communicator", "number", "operation", "content", "bytes", "first")
 OPENMP = {  # subject, address, size; of "call" the open call
     "parallel_begin": "call team threads",
     "parallel_end": "- team -",
@@ -32,7 +32,7 @@ OPENMP = {  # subject, address, size; of "call" the open call
     "dispatch": "kind first count",
     "openmp_thread": "type - -",
 }
-SIZES = ("envelope", "peers", "process", "status", "abnormal", "thread", "count", "size", "time")
+SIZES = ("envelope", "peers", "process", "status", "abnormal", "thread", "count", "size", "time", "whole", "second")
 
 
 @dataclass(eq=False)
@@ -85,6 +85,8 @@ class RecordedEvents:
         elif name.startswith("library_"):
             if value["size"]:
                 self.emit(name.removeprefix("library_"), call, value["address"], value["size"])
+        elif name == "hand_over":
+            return
         elif name in OPENMP:
             self.emit(name, *({"call": call, "-": 0, **value}[field] for field in OPENMP[name].split()))
         else:

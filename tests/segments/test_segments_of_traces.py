@@ -120,8 +120,9 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
 
 @pytest.mark.parametrize("count", [2, 7, 200])
 def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
-    for name in ("camp", "lamp", "advise", "dependence", "accesses", "heatmap"):
-        options = {"kinds": "raw,war,waw", "counts": "true"} if name == "dependence" else {}
+    variants = ({"kinds": "raw,war,waw", "counts": "true"}, {}, {"carried_by": "hottest"})
+    others = [(name, {}) for name in ("camp", "lamp", "advise", "accesses", "heatmap")]
+    for name, options in [*others, *(("dependence", variant) for variant in variants)]:
         chosen = {name: make_options(load(name).Options, options)}
         (whole,) = api.analyze_all(FIXTURE, chosen, 1)
         (found,) = api.analyze_all(FIXTURE, chosen, 2, segments=count)
@@ -136,11 +137,6 @@ def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
             "footprint",
             None,
             "The module footprint is not analysed in segments, with these options: leave out --segments.",
-        ),
-        (
-            "dependence",
-            None,
-            "The module dependence is not analysed in segments, with these options: leave out --segments.",
         ),
         ("camp", {"thread": 0}, "A window is not analysed in segments: leave out --segments."),
     ],

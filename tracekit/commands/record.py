@@ -59,6 +59,13 @@ def parse_size(text: str) -> int:
     help="With --follow-fork: record only the 1st and the 4th process, as 1,4; 2-5 are ranges.",
 )
 @click.option(
+    "--intercept",
+    "intercepted",
+    metavar="FUNCTION",
+    multiple=True,
+    help="Record calls with values: 'compress(src: bytes[len], len: u64) -> i32', or a name built with cc --intercept.",
+)
+@click.option(
     "--paused",
     is_flag=True,
     help="Record windows only, which `tracekit start PID`, SIGUSR2 and tracekit.h open; built with --windows.",
@@ -83,6 +90,7 @@ def command(
     late: bool,
     follow_fork: bool,
     processes: str | None,
+    intercepted: tuple[str, ...],
     paused: bool,
     windows: tuple[str, ...],
     windows_file: str | None,
@@ -112,7 +120,7 @@ def command(
             if asked is not None:
                 _require_windows(session.find_program(app[0]))
         request = session.Request(
-            app, __version__, output, force, with_sources, with_host, size, workers or 0, chosen, asked
+            app, __version__, output, force, with_sources, with_host, size, workers or 0, chosen, intercepted, asked
         )
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
