@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracekit.contexts.state import empty_stream
-from tracekit.dependence import carried, pairs
+from tracekit.dependence import carried, flow, pairs
+from tracekit.dependence.carried_segments import CarriedSegments
+from tracekit.dependence.flow_segments import FlowSegments
 from tracekit.dependence.hottest import with_loop
 from tracekit.dependence.kernels.carried import Carried
 from tracekit.dependence.kernels.dependence import (
@@ -26,6 +26,7 @@ from tracekit.dependence.kernels.dependence import (
     store_access,
 )
 from tracekit.dependence.kernels.dependence import forget as forget_history
+from tracekit.dependence.kernels.flow import Flow
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.dependence.pairs_merge import join_dependences
 from tracekit.dependence.reduce import reduce_states
@@ -37,20 +38,14 @@ from tracekit.module import (
     Count,
     Display,
     Module,
-    Shadow,
-    alike,
-    clear,
     contexts_option,
     inlined,
     maps,
     option,
-    reading,
-    reading_range,
-    shadow,
-    turn_to,
-    writing,
-    writing_range,
 )
+
+if TYPE_CHECKING:
+    from tracekit.modules.segments import Segments
 
 
 @dataclass(frozen=True)
@@ -73,103 +68,6 @@ class Options:
         pairs.check_kinds(self.kinds)
         if self.carried_by != "hottest":
             pairs.check_place(self.carried_by)
-
-
-# -- flow dependences ------------------------------------------------------------------------------
-
-NARROW = 1 << 16
-"""With fewer instructions than this a row of flow dependences has two bytes, else four."""
-
-KNOWN = 8
-"""Sources of an instruction that are found without the map."""
-
-
-class Flow(NamedTuple):
-    """For each byte the instruction that stored it, plus 1."""
-
-    memory: Shadow
-    known: Any  # [instruction * KNOWN + way]: sources that an instruction depended on lately, for they come again
-    pairs: maps.CountTable  # by source << 32 | destination
-
-
-@inlined
-def note(state: Flow, instruction: int, source: Any) -> None:
-    """The instruction has loaded what `source` stored."""
-    way = np.uint64(instruction * KNOWN + (source & (KNOWN - 1)))
-    if source != 0 and source != state.known[way]:
-        state.known[way] = source
-        maps.count(state.pairs, (np.int64(source) << 32) | instruction)
-
-
-@inlined
-def number_of(state: Flow, instruction: int) -> Any:
-    """Its row; library code has the last one."""
-    return min(instruction, state.known.size // KNOWN - 1)
-
-
-def load(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
-    """Note who stored the bytes."""
-    turn_to(state.memory, stream)
-    for row in reading(state.memory, address, size):
-        note(state, number_of(state, instruction), state.memory.rows[row])
-
-
-def store(state: Flow, instruction: int, address: int, size: int, stream: int) -> None:
-    """Remember the store."""
-    turn_to(state.memory, stream)
-    for row in writing(state.memory, address, size):
-        state.memory.rows[row] = number_of(state, instruction) + 1
-
-
-def loads(state: Flow, instruction: int, address: int, size: int, step: int, count: int, stream: int) -> None:
-    """Loads of one instruction; those that adjoin or overlap look at each word once."""
-    turn_to(state.memory, stream)
-    own = number_of(state, instruction)
-    if abs(step) > size:
-        for _ in range(count):
-            for row in reading(state.memory, address, size):
-                note(state, own, state.memory.rows[row])
-            address += step
-        return
-    address += min(step * (count - 1), 0)
-    left = abs(step) * (count - 1) + size
-    seen: Any = 0
-    while left > 0:
-        row, last, taken = reading_range(state.memory, address, left)
-        while row <= last:
-            source = np.int64(state.memory.rows[np.uint64(row)])
-            if source != seen:
-                note(state, own, source)
-                seen = source
-            row += alike(state.memory.rows, row, last - row + 1)
-        address += taken
-        left -= taken
-
-
-def stores(state: Flow, instruction: int, address: int, size: int, step: int, count: int, stream: int) -> None:
-    """Stores of one instruction: the last of those that overlap is of the same instruction as the first."""
-    turn_to(state.memory, stream)
-    own = number_of(state, instruction) + 1
-    if abs(step) > size:
-        for _ in range(count):
-            for row in writing(state.memory, address, size):
-                state.memory.rows[row] = own
-            address += step
-        return
-    address += min(step * (count - 1), 0)
-    left = abs(step) * (count - 1) + size
-    while left > 0:
-        row, last, taken = writing_range(state.memory, address, left)
-        while row <= last:
-            state.memory.rows[np.uint64(row)] = own
-            row += 1
-        address += taken
-        left -= taken
-
-
-def forget(state: Any, address: int, size: int) -> None:
-    """Memory that begins or ends has no history."""
-    clear(state.memory, address, size)
 
 
 # -- the variants ---------------------------------------------------------------------------------
@@ -341,7 +239,7 @@ class Dependence(Module):
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """The callbacks for these options."""
         if self.flow:
-            return {"load": load, "store": store} | dict.fromkeys(OBJECT_EVENTS, forget)
+            return flow.CALLBACKS
         if self.place:
             return carried.CALLBACKS
         functions: Sequence[Callable[..., None]] = (load_any, store_any, forget_any, interrupt_any)
@@ -358,17 +256,14 @@ class Dependence(Module):
 
     def range_callbacks(self) -> dict[str, Callable[..., Any]]:
         """Those for flow dependences alone; what else is asked for depends on the order of accesses."""
-        return {"loads": loads, "stores": stores} if self.flow else {}
+        return flow.RANGE_CALLBACKS if self.flow else {}
 
     def state(self) -> Flow | Variants | Carried:
         """Nothing is known."""
         if self.place:
             return carried.carried_by(self.program, self.place)
-        instructions = len(self.program.ops) + 1
         if self.flow:
-            known = np.zeros(instructions * KNOWN, np.uint32)
-            row = "u2" if instructions < NARROW else "u4"
-            return Flow(shadow.empty(row, per_stream=True), known, maps.count_map())
+            return flow.empty_flow(self.program)
         return Variants(empty_state(self.program), self.detail, empty_stream(0, 1))
 
     @property
@@ -384,10 +279,12 @@ class Dependence(Module):
             profile=0,
         )
 
-    def segments(self) -> DependenceSegments | None:
-        """As the whole family goes; flow dependences alone do not."""
-        if self.flow or self.place:
-            return None
+    def segments(self) -> Segments:
+        """Flow dependences alone, and those that one loop carries, have ways of their own."""
+        if self.flow:
+            return FlowSegments(self)
+        if self.place:
+            return CarriedSegments(self)
         context = bool(self.options.context)
         return DependenceSegments(self.program, self.options, self.detail, context, lambda found: found, inside=True)
 

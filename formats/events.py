@@ -427,6 +427,15 @@ EVENTS: tuple[Event, ...] = (
     Event(
         79, "openmp_thread", "type", words=("ticket", "type"), since=2, doc="the thread is known to OpenMP's runtime"
     ),
+    # -- time --------------------------------------------------------------------------------------
+    Event(
+        90,
+        "hand_over",
+        words=("time", "processor"),
+        since=2,
+        delivered=False,
+        doc="recorded only; the stream goes on in another buffer: nanoseconds since the start, and where it runs",
+    ),
     # -- messages between processes: MPI ---------------------------------------------------------
     Event(
         110,

@@ -395,6 +395,7 @@ enum {
     TK_CALL_TAIL = 64,
     TK_CALL_INLINE_ASM = 128,
     TK_CALL_LEAF = 256,
+    TK_CALL_HANDED_ON = 512,
 };
 
 /* Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE. */
@@ -670,6 +671,7 @@ enum tk_event {
     TK_EVENT_task_memory = 77, /* words: ticket, address, size */
     TK_EVENT_own_memory = 78, /* words: address, size */
     TK_EVENT_openmp_thread = 79, /* words: ticket, type */
+    TK_EVENT_hand_over = 90, /* words: time, processor */
     TK_EVENT_mpi_communicator = 110, /* words: ticket, communicator, rank, peers */
     TK_EVENT_mpi_envelope = 111, /* words: ticket, communicator, envelope */
     TK_EVENT_mpi_send = 112, /* words: ticket, address, size */
@@ -692,7 +694,7 @@ static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     2, 2, 2, 0, 1, 1, 1, 2, 4, 4, 3, 2, 2, 3, 2, 2,
     3, 3, 2, 2, 3, 1, 255, 255, 255, 255, 255, 255, 3, 2, 4, 2,
     3, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2, 255, 255, 255, 255, 2,
     2, 2, 2, 3, 2, 255, 255, 255, 255, 255, 255, 255, 255, 255, 4, 3,
     3, 2, 3, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -46,6 +47,8 @@ void tk_use_pool(const struct tk_layout *layout)
     tk_counters = (struct tk_counters){.streams = 1, .buffers = layout->pool->buffers};
     tk_layout = *layout;
     tk_pool = layout->pool;
+    if (!tk_windows.began) /* a forked child goes on with its parent's clock */
+        tk_windows.began = tk_nanoseconds();
 }
 
 static int is_live(const struct tk_pool *pool)
@@ -208,6 +211,23 @@ void tk_resume(const struct tk_state *state)
         check_epoch();
 }
 
+/* When and where the stream goes on, at the beginning of its buffer. */
+static void note_hand_over(void)
+{
+    uint64_t *pos = __tk_state.pos;
+    int processor = sched_getcpu();
+    pos[1] = tk_nanoseconds() - tk_windows.began;
+    pos[2] = processor < 0 ? 0 : (uint64_t)processor;
+    __atomic_store_n(pos, (uint64_t)TK_EVENT_hand_over, __ATOMIC_RELEASE);
+    __tk_state.pos = pos + 3;
+}
+
+static int is_full(void)
+{
+    const uint64_t *words = tk_buffer_words(&tk_layout, __tk_state.buffer);
+    return __tk_state.pos >= words + tk_layout.buffer_words - TK_SLACK;
+}
+
 /* The state's stream goes on in a buffer with room, of the present epoch. */
 void tk_hand_over(void)
 {
@@ -215,8 +235,11 @@ void tk_hand_over(void)
         stamp_buffer(__tk_state.stream, __tk_state.buffer);
         set_limit();
     } else {
+        int full = is_full();
         hand_over(tk_layout.exchange);
         tk_open_stream(__tk_state.stream);
+        if (full && __tk_state.stream)
+            note_hand_over();
     }
 }
 

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from click.testing import CliRunner, Result
 import tracekit
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.random_program import RandomProgram
-from tests.naive.trace_file import write_trace
+from tests.naive.trace_file import write_trace, write_walks
 from tests.naive.walker import Walk
 from tracekit.cli import main
 from tracekit.commands import check, dump, info
+from tracekit.commands.misused import Misused
 from tracekit.formats.events import CODE
 from tracekit.formats.image import Base, BlockFlag, OpFlag, OpKind, PathFlag
 
@@ -259,3 +261,21 @@ def test_the_python_interface_gives_tables_and_events(walked: tuple[Path, Walk])
         assert kinds == [CODE[name] for name, *_ in walk.events]
         assert len(trace.tables["functions"]) == len(walk.b.functions)
         assert trace.images[0].name == "app" and trace.complete
+
+
+def test_info_of_parts_adds_up_to_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "trace.zst"
+    write_walks(path)
+    whole = json.loads(run(info.command, "--json", "--from", "0", path).output)
+    parts = [
+        json.loads(run(info.command, "--json", *words, path).output)
+        for words in (("--to", "30%"), ("--from", "30%", "--to", "70%"), ("--from", "70%"))
+    ]
+    assert [part.get("from") for part in parts] == [None, "30%", "70%"]
+    assert sum((Counter(part["events"]) for part in parts), Counter()) == Counter(whole["events"])
+    for name in ("accesses", "loads", "stores"):
+        assert sum(part[name] for part in parts) == whole[name] > 0
+    assert whole["streams"] == [0, 1, 2]
+    assert f"{parts[0]['accesses']:,} ({parts[0]['loads']:,} loads" in run(info.command, "--to", "30%", path).output
+    with pytest.raises(Misused, match="--from takes a number of accesses"):
+        CliRunner().invoke(info.command, ["--from", "x", str(path)], standalone_mode=False, catch_exceptions=False)

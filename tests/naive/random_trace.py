@@ -66,6 +66,7 @@ def of_a_window(rng: random.Random) -> Record:
             (CODE["resumed_loop"], [rng.randrange(3), rng.randrange(50)]),
             (CODE["resumed_object"], [rng.randrange(3), rng.randrange(2) << 44, 16]),
             (CODE["resumed_frame"], [rng.getrandbits(40)]),
+            (CODE["hand_over"], [rng.getrandbits(40), rng.randrange(4)]),
         ]
     )
 

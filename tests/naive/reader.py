@@ -146,6 +146,7 @@ RECORDED = {
     77: ("task_memory", "ticket address size"),
     78: ("own_memory", "address size"),
     79: ("openmp_thread", "ticket type"),
+    90: ("hand_over", "time processor"),
     110: ("mpi_communicator", "ticket communicator rank peers"),
     111: ("mpi_envelope", "ticket communicator envelope"),
     112: ("mpi_send", "ticket address size"),

@@ -85,6 +85,8 @@ class RecordedEvents:
         elif name.startswith("library_"):
             if value["size"]:
                 self.emit(name.removeprefix("library_"), call, value["address"], value["size"])
+        elif name == "hand_over":
+            return
         elif name in OPENMP:
             self.emit(name, *({"call": call, "-": 0, **value}[field] for field in OPENMP[name].split()))
         else:

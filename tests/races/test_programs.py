@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import tracekit
-from tests.needs import NEEDS, needs
+from tests.needs import needs
 from tests.recorder.instrumented import toolchain
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, record
 
@@ -26,12 +26,10 @@ PROGRAMS = {
     "memory": "memory.c",
     "atomics": "atomics.c",
     "cxx": "cxx.cpp",
-    "openmp": "openmp.c",
-    "openmp_tasks": "openmp_tasks.c",
 }
-OPTIONS = {"openmp": ["-fopenmp"], "openmp_tasks": ["-fopenmp"]}
+OPENMP = {"openmp": "openmp.c", "openmp_tasks": "openmp_tasks.c"}
 CASES = [
-    pytest.param(program, case, marks=needs("libomp") if program in OPTIONS else ())
+    (program, case)
     for program, file in PROGRAMS.items()
     for case in re.findall(r'\{"(\w+)", \w+\}', (FOLDER / file).read_text())
 ]
@@ -44,30 +42,33 @@ def marked(file: str) -> frozenset[int]:
     return frozenset(number for number, line in enumerate(lines, 1) if re.search(r"(/\* race \*/|// race)", line))
 
 
+def compiled(folder: Path, file: str, *options: str) -> Path:
+    """A program of the folder, compiled."""
+    toolchain()
+    compiler = ["c++", "-std=c++20"] if file.endswith("cpp") else ["cc"]
+    program = folder / Path(file).stem
+    command = [
+        *TRACEKIT,
+        *compiler,
+        "--threads",
+        "-g",
+        "-O1",
+        "-pthread",
+        *options,
+        str(FOLDER / file),
+        "-o",
+        str(program),
+    ]
+    run = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return program
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The programs, compiled; those of OpenMP where its runtime is there."""
+    """The programs, compiled."""
     folder = tmp_path_factory.mktemp("programs")
-    toolchain()
-    for name, file in PROGRAMS.items():
-        if name in OPTIONS and not NEEDS["libomp"].is_there():
-            continue
-        compiler = ["c++", "-std=c++20"] if file.endswith("cpp") else ["cc"]
-        command = [
-            *TRACEKIT,
-            *compiler,
-            "--threads",
-            "-g",
-            "-O1",
-            "-pthread",
-            *OPTIONS.get(name, []),
-            str(FOLDER / file),
-            "-o",
-            str(folder / name),
-        ]
-        run = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
-        assert run.returncode == 0, run.stderr
-    return {name: folder / name for name in PROGRAMS}
+    return {name: compiled(folder, file) for name, file in PROGRAMS.items()}
 
 
 def races(folder: Path, program: Path, case: str, variant: str) -> dict[str, Any]:
@@ -102,6 +103,30 @@ def test_racing(tmp_path: Path, programs: dict[str, Path], program: str, case: s
             assert lines_of(end, file) & marked(file), end
 
 
+def names_of(race: dict[str, Any], tasks: dict[int, dict[str, Any]]) -> str:
+    """The functions that both ends of a race are called from, and where their tasks are made."""
+    contexts = [race[end]["context"] for end in ("first", "second")]
+    contexts += [tasks[number]["created_in"] for end in ("first", "second") for number in race[end]["tasks"]]
+    return " ".join(name for context in contexts for name in [context["root"], *context["path"]])
+
+
+@needs("libomp")
+@pytest.mark.parametrize("program", OPENMP)
+def test_openmp(tmp_path: Path, program: str) -> None:
+    """All cases of a program in one run: none races, and each of them does."""
+    path = compiled(tmp_path, OPENMP[program], "-fopenmp")
+    assert races(tmp_path, path, "all", "ok")["races"] == []
+    (tmp_path / "trace.zst").unlink()
+    result = races(tmp_path, path, "all", "race")
+    tasks = {row["task"]: row for row in result["tasks"]}
+    for race in result["races"]:
+        for end in (race["first"], race["second"]):
+            assert lines_of(end, OPENMP[program]) & marked(OPENMP[program]), end
+    found = " ".join(names_of(race, tasks) for race in result["races"])
+    cases = re.findall(r'\{"(\w+)", (\w+)\}', (FOLDER / OPENMP[program]).read_text())
+    assert [case for case, function in cases if not re.search(rf"\b{function}\b", found)] == []
+    assert len(cases) >= 35
+
+
 def test_there_are_many() -> None:
-    cases = [tuple(case.values) for case in CASES]
-    assert len(cases) == len(set(cases)) >= 160
+    assert len(CASES) == len(set(CASES)) >= 80

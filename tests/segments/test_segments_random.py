@@ -116,6 +116,7 @@ def test_a_store_to_the_upper_half_of_the_address_space() -> None:
     *RUN,
     st.sampled_from(
         [
+            Options(),
             Options(counts=True),
             Options(kinds="raw,war,waw"),
             Options(kinds="war", counts=True),

@@ -23,7 +23,7 @@ ARCHIVE = "drmemtrace"
 TABLE_FORMATS = ("parquet", "arrow")
 """Of tables of traces."""
 TABLES = ("accesses", "events", "instructions", "objects")
-PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "memprof", "dot", "graphml", "csv")
+PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "memprof", "dot", "graphml", "perfetto", "csv")
 """Of profiles."""
 
 
@@ -82,6 +82,7 @@ def command(
         memprof     LLVM's memory profile in YAML, for llvm-profdata merge
         dot         Graphviz: dependences between instructions, task graphs
         graphml     GraphML: dependences between instructions, task graphs
+        perfetto    Trace Event Format, for ui.perfetto.dev: schedules
         csv         a table of the profile, one line for each row
     """
     window = options.window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})

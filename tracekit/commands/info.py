@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.counted import counted
 from tracekit.formats.chunk import THREAD
@@ -20,15 +21,21 @@ COUNTS = ("path_records", "blocks", "values_recorded", "loads", "stores", "acces
 
 @click.command("info")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--from", "start", metavar="X", help="Count the events of a part: behind X accesses, or 25% of them.")
+@click.option("--to", "stop", metavar="Y", help="Count the events of a part: before Y accesses, or 25% of them.")
 @click.argument("trace", type=click.Path())
-def command(trace: str, as_json: bool) -> None:
-    """Say what TRACE holds: threads, accesses, sizes, images, metadata.
+def command(trace: str, as_json: bool, start: str | None, stop: str | None) -> None:
+    """Say what TRACE holds: threads, accesses, sizes, images, metadata; or the events of a part of it.
 
     An atomic and a copy count as a load and a store each.
     """
+    is_part = start is not None or stop is not None
+    if is_part:
+        options.window_of({"start": start, "stop": stop})
     with TraceReader(trace) as reader, shown():
-        facts = describe(reader, size_of(trace))
-    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else as_text(facts))
+        facts = describe_part(reader, start, stop) if is_part else describe(reader, size_of(trace))
+    text = part_as_text if is_part else as_text
+    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else text(facts))
 
 
 def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
@@ -55,6 +62,32 @@ def describe(reader: TraceReader, file_bytes: int) -> dict[str, Any]:
         "snapshots": snapshots(reader),
         **({"windows": windows(reader)} if reader.meta.get("windows") else {}),
         "metadata": {**reader.meta, **{name: value for name, value in done.items() if name != "totals"}},
+    }
+
+
+def describe_part(reader: TraceReader, start: str | None, stop: str | None) -> dict[str, Any]:
+    """What there is between two positions, by the keys that `info --json` prints; `events`: how many of each name."""
+    import numpy as np
+
+    from tracekit.program.program import Program
+    from tracekit.replay.selection import by_name
+    from tracekit.replay.stretch import batches_of_stretch
+    from tracekit.replay.window import Position
+
+    bounds = [None if at is None else Position.of(name, at) for name, at in (("from", start), ("to", stop))]
+    counts, streams = np.zeros(256, np.int64), set()
+    for batch in batches_of_stretch(reader, Program.from_images(reader.images()), *bounds, ()):
+        counts += np.bincount(batch.kind, minlength=256)
+        streams.add(batch.stream)
+    events = by_name(counts)
+    loads, stores = events.get("load", 0), events.get("store", 0)
+    return {
+        **{name: at.shown for name, at in zip(("from", "to"), bounds) if at is not None},
+        "streams": sorted(streams),
+        "accesses": loads + stores,
+        "loads": loads,
+        "stores": stores,
+        "events": events,
     }
 
 
@@ -113,6 +146,18 @@ def as_text(facts: dict[str, Any]) -> str:
     for name, value in facts["metadata"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append((name.replace("_", " "), text))
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+
+
+def part_as_text(facts: dict[str, Any]) -> str:
+    """What there is in a part, for a person."""
+    lines = [
+        ("streams", ", ".join(map(str, facts["streams"])) or "-"),
+        ("accesses", f"{facts['accesses']:,} ({counted(facts['loads'], 'load')}, {counted(facts['stores'], 'store')})"),
+        ("events", f"{sum(facts['events'].values()):,}"),
+        *((f"  {name}", f"{count:,}") for name, count in facts["events"].items()),
+    ]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
 

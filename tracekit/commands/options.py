@@ -48,7 +48,7 @@ _WINDOW = (
 def window_of(parts: Mapping[str, Any]) -> dict[str, Any] | None:
     """The window that a command's parameters say, None without one. Raises Misused if no trace can make sense of it."""
     names = {"function": "function", "loop": "loop", "thread": "thread", "start": "from", "stop": "to"}
-    chosen = {name: parts[parameter] for parameter, name in names.items() if parts[parameter] is not None}
+    chosen = {name: parts[parameter] for parameter, name in names.items() if parts.get(parameter) is not None}
     if not chosen:
         return None
     from tracekit.replay.window import Window

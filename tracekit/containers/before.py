@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from tracekit.containers import arena
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels import before as kernels
 from tracekit.containers.kernels.before import BLOCK, MOST_STREAMS, RANGE, STORED, WORDS, Before, Blocks
-from tracekit.containers.kernels.shadow import PAGES, SCRATCH, STREAM, STREAMS, Shadow, enter
+from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.containers.kernels.shadow import PAGES, SCRATCH, STREAMS, Shadow, enter
 
 
 class Pages(NamedTuple):
@@ -51,12 +53,23 @@ def with_before(shadow: Shadow, pages: Pages) -> Shadow:
     """A new shadow, of rows that have the fields of STORED, that begins with these pages."""
     table = hash_table(BLOCK)
     kernels.index_pages(table, pages.numbers, pages.streams, pages.block)
+    return _begun(shadow, pages.known, pages.blocks, table)
+
+
+def without_history(shadow: Shadow, streams: Sequence[int], opened: int) -> Shadow:
+    """A new shadow of integers that begins with `opened` in every row of these streams: nothing is known of them."""
+    row = np.full(1, opened, shadow.rows.dtype)
+    return _begun(shadow, np.array(streams, np.int64), None, hash_table(BLOCK), row)
+
+
+def _begun(
+    shadow: Shadow, known: NDArray[np.int64], blocks: Blocks | None, table: HashTable, opened: Any = None
+) -> Shadow:
+    """The shadow of a segment; these streams had begun before."""
     streams = np.zeros(MOST_STREAMS, np.uint8)
-    streams[pages.known] = 1
-    present = int(shadow.control[STREAM])
-    for stream in pages.known.tolist():
+    streams[known] = 1
+    for stream in known.tolist():
         enter(shadow, stream)
-    shadow.control[STREAM] = present
-    assert shadow.control[STREAMS] == len(pages.known)
-    before = Before(pages.blocks, table, streams, hash_table([]), arena.arena(RANGE, 1 << 24, spare=1))
+    assert shadow.control[STREAMS] == len(known)
+    before = Before(blocks, table, streams, hash_table([]), arena.arena(RANGE, 1 << 24, spare=1), opened)
     return shadow._replace(before=before)

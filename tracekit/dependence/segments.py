@@ -20,7 +20,7 @@ from tracekit.containers.kernels.hash_table import HashTable
 from tracekit.containers.kernels.shadow import Shadow
 from tracekit.contexts.kernels.streams import CLOCK, Stream
 from tracekit.contexts.state import empty_stream
-from tracekit.dependence.kernels import executions, load_history, seams
+from tracekit.dependence.kernels import executions, front, load_history, seams
 from tracekit.dependence.kernels.dependence import Detail, State
 from tracekit.dependence.kernels.load_history import LoadHistory
 from tracekit.dependence.kernels.open_stores import KEPT_LEVEL, OPEN_STORE, STAND, OpenStores
@@ -152,7 +152,7 @@ class Seams:
             self._state = self._state._replace(memory=memory, readers=readers)
             return
         if memory.before is not None:
-            seams.empty_again(self._state.memory, memory.before)
+            front.empty_again(self._state.memory, memory.before)
         seams.lay_over(self._state, memory, readers, accesses, self._idle)
         arena.check(self._state.memory, self._state.readers)
 

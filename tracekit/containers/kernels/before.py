@@ -2,7 +2,8 @@
 
 A shadow with ``before`` is that of a segment. Its rows have the fields ``store`` and ``stamp``: the last store before
 the segment, and its clock. They have OPEN in ``store`` until something is stored there or the memory is cleared: what
-else was known of the bytes before, their loads, is not here.
+else was known of the bytes before, their loads, is not here. Or nothing at all is known of what was before: then rows
+are integers, and begin as ``open`` says.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ class Blocks(NamedTuple):
 class Before(NamedTuple):
     """What pages held when the segment began, and which are known to be empty since."""
 
-    blocks: Blocks
+    blocks: Blocks | None  # None: nothing is known, and there is `open`
     pages: HashTable  # BLOCK, by page number and stream
     streams: NDArray[np.uint8]  # [stream]: 1 if it had begun
     emptied: HashTable  # by page number: cleared as a whole since
     ranges: Arena  # RANGE: the same of MANY pages and more
+    open: Any = None  # an array of one row
 
 
 @inlined
@@ -64,20 +66,37 @@ def begin_page(rows: Any, granules: Any, before: Before, page: Any, number: Any,
     """Fill the rows of a new page of a shadow, which are zero, with what they were when the segment began."""
     if stream >= before.streams.size or before.streams[stream] == 0 or _is_emptied(before, number):
         return
-    base = page * WORDS
-    found = _find(before.pages, key_of(number, stream))
-    if found == 0:  # nothing was ever stored there
-        for word in range(granules.size + base, granules.size + base + WORDS):
-            rows[word].store = np.uint32(OPEN)
-        return
-    block = before.pages.rows[found].block
-    source = before.blocks.first.rows[block]
+    _open(rows, before.open, granules.size + page * WORDS)
+    _take_over(rows, granules, before.pages, before.blocks, page * WORDS, key_of(number, stream))
+
+
+@inlined
+def _open(rows: Any, opened: Any, first: Any) -> None:
+    if opened is not None:  # Numba compiles one of the two
+        for row in range(first, first + WORDS):
+            rows[row] = opened[0]
+
+
+@inlined
+def _take_over(rows: Any, granules: Any, pages: Any, blocks: Any, base: Any, key: Any) -> None:
+    if blocks is not None:
+        found = _find(pages, key)
+        if found == 0:  # nothing was ever stored there
+            for word in range(granules.size + base, granules.size + base + WORDS):
+                rows[word].store = np.uint32(OPEN)
+        else:
+            _fill(rows, granules, blocks, pages.rows[found].block, base)
+
+
+@kernel
+def _fill(rows: Any, granules: Any, blocks: Blocks, block: Any, base: Any) -> None:
+    source = blocks.first.rows[block]
     for word in range(WORDS):
-        parts = np.int64(before.blocks.granules[block * WORDS + word])
+        parts = np.int64(blocks.granules[block * WORDS + word])
         granules[base + word] = parts
         row = (granules.size + base + word) << parts
         for part in range(1 << parts):
-            stored = before.blocks.rows.rows[source]
+            stored = blocks.rows.rows[source]
             rows[row + part].store = np.uint32(stored.store | OPEN)
             rows[row + part].stamp = stored.stamp
             source += 1

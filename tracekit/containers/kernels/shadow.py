@@ -256,8 +256,26 @@ def divide(rows: Any, granules: Any, word: Any, needed: Any) -> None:
     granules[word] = needed
 
 
+@inlined
+def parts_of(memory: Any, row: Any) -> Any:
+    """log2 of the parts of the word that a row of the shadow belongs to."""
+    whole = np.uint64(2 * memory.granules.size)
+    place = np.uint64(row)
+    return np.int64(place >= whole) + np.int64(place >= whole * np.uint64(2)) + np.int64(place >= whole * np.uint64(4))
+
+
+@inlined
+def touch_word(memory: Any, address: Any, left: Any) -> Any:
+    """As `read_word`, but their page is made."""
+    first = address & 7
+    word = _word_to_write(memory, address)
+    return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, min(left, 8 - first))
+
+
 reading = rows_of(read_word)
 """(memory, address, size): the rows of `size` bytes from `address`, to be read, for a `for` loop; none is made."""
+touching = rows_of(touch_word)
+"""(memory, address, size): the rows of these bytes, as `reading` gives them, of pages that are made."""
 changing = rows_of(change_word)
 """(memory, address, size): the rows of these bytes, to be changed: none reaches beyond them."""
 writing = rows_of(write_word)

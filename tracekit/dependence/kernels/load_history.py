@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
 from tracekit.containers.kernels.prefetch import prefetch
-from tracekit.containers.kernels.shadow import PAGES, SCRATCH, WORDS
+from tracekit.containers.kernels.shadow import PAGES, SCRATCH, WORDS, parts_of
 from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.jit.kernel import inlined, kernel
 
@@ -96,14 +96,6 @@ def _give(readers: Any, chunk: Any, size: Any) -> None:
     readers.rows[chunk * UNIT].stamp = readers.control[FREE + size]
     readers.control[FREE + size] = chunk
     readers.control[FREED] += UNIT << size
-
-
-@inlined
-def parts_of(memory: Any, row: Any) -> Any:
-    """log2 of the parts of the word that a row of the shadow belongs to."""
-    whole = np.uint64(2 * memory.granules.size)
-    place = np.uint64(row)
-    return np.int64(place >= whole) + np.int64(place >= whole * np.uint64(2)) + np.int64(place >= whole * np.uint64(4))
 
 
 @inlined

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED, Arena, take
 from tracekit.containers.kernels.before import OPEN
-from tracekit.containers.kernels.shadow import changing
+from tracekit.containers.kernels.shadow import changing, parts_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
 from tracekit.contexts.kernels.levels import last_begun, shared_from
 from tracekit.contexts.kernels.streams import DEPTH, LEAF_LEVEL, LEVELS, NEVER
 from tracekit.dependence.kernels.executions import INSTRUCTION
-from tracekit.dependence.kernels.load_history import parts_of
 from tracekit.dependence.kernels.sharding import ADDRESS, ELSEWHERE, HERE, MAY_BE_SHARED, STORES, TIME
 from tracekit.jit.kernel import inlined, kernel
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.before import OPEN, Before
+from tracekit.containers.kernels.before import OPEN
 from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
 from tracekit.containers.kernels.shadow import (
     NOWHERE,
@@ -20,15 +20,15 @@ from tracekit.containers.kernels.shadow import (
     SCRATCH,
     WORDS,
     changing,
-    clear,
     page_of,
+    parts_of,
     reading,
     turn_to,
     writing,
 )
 from tracekit.contexts.kernels.levels import iteration_at
 from tracekit.dependence.kernels.dependence_table import WAR, access_of, carry, mark_intra, relate, tally_of
-from tracekit.dependence.kernels.load_history import UNIT, collect, drop_readers, parts_of, push_reader
+from tracekit.dependence.kernels.load_history import UNIT, collect, drop_readers, push_reader
 from tracekit.dependence.kernels.open_stores import OpenStores
 from tracekit.dependence.kernels.sharding import ADDRESS, NOTHING, TIME, note
 from tracekit.jit.kernel import inlined, kernel
@@ -203,16 +203,6 @@ def _last_place(kept: Any, stand: Any, stamp: Any) -> Any:
 
 
 # -- the history goes on top -----------------------------------------------------------------------
-
-
-@kernel
-def empty_again(memory: Any, before: Before) -> None:
-    """Clear the pages that were cleared as a whole in a segment."""
-    for row in range(1, before.emptied.control[USED]):
-        clear(memory, np.int64(before.emptied.rows[row].key) << PAGE_BITS, 1 << PAGE_BITS)
-    for row in range(1, before.ranges.control[USED]):
-        first, last = np.int64(before.ranges.rows[row].first), np.int64(before.ranges.rows[row].last)
-        clear(memory, first << PAGE_BITS, (last - first + 1) << PAGE_BITS)
 
 
 @kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tracekit.render.export import callgrind, graphs, memprof, pprof, sarif, speedscope, tables
+from tracekit.render.export import callgrind, graphs, memprof, perfetto, pprof, sarif, speedscope, tables
 
 Json = dict[str, Any]
 
@@ -30,5 +30,6 @@ FORMATS = {
     "memprof": Format("LLVM's memory profile in YAML, for llvm-profdata merge", memprof.write),
     "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot),
     "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml),
+    "perfetto": Format("Trace Event Format, for ui.perfetto.dev and chrome://tracing: schedules", perfetto.write),
     "csv": Format("a table of the profile, one line for each row", tables.write),
 }

@@ -41,6 +41,7 @@ LIBRARY_LOAD = CODE["library_load"]
 LIBRARY_STORE = CODE["library_store"]
 THREAD_START = CODE["thread_start"]
 THREAD_EXIT = CODE["thread_exit"]
+HAND_OVER = CODE["hand_over"]
 THREAD_CREATE = CODE["thread_create"]
 SIGNAL_ENTER = CODE["signal_enter"]
 SIGNAL_LEAVE = CODE["signal_leave"]
@@ -109,7 +110,7 @@ def deliver(
         n = emit(out, n, code, pending_call(stream), words[word + 1], second)
     elif code >= RESUMED_REGISTER and code <= RESUMED_FRAME:
         n = resume(tables, stream, out, n, code, words, word)
-    else:
+    elif code != HAND_OVER:
         n = _plain(tables, stream, out, n, code, words, word)
         if code == IMAGE_LOAD:
             n = _initialise(tables, out, n, words[word + 1])

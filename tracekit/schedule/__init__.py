@@ -1,0 +1,1 @@
+"""When and where threads ran: hand-overs of their buffers, with time and processor."""

@@ -1,0 +1,69 @@
+"""Takes the hand-overs of each stream from its records, and the accesses between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.events import CODE, FIRST_PATH, NONE
+from tracekit.formats.image import PathFlag
+from tracekit.formats.limits import LONGEST_RUN
+from tracekit.paths.tables import walked
+from tracekit.program.program import Program
+
+I8 = NDArray[np.int64]
+HAND_OVER = CODE["hand_over"]
+
+
+@dataclass
+class StreamTimes:
+    """The hand-overs of one stream: nanoseconds, processors, and the accesses of the stream before each."""
+
+    function: int = -1
+    accesses: int = 0
+    times: list[I8] = field(default_factory=list)
+    processors: list[I8] = field(default_factory=list)
+    before: list[I8] = field(default_factory=list)
+
+
+class HandOvers:
+    """Those of all streams of a program's run."""
+
+    def __init__(self, program: Program) -> None:
+        self._arity = program.arity.astype(np.int64)
+        self._accesses = np.zeros(max(len(program.path_row), FIRST_PATH), np.int64)
+        used = np.flatnonzero(program.path_row != NONE)
+        rows = program.path_row[used]
+        tables, work = walked(program)
+        along = np.concatenate([[0], np.cumsum(work.loads + work.stores)])
+        first = tables.records["segment"].astype(np.int64)
+        self._accesses[: len(first)] = along[first + tables.records["segments"]] - along[first]
+        self._accesses[[CODE["library_load"], CODE["library_store"]]] = 1
+        flags = np.zeros(len(self._accesses), np.uint32)
+        flags[used] = program.paths["flags"][rows]
+        self._run = flags & PathFlag.RUN != 0
+        self._accesses[flags & PathFlag.GROUND_TRUTH != 0] *= ~self._run[flags & PathFlag.GROUND_TRUTH != 0]
+        self._function = np.full(len(self._accesses), -1, np.int64)
+        self._function[used] = program.blocks["function"][program.path_blocks["block"][program.paths["first"][rows]]]
+        self.streams: dict[int, StreamTimes] = {}
+
+    def add(self, number: int, ids: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
+        """Take whole records. Those of one stream come in their order."""
+        stream = self.streams.setdefault(number, StreamTimes())
+        if stream.function < 0:
+            first = np.flatnonzero(self._function[ids] >= 0)[:1]
+            stream.function = int(self._function[ids[first[0]]]) if len(first) else -1
+        done = self._accesses[ids]
+        behind = np.cumsum(self._arity[ids])
+        runs = np.flatnonzero(self._run[ids])
+        if len(runs):
+            done[runs] *= np.minimum(words[behind[runs] - 1], np.uint64(LONGEST_RUN)).astype(np.int64)
+        along = np.cumsum(done)
+        at = np.flatnonzero(ids == HAND_OVER)
+        if len(at):
+            stream.times.append((words[behind[at] - 2] & np.uint64((1 << 62) - 1)).astype(np.int64))
+            stream.processors.append((words[behind[at] - 1] & np.uint64(0xFFFF)).astype(np.int64))
+            stream.before.append(stream.accesses + along[at])
+        stream.accesses += int(along[-1]) if len(along) else 0
