@@ -90,6 +90,7 @@ def access(state: State, address: int, size: int, time: int, first: int, store: 
 class Bandwidth(Module):
     """One row for each slice of the run."""
 
+    whole_because = "what caches hold follows from all accesses before"
     Options = BandwidthOptions
 
     def state(self) -> State:

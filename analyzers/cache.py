@@ -36,6 +36,7 @@ from tracekit.module import (
     Display,
     Module,
     add,
+    groups_option,
     inlined,
     instruction_key,
     join_rows,
@@ -80,11 +81,7 @@ class CacheOptions:
     private: int = option(0, "Each core has the first N levels for itself, coherent by MESI.", "N")
     cores: int = option(8, "With private levels: how many there are; thread T runs on core T modulo N.", "N")
     seed: int = option(1, "Of random replacement.", "N")
-    by: str = option(
-        "site",
-        "What objects are told apart by: the allocating instruction, or that in its calling context.",
-        choices=("site", "context"),
-    )
+    by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
     def __post_init__(self) -> None:
@@ -160,6 +157,7 @@ def ahead(state: State, row: int, address: int, stream: int) -> None:
 class Cache(Module):
     """Counts by level, and rows by instruction and by what made the objects."""
 
+    whole_because = "what caches hold follows from all accesses before"
     Options: ClassVar[type[Any]] = CacheOptions
     level_counts: tuple[str, ...] = ("hits", "misses", "write_backs", "prefetches")
     totals: tuple[str, ...] = ("touches", "memory_writes")

@@ -23,12 +23,14 @@ from tracekit.module import (
 )
 
 RECENT = 512
+LAST = 16
+"""Bits of the number of a slice."""
 
 
 class State(NamedTuple):
     """In which slice each granule was touched last, and counts by slice."""
 
-    last: Shadow  # number of the slice plus 1; a word of the shadow stands for a granule
+    last: Shadow  # number of the slice plus 1, and above LAST that of the first; a word stands for a granule
     recent: Any  # int64 (RECENT): granules of which is known that the present slice has touched them
     bits: Any  # int64 (1): log2 of the accesses in a slice
     touched: Any  # int64 (MOST_INTERVALS + 1): granules
@@ -51,12 +53,13 @@ class FootprintOptions:
 def mark(state: State, low: int, count: int, now: int) -> None:
     """Granules are touched in a slice."""
     for row in changing(state.last, low << 3, count << 3):
-        last = state.last.rows[row]
-        if last != now + 1:
+        known = np.int64(state.last.rows[row])
+        if known & ((1 << LAST) - 1) != now + 1:
             state.touched[now] += 1
-            if last == 0:
+            if known == 0:
                 state.new[now] += 1
-            state.last.rows[row] = now + 1
+                known = np.int64((now + 1) << LAST)
+            state.last.rows[row] = (known >> LAST << LAST) | (now + 1)
 
 
 @inlined
@@ -103,7 +106,7 @@ class Footprint(Module):
         """Nothing touched."""
         counts = (np.zeros(MOST_INTERVALS + 1, np.int64) for _ in range(3))
         bits = np.array([interval_bits(self.accesses)])
-        return State(shadow.empty(np.uint16), np.zeros(RECENT, np.int64), bits, *counts)
+        return State(shadow.empty(np.uint32), np.zeros(RECENT, np.int64), bits, *counts)
 
     @staticmethod
     def load(state: State, address: int, size: int, time: int, first: int, options: FootprintOptions) -> None:
@@ -139,6 +142,27 @@ class Footprint(Module):
         names = ("touched", "new", "accesses")
         sums = {name: sum(getattr(state, name) for state in states) for name in names}
         return states[0]._replace(**sums)
+
+    def combine(self, states: Sequence[State]) -> State:
+        """A granule that a stretch touches first is not new if one before had touched it."""
+        made = self.reduce(states)
+        slices: Any
+        known, slices = shadow.words(states[0].last)
+        slices &= (1 << LAST) - 1
+        for state in states[1:]:
+            rows: Any
+            numbers, rows = shadow.words(state.last)
+            place = np.minimum(np.searchsorted(known, numbers), max(len(known) - 1, 0))
+            again = known[place] == numbers if len(known) else np.zeros(len(numbers), np.bool_)
+            begun = (rows >> LAST).astype(np.int64) - 1
+            before = slices[place[again]].astype(np.int64) - 1
+            np.subtract.at(made.new, begun[again], 1)
+            np.subtract.at(made.touched, begun[again][before == begun[again]], 1)
+            slices[place[again]] = rows[again] & ((1 << LAST) - 1)
+            order = np.argsort(np.concatenate([known, numbers[~again]]), kind="stable")
+            known = np.concatenate([known, numbers[~again]])[order]
+            slices = np.concatenate([slices, rows[~again] & ((1 << LAST) - 1)])[order]
+        return made
 
     def result(self, state: State) -> dict[str, Any]:
         """Slices in order of time."""

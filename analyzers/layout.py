@@ -28,22 +28,18 @@ from tracekit.layout.kernels.visits import (
     touched,
 )
 from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
-from tracekit.layout.loads import prefetched
+from tracekit.layout.loads import joined_loads, load_evidence, prefetched
 from tracekit.layout.measured import joined, measured
-from tracekit.layout.objects import clusters, pools
+from tracekit.layout.objects import clusters, followers, joined_followers, pools
 from tracekit.layout.structures import Structures
-from tracekit.module import Count, Display, Module, hash_table, option, used_rows
+from tracekit.module import CannotMergeError, Count, Display, Module, groups_option, hash_table, option, used_rows
 
 
 @dataclass(frozen=True)
 class LayoutOptions:
     """What makes a group, and what counts as one visit."""
 
-    by: str = option(
-        "site",
-        "What makes one group: an allocating instruction, or one in its calling context.",
-        choices=("site", "context"),
-    )
+    by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
     window: int = option(512, "Structures that are in use at a time: lines of the cache that is thought of.", "N")
     latency: int = option(100, "Loads and stores that run while a line comes from memory.", "N")
@@ -107,8 +103,10 @@ class Settled(LayoutOptions):
 class Layout(Module):
     """Structures, objects and loads, those with the most visits first."""
 
+    whole_because = "which structures are in use follows from the accesses before"
     Options = LayoutOptions
     compute_bound = True
+    merges_with_program = True
 
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
@@ -155,6 +153,8 @@ class Layout(Module):
         """The one worker's, when all visits have ended."""
         finish(states[0])
         self.measured = measured(states[0], self.groups, self.options.elements, self.known)
+        state = states[0]
+        self.following = followers(state.follow, state.structures, self.groups, self.known, self.options.elements)
         return states[0]
 
     def result(self, state: Visits) -> dict[str, Any]:
@@ -169,27 +169,39 @@ class Layout(Module):
                 int(state.control[INSIDE]),
                 int(state.control[BULK]),
             ),
-            "clusters": clusters(state.follow, state.structures, self.groups, self.known, self.options.elements),
+            "clusters": clusters(self.following),
             "loads": prefetched(
                 self.program, state.ops, _strides(state), self.options.latency, self.options.min_share / 100
             ),
         }
 
     def merge_state(self, state: Visits) -> dict[str, Any]:
-        """All structures, as they were measured."""
-        return {"structures": self.measured}
+        """All structures, as they were measured; what followed on what; instructions and their strides."""
+        return {
+            "structures": self.measured,
+            "following": self.following,
+            "loads": load_evidence(state.ops, _strides(state)),
+        }
 
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """Visits add, and the advice is that for all of them."""
-        together = joined(profile["evidence"]["structures"] for profile in profiles)
+        runs = [profile["evidence"] for profile in profiles]
+        if not all("loads" in run for run in runs):
+            raise CannotMergeError("one was written by a version that kept no loads; analyse its trace again")
+        together, following = joined(run["structures"] for run in runs), joined_followers(runs)
+        ops, strides = joined_loads((run["loads"] for run in runs), len(program.ops))
         sums = {
             name: sum(profile["result"]["summary"][name] for profile in profiles)
             for name in ("accesses", "in_structures", "bulk", "visits")
         }
-        shares = profiles[0]["options"]["min_share"]
+        options = profiles[0]["options"]
+        shares = options["min_share"]
         made = _structures(together, sums["visits"], shares, sums["accesses"], sums["in_structures"], sums["bulk"])
-        return {"result": made, "evidence": {"structures": together}}
+        made["clusters"] = clusters(following)
+        made["loads"] = prefetched(program, ops, strides, options["latency"], shares / 100)
+        evidence = {"structures": together, "following": following, "loads": load_evidence(ops, strides)}
+        return {"result": made, "evidence": evidence}
 
 
 def _structures(rows: Sequence[Any], begun: int, share: float, accesses: int, inside: int, bulk: int) -> dict[str, Any]:

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracekit.leap.comparison import comparison
+from tracekit.leap.evidence import evidence, tables
+from tracekit.leap.evidence import joined as joined_runs
+from tracekit.leap.joining import joined
 from tracekit.leap.kernels.compressor import BEYOND, Descriptors, access_of, describe
 from tracekit.leap.kernels.exact import Exact, noted_load, noted_store, noted_stride
 from tracekit.leap.profile import DESCRIBED, LeapProfile
 from tracekit.leap.state import no_streams, nothing_exact
-from tracekit.module import CannotMergeError, Display, Module, inlined, option
+from tracekit.module import CannotMergeError, Display, Module, groups_option, inlined, option
 
 
 class State(NamedTuple):
@@ -29,11 +32,7 @@ class LeapOptions:
     """How much is described, and what is shown."""
 
     descriptors: int = option(30, "Linear descriptors that a stream may have, of points and of offsets each.", "N")
-    by: str = option(
-        "site",
-        "What makes one group: an allocating instruction, or one in its calling context.",
-        choices=("site", "context"),
-    )
+    by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
     list: bool = option(False, "List the descriptors of each stream.")
     compare: bool = option(False, "Set dependences and strides beside exact ones, and a window of recent stores.")
@@ -70,6 +69,7 @@ class Leap(Module):
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
         self.shard_by = "" if options.compare else "instruction"
+        self.whole_because = "with --compare each load is compared with all stores before it" if options.compare else ""
         self.groups_by = options.by
         self.stack_objects = options.stack
 
@@ -95,11 +95,16 @@ class Leap(Module):
     def reduce(self, states: Sequence[State]) -> State:
         """Each instruction is one worker's."""
         self.profile = LeapProfile.of([state.made for state in states])
+        self.pairs = self.profile.dependences()
         return states[0]
+
+    def combine(self, states: Sequence[State]) -> State:
+        """Each stream's descriptors went on."""
+        return self.reduce([State(joined([state.made for state in states], self.options.descriptors), states[0].exact)])
 
     def result(self, state: State) -> dict[str, Any]:
         """Pairs by store, then load; instructions in their order."""
-        pairs, strides = self.profile.dependences(), self.profile.strides()
+        pairs, strides = self.pairs, self.profile.strides()
         executions = self.profile.executions()
         result: dict[str, Any] = {
             "summary": self.profile.summary(),
@@ -152,10 +157,20 @@ class Leap(Module):
             "others": dict(zip(OTHERS, row["beyond"].tolist())) if row["full"] & BEYOND else None,
         }
 
+    def merge_state(self, state: State) -> dict[str, Any]:
+        """Executions, conflicts and strides by instruction."""
+        return evidence(self.profile, self.pairs, self._instruction)
+
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
-        """Refuse."""
-        raise CannotMergeError("a descriptor has the times of one run")
+        """Executions, conflicts and accesses by stride add; descriptors are of one run."""
+        for name, what in (("compare", "what is exact is counted in one run"), ("list", "a descriptor has its times")):
+            if profiles[0]["options"].get(name):
+                raise CannotMergeError(f"{what}: leave out --{name}")
+        if any(not profile["evidence"] for profile in profiles):
+            raise CannotMergeError("one was written by a version that kept no counts; analyse its trace again")
+        together = joined_runs(profile["evidence"] for profile in profiles)
+        return {"result": tables(together), "evidence": together}
 
 
 OTHERS = ("least_object", "greatest_object", "least_offset", "greatest_offset", "granularity")

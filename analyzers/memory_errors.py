@@ -40,6 +40,7 @@ class MemoryErrorsOptions:
 class MemoryErrors(Module):
     """Errors by kind, place and object; leaks by the place that allocated."""
 
+    whole_because = "what is known of each byte goes on"
     Options = MemoryErrorsOptions
 
     def state(self) -> State:

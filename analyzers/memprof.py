@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracekit.containers.arena import SPARE, reserve, taken
+from tracekit.containers.arena import reserve, taken
 from tracekit.containers.hash_table import used_rows
+from tracekit.containers.kernels.arena import SPARE
 from tracekit.contexts.names import ContextNames
 from tracekit.module import Display, inlined, kernel, option
 from tracekit.objects.frames import Frames

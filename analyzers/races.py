@@ -55,6 +55,7 @@ class RaceOptions:
 class Races(Module):
     """One row for each two places that race."""
 
+    whole_because = "clocks of threads and what is known of each byte go on"
     Options = RaceOptions
     stack_objects = True
     compute_bound = True

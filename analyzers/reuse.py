@@ -19,7 +19,19 @@ from tracekit import sizes
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow
-from tracekit.module import NODE, NONE, ContextNames, Display, Module, add, inlined, instruction_key, join_rows, option
+from tracekit.module import (
+    NODE,
+    NONE,
+    ContextNames,
+    Display,
+    Module,
+    add,
+    groups_option,
+    inlined,
+    instruction_key,
+    join_rows,
+    option,
+)
 from tracekit.reuse import curve
 from tracekit.reuse.kernels.distances import LINES, Slots, touch
 from tracekit.reuse.state import no_lines, no_slots
@@ -42,11 +54,7 @@ class ReuseOptions:
 
     line: int = option(64, "Bytes of a line, a power of two; 4096 for pages.", "BYTES")
     sizes: str = option("32K,1M,32M", "Sizes of caches whose misses each row tells, at most eight.", "SIZE,...")
-    by: str = option(
-        "site",
-        "What objects are told apart by: the allocating instruction, or that in its calling context.",
-        choices=("site", "context"),
-    )
+    by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
     def __post_init__(self) -> None:
@@ -106,6 +114,7 @@ def access(state: State, instruction: int, address: int, size: int, group: int, 
 class Reuse(Module):
     """A curve, and rows by instruction and by what made the objects."""
 
+    whole_because = "a distance may reach back to the first access"
     Options = ReuseOptions
 
     def __init__(self, program: Any, options: Any) -> None:

@@ -14,7 +14,7 @@ from tracekit import sizes
 from tracekit.analyzers.cache import Cache, State, access
 from tracekit.caches import levels as caches
 from tracekit.caches.kernels.hierarchy import Hierarchy
-from tracekit.module import Display, option
+from tracekit.module import Display, groups_option, option
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,7 @@ class TlbOptions:
     page: str = option("4K", "What an entry translates: 4K, 2M, 1G.", "SIZE")
     replacement: str = option("lru", "Which entry of a full set goes.", choices=caches.POLICIES)
     seed: int = option(1, "Of random replacement.", "N")
-    by: str = option(
-        "site",
-        "What objects are told apart by: the allocating instruction, or that in its calling context.",
-        choices=("site", "context"),
-    )
+    by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
     def __post_init__(self) -> None:

@@ -5,17 +5,19 @@ Wu et al., "Exposing memory access regularities using object-relative memory pro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracekit.module import CannotMergeError, Module, TracekitError, inlined, option
+from tracekit.module import CannotMergeError, Module, TracekitError, groups_option, inlined, option
 from tracekit.whomp import ALL, DIMENSIONS
 from tracekit.whomp.file import save
 from tracekit.whomp.grammar import Written, empty_grammar
-from tracekit.whomp.hot_streams import hot_streams
+from tracekit.whomp.hot_streams import CANDIDATES, candidates, hottest
+from tracekit.whomp.joining import joined
 from tracekit.whomp.kernels.sequitur import Grammar, append
 
 RECORD_BYTES = 12
@@ -36,11 +38,7 @@ class State(NamedTuple):
 class WhompOptions:
     """What makes a group, and what is written."""
 
-    by: str = option(
-        "site",
-        "What makes one group: an allocating instruction, or one in its calling context.",
-        choices=("site", "context"),
-    )
+    by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
     block: int = option(1 << 23, "Accesses after which grammars are closed and the next begun; bounds memory.", "N")
     longest: int = option(100, "Accesses in a hot stream at most.", "N")
@@ -58,14 +56,15 @@ class WhompOptions:
 
 @inlined
 def touch(
-    state: State, instruction: int, address: int, group: int, object: int, offset: int, options: WhompOptions
+    state: State, instruction: int, address: int, group: int, object: int, offset: int, time: int, options: WhompOptions
 ) -> None:
     """A load or a store."""
-    append(state.instruction, instruction, options.block)
-    append(state.group, group, options.block)
-    append(state.object, object, options.block)
-    append(state.offset, offset, options.block)
-    append(state.address, address, options.block)
+    closes = (time + 1) % options.block == 0
+    append(state.instruction, instruction, closes)
+    append(state.group, group, closes)
+    append(state.object, object, closes)
+    append(state.offset, offset, closes)
+    append(state.address, address, closes)
 
 
 class Whomp(Module):
@@ -87,49 +86,86 @@ class Whomp(Module):
 
     @staticmethod
     def load(
-        state: State, instruction: int, address: int, group: int, object: int, offset: int, options: WhompOptions
+        state: State,
+        instruction: int,
+        address: int,
+        group: int,
+        object: int,
+        offset: int,
+        time: int,
+        options: WhompOptions,
     ) -> None:
         """A load."""
-        touch(state, instruction, address, group, object, offset, options)
+        touch(state, instruction, address, group, object, offset, time, options)
 
     @staticmethod
     def store(
-        state: State, instruction: int, address: int, group: int, object: int, offset: int, options: WhompOptions
+        state: State,
+        instruction: int,
+        address: int,
+        group: int,
+        object: int,
+        offset: int,
+        time: int,
+        options: WhompOptions,
     ) -> None:
         """A store."""
-        touch(state, instruction, address, group, object, offset, options)
+        touch(state, instruction, address, group, object, offset, time, options)
+
+    def reduce(self, states: Sequence[State]) -> State:
+        """The grammars of the run."""
+        self.made: dict[str, Written] = {name: joined([getattr(state, name) for state in states]) for name in ALL}
+        self.streams = candidates(self.made["instruction"], self.options.longest)
+        return states[0]
+
+    def combine(self, states: Sequence[State]) -> State:
+        """A block that is in two segments is made once more."""
+        return self.reduce(states)
 
     def result(self, state: State) -> dict[str, Any]:
         """Dimensions in the order of ALL; hot streams by heat."""
-        made = {name: Written.of(getattr(state, name)) for name in ALL}
+        made = self.made
         if self.options.grammars:
             save(self.options.grammars, made, [self.groups.describe(group) for group in range(len(self.groups))])
-        sizes = {name: grammar.size() for name, grammar in made.items()}
         accesses = made["instruction"].length
-        omsg = sum(sizes[name]["bytes"] for name in DIMENSIONS)
-        rasg, instructions = sizes["address"]["bytes"], sizes["instruction"]["bytes"]
+        dimensions = [{"dimension": name, "accesses": accesses, **made[name].size()} for name in ALL]
+        blocks = sum(1 for _ in made["instruction"].blocks())
+        listed = hottest(self.streams, self.options.hot)
+        return _tables(dimensions, blocks, [(stream, times, self._lines(stream)) for stream, times in listed])
+
+    def merge_state(self, state: State) -> dict[str, Any]:
+        """The hottest streams, by the ids of their instructions, and the lines that they go along."""
+        most = sorted(self.streams.items(), key=lambda item: (-len(item[0]) * item[1], item[0]))[:CANDIDATES]
+        rows = [[[self._id(each) for each in stream], times, self._lines(stream)] for stream, times in most]
+        return {"streams": rows}
+
+    @classmethod
+    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
+        """Sizes add, for each run has its own grammars; a hot stream is as hot as in all runs that list it."""
+        if any(not profile["evidence"] for profile in profiles):
+            raise CannotMergeError("one was written by a version that kept no streams; analyse its trace again")
+        results = [profile["result"] for profile in profiles]
+        sizes = ("accesses", "symbols", "rules", "values", "bytes")
+        rows = zip(*(result["dimensions"] for result in results))
+        dimensions = [{**each[0], **{name: sum(row[name] for row in each) for name in sizes}} for each in rows]
+        times: Counter[tuple[str, ...]] = Counter()
+        lines: dict[tuple[str, ...], list[str]] = {}
+        for profile in profiles:
+            for stream, count, along in profile["evidence"]["streams"]:
+                times[tuple(stream)] += count
+                lines[tuple(stream)] = along
+        listed = hottest(times, profiles[0]["options"]["hot"])
+        blocks = sum(result["summary"]["blocks"] for result in results)
+        streams = [[list(stream), count, lines[stream]] for stream, count in sorted(times.items())]
         return {
-            "summary": {
-                "accesses": accesses,
-                "blocks": sum(1 for _ in made["instruction"].blocks()),
-                "omsg_bytes": omsg,
-                "rasg_bytes": rasg + instructions,
-                "omsg_over_rasg": _percent(omsg, rasg + instructions),
-                "omsg_over_addresses": _percent(omsg, rasg),
-                "compression_ratio": round(RECORD_BYTES * accesses / omsg, 1) if omsg else 0.0,
-            },
-            "dimensions": [{"dimension": name, "accesses": accesses, **sizes[name]} for name in ALL],
-            "hot_streams": [
-                {
-                    "heat": len(stream) * times,
-                    "percent": _percent(len(stream) * times, accesses),
-                    "accesses": len(stream),
-                    "times": times,
-                    "lines": self._lines(stream),
-                }
-                for stream, times in hot_streams(made["instruction"], self.options.longest, self.options.hot)
-            ],
+            "result": _tables(dimensions, blocks, [(stream, count, lines[stream]) for stream, count in listed]),
+            "evidence": {"streams": streams},
         }
+
+    def _id(self, instruction: int) -> str:
+        if instruction >= len(self.program.ops):
+            return "library"
+        return str(self.program.instruction(instruction)["id"])
 
     def _lines(self, stream: Sequence[int]) -> list[str]:
         """The lines of source that a stream goes along, each as often as it comes back."""
@@ -142,10 +178,37 @@ class Whomp(Module):
                 places.append("library")
         return [place for place, _ in groupby(places)]
 
-    @classmethod
-    def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
-        """Refuse."""
-        raise CannotMergeError("a grammar is of the accesses of one run in their order")
+
+def _tables(
+    dimensions: Sequence[dict[str, Any]], blocks: int, streams: Sequence[tuple[Sequence[Any], int, list[str]]]
+) -> dict[str, Any]:
+    """The result; streams: instructions, how often they come, and the lines that they go along."""
+    sizes = {row["dimension"]: row["bytes"] for row in dimensions}
+    accesses = dimensions[0]["accesses"]
+    omsg = sum(sizes[name] for name in DIMENSIONS)
+    rasg = sizes["address"] + sizes["instruction"]
+    return {
+        "summary": {
+            "accesses": accesses,
+            "blocks": blocks,
+            "omsg_bytes": omsg,
+            "rasg_bytes": rasg,
+            "omsg_over_rasg": _percent(omsg, rasg),
+            "omsg_over_addresses": _percent(omsg, sizes["address"]),
+            "compression_ratio": round(RECORD_BYTES * accesses / omsg, 1) if omsg else 0.0,
+        },
+        "dimensions": list(dimensions),
+        "hot_streams": [
+            {
+                "heat": len(stream) * times,
+                "percent": _percent(len(stream) * times, accesses),
+                "accesses": len(stream),
+                "times": times,
+                "lines": lines,
+            }
+            for stream, times, lines in streams
+        ],
+    }
 
 
 def _percent(part: int, whole: int) -> float:

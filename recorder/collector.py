@@ -30,6 +30,7 @@ from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
 from tracekit.formats.imageframe import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
+from tracekit.recorder.addressspace import Snapshots
 from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, compress
 from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.imagefacts import PathFacts, path_facts
@@ -133,6 +134,7 @@ class Collector:
         with_sources: bool = False,
         progress: bool = False,
         workers: int = 1,
+        snapshots: float = 0.0,
     ) -> None:
         """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables."""
         self._pool = pool
@@ -153,6 +155,7 @@ class Collector:
         self._is_file_cut = False
         self._owner: Watched | None = None  # once it has registered an image, or `record` was killed
         self._began = self._shown = time.monotonic()
+        self._snapshots = Snapshots(snapshots, self._began, self._write_snapshot) if snapshots else None
 
     def run(self, control: BinaryIO) -> Outcome:
         """Collect until the program is gone; ``control`` then yields an Ending as JSON (or ends: `record` is gone)."""
@@ -165,6 +168,8 @@ class Collector:
             while worker.is_alive():
                 worker.join(LOOK)
                 self._show_progress()
+        if self._snapshots:
+            self._snapshots.stop()
         if self._damaged:
             self._write_unfinished()
         outcome = self._outcome()
@@ -229,6 +234,8 @@ class Collector:
         if number == 0:
             self._owner = Watched(self._pool.status().owner)
             self._complete_meta(units)
+            if self._snapshots:
+                self._snapshots.start(self._pool.status().owner)
         rows = image.functions[["unit", "function", "first"]]
         first_path = self._encoder.ids
         payload = build_image(number, first_path, image.span, image.name, image.units, rows, image.globals)
@@ -321,6 +328,9 @@ class Collector:
                 self._fail(error.strerror or str(error))
                 self._file.cut(self._writer.bytes_written)
 
+    def _write_snapshot(self, payload: bytes) -> None:
+        self._write(partial(self._writer.frame, b"MAPS", payload))
+
     def _fail(self, reason: str) -> None:
         self._failure = self._failure or reason
         self._pool.discard()
@@ -402,6 +412,7 @@ def collect(
     with_sources: bool = False,
     progress: bool = False,
     workers: int = 1,
+    snapshots: float = 0.0,
 ) -> None:
     """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
     status = 1
@@ -410,7 +421,7 @@ def collect(
             signal.signal(number, signal.SIG_IGN)
         pool.adopt()
         with open(control, "rb") as stream:
-            outcome = Collector(pool, descriptor, meta, with_sources, progress, workers).run(stream)
+            outcome = Collector(pool, descriptor, meta, with_sources, progress, workers, snapshots).run(stream)
         os.write(result, json.dumps(asdict(outcome)).encode())
         status = 0
     except BaseException as error:  # a bug: the program must not wait for a collector that is gone

@@ -50,6 +50,7 @@ class Request:
     workers: int = 0  # 0: as many as there are cores
     processes: frozenset[int] = frozenset()  # with --follow-fork: the numbers of those that are recorded; empty: all
     intercepted: Sequence[str] = ()  # what --intercept says
+    snapshots: float = 0.0  # seconds between snapshots of the address space; 0: none
     windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
 
 
@@ -223,7 +224,7 @@ def fork_collector(
     _leave_standard_streams(progress)
     meta = {**_meta(request), **(more or {})}
     workers = request.workers or len(os.sched_getaffinity(0))
-    collect(pool, partial, meta, control_read, result_write, request.with_sources, progress, workers)
+    collect(pool, partial, meta, control_read, result_write, request.with_sources, progress, workers, request.snapshots)
     raise AssertionError("the collector does not return")
 
 

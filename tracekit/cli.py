@@ -56,6 +56,7 @@ COMMANDS: dict[str, Verb] = {
     "info": Verb("tracekit.commands.info", "Say what a trace holds: threads, accesses, sizes, metadata."),
     "index": Verb("tracekit.commands.index", "Put snapshots into a trace: parts of it are found at once."),
     "calls": Verb("tracekit.commands.calls", "List the calls of intercepted functions, with arguments and results."),
+    "regions": Verb("tracekit.commands.regions", "Show the address space over time, from record --snapshots."),
     "dump": Verb("tracekit.commands.dump", "Print the events of a trace, one a line."),
     "export": Verb("tracekit.commands.export", "Write loads and stores in the format of a simulator."),
     "import": Verb("tracekit.commands.import_trace", "Make a trace of one that another tool wrote."),

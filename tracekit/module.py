@@ -52,7 +52,7 @@ from tracekit.modules.contract import (
 from tracekit.modules.display import Display
 from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_count, left_in_interval
 from tracekit.modules.merge_rows import add, greatest, join_rows, least
-from tracekit.modules.options import contexts_option
+from tracekit.modules.options import contexts_option, groups_option
 from tracekit.modules.ranges import ENDLESS
 from tracekit.program.program import Program
 from tracekit.program.values import shown_value
@@ -105,6 +105,7 @@ __all__ = [
     "distance_to",
     "greatest",
     "grouped",
+    "groups_option",
     "hash_table",
     "holder",
     "inlined",

@@ -16,7 +16,7 @@ LINE = 64
 def put_hex(out: Any, at: Any, value: Any) -> Any:
     """Write a number in hexadecimal digits, as few as it takes; returns where they end."""
     value = np.uint64(value)
-    digits = 1
+    digits = 12 if value >> np.uint64(44) != 0 else 1  # most addresses have 12
     while digits < 16 and value >> np.uint64(4 * digits) != 0:
         digits += 1
     for place in range(digits):

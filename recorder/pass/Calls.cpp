@@ -8,6 +8,8 @@
 
 #include "llvm/Analysis/MemoryBuiltins.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/ModRef.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -105,6 +107,57 @@ static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctio
   return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
 }
 
+/// Values computed from `From` alone, or kept in a local variable meanwhile, as unoptimised code does.
+template <typename Visitor> static void follow(const Value *From, Visitor &&Visit) {
+  SmallPtrSet<const Value *, 16> Seen;
+  SmallVector<const Value *, 16> Waiting = {From};
+  while (!Waiting.empty()) {
+    const Value *V = Waiting.pop_back_val();
+    if (!Seen.insert(V).second)
+      continue;
+    for (const User *By : V->users()) {
+      if (auto *Store = dyn_cast<StoreInst>(By); Store && Store->getValueOperand() == V) {
+        if (auto *Local = dyn_cast<AllocaInst>(Store->getPointerOperand()))
+          for (const User *Of : Local->users())
+            if (isa<LoadInst>(Of))
+              Waiting.push_back(Of);
+      } else if (Visit(By)) {
+        Waiting.push_back(By);
+      }
+    }
+  }
+}
+
+/// Whether a function returns what one of its calls returns, or a place in it.
+static bool isReturned(const CallBase &Call) {
+  bool Found = false;
+  follow(&Call, [&](const User *By) {
+    Found |= isa<ReturnInst>(By);
+    return isa<CastInst, GetElementPtrInst, PHINode, SelectInst, FreezeInst>(By);
+  });
+  return Found;
+}
+
+/// Whether one of a call's arguments is a number that follows from those that its function was given.
+static bool takesGivenNumber(const CallBase &Call) {
+  bool Found = false;
+  for (const Argument &Given : Call.getFunction()->args()) {
+    if (!Given.getType()->isIntegerTy())
+      continue;
+    follow(&Given, [&](const User *By) {
+      Found |= By == &Call;
+      return isa<CastInst, BinaryOperator, PHINode, SelectInst, FreezeInst, IntrinsicInst, ExtractValueInst>(By);
+    });
+  }
+  return Found;
+}
+
+/// Whether a function hands on what a call allocates, if it does: a wrapper of malloc, which is told how much.
+static bool isHandedOn(const CallBase &Call) {
+  return Call.getType()->isPointerTy() && Call.getFunction()->getReturnType()->isPointerTy() && isReturned(Call) &&
+         takesGivenNumber(Call);
+}
+
 void CallSites::declare(const Function &Callee) {
   if (!Callee.isDeclarationForLinker() || Callee.isIntrinsic() || !Declared.insert(&Callee).second)
     return;
@@ -129,6 +182,7 @@ Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, R
   Set(TK_CALL_RETURNS_TWICE, returnsTwice(Call));
   Set(TK_CALL_LEAF, callsLeaf(Call));
   Set(TK_CALL_TAIL, Plain && Plain->isMustTailCall());
+  Set(TK_CALL_HANDED_ON, isHandedOn(Call));
   if (Callee)
     declare(*Callee);
   Row FirstTarget = U.CallTargets.size();

@@ -395,6 +395,7 @@ enum {
     TK_CALL_TAIL = 64,
     TK_CALL_INLINE_ASM = 128,
     TK_CALL_LEAF = 256,
+    TK_CALL_HANDED_ON = 512,
 };
 
 /* Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE. */

@@ -99,7 +99,7 @@ def test_it_is_its_reference(seed: int, window: int) -> None:
     random = Random(seed)
     program, sites = made()
     program, types, sizes = typed(program, random, sites.access)
-    machine = MemoryMachine(random, sites, stack=False, contexts=False)
+    machine = MemoryMachine(random, sites, stack=False)
     machine.begin_threads()
     machine.run(1 + seed % 400)
     log = fed(Logging(program, NoOptions()), machine.events, 20).finished()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -25,7 +27,7 @@ def run(seed: int, options: LeapOptions, workers: int = 1) -> tuple[Leap, Any, N
     """The module and the reference after random plays with memory."""
     program, sites = made()
     random = Random(seed)
-    machine = MemoryMachine(random, sites, stack=options.stack, contexts=options.by == "context")
+    machine = MemoryMachine(random, sites, stack=options.stack, by=options.by)
     machine.begin_threads()
     machine.run(1 + seed % 150)
     module = Leap(program, options)
@@ -77,7 +79,7 @@ def test_descriptors(seed: int, most: int, workers: int) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 2**32), by=st.sampled_from(["site", "context"]), stack=st.booleans())
+@given(seed=st.integers(0, 2**32), by=st.sampled_from(["site", "caller", "context"]), stack=st.booleans())
 def test_what_follows_from_all_descriptors_is_exact(seed: int, by: str, stack: bool) -> None:
     options = LeapOptions(descriptors=PLENTY, by=by, stack=stack, compare=True, window=5)
     module, runner, naive = run(seed, options)
@@ -94,6 +96,41 @@ def test_what_follows_from_all_descriptors_is_exact(seed: int, by: str, stack: b
     result, _ = runner.result()
     assert result["comparison"]["within_10_percent"] in (100, 0)  # 0: no pair
     assert sum(row["window"] for row in result["errors"]) in (0, pytest.approx(100, abs=1))
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3))
+def test_runs_add(seeds: list[int]) -> None:
+    options = LeapOptions(descriptors=PLENTY)
+    runs = [run(seed, options) for seed in seeds]
+    profiles: list[dict[str, Any]] = []
+    for _, runner, _ in runs:
+        result, _ = runner.result()
+        profiles.append(json.loads(json.dumps({"result": result, "evidence": runner.merge_state, "options": {}})))
+    merged = Leap.merge(profiles, None)
+    executions, pairs = Counter[Any](), Counter[Any]()
+    for _, _, naive in runs:
+        executions.update(naive.executions)
+        pairs.update({pair: count for pair, count in naive.pairs.items() if count})
+    shown = runs[0][0]._instruction
+    assert {
+        (json.dumps(row["store"]), json.dumps(row["load"])): (row["percent"], row["loads"])
+        for row in merged["result"]["dependences"]
+    } == {
+        (json.dumps(shown(2 * store)), json.dumps(shown(2 * load))): (
+            pytest.approx(100 * count / executions[load, False], abs=0.01),
+            executions[load, False],
+        )
+        for (store, load), count in pairs.items()
+    }
+    assert merged["result"]["summary"]["accesses"] == executions.total()
+    assert Leap.merge([{**merged, "options": {}}], None) == merged
+    if len(runs) == 1:
+        assert merged["result"]["summary"] == profiles[0]["result"]["summary"]
+        for table in ("dependences", "strided"):
+            assert sorted(map(json.dumps, merged["result"][table])) == sorted(
+                map(json.dumps, profiles[0]["result"][table])
+            )
 
 
 def test_the_stream_of_the_paper() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -16,13 +17,14 @@ import tracekit
 from tests.naive.sequitur import Sequitur
 from tests.naive.translation import MemoryMachine
 from tests.translation.test_translation import fed, made
+from tests.whomp.test_sequitur import written
 from tracekit import whomp
 from tracekit.analyzers.whomp import Whomp, WhompOptions
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE, NONE
 from tracekit.modules.options import make_options
 from tracekit.whomp.grammar import Written
-from tracekit.whomp.hot_streams import hot_streams
+from tracekit.whomp.hot_streams import candidates, hottest
 
 ROOT = Path(tracekit.__file__).resolve().parents[1]
 FIXTURE = ROOT / "fixtures" / "traces" / "v1.zst"
@@ -31,7 +33,7 @@ FIXTURE = ROOT / "fixtures" / "traces" / "v1.zst"
 def played(seed: int, options: WhompOptions) -> tuple[Whomp, dict[str, Any], list[tuple[Any, ...]]]:
     """The module, its result, and all accesses: instruction, kind and site, object, offset, address."""
     program, sites = made()
-    machine = MemoryMachine(Random(seed), sites, stack=options.stack, contexts=options.by == "context")
+    machine = MemoryMachine(Random(seed), sites, stack=options.stack, by=options.by)
     machine.begin_threads()
     machine.run(1 + seed % 150)
     module = Whomp(program, options)
@@ -68,13 +70,30 @@ def test_the_file_is_the_run_again(tmp_path_factory: Any, seed: int, block: int,
             assert row["values"] == len({row[column] for row in wanted})
 
 
+@settings(deadline=None, max_examples=30)
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3), hot=st.integers(0, 5))
+def test_runs_add(seeds: list[int], hot: int) -> None:
+    options = WhompOptions(hot=hot, block=50)
+    profiles = []
+    for seed in seeds:
+        module, result, _ = played(seed, options)
+        evidence = module.merge_state(None)  # type: ignore[arg-type]
+        profiles.append(json.loads(json.dumps({"result": result, "evidence": evidence, "options": {"hot": hot}})))
+    merged = Whomp.merge(profiles, None)
+    assert Whomp.merge([{**merged, "options": {"hot": hot}}], None) == merged
+    for row, *rows in zip(merged["result"]["dimensions"], *(each["result"]["dimensions"] for each in profiles)):
+        for name in ("accesses", "symbols", "rules", "values", "bytes"):
+            assert row[name] == sum(each[name] for each in rows)
+    if len(seeds) == 1:
+        assert merged["result"]["summary"] == profiles[0]["result"]["summary"]
+        assert merged["evidence"]["streams"] == sorted(profiles[0]["evidence"]["streams"])
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(0, 3), max_size=120), st.integers(2, 9))
 def test_hot_streams_come_as_often_as_is_said(stream: list[int], longest: int) -> None:
-    from tests.whomp.test_sequitur import written
-
     grammar: Written = written(stream)
-    found = hot_streams(grammar, longest, 5)
+    found = hottest(candidates(grammar, longest), 5)
     heats = [len(each) * times for each, times in found]
     assert heats == sorted(heats, reverse=True)
     for each, times in found:

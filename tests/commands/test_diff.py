@@ -11,6 +11,10 @@ import pytest
 from tests.commands.test_merge import CHAINED, FAR, INDEPENDENT, record
 from tracekit import api
 from tracekit.cli import main
+from tracekit.profiles.diff import compare
+from tracekit.profiles.profile import Profile
+from tracekit.render.diff import diff_text
+from tracekit.render.text import Style
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +112,43 @@ def test_tables_of_one_run_are_not_compared_and_values_are(
     assert found["values"]["summary.bytes"]["factor"] > 1
     assert main(["diff", str(tmp_path / "chained"), str(tmp_path / "far")]) == 0
     assert "slices: rows of one run, not compared." in capsys.readouterr().out
+
+
+def test_structures_are_compared_by_group_and_type_and_pairs_by_both_ends() -> None:
+    group = {"kind": "global", "name": "table"}
+    fields = [{"field": "x", "type": "int", "offset": 0, "size": 4, "loads": 1}]
+    ends = {
+        name: {"id": f"a:{row}", "file": "a.c", "line": row, "column": 1, "function": "f", "kind": name}
+        for row, name in enumerate(("store", "load"))
+    }
+    before = {
+        "structures": [{"group": group, "type": "node", "size": 16, "array": True, "lines": 3, "fields": fields}],
+        "clusters": [
+            {"first": {"group": group, "type": "node"}, "then": {"group": group, "type": "edge"}, "visits": 4}
+        ],
+        "dependences": [{**ends, "percent": 50.0, "loads": 10}],
+        "hot_streams": [{"heat": 10, "percent": 5.0, "accesses": 2, "times": 5, "lines": ["a.c:1"]}],
+    }
+    after = json.loads(json.dumps(before))
+    after["structures"][0] |= {"size": 8, "lines": 2}
+    after["structures"][0]["fields"][0]["loads"] = 3
+    after["clusters"][0]["visits"] = 5
+    after["dependences"][0]["percent"] = 25.0
+    after["hot_streams"][0]["heat"] = 20
+    one, two = (Profile({"module": "x", "options": {}, "result": each}, {}, True) for each in (before, after))
+    found = compare(one, two, str)
+    changes = {name: [set(row["changes"]) for row in table["changed"]] for name, table in found["tables"].items()}
+    assert changes == {
+        "structures": [{"size", "lines", "fields.x.loads"}],
+        "clusters": [{"visits"}],
+        "dependences": [{"percent"}],
+        "hot_streams": [{"heat"}],
+    }
+    text = diff_text(found, ("one", "two"), 1.0, 0, Style(False))
+    for told in (
+        "~ node in global table",
+        "node in global table, then edge in global table",
+        "~ store a.c",
+        "-> load a.c",
+    ):
+        assert told in text

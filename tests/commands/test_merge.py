@@ -160,8 +160,6 @@ def test_several_modules_are_joined_each_with_its_own(
     ("name", "sentence"),
     [
         ("footprint", "footprint cannot be merged: a slice is a stretch of one run"),
-        ("leap", "leap cannot be merged: a descriptor has the times of one run"),
-        ("whomp", "whomp cannot be merged: a grammar is of the accesses of one run"),
         ("heatmap", "heatmap cannot be merged: each run has addresses"),
     ],
 )

@@ -107,14 +107,16 @@ class Sites:
     variable: list[int]
     access: list[int]
     functions: dict[int, int] = field(default_factory=dict)
+    handed_on: set[int] = field(default_factory=set)
+    """Calls of which the functions that they stand in return what is allocated."""
 
 
 class MemoryMachine:
     """Plays; ``events`` and what each load and store among them is to be translated to, ``expected``."""
 
-    def __init__(self, random: Random, sites: Sites, stack: bool, contexts: bool) -> None:
+    def __init__(self, random: Random, sites: Sites, stack: bool, by: str = "site") -> None:
         self.random, self.sites = random, sites
-        self.stack, self.contexts = stack, contexts
+        self.stack, self.by = stack, by
         self.naive = NaiveTranslation()
         self.events: list[Event] = []
         self.expected: list[tuple[Group | None, int, int]] = []
@@ -138,8 +140,13 @@ class MemoryMachine:
         self.events.append((self.stream, CODE[name], subject, address, size))
 
     def _group(self, kind: str, site: int) -> Group:
-        calls = tuple(self.calls.get(self.stream, [])) if self.contexts and kind != "global" else ()
-        return kind, site, calls
+        calls = list(self.calls.get(self.stream, []))
+        if self.by == "context" and kind != "global":
+            return kind, site, tuple(calls)
+        if self.by == "caller" and kind == "heap":
+            while site in self.sites.handed_on and calls:
+                site = calls.pop()
+        return kind, site, ()
 
     def _access(self, name: str, address: int, subject: int | None = None) -> None:
         self._add(name, self.random.choice(self.sites.access) if subject is None else subject, address, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import tracekit
 from tests.needs import needs
 from tests.programs.running import compile_program, record, run, run_here
+from tracekit.analyzers.layout import Layout
 from tracekit.render.html.layout import picture
 
 ROOT = Path(tracekit.__file__).resolve().parents[1]
@@ -19,28 +21,56 @@ PROGRAMS = ROOT / "fixtures" / "layout"
 OUTPUT = b"body 19999: 193100\n"
 
 
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program before it is split."""
-    folder = tmp_path_factory.mktemp("layout")
-    shutil.copy(PROGRAMS / "before.c", folder)
-    program = compile_program([folder / "before.c"], folder / "before", ["-g", "-O1"], instrumented=True)
+def recorded(name: str, folder: Path, output: bytes) -> Path:
+    """A program of the page, compiled and run."""
+    shutil.copy(PROGRAMS / f"{name}.c", folder)
+    program = compile_program([folder / f"{name}.c"], folder / name, ["-g", "-O1"], instrumented=True)
     recording = record(program)
-    assert recording.outcome.stdout == OUTPUT
+    assert recording.outcome.stdout == output
     return recording.trace
 
 
-def test_the_session_of_the_page(trace: Path) -> None:
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program before it is split."""
+    return recorded("before", tmp_path_factory.mktemp("layout"), OUTPUT)
+
+
+@pytest.fixture(scope="module")
+def list_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A list that is walked."""
+    return recorded("list", tmp_path_factory.mktemp("list"), b"9990000\n")
+
+
+@pytest.mark.parametrize(("module", "name"), [("layout", "trace"), ("leap", "list_trace"), ("whomp", "list_trace")])
+def test_the_sessions_of_the_page(module: str, name: str, request: pytest.FixtureRequest) -> None:
     page = (ROOT / "docs" / "object-relative.md").read_text()
-    shown = re.search(r"analyze -m layout before.zst\n(.*?)```", page, re.DOTALL)
+    shown = re.search(rf"analyze -m {module} \w+\.zst\n(.*?)```", page, re.DOTALL)
     assert shown
-    found = run_here("analyze", "-m", "layout", trace).stdout.decode()
+    found = run_here("analyze", "-m", module, request.getfixturevalue(name)).stdout.decode()
 
     def lines(text: str) -> list[str]:
         text = re.sub(r"trace [0-9a-f]{32}.*", "trace", text)
         return [line.strip() for line in text.strip().splitlines()]
 
     assert lines(found) == lines(shown[1])
+
+
+def test_layouts_of_several_runs_are_those_of_one(trace: Path) -> None:
+    profile = tracekit.analyze(trace, "layout")
+    with tracekit.open(trace) as opened:
+        one, three = (Layout.merge([vars_of(profile)] * count, opened.program) for count in (1, 3))
+    assert json.dumps(one["result"]) == json.dumps(profile.result)
+    for name in ("visits", "accesses", "bytes_saved"):
+        assert three["result"]["summary"][name] == pytest.approx(3 * profile.result["summary"][name], rel=1e-6)
+    for row, times in zip(profile.result["loads"], three["result"]["loads"], strict=True):
+        assert {**times, "begun": 0, "loads": 0} == {**row, "begun": 0, "loads": 0}
+        assert (times["begun"], times["loads"]) == (3 * row["begun"], 3 * row["loads"])
+
+
+def vars_of(profile: Any) -> Any:
+    """What a module's merge is given of a profile."""
+    return json.loads(json.dumps({**profile.report, "evidence": profile.evidence}))
 
 
 def test_the_picture_names_every_field_that_is_touched(trace: Path) -> None:

@@ -110,3 +110,80 @@ def test_a_global_and_threads(run: tuple[Places, list[Any]]) -> None:
     assert sorted(number for _, number, _ in made) == list(range(600))
     assert {offset for _, _, offset in made} == {8}
     assert {groups[group]["site"]["line"] for group, _, _ in made} == {LINES["made"]}
+
+
+WRAPPERS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+
+struct node { long key; struct node *next; };
+
+__attribute__((noinline)) void *xmalloc(size_t size)
+{
+    void *made = malloc(size); // malloc
+    if (!made)
+        exit(1);
+    return made;
+}
+
+__attribute__((noinline)) void *xcalloc(size_t count, size_t size)
+{
+    char *made = xmalloc(count * size);
+    for (size_t i = 0; i < count * size; i++)
+        made[i] = 0;
+    return made;
+}
+
+static void *xrealloc(void *, size_t) __attribute__((noinline));
+static void *xrealloc(void *old, size_t size)
+{
+    return old ? realloc(old, size) : xmalloc(size);
+}
+
+__attribute__((noinline)) struct node *new_node(long key, struct node *next)
+{
+    struct node *node = xmalloc(sizeof *node); // node
+    node->key = key;
+    node->next = next;
+    return node;
+}
+
+int main(int count, char **words)
+{
+    struct node *list = NULL;
+    for (int i = 0; i < 3; i++)
+        list = new_node(i, list);
+    list = new_node(3, list);
+    double *sums = xcalloc(10 * count, sizeof *sums); // sums
+    double *more = xcalloc(10, sizeof *more); // more
+    long *grown = xrealloc(NULL, 8); // grown
+    grown = xrealloc(grown, 1 << 20);
+    grown[1000] = 1;
+    for (struct node *node = list; node; node = node->next)
+        sums[node->key] += more[node->key] + grown[1000];
+    printf("%g\n", sums[3]);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_a_wrapper_is_told_apart_by_its_callers(level: str, tmp_path: Path) -> None:
+    (tmp_path / "app.c").write_text(WRAPPERS)
+    program = compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", level], instrumented=True)
+    trace = record(program).trace
+    lines = {
+        match[1]: number
+        for number, line in enumerate(WRAPPERS.split("\n"), 1)
+        if (match := re.search(r"// (\w+)", line))
+    }
+    found: dict[str, dict[int, int]] = {}
+    for by in ("site", "caller"):
+        found[by] = {}
+        for row in tracekit.analyze(trace, "leap", by=by, list=True).result["streams"]:
+            if row["group"]["kind"] == "heap":
+                line = row["group"]["site"]["line"]
+                found[by][line] = found[by].get(line, 0) + row["accesses"]
+    assert found["site"].keys() == {lines["malloc"]}
+    assert found["caller"].keys() == {lines[name] for name in ("node", "sums", "more", "grown")}
+    assert sum(found["site"].values()) == sum(found["caller"].values())

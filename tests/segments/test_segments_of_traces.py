@@ -97,13 +97,19 @@ def test_threads_share_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis, "LEAST_ACCESSES", 1)
     said: list[str] = []
-    options = {name: make_options(load(name).Options, {}) for name in ("camp", "footprint")}
+    options = {name: make_options(load(name).Options, {}) for name in ("camp", "reuse")}
     api.analyze_all(FIXTURE, {"camp": options["camp"]}, 2, said.append)
     assert said[0].startswith("analysed in ")
     cheap = {"accesses": make_options(load("accesses").Options, {})}
     alone = {"camp": options["camp"]}
     for chosen, jobs, window, segments, why in (
-        (options, 2, None, None, "The module footprint is not analysed in segments, with these options"),
+        (
+            options,
+            2,
+            None,
+            None,
+            "The module reuse is not analysed in segments: a distance may reach back to the first access",
+        ),
         (alone, 1, None, None, "One thread was asked for"),
         (alone, 2, None, 1, "One segment was asked for"),
         (alone, 2, {"thread": 0}, None, "A window is not analysed in segments"),
@@ -121,7 +127,7 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
 @pytest.mark.parametrize("count", [2, 7, 200])
 def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
     variants = ({"kinds": "raw,war,waw", "counts": "true"}, {}, {"carried_by": "hottest"})
-    others = [(name, {}) for name in ("camp", "lamp", "advise", "accesses", "heatmap")]
+    others = [(name, {}) for name in ("camp", "lamp", "advise", "accesses", "heatmap", "footprint", "leap")]
     for name, options in [*others, *(("dependence", variant) for variant in variants)]:
         chosen = {name: make_options(load(name).Options, options)}
         (whole,) = api.analyze_all(FIXTURE, chosen, 1)
@@ -134,9 +140,12 @@ def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
     ("name", "window", "told"),
     [
         (
-            "footprint",
+            "object_lifetime",
             None,
-            "The module footprint is not analysed in segments, with these options: leave out --segments.",
+            (
+                "The module object_lifetime is not analysed in segments: objects live on from one segment to the next: "
+                "leave out --segments."
+            ),
         ),
         ("camp", {"thread": 0}, "A window is not analysed in segments: leave out --segments."),
     ],

@@ -27,7 +27,7 @@ from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
 from tracekit.segments.analysis import SegmentedAnalysis
 
-COMBINING = ("accesses", "heatmap", "value_pattern")
+COMBINING = ("accesses", "footprint", "heatmap", "value_pattern")
 MUCH = 1 << 20
 
 
@@ -88,7 +88,7 @@ def test_states_of_stretches_come_to_one(seed: int, name: str, most: int) -> Non
     broken=st.booleans(),
     batch=st.sampled_from((1, 8, 64)),
     jobs=st.integers(1, 3),
-    module=st.sampled_from(("accesses", "heatmap", InContext)),
+    module=st.sampled_from(("accesses", "footprint", "heatmap", InContext)),
 )
 def test_traces_in_segments(
     tmp_path_factory: pytest.TempPathFactory,

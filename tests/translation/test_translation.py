@@ -19,7 +19,7 @@ from tests.naive.program_builder import ProgramBuilder
 from tests.naive.translation import MemoryMachine, Sites, named
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.formats.image import BlockFlag, OpKind
+from tracekit.formats.image import BlockFlag, CallFlag, OpKind
 from tracekit.module import Module, inlined
 from tracekit.modules.contract import WrongModuleError, declared
 from tracekit.modules.options import NoOptions
@@ -27,6 +27,7 @@ from tracekit.modules.runner import CallbackRunner
 from tracekit.replay.kernels.layouts import Columns
 from tracekit.replay.selection import Batch
 from tracekit.replay.translated import ObjectColumns
+from tracekit.translation.translation import handed_on
 
 FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
 
@@ -68,6 +69,10 @@ class ByContext(WithStack):
     groups_by = "context"
 
 
+class ByCaller(Noting):
+    groups_by = "caller"
+
+
 class Shared(Noting):
     shard_by = "instruction"
 
@@ -85,11 +90,11 @@ def made() -> tuple[Any, Sites]:
         block = builder.block(number, BlockFlag.ENTRY)
         if number < 2:
             for _ in range(2):
-                call = builder.call(block, f"f{number + 1}")
+                call = builder.call(block, f"f{number + 1}", CallFlag.HANDED_ON if number == 1 else 0)
                 handles.setdefault("calls", []).append(call)
                 block = builder.block(number, continues=call)
     for name in ("malloc", "malloc", "realloc", "realloc", "make_thing", "munmap"):
-        call = builder.call(block, name)
+        call = builder.call(block, name, 0 if handles.get(name) else CallFlag.HANDED_ON)
         handles.setdefault(name, []).append(call)
         block = builder.block(2, continues=call)
     handles["variable"] = [builder.op(block, OpKind.STACK_ALLOC, 8) for _ in range(2)]
@@ -98,6 +103,7 @@ def made() -> tuple[Any, Sites]:
         builder.variable(f"g{number}", 8, 0x1000 * number)
     layout = builder.layout()
     rows = {name: [layout.op[handle] for handle in some] for name, some in handles.items()}
+    program = builder.program()
     functions = {op: 1 + place // 2 for place, op in enumerate(rows["calls"])}
     sites = Sites(
         rows["malloc"],
@@ -107,8 +113,9 @@ def made() -> tuple[Any, Sites]:
         rows["variable"],
         rows["access"],
         functions,
+        set(np.flatnonzero(handed_on(program)).tolist()),
     )
-    return builder.program(), sites
+    return program, sites
 
 
 def fed(module: Module, events: list[Any], length: int, workers: int = 1) -> CallbackRunner:
@@ -135,12 +142,12 @@ def fed(module: Module, events: list[Any], length: int, workers: int = 1) -> Cal
     return runner
 
 
-@pytest.mark.parametrize(("kind", "workers"), [(Noting, 1), (WithStack, 1), (ByContext, 1), (Shared, 2)])
+@pytest.mark.parametrize(("kind", "workers"), [(Noting, 1), (WithStack, 1), (ByContext, 1), (ByCaller, 1), (Shared, 2)])
 @settings(deadline=None, max_examples=150)
 @given(seed=st.integers(0, 2**32))
 def test_it_is_its_reference(kind: type[Module], workers: int, seed: int) -> None:
     program, sites = made()
-    machine = MemoryMachine(Random(seed), sites, stack=kind.stack_objects, contexts=kind is ByContext)
+    machine = MemoryMachine(Random(seed), sites, stack=kind.stack_objects, by=kind.groups_by)
     machine.begin_threads()
     machine.run(1 + seed % 150)
     module = kind(program, NoOptions())
@@ -162,7 +169,7 @@ def test_it_is_its_reference(kind: type[Module], workers: int, seed: int) -> Non
 @given(seed=st.integers(0, 2**32), stack=st.booleans(), loads_alone=st.booleans())
 def test_columns_of_batches(seed: int, stack: bool, loads_alone: bool) -> None:
     program, sites = made()
-    machine = MemoryMachine(Random(seed), sites, stack=stack, contexts=False)
+    machine = MemoryMachine(Random(seed), sites, stack=stack)
     machine.begin_threads()
     machine.run(1 + seed % 150)
     objects = ObjectColumns(program, stack)
@@ -228,9 +235,9 @@ def test_an_event_without_an_address_is_no_object() -> None:
         declared(Wrong(made()[0], NoOptions()))
 
 
-def test_groups_are_by_site_or_by_context() -> None:
+def test_groups_are_by_what_there_is() -> None:
     class Wrong(Noting):
         groups_by = "name"
 
-    with pytest.raises(WrongModuleError, match="groups_by is site or context, not 'name'"):
+    with pytest.raises(WrongModuleError, match="groups_by is site, caller or context, not 'name'"):
         declared(Wrong(made()[0], NoOptions()))

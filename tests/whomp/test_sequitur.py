@@ -20,8 +20,8 @@ ENDLESS = 1 << 62
 @kernel
 def append_all(grammar: Any, stream: Any, block: Any) -> None:
     """Append a stream."""
-    for value in stream:
-        append(grammar, value, block)
+    for time in range(stream.size):
+        append(grammar, stream[time], (time + 1) % block == 0)
 
 
 def written(stream: list[int], block: int = ENDLESS) -> Written:

@@ -65,6 +65,7 @@ def parse_size(text: str) -> int:
     multiple=True,
     help="Record calls with values: 'compress(src: bytes[len], len: u64) -> i32', or a name built with cc --intercept.",
 )
+@click.option("--snapshots", metavar="TIME", help="Take a snapshot of the address space each TIME, as 1s or 250ms.")
 @click.option(
     "--paused",
     is_flag=True,
@@ -91,6 +92,7 @@ def command(
     follow_fork: bool,
     processes: str | None,
     intercepted: tuple[str, ...],
+    snapshots: str | None,
     paused: bool,
     windows: tuple[str, ...],
     windows_file: str | None,
@@ -104,11 +106,12 @@ def command(
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
-    from tracekit.recorder import follow, session
+    from tracekit.recorder import addressspace, follow, session
     from tracekit.recorder import processes as numbers
 
     try:
         size = _buffer_bytes(buffer_size)
+        period = addressspace.parse_period(snapshots) if snapshots is not None else 0.0
         rules, chosen = _rules(windows, windows_file, sample)
         if processes is not None:
             chosen = numbers.parse(processes)
@@ -120,7 +123,18 @@ def command(
             if asked is not None:
                 _require_windows(session.find_program(app[0]))
         request = session.Request(
-            app, __version__, output, force, with_sources, with_host, size, workers or 0, chosen, intercepted, asked
+            app,
+            __version__,
+            output,
+            force,
+            with_sources,
+            with_host,
+            size,
+            workers or 0,
+            chosen,
+            intercepted,
+            period,
+            asked,
         )
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:

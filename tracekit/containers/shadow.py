@@ -11,6 +11,7 @@ PROMPT, 5.2. The kernels and the layout are described in ``kernels/shadow.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,5 +98,19 @@ def _reserved(row: np.dtype[np.void], pages: int, streams: int, direct: int) -> 
 
 def shadow_bytes(shadow: Shadow) -> int:
     """Bytes of memory that the shadow has touched."""
-    arrays: Sequence[npt.NDArray[np.generic]] = (shadow.rows, shadow.granules, shadow.table, shadow.pages, shadow.far)
+    arrays: Sequence[npt.NDArray[Any]] = (shadow.rows, shadow.granules, shadow.table, shadow.pages, shadow.far)
     return sum(arena.touched(array) for array in arrays)
+
+
+def words(memory: Shadow) -> tuple[npt.NDArray[np.int64], Any]:
+    """Of a shadow whose every row is a whole word's: numbers of the words whose rows are not zero, ascending, and rows.
+
+    The word at an address has the number address >> 3.
+    """
+    used, total = int(memory.control[PAGES]), len(memory.pages) * WORDS
+    rows: Any = memory.rows[total + (SCRATCH + 1) * WORDS : total + used * WORDS]
+    found = np.flatnonzero(rows)
+    pages = memory.pages["number"][SCRATCH + 1 : used]
+    numbers = pages[found // WORDS] * WORDS + found % WORDS
+    order = np.argsort(numbers)
+    return numbers[order], rows[found[order]]

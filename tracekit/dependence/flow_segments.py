@@ -29,11 +29,11 @@ def empty_front(instructions: int) -> Front:
     return Front(arena.arena(FIRST_LOAD, MOST_FIRST_LOADS, spare=1), np.zeros(instructions, np.int64))
 
 
-class FlowSegments(Summaries):
+class FlowSegments:
     """See above, and :class:`tracekit.modules.segments.Segments`."""
 
     def __init__(self, module: Module) -> None:
-        super().__init__(module, frozenset())
+        self.pilot: Module = Summaries(module, frozenset()).pilot
         self._whole: Flow | None = None
         self._pairs: list[Any] = []
 

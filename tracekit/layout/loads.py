@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,3 +123,37 @@ def prefetched(
             }
         )
     return sorted(rows, key=lambda row: -row["begun"])
+
+
+KEPT_STRIDES = 8
+"""Strides of a load that are kept for a merge, those that come most."""
+
+
+def load_evidence(ops: Any, strides: Mapping[int, Mapping[int, int]]) -> Json:
+    """What several runs of one build add: of instructions ADDING, and [instruction, stride, count]."""
+    used = np.flatnonzero((ops["begun"] > 0) | (ops["loads"] > 0)).tolist()
+    most = {
+        op: sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:KEPT_STRIDES]
+        for op, counts in sorted(strides.items())
+    }
+    return {
+        "ops": [[op, *(int(ops[name][op]) for name in ADDING)] for op in used],
+        "strides": [[op, stride, count] for op, counts in most.items() for stride, count in counts],
+    }
+
+
+ADDING = ("loads", "begun", "gaps", "gap_count")
+
+
+def joined_loads(runs: Iterable[Mapping[str, Any]], instructions: int) -> tuple[Any, dict[int, dict[int, int]]]:
+    """Instructions (one more: library code), and strides, of several runs, as :func:`prefetched` takes them."""
+    ops = np.zeros(instructions + 1, [(name, np.int64) for name in ADDING])
+    strides: dict[int, dict[int, int]] = {}
+    for run in runs:
+        for op, *numbers in run["ops"]:
+            for name, number in zip(ADDING, numbers):
+                ops[name][op] += number
+        for op, stride, count in run["strides"]:
+            known = strides.setdefault(op, {})
+            known[stride] = known.get(stride, 0) + count
+    return ops, strides

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tracekit.layout.elements import Elements
 from tracekit.layout.kernels.visits import BY_ACCESS
 from tracekit.layout.lines import LINE, lines_touched
 from tracekit.layout.structures import Structures
+from tracekit.modules.merge_rows import as_key
 
 Json = dict[str, Any]
 
@@ -57,8 +59,8 @@ def _key(rows: Any, row: int) -> tuple[int, int]:
     return key >> 32, key & 0xFFFF_FFFF
 
 
-def clusters(follow: Any, structures: Any, groups: Any, known: Structures, elements: Elements) -> list[Json]:
-    """Structures whose visits follow one another, at least every second time: make the objects beside one another."""
+def followers(follow: Any, structures: Any, groups: Any, known: Structures, elements: Elements) -> list[Json]:
+    """For each structure what was visited after it, and how often; `of`: all its visits. They add over runs."""
     rows = used_rows(structures)
 
     def name(row: int) -> Json:
@@ -72,14 +74,45 @@ def clusters(follow: Any, structures: Any, groups: Any, known: Structures, eleme
         (group, kind), (next_group, next_kind) = _key(rows, first), _key(rows, then)
         if group == next_group and known.may_overlap(kind, next_kind):
             continue  # the same objects
-        if visits >= OFTEN * int(rows["visits"][first]) and visits > 1:
-            found.append(
-                {
-                    "first": name(first),
-                    "then": name(then),
-                    "visits": visits,
-                    "percent": round(100 * visits / int(rows["visits"][first]), 1),
-                    "same_number": round(100 * paired / visits, 1),
-                }
-            )
+        of = int(rows["visits"][first])
+        found.append({"first": name(first), "then": name(then), "visits": visits, "paired": paired, "of": of})
     return sorted(found, key=lambda row: (-row["visits"], str(row)))
+
+
+def clusters(following: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Structures whose visits follow one another, at least every second time: make the objects beside one another."""
+    found = [
+        {
+            "first": row["first"],
+            "then": row["then"],
+            "visits": row["visits"],
+            "percent": round(100 * row["visits"] / row["of"], 1),
+            "same_number": round(100 * row["paired"] / row["visits"], 1),
+        }
+        for row in following
+        if row["visits"] >= OFTEN * row["of"] and row["visits"] > 1
+    ]
+    return sorted(found, key=lambda row: (-row["visits"], str(row)))
+
+
+def joined_followers(runs: Iterable[Mapping[str, Any]]) -> list[Json]:
+    """Those of several runs; `runs`: the evidence of each, with ``structures`` and ``following``.
+
+    A structure's visits count in the runs, too, in which nothing of the pair came.
+    """
+    sums: dict[str, Json] = {}
+    visits: Counter[str] = Counter()
+    for run in runs:
+        for row in run["structures"]:
+            visits[_as_name(row)] += row["visits"]
+        for row in run["following"]:
+            old = sums.setdefault(as_key(row, ("first", "then")), {**row, "visits": 0, "paired": 0})
+            for column in ("visits", "paired"):
+                old[column] += row[column]
+    for row in sums.values():
+        row["of"] = max(visits[_as_name(row["first"])], row["visits"])
+    return sorted(sums.values(), key=lambda row: (-row["visits"], as_key(row, ("first", "then"))))
+
+
+def _as_name(row: Mapping[str, Any]) -> str:
+    return as_key(row, ("group", "type"))

@@ -88,10 +88,10 @@ class LeapProfile:
             "streams": len(self.streams),
             "descriptors": len(self.points) + len(self.lines),
             "profile_bytes": self.bytes,
-            "compression_ratio": _ratio(accesses * RECORD_BYTES, self.bytes),
-            "accesses_captured": _share(int(self.streams["in_lines"].sum()), accesses),
-            "accesses_captured_with_time": _share(int(self.streams["captured"].sum()), accesses),
-            "instructions_captured": _share(int(whole.sum()), len(instructions)),
+            "compression_ratio": ratio(accesses * RECORD_BYTES, self.bytes),
+            "accesses_captured": share(int(self.streams["in_lines"].sum()), accesses),
+            "accesses_captured_with_time": share(int(self.streams["captured"].sum()), accesses),
+            "instructions_captured": share(int(whole.sum()), len(instructions)),
         }
 
     def executions(self) -> dict[int, int]:
@@ -118,6 +118,10 @@ class LeapProfile:
 
         A stream that has more than its descriptors is taken to go on as these.
         """
+        return strongly_strided(*self.stride_counts(), self.executions())
+
+    def stride_counts(self) -> tuple[Any, Any, Any]:
+        """Accesses, strides that are not 0, and how many executions have them (a fraction where a stream has more)."""
         moving = self.lines[(self.lines["count"] > 1) & (self.lines["stride"] != 0)]
         owner = self.streams[moving["stream"]]
         scale = owner["accesses"] / owner["in_lines"]
@@ -125,7 +129,13 @@ class LeapProfile:
             np.stack([owner["access"].astype(np.int64), moving["stride"]]), axis=1, return_inverse=True
         )
         counts = np.bincount(at.ravel(), (moving["count"] - 1) * scale, keys.shape[1])
-        return strongly_strided(keys[0], keys[1], counts, self.executions())
+        return keys[0], keys[1], counts
+
+    def captured(self) -> dict[int, tuple[int, int]]:
+        """Access -> how many of its executions descriptors of offsets have, and those of points."""
+        accesses, at = np.unique(self.streams["access"], return_inverse=True)
+        sums = (np.bincount(at, self.streams[name]).astype(np.int64).tolist() for name in ("in_lines", "captured"))
+        return dict(zip(accesses.tolist(), zip(*sums)))
 
 
 def strongly_strided(
@@ -170,10 +180,11 @@ def _ordered(streams: Rows, points: Rows, lines: Rows) -> LeapProfile:
     return LeapProfile(made, *parts)
 
 
-def _share(part: int, whole: int) -> float:
+def share(part: int, whole: int) -> float:
     """In percent."""
     return round(100 * part / whole, 1) if whole else 0.0
 
 
-def _ratio(raw: int, packed: int) -> float:
+def ratio(raw: int, packed: int) -> float:
+    """How many times smaller."""
     return round(raw / packed, 1) if packed else 0.0

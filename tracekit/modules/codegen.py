@@ -58,7 +58,7 @@ class Plan(NamedTuple):
     @property
     def names_contexts(self) -> bool:
         """Whether contexts have to be told apart, not only levels."""
-        return "context" in self.services or (self.translates and self.groups_by == "context")
+        return "context" in self.services or (self.translates and self.groups_by in ("context", "caller"))
 
     @property
     def keeps_contexts(self) -> bool:

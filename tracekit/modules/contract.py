@@ -36,7 +36,7 @@ from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, DELIVERED, Event
 from tracekit.jit.kernel import kernel
 from tracekit.jit.kernel import uncached as inlined
 from tracekit.modules import ranges
-from tracekit.modules.options import NoOptions, option
+from tracekit.modules.options import GROUPS_BY, NoOptions, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,12 +213,18 @@ class Module(Analysis, ABC):
     """Whether callbacks take much longer than replaying the trace: then replay does without a processor of its own."""
 
     groups_by: str = "site"
-    """What makes one group, where callbacks ask for ``group``: a program point (``site``), or one in its calling
-    context (``context``). The class's, or set by ``__init__`` where options decide.
+    """What makes one group, where callbacks ask for ``group``: a program point (``site``), one in its calling context
+    (``context``), or, of a function that hands on what it allocates, the call of it (``caller``). The class's, or set
+    by ``__init__`` where options decide.
     """
 
     stack_objects: bool = False
     """Whether local variables are objects, too; else they are unknown memory."""
+
+    whole_because: str = ""
+    """Why a trace is not analysed in segments by this module, or with its options; empty: it is, if it can be. The
+    class's, or set by ``__init__``.
+    """
 
     analysis: ClassVar[str] = ""
     """Modules of one pass with the same name here, and none is empty, have the same callbacks and states, and
@@ -255,10 +261,9 @@ class Module(Analysis, ABC):
         from tracekit.modules.codegen import plan
         from tracekit.modules.summaries import Summaries
 
-        made = plan(self)
-        if type(self).combine is Module.combine or made.translates:
+        if type(self).combine is Module.combine or self.whole_because:
             return None
-        return Summaries(self, made.services)
+        return Summaries(self, plan(self))
 
     @abstractmethod
     def result(self, state: Any) -> dict[str, Any]:
@@ -423,8 +428,11 @@ def _check_translated(module: Module) -> None:
             raise WrongModuleError(
                 f"{type(module).__name__}.{name} asks for {min(wanted)!r}; the event {name} has no address."
             )
-    if module.groups_by not in ("site", "context"):
-        raise WrongModuleError(f"{type(module).__name__}.groups_by is site or context, not {module.groups_by!r}.")
+    if module.groups_by not in GROUPS_BY:
+        raise WrongModuleError(
+            f"{type(module).__name__}.groups_by is {', '.join(GROUPS_BY[:-1])} or {GROUPS_BY[-1]}, not "
+            f"{module.groups_by!r}."
+        )
 
 
 _DELIVERED = {event.name: event for event in DELIVERED}

@@ -9,6 +9,9 @@ from typing import Any
 from tracekit.contexts.rules import DYNAMIC, STATIC
 from tracekit.formats.errors import TracekitError
 
+GROUPS_BY = ("site", "caller", "context")
+"""What makes one group of objects."""
+
 
 def option(default: Any, help: str, metavar: str | None = None, choices: Sequence[str] = ()) -> Any:
     """A field of an Options dataclass, with what the command line says of it."""
@@ -22,6 +25,16 @@ def contexts_option(default: str = DYNAMIC) -> Any:
         "How contexts are told apart: `dynamic`, a call goes back to the context of its function if that is open; "
         "`static`, CAMP's rule: every call that may be recursive, by the static call graph, is one context.",
         choices=(DYNAMIC, STATIC),
+    )
+
+
+def groups_option() -> Any:
+    """The field `by` of an Options dataclass: :attr:`Module.groups_by`."""
+    return option(
+        "site",
+        "What objects are told apart by: `site`, the instruction that allocates; `caller`, of a wrapper of malloc or a "
+        "container the call of it; `context`, the instruction in its calling context.",
+        choices=GROUPS_BY,
     )
 
 

@@ -235,7 +235,7 @@ class CallbackRunner:
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
             self._workers = [
-                Worker(module.state(), self._contexts(), no_objects(module.program) if self.plan.translates else None)
+                Worker(module.state(), self._contexts(), self._no_objects() if self.plan.translates else None)
                 for _ in range(workers)
             ]
 
@@ -246,6 +246,9 @@ class CallbackRunner:
         if self.plan.names_contexts:
             rule = STATIC if is_static(self.module.options) else DYNAMIC
         return empty_contexts(self.module.program, rule)
+
+    def _no_objects(self) -> Translation:
+        return no_objects(self.module.program, self.module.groups_by == "caller")
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""
@@ -325,20 +328,28 @@ class CallbackRunner:
         """A runner of the same module, of which nothing has run."""
         return CallbackRunner(self.module, self.name, 1)
 
-    def go_on(self, state: Any, contexts: Contexts | None, levels: Mapping[int, Stream], clock: int) -> None:
-        """Begin with a state, contexts and levels, which it takes over, after so many accesses."""
-        worker = Worker(state, contexts, None)
+    def go_on(
+        self,
+        state: Any,
+        contexts: Contexts | None,
+        levels: Mapping[int, Stream],
+        clock: int,
+        translation: Translation | None = None,
+    ) -> None:
+        """Begin with a state, contexts, levels and live objects, which it takes over, after so many accesses."""
+        worker = Worker(state, contexts, translation)
         worker.levels.update(levels)
         worker.clock[0] = clock
         self._workers = [worker]
 
     def take_contexts(self, other: CallbackRunner) -> None:
-        """Name contexts as another runner of the module does."""
+        """Name contexts and groups as another runner of the module does."""
         self.worker.contexts, self.worker.levels = other.worker.contexts, other.worker.levels
+        self.worker.translation = other.worker.translation
 
     def finish(self, reduce: Callable[[], Any]) -> None:
         """Have the module's result made from what `reduce` returns."""
-        self._name_contexts()
+        self._name()
         self._finished.append(reduce())
 
     def _context(self, number: int) -> dict[str, Any]:
@@ -346,19 +357,19 @@ class CallbackRunner:
         table = self.module.contexts
         return table.describe(int(table.rows(np.array([number]))[0]))
 
-    def _name_contexts(self) -> None:
+    def _name(self) -> None:
+        """Say what the numbers of contexts and groups mean."""
         first = self._workers[0]
         if first.contexts is not None:
             self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
+        if first.translation is not None:
+            contexts = self._context if self.module.groups_by == "context" else None
+            self.module.groups = GroupTable(self.module.program, first.translation, contexts)
 
     def finished(self) -> Any:
         """The state that the module's result is made from, made once."""
         if not self._finished:
-            first = self._workers[0]
-            self._name_contexts()
-            if first.translation is not None:
-                contexts = self._context if self.module.groups_by == "context" else None
-                self.module.groups = GroupTable(self.module.program, first.translation, contexts)
+            self._name()
             self._finished.append(self.module.reduce([worker.state for worker in self._workers]))
         return self._finished[0]
 

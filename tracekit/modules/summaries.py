@@ -1,7 +1,7 @@
 """How a module is analysed in segments that can join the states of stretches of the trace: ``Module.combine``.
 
-Each segment begins with a state of its own, as if nothing had been before, with the contexts and clocks of its place in
-the trace. So the pass ahead has nothing to find out but those.
+Each segment begins with a state of its own, as if nothing had been before, with the contexts, clocks and live objects
+of its place in the trace. So the pass ahead has nothing to find out but those.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tracekit.modules.contract import Module
 
 if TYPE_CHECKING:
     from tracekit.contexts.kernels.streams import Stream
+    from tracekit.modules.codegen import Plan
 
 __all__ = ["Summaries"]
 
@@ -29,15 +30,25 @@ def counted_in_loops(state: Any, levels: Any) -> None:
     """The same where loops are followed."""
 
 
-class _PassAhead(Module):
-    """Loads and stores, and what else it takes to keep contexts."""
+def made(state: Any, group: int) -> None:
+    """And, where addresses are translated, of what objects do."""
 
-    def __init__(self, module: Module, on_access: Callable[..., None]) -> None:
+
+class _PassAhead(Module):
+    """Loads and stores, and what else it takes to keep contexts and live objects."""
+
+    def __init__(self, module: Module, asked: Plan) -> None:
         super().__init__(module.program, module.options)
-        self._on_access = on_access
+        self.groups_by, self.stack_objects = module.groups_by, module.stack_objects
+        on_access: Callable[..., None] = counted
+        if asked.services & {"context", "levels"}:
+            on_access = counted_in_context if "context" in asked.services else counted_in_loops
+        self._callbacks = {"load": on_access, "store": on_access}
+        if asked.translates:
+            self._callbacks["heap_alloc"] = made
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
-        return {"load": self._on_access, "store": self._on_access}
+        return self._callbacks
 
     def state(self) -> tuple[()]:
         return ()
@@ -48,13 +59,13 @@ class _PassAhead(Module):
 
 
 class Summaries:
-    """See above; `services`: what the module's callbacks ask for beside the fields of events."""
+    """See above; `asked`: what the module's callbacks ask for."""
 
-    def __init__(self, module: Module, services: frozenset[str]) -> None:
+    def __init__(self, module: Module, asked: Plan) -> None:
         self._module = module
         self._states: list[Any] = []
-        in_context = counted_in_context if "context" in services else counted_in_loops
-        self.pilot: Module = _PassAhead(module, in_context if services & {"context", "levels"} else counted)
+        self.keeps_objects = asked.translates
+        self.pilot: Module = _PassAhead(module, asked)
 
     def mark(self, state: Any, streams: Sequence[int]) -> None:
         """A segment has to know nothing."""

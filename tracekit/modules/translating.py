@@ -20,7 +20,8 @@ class TranslatedState(NamedTuple):
     translation: Translation
 
 
-IMPORTS = """from tracekit.translation.kernels.translation import (
+IMPORTS = """from tracekit.contexts.kernels.makers import maker
+from tracekit.translation.kernels.translation import (
     allocated,
     block_at,
     entered,
@@ -34,7 +35,7 @@ IMPORTS = """from tracekit.translation.kernels.translation import (
 
 BEFORE: Mapping[str, str] = {
     "load": "loaded(state.translation, np.int64(subject[event]), np.int64(address[event]))",
-    "heap_alloc": "allocated(state.translation, np.int64(subject[event]), {context}, np.int64(address[event]), "
+    "heap_alloc": "allocated(state.translation, np.int64(subject[event]), {site}, {context}, np.int64(address[event]), "
     "np.int64(size[event]))",
     "stack_alloc": "entered(state.translation, np.int64(subject[event]), {context}, np.int64(address[event]), "
     "np.int64(size[event]))",
@@ -70,7 +71,10 @@ def before(name: str, groups_by: str, stack_objects: bool) -> Iterator[str]:
         context = "np.int64(0)"
         if groups_by == "context":
             context = "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)"
-        yield BEFORE[name].format(context=context)
+        site = "np.int64(subject[event])"
+        if groups_by == "caller":
+            site = f"maker(state.translation.handed_on, {site}, levels)"
+        yield BEFORE[name].format(site=site, context=context)
 
 
 def after(name: str, stack_objects: bool) -> Iterator[str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers.arena import SPARE, taken
+from tracekit.containers.arena import taken
+from tracekit.containers.kernels.arena import SPARE
 from tracekit.objects.kernels import lives as kernels
 from tracekit.objects.live import live_objects, unloading
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class ObjectModule(Module):
     """A module of the family."""
 
+    whole_because = "objects live on from one segment to the next"
     merges_with_program = True
     tables: ClassVar[tuple[str, ...]]
     """Those of its profiles."""

@@ -32,8 +32,20 @@ IDENTITY = (
     "context",
     "source_context",
     "destination_context",
+    "store",
+    "load",
+    "error",
+    "dimension",
+    "group",
+    "type",
+    "first",
+    "then",
+    "lines",
 )
 """Columns that say what a row is about; rows equal in them are compared. A table without any is not compared."""
+
+BESIDE = {"first": "then", "lines": "heat"}
+"""... those that say so only where another column is: elsewhere they are measured. What has a type has its size."""
 
 IGNORED = ("blocked_by", "object_list", "rests_on", "not_taken", "counts")
 """Columns that follow from others: what blocks a loop are its dependences."""
@@ -94,7 +106,8 @@ def _traces(profile: Profile) -> list[str]:
 def _identity(rows: Iterable[Any]) -> list[str]:
     """The columns that say what the rows are about."""
     present = {column for row in rows if isinstance(row, Mapping) for column in row}
-    return [column for column in IDENTITY if column in present]
+    known = [column for column in IDENTITY if column in present and BESIDE.get(column, column) in present]
+    return [column for column in known if column != "size" or "type" not in present]
 
 
 def _compare_tables(
@@ -165,7 +178,10 @@ def by_place(value: Any) -> Any:
 
 def _measures(row: Json, identity: Sequence[str], place: Place, loop_text: LoopText) -> dict[str, Any]:
     """The columns that are compared, flat: numbers, words, and the loops that carry a dependence."""
-    measures = _flat({column: value for column, value in row.items() if column not in (*identity, *IGNORED, "levels")})
+    row = {column: value for column, value in row.items() if column not in (*identity, *IGNORED)}
+    if "fields" in row:
+        row = {**row, "fields": {each["field"]: _but(each, "field", "type") for each in row["fields"]}}
+    measures = _flat({column: value for column, value in row.items() if column != "levels"})
     if "levels" in row:
         carrying = [level for level in row["levels"] if level["inter"]]
         loops = [level["loop"] for level in carrying]
@@ -177,6 +193,10 @@ def _measures(row: Json, identity: Sequence[str], place: Place, loop_text: LoopT
             [min(low for low, _ in distances), max(high for _, high in distances)] if distances else None
         )
     return measures
+
+
+def _but(row: Json, *columns: str) -> Json:
+    return {column: value for column, value in row.items() if column not in columns}
 
 
 def _flat(row: Json, prefix: str = "") -> dict[str, Any]:

@@ -113,7 +113,18 @@ def label(row: Json) -> str:
         return loop_text(row["loop"])
     if isinstance(row.get("instruction"), Mapping):
         return instruction_text(row["instruction"])
+    if isinstance(row.get("group"), Mapping):
+        return _structure(row)
+    if isinstance(row.get("then"), Mapping):
+        return f"{_structure(row['first'])}, then {_structure(row['then'])}"
+    if "store" in row and "load" in row:
+        return " -> ".join(instruction_text(row[end]) if row[end] else "library" for end in ("store", "load"))
     return ", ".join(cell(value) for column, value in row.items() if column != "changes")
+
+
+def _structure(row: Json) -> str:
+    """`node in heap list.c:3:5`."""
+    return f"{row['type']} in {object_name(row['group'])}" if row.get("type") else object_name(row["group"])
 
 
 def _contexts(row: Json) -> list[str]:

@@ -17,6 +17,8 @@ from tracekit.modules.segments import Segments
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.replay.snapshots import ACCESSES
+from tracekit.translation.kernels.translation import Translation
+from tracekit.translation.translation import copied_translation
 
 
 @dataclass(frozen=True)
@@ -28,23 +30,25 @@ class Start:
     levels: Mapping[int, Stream]
     began: Mapping[int, Stream]
     clock: int
+    translation: Translation | None = None
 
 
 def start_of(segments: Segments, ahead: CallbackRunner, streams: Sequence[int], clock: int) -> Start:
     """What a segment begins with where the pass ahead stands: behind so many accesses, of these streams."""
     worker = ahead.worker
     mark = segments.mark(worker.state, streams)
+    live = worker.translation and copied_translation(worker.translation)
     if worker.contexts is None:
-        return Start(mark, None, {}, {}, clock)
+        return Start(mark, None, {}, {}, clock, live)
     known = len(nodes_of(worker.contexts))
     levels = copied_streams(worker.levels, known)
-    return Start(mark, copied_contexts(worker.contexts), levels, copied_streams(worker.levels, 0), clock)
+    return Start(mark, copied_contexts(worker.contexts), levels, copied_streams(worker.levels, 0), clock, live)
 
 
 def begin(segments: Segments, runner: CallbackRunner, start: Start) -> None:
     """Let a runner, of which nothing has run, begin there."""
     state = segments.begin(runner.worker.state, start.mark, start.began)
-    runner.go_on(state, start.contexts, start.levels, start.clock)
+    runner.go_on(state, start.contexts, start.levels, start.clock, start.translation)
 
 
 class PassAhead:

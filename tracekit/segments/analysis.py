@@ -44,7 +44,8 @@ def why_whole(modules: Mapping[str, Analysis], streams: Sequence[int], windowed:
         return f"A trace of more than {MOST_STREAMS:,} threads is not analysed in segments"
     for name, module in modules.items():
         if not isinstance(module, Module) or module.segments() is None:
-            return f"The module {name} is not analysed in segments, with these options"
+            why = module.whole_because if isinstance(module, Module) else ""
+            return f"The module {name} is not analysed in segments{f': {why}' if why else ', with these options'}"
     return None
 
 

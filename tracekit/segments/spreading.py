@@ -45,8 +45,12 @@ AHEAD = 2
 def why_not(modules: Mapping[str, Analysis]) -> str | None:
     """Why segments by some modules cannot be analysed in other processes, or None: they can."""
     for name, module in modules.items():
-        if not isinstance(module, Module) or not isinstance(module.segments(), Summaries):
+        segments = module.segments() if isinstance(module, Module) else None
+        if not isinstance(segments, Summaries):
             return f"The module {name} is not analysed in segments elsewhere"
+        if segments.keeps_objects:
+            return f"The live objects that the module {name} asks for cannot be taken elsewhere"
+        assert isinstance(module, Module)
         try:
             shipped(module.state())
         except (pickle.PicklingError, AttributeError, TypeError):

@@ -8,14 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers import arena
-from tracekit.containers.hash_table import hash_table
-from tracekit.formats.image import OpKind
-from tracekit.translation.identities import empty_objects
+from tracekit.containers.hash_table import copied_table, hash_table
+from tracekit.formats.events import NONE
+from tracekit.formats.image import CallFlag, OpKind
+from tracekit.program.sources import is_system
+from tracekit.translation.identities import copied_objects, empty_objects
 from tracekit.translation.kernels.identities import SHARED
 from tracekit.translation.kernels.translation import BLOCK, CONTROL, FRESH, GROUP, MOVES, Translation
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
+
+MOST_GROUPS = 1 << 24
 
 FRESH_FUNCTIONS = (
     *("malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc", "strdup", "mmap"),
@@ -37,14 +41,41 @@ def allocators(program: Program) -> NDArray[np.uint8]:
     return found
 
 
-def no_objects(program: Program) -> Translation:
-    """No object."""
+def handed_on(program: Program) -> NDArray[np.uint8]:
+    """For each instruction whether its function hands on what it allocates, and 0 for none.
+
+    That is a wrapper of an allocator, which is told how much, and all that stands in a library's headers.
+    """
+    found = np.zeros(len(program.ops) + 1, np.uint8)
+    calls = program.calls[program.calls["flags"] & int(CallFlag.HANDED_ON) != 0]
+    found[calls["op"]] = 1
+    is_call = program.ops["kind"] == OpKind.CALL
+    for number in np.unique(program.op_function[is_call]).tolist():
+        if number != NONE and is_system(program.place(program.functions["location"][number])["file"]):
+            row = program.functions[number]
+            found[int(row["first_op"]) : int(row["first_op"]) + int(row["ops"])] = 1
+    return found
+
+
+def no_objects(program: Program, by_caller: bool = False) -> Translation:
+    """No object; `by_caller`: groups are told apart by the calls of wrappers."""
     return Translation(
         owners=empty_objects(),
         blocks=arena.arena(BLOCK, SHARED, spare=1),
-        groups=hash_table(GROUP, 1 << 24),
+        groups=hash_table(GROUP, MOST_GROUPS),
         allocators=allocators(program),
+        handed_on=handed_on(program) if by_caller else np.zeros(0, np.uint8),
         global_image=program.global_image,
         global_address=program.global_address,
         control=np.zeros(CONTROL, np.int64),
+    )
+
+
+def copied_translation(translation: Translation) -> Translation:
+    """A copy that changes by itself; what never changes is shared."""
+    return translation._replace(
+        owners=copied_objects(translation.owners),
+        blocks=arena.copied(translation.blocks),
+        groups=copied_table(translation.groups, MOST_GROUPS),
+        control=translation.control.copy(),
     )

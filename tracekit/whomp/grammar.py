@@ -15,6 +15,7 @@ from tracekit.whomp.kernels.expansion import expand, measure, unpack
 from tracekit.whomp.kernels.sequitur import CONTROL, NODE, RULE, TASK, TOTAL, Grammar, begin, write
 
 MOST_NODES = 1 << 30
+MOST_VALUES = 1 << 28
 TASKS = 1 << 20
 SYMBOL_BYTES = 4
 VALUE_BYTES = 8
@@ -30,7 +31,7 @@ def empty_grammar() -> Grammar:
         nodes=arena(NODE, MOST_NODES, spare=1, beside=40, parts=5),
         rules=arena(RULE, MOST_NODES, spare=1, parts=5),
         cells=reserve("u8", 1 << 32, 1 << 16),
-        values=hash_table([], 1 << 28, parts=5),
+        values=hash_table([], MOST_VALUES, parts=5),
         stack=reserve(TASK, TASKS),
         written=arena("<u4", 1 << 32, spare=1, parts=5),
         control=np.zeros(CONTROL, np.int64),

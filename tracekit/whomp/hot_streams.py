@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +13,12 @@ from tracekit.whomp.grammar import Written
 CANDIDATES = 400
 """Rules of a block that are looked at: the hottest."""
 
-Stream = tuple[int, ...]
+Stream = tuple[Any, ...]
+"""Symbols: instructions, or what stands for them."""
 
 
-def hot_streams(grammar: Written, longest: int, most: int) -> list[tuple[Stream, int]]:
-    """Streams of 2 to `longest` symbols and how often each comes, at most `most`, those of greatest heat first.
-
-    Heat is length times frequency. A stream is left out if it, or what it repeats, is a part of a hotter one.
-    """
+def candidates(grammar: Written, longest: int) -> Counter[Stream]:
+    """Streams of 2 to `longest` symbols, those of the hottest rules of each block, and how often each comes."""
     times: Counter[Stream] = Counter()
     for block in grammar.blocks():
         lengths, counts = block.sizes()
@@ -28,6 +28,14 @@ def hot_streams(grammar: Written, longest: int, most: int) -> list[tuple[Stream,
         for rule in hottest.tolist():
             stream = tuple(value for values in grammar.expanded(rule, block) for value in values.tolist())
             times[stream] += int(counts[rule])
+    return times
+
+
+def hottest(times: Mapping[Stream, int], most: int) -> list[tuple[Stream, int]]:
+    """At most `most` of the streams that come so often, those of greatest heat first.
+
+    Heat is length times frequency. A stream is left out if it, or what it repeats, is a part of a hotter one.
+    """
     chosen: list[tuple[Stream, int]] = []
     for stream, count in sorted(times.items(), key=lambda item: (-len(item[0]) * item[1], item[0])):
         if len(chosen) == most:

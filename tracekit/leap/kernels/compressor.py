@@ -97,7 +97,7 @@ def describe(made: Any, access: Any, group: Any, object: Any, offset: Any, time:
             stream.run += 1
             stream.last = offset
         else:
-            _new_line(made.lines, stream, number, offset, most)
+            new_line(made.lines, stream, number, offset, most)
     if stream.full & POINTS_FULL == 0:
         fits = (offset - stream.offset == stream.offset_stride) & (time - stream.time == stream.time_stride)
         if fits and object - stream.object == stream.object_stride and stream.count > 1:
@@ -106,13 +106,13 @@ def describe(made: Any, access: Any, group: Any, object: Any, offset: Any, time:
             stream.offset = offset
             stream.time = time
         else:
-            _new_point(made.points, stream, number, object, offset, time, most)
+            new_point(made.points, stream, number, object, offset, time, most)
     if stream.full != 0:
-        _beyond(stream, object, offset)
+        beyond(stream, object, offset)
 
 
 @inlined
-def _new_line(lines: Any, stream: Any, number: Any, offset: Any, most: Any) -> None:
+def new_line(lines: Any, stream: Any, number: Any, offset: Any, most: Any) -> None:
     """An offset that does not fit: the second of a descriptor, or the first of the next."""
     if stream.run == 1:
         stream.stride = offset - stream.last
@@ -131,7 +131,7 @@ def _new_line(lines: Any, stream: Any, number: Any, offset: Any, most: Any) -> N
 
 
 @inlined
-def _new_point(points: Any, stream: Any, number: Any, object: Any, offset: Any, time: Any, most: Any) -> None:
+def new_point(points: Any, stream: Any, number: Any, object: Any, offset: Any, time: Any, most: Any) -> None:
     """The same of a point."""
     if stream.count == 1:
         stream.object_stride = object - stream.object
@@ -178,7 +178,7 @@ def end_point(points: Any, stream: Any, number: Any) -> None:
 
 
 @inlined
-def _beyond(stream: Any, object: Any, offset: Any) -> None:
+def beyond(stream: Any, object: Any, offset: Any) -> None:
     """A point that a descriptor has no room for."""
     if stream.full & BEYOND == 0:
         stream.full |= BEYOND

@@ -64,9 +64,9 @@ def write(report: Json, table: str) -> bytes:
             lines.append("        MemInfoBlock:")
             lines += [f"          {field}: {value}" for field, value in _block(row, rate).items()]
         lines.append("    CallSites:" if name in calls else "    CallSites: []")
-        for group in calls.get(name, {}).values():
+        for frames in calls.get(name, {}).values():
             lines.append("      - Frames:")
-            lines.append(_frames(group, "          "))
+            lines.append(_frames(frames, "          "))
     return ("\n".join(lines) + "\n...\n").encode()
 
 

@@ -54,7 +54,7 @@ def translate(
         if action == LOAD:
             loaded(translation, who, where)
         elif action == HEAP_ALLOC:
-            allocated(translation, who, np.int64(0), where, much)
+            allocated(translation, who, who, np.int64(0), where, much)
         elif action == STACK_ALLOC:
             entered(translation, who, np.int64(0), where, much)
         elif action == GLOBAL_INIT:

@@ -2,10 +2,10 @@
 
     here = block_at(translation, address)    # of an access: here.group, here.number, address - here.start
 
-A *group* is what one program point makes: an allocating instruction, if asked for in its calling context, a local
-variable, a global. An *object* has a number in its group, from 0, in the order of creation. Memory that belongs to no
-object is of group 0, object 0, and its offset is the address. What is known of a byte is what the last event said that
-touched it.
+A *group* is what one program point makes: an allocating instruction, if asked for in its calling context, or, of a
+wrapper, the call of it; a local variable, a global. An *object* has a number in its group, from 0, in the order of
+creation. Memory that belongs to no object is of group 0, object 0, and its offset is the address. What is known of a
+byte is what the last event said that touched it.
 
 ``realloc`` keeps the object, wherever it goes. Replay says that a block moved by four events in sequence: the new block
 begins, a load of the old one, a store to the new one, the old one ends, all with the call as instruction. So what such
@@ -76,6 +76,7 @@ class Translation(NamedTuple):
     blocks: Arena  # BLOCK; row 0 stands for unknown memory
     groups: HashTable  # GROUP
     allocators: NDArray[np.uint8]  # instruction: FRESH, MOVES or 0
+    handed_on: NDArray[np.uint8]  # instruction: 1 if its function hands on what it allocates
     global_image: NDArray[np.uint32]  # global: its image
     global_address: NDArray[np.uint64]
     control: NDArray[np.int64]
@@ -115,8 +116,8 @@ def _moved(translation: Translation, instruction: Any, address: Any) -> None:
 
 
 @kernel
-def allocated(translation: Translation, instruction: Any, context: Any, address: Any, size: Any) -> None:
-    """heap_alloc: a new object, or the tail by which a realloc lets one grow."""
+def allocated(translation: Translation, instruction: Any, site: Any, context: Any, address: Any, size: Any) -> None:
+    """heap_alloc: a new object of the group (site, context), or the tail by which a realloc lets one grow."""
     translation.control[MOVING] = 0
     if address == 0 or size < 0 or size > LARGEST:
         return
@@ -130,7 +131,8 @@ def allocated(translation: Translation, instruction: Any, context: Any, address:
             if size > 0:
                 place_object(translation.owners, address, address + size, row)
             return
-    row = _begin(translation, HEAP, instruction, context, address, size)
+    site = min(site, translation.allocators.size - 1)
+    row = _begin(translation, HEAP, site, context, address, size)
     if allocator == MOVES:
         translation.control[MOVING] = row
         translation.control[MOVER] = instruction

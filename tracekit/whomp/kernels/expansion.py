@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.jit.kernel import kernel
 
 Int = Any
@@ -25,6 +26,39 @@ def unpack(written: Any, place: Int, first: Any, symbols: Any) -> int:
         place += length
     first[first.size - 1] = filled
     return int(place)
+
+
+@kernel
+def end_of_block(written: Any, place: Int) -> int:
+    """The place behind the block that begins at `place`."""
+    rules, behind = np.int64(written[place]), np.int64(place + 1)
+    for _ in range(rules):
+        behind += 1 + np.int64(written[behind])
+    return int(behind)
+
+
+@kernel
+def numbered(table: HashTable, values: Any, numbers: Any) -> None:
+    """The rows of values in a table of them, which takes in those that are new; the first value is none."""
+    for place in range(1, values.size):
+        numbers[place] = row_of(table, values[place])
+
+
+@kernel
+def renumber(written: Any, numbers: Any, made: Any) -> None:
+    """Blocks whose terminals have other numbers."""
+    place = np.int64(0)
+    while place < written.size:
+        rules = np.int64(written[place])
+        made[place] = rules
+        place += 1
+        for _ in range(rules):
+            length = np.int64(written[place])
+            made[place] = length
+            for symbol in range(place + 1, place + 1 + length):
+                old = written[symbol]
+                made[symbol] = old if old & np.uint32(1) else np.uint32(2) * numbers[old >> np.uint32(1)]
+            place += 1 + length
 
 
 @kernel

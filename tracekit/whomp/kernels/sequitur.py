@@ -73,13 +73,20 @@ def begin(grammar: Grammar) -> None:
 
 
 @inlined
-def append(grammar: Any, value: Any, block: Any) -> None:
-    """The next symbol of the stream; after `block` symbols a grammar is written and the next one begun."""
-    _append(grammar, np.uint64(row_of(grammar.values, value)), block)
+def append(grammar: Any, value: Any, closes: Any) -> None:
+    """The next symbol of the stream; if it `closes` a block, the grammar is written and the next one begun."""
+    _append(grammar, np.uint64(row_of(grammar.values, value)), closes)
 
 
 @kernel
-def _append(grammar: Grammar, terminal: Any, block: Any) -> None:
+def append_all(grammar: Grammar, values: Any) -> None:
+    """The next symbols of the stream, which close no block."""
+    for value in values:
+        append(grammar, value, False)
+
+
+@kernel
+def _append(grammar: Grammar, terminal: Any, closes: Any) -> None:
     control, nodes = grammar.control, grammar.nodes.rows
     if not _has_room(grammar):
         grammar.nodes.control[EXHAUSTED] = 1
@@ -92,7 +99,7 @@ def _append(grammar: Grammar, terminal: Any, block: Any) -> None:
     if last != guard:
         _push(grammar, CHECK, last, 0)
         _work(grammar)
-    if control[LENGTH] >= block:
+    if closes:
         write(grammar)
         begin(grammar)
 
