@@ -74,15 +74,16 @@ def describe_part(reader: TraceReader, start: str | None, stop: str | None) -> d
     from tracekit.replay.stretch import batches_of_stretch
     from tracekit.replay.window import Position
 
-    bounds = [None if at is None else Position.of(name, at) for name, at in (("from", start), ("to", stop))]
+    first = Position.of("from", start) if start is not None else None
+    last = Position.of("to", stop) if stop is not None else None
     counts, streams = np.zeros(256, np.int64), set()
-    for batch in batches_of_stretch(reader, Program.from_images(reader.images()), *bounds, ()):
+    for batch in batches_of_stretch(reader, Program.from_images(reader.images()), first, last, ()):
         counts += np.bincount(batch.kind, minlength=256)
         streams.add(batch.stream)
     events = by_name(counts)
     loads, stores = events.get("load", 0), events.get("store", 0)
     return {
-        **{name: at.shown for name, at in zip(("from", "to"), bounds) if at is not None},
+        **{name: at.shown for name, at in (("from", first), ("to", last)) if at is not None},
         "streams": sorted(streams),
         "accesses": loads + stores,
         "loads": loads,

@@ -15,6 +15,7 @@ from tracekit.containers import arena, before, maps, shadow
 from tracekit.dependence.kernels import flow
 from tracekit.dependence.kernels.flow import KNOWN, Flow
 from tracekit.dependence.kernels.front import FIRST_LOAD, Front
+from tracekit.modules.codegen import plan
 from tracekit.modules.contract import Module
 from tracekit.modules.summaries import Summaries
 
@@ -33,7 +34,7 @@ class FlowSegments:
     """See above, and :class:`tracekit.modules.segments.Segments`."""
 
     def __init__(self, module: Module) -> None:
-        self.pilot: Module = Summaries(module, frozenset()).pilot
+        self.pilot: Module = Summaries(module, plan(module)).pilot
         self._whole: Flow | None = None
         self._pairs: list[Any] = []
 
