@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -77,17 +78,16 @@ def object_of(
 class Loaded:
     """Code in memory, as long as this lives."""
 
-    _count = 0
+    _numbers = itertools.count(1)  # next() of it is one step, also for several threads
 
     def __init__(self, code: bytes, symbols: Mapping[str, int], functions: Iterable[str]) -> None:
-        Loaded._count += 1
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for name, address in symbols.items():
             builder.import_symbol(name, address)
         names = list(functions)
         for name in names:
             builder.export_symbol(name)
-        self._tracker = builder.link(_engine(), f"paths{Loaded._count}")
+        self._tracker = builder.link(_engine(), f"paths{next(Loaded._numbers)}")
         self.functions: dict[str, int] = {name: self._tracker[name] for name in names}
         """The addresses of these functions."""
 
