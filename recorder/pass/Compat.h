@@ -48,6 +48,15 @@ template <typename Callback> void atOptimizerLast(llvm::PassBuilder &PB, Callbac
 /// The target triple as text; getTargetTriple() returns a string before LLVM 21, a Triple since.
 inline std::string targetTriple(const llvm::Module &M) { return llvm::Triple(M.getTargetTriple()).str(); }
 
+/// Says of an argument that the call keeps no copy of the pointer.
+inline void neverCaptures(llvm::CallInst &Call, unsigned Operand) {
+#if LLVM_VERSION_MAJOR >= 21
+  Call.addParamAttr(Operand, llvm::Attribute::getWithCaptureInfo(Call.getContext(), llvm::CaptureInfo::none()));
+#else
+  Call.addParamAttr(Operand, llvm::Attribute::NoCapture);
+#endif
+}
+
 inline bool startsWith(llvm::StringRef Text, llvm::StringRef Prefix) {
   return Text.take_front(Prefix.size()) == Prefix;
 }

@@ -3,6 +3,7 @@
 // A door of the clean body stores what is alive there in memory, and calls the twin with its address. The twin's hall
 // loads it, fills in the activation as the twin itself would have by then, tells the runtime, and goes on behind the
 // door. Whatever is alive at a door has a stack slot for a while, which is made a register again at the end.
+#include "Compat.h"
 #include "Twins.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -283,7 +284,7 @@ void Twin::markSite(Instruction *Call, Constant *Path, ArrayRef<const Operation 
   CallInst *Mark = B.CreateCall(InlineAsm::get(Type, Text, Constraints, /*hasSideEffects=*/true), Operands);
   for (unsigned Operand = Operands.size() - Objects.size(); Operand < Operands.size(); ++Operand) {
     Mark->addParamAttr(Operand, Attribute::get(C, Attribute::ElementType, llvm::Type::getInt8Ty(C)));
-    Mark->addParamAttr(Operand, Attribute::NoCapture);
+    neverCaptures(*Mark, Operand);
   }
   Mark->setDoesNotAccessMemory();
   Mark->setDoesNotThrow();

@@ -19,9 +19,9 @@ from tests.naive.dependence_ladder import FoldingLadder, NaiveLadder
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import EventLog
 from tests.naive.dependence_rows import from_profile, paths_of
-from tracekit.analyzers import dependence
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.containers import maps
+from tracekit.dependence import flow
 from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS
 from tracekit.dependence.kernels.load_history import COLLECT_AT
 from tracekit.dependence.result import profile_and_levels
@@ -163,14 +163,14 @@ def test_every_rung_of_the_ladder_is_its_reference(seed: int, streams: int, data
     )
     collect = data.draw(st.booleans()) and "war" in options.kinds
     workers = data.draw(st.integers(1, 3))
-    with patch.object(dependence, "NARROW", data.draw(st.sampled_from([0, dependence.NARROW]))):
+    with patch.object(flow, "NARROW", data.draw(st.sampled_from([0, flow.NARROW]))):
         runner = run(made.program, events, options, workers, collect)
     assert shown(runner, options) == expected(made.program, events, options)
 
 
 @pytest.mark.parametrize("row", ["u2", "u4"])
 def test_a_row_of_flow_holds_every_instruction(row: str) -> None:
-    instructions = dependence.NARROW - 1 if row == "u2" else dependence.NARROW
+    instructions = flow.NARROW - 1 if row == "u2" else flow.NARROW
     program: Any = SimpleNamespace(ops=np.zeros(instructions - 1))
     last = instructions - 1  # stands for a call that is not known
     runner = CallbackRunner(Dependence(program, Options()), "dependence", 1)
