@@ -25,6 +25,7 @@ ELSEWHERE = {
     "constructors.cpp",
     "containers.cpp",
     "openmp.c",
+    "fork_join.c",
 }
 # Millions of records, one by one in Python; test_pass_records.py has a short one for the first.
 TOO_LONG = {"tail_calls.c", "known_limits.c"}
