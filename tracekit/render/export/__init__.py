@@ -30,6 +30,6 @@ FORMATS = {
     "memprof": Format("LLVM's memory profile in YAML, for llvm-profdata merge", memprof.write),
     "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot),
     "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml),
-    "perfetto": Format("Trace Event Format, for ui.perfetto.dev and chrome://tracing: schedules", perfetto.write),
+    "perfetto": Format("Trace Event Format, for ui.perfetto.dev: schedules", perfetto.write),
     "csv": Format("a table of the profile, one line for each row", tables.write),
 }
