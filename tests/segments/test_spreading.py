@@ -184,7 +184,7 @@ def test_pieces_come_to_the_whole(
 @pytest.fixture
 def trace(tmp_path: Path) -> Iterator[TraceReader]:
     path = tmp_path / "trace.zst"
-    write_random(path, random.Random(3), 2, broken=False)
+    write_random(path, random.Random(4), 2, broken=False)
     with pytest.MonkeyPatch.context() as patched, TraceReader(path) as reader:
         patched.setattr(spreading, "BATCH", 1)
         yield reader
