@@ -267,7 +267,9 @@ def test_they_are_made_as_far_as_somebody_asks_and_kept(tmp_path: Path, kept: di
             assert (found and found.accesses) == (expected and expected.accesses)
             ((_, data),) = ((key, data) for key, data in kept.items() if key.startswith("snapshots-"))
             reached = max(reached, place)
-            assert Kept.from_bytes(data).reach == (reached if reached <= total else snapshots.EVERYWHERE)
+            # Whether a replay to the last access meets the end hangs on what stands behind it.
+            reaches = {reached} if reached < total else {reached, snapshots.EVERYWHERE}
+            assert Kept.from_bytes(data).reach in reaches
             assert events_of(Replay(trace.reader, trace.program, start=found)) == events_of(
                 Replay(trace.reader, trace.program, start=expected)
             )
