@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.analyzers.test_access_modules import batches, program, some_events
@@ -86,6 +86,23 @@ RULES = st.fixed_dictionaries(
     line=st.sampled_from((64, 128)),
     shape=st.sampled_from(SHAPES),
     rules=RULES,
+)
+@example(  # what a core has written goes to an exclusive level that drives out a clean line
+    seed=0,
+    count=300,
+    lines=4,
+    line=64,
+    shape=((2, 1), (2, 2), (8, 4)),
+    rules={
+        "replacement": "lru",
+        "write": "back",
+        "inclusive": False,
+        "exclusive": True,
+        "prefetch": "none",
+        "private": 1,
+        "cores": 2,
+        "seed": 0,
+    },
 )
 def test_cache(
     seed: int, count: int, lines: int, line: int, shape: tuple[tuple[int, int], ...], rules: dict[str, Any]

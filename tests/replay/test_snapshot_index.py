@@ -164,7 +164,7 @@ def test_the_file_is_what_it_was_but_for_the_snapshots(tmp_path: Path) -> None:
 
 def test_a_replay_begins_at_those_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.zst"
-    indexed(path, 5)
+    indexed(path, 3)
     with tracekit.open(path) as trace:
         whole = events_of(Replay(trace.reader, trace.program))
         known = Snapshots.in_trace(trace.reader)
@@ -177,7 +177,7 @@ def test_a_replay_begins_at_those_in_the_file(tmp_path: Path) -> None:
 
 def test_they_take_no_more_than_their_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "trace.zst"
-    indexed(path, 5)
+    indexed(path, 3)
     every = snapshot_index.put_into(str(path))
     snapshot_index.take_out(str(path))
     monkeypatch.setattr(snapshot_index, "ALWAYS_BYTES", every.snapshot_bytes // 3)

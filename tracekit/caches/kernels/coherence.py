@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracekit.caches.kernels.exclusive import hand_down
 from tracekit.caches.kernels.fields import (
     BASE,
+    EXCLUSIVE,
     INVALIDATIONS,
     MASK,
     POLICY,
@@ -58,7 +60,11 @@ def snoop(
         counts[private - 1, WRITE_BACKS] += 1
         if private == levels:
             counts[levels, WRITTEN] += 1
-        elif not used(words, ages, shape, rules, core, private, line, True):
+        elif used(words, ages, shape, rules, core, private, line, True):
+            return
+        elif rules[EXCLUSIVE]:
+            hand_down(words, ages, shape, rules, random, counts, core, private, line << 1 | 1)
+        else:
             fill(words, ages, shape, rules, random, counts, core, private, line << 1 | 1)
 
 

@@ -28,14 +28,26 @@ def fetch_exclusive(
             word |= take_out(words, first, ways, way, rules[POLICY]) & 1
             break
         found += 1
-    for level in range(levels):
-        if level > 0 and used(words, ages, shape, rules, core, level, word >> 1, word & 1):
-            return found  # a shared level, which another core's private one had given the line to
+    hand_down(words, ages, shape, rules, random, counts, core, 0, word)
+    return found
+
+
+@kernel
+def hand_down(
+    words: Any, ages: Any, shape: Any, rules: Any, random: Any, counts: Any, core: Any, level: Any, word: Any
+) -> None:
+    """Put a line into a level that does not hold it, what it drives out into the next one, and so on."""
+    levels = shape.shape[1]
+    while True:
         ways = shape[core, level, WAYS]
         first = shape[core, level, BASE] + ((word >> 1) & shape[core, level, MASK]) * ways
         word = put(words, ages, first, ways, word, rules[POLICY], random)
         if word == EMPTY:
-            return found
+            return
         counts[level, WRITE_BACKS] += word & 1
-    counts[levels, WRITTEN] += word & 1
-    return found
+        level += 1
+        if level == levels:
+            counts[levels, WRITTEN] += word & 1
+            return
+        if used(words, ages, shape, rules, core, level, word >> 1, word & 1):
+            return  # a shared level, which another core's private one had given the line to
