@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.memory_errors.kernels.contents import Contents
 from tracekit.memory_errors.kernels.states import (
     BESIDE,
     FREED,
@@ -73,7 +74,9 @@ DISORDER = 3  # 1: a signal handler has run
 ATOMICS = 4  # 1: threads may tell one another something that no event says
 ENDED = 5  # 1: the program has ended by itself
 ROUNDED = 6  # 1: the program asks how many bytes its blocks really have, and may use them
-CONTROL = 7
+OPEN = 7  # how many calls are open
+OPEN_AT_END = 8  # were, when the program ended
+CONTROL = 9
 """How many there are."""
 
 SLACK = 16
@@ -112,6 +115,7 @@ class State(NamedTuple):
     copied: NDArray[np.int64]  # (streams, 3): instruction, address and size of the last load that is a copy's
     doubt: NDArray[np.int64]  # by stream: open calls since the first whose effects are unknown
     images: Unloading
+    contents: Contents  # where stores have values
     control: NDArray[np.int64]
 
 

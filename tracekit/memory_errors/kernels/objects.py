@@ -19,6 +19,7 @@ from tracekit.memory_errors.kernels.checks import (
     MAPS,
     MISMATCHED_FREE,
     OPAQUE,
+    OPEN,
     ORDER,
     ROUNDED,
     SLACK,
@@ -178,6 +179,7 @@ def called(state: Any, instruction: Any) -> None:
 @inlined
 def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
     """function_entry: of a function that a library calls, or that makes calls which no event tells of."""
+    state.control[OPEN] += 1
     doubt = state.doubt[np.uint64(stream)]
     if call < state.rules.size and state.rules[np.uint64(call)] & HOSTS:
         state.control[UNKNOWN_AT] = state.control[BORN]
@@ -190,6 +192,7 @@ def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
 @inlined
 def left(state: Any, stream: Any) -> None:
     """function_exit."""
+    state.control[OPEN] -= 1
     doubt = state.doubt[np.uint64(stream)]
     if doubt != 0:
         state.doubt[np.uint64(stream)] = doubt - 1
