@@ -63,7 +63,7 @@ def test_processes_of_this_machine_one_of_which_is_killed(tmp_path: Path, capfd:
 
 
 def test_the_dependence_family_in_processes_one_of_which_is_killed(tmp_path: Path) -> None:
-    modules = ("camp", "lamp", "dependence", "object_lifetime")
+    modules = ("camp", "dependence")
     expected = analysed(tmp_path / "whole", "-j", "1", modules=modules)
     killer = killing(lambda: stopped_child(os.getpid()).kill())
     words = ("--engine", "processes", "-j", "2", "--segments", "3", "--memory", "1K")

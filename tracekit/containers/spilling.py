@@ -52,6 +52,11 @@ class Stack:
         return left
 
     @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @property
     def spilled(self) -> int:
         """How many went to disk so far."""
         return self._files

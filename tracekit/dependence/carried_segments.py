@@ -70,6 +70,7 @@ class CarriedSegments:
     """See above, and :class:`tracekit.modules.segments.Segments`. What is joined is one state, whatever the bound."""
 
     memory: int | None = None
+    needs_pass = True
 
     def __init__(self, module: Module) -> None:
         self.pilot: Module = LoopAhead(module)

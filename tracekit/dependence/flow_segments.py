@@ -34,6 +34,7 @@ class FlowSegments:
     """See above, and :class:`tracekit.modules.segments.Segments`. What is joined is one state, whatever the bound."""
 
     memory: int | None = None
+    needs_pass = True
 
     def __init__(self, module: Module) -> None:
         self.pilot: Module = Summaries(module, plan(module)).pilot

@@ -62,6 +62,7 @@ class DependenceSegments:
     """
 
     memory: int | None = None
+    needs_pass = True
 
     def __init__(
         self,

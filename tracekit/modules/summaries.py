@@ -73,6 +73,7 @@ class Summaries:
         self._module = module
         self._summaries = Stack(module.fold if module.folds else None)
         self._goes_on = bool(module.ahead())
+        self.needs_pass = self._goes_on or asked.translates or asked.keeps_contexts
         self.pilot: Module = _PassAhead(module, asked)
 
     def mark(self, state: Any, streams: Sequence[int]) -> Frozen | None:

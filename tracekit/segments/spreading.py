@@ -1,8 +1,8 @@
 """Analyses a trace in segments in other processes, on this machine or others, with the result of the whole.
 
-Where the modules keep contexts, a pass ahead finds what each segment begins with, and hands segments out as it comes
-to their ends; else the trace's snapshots say where segments begin, and there is no pass if it has any. What a segment
-leaves lies in a file until all before it are there; they are joined in their order.
+Where the modules keep contexts, or have to know what was before, a pass ahead finds what each segment begins with, and
+hands segments out as it comes to their ends; else the trace's snapshots say where segments begin, and there is no pass
+if it has any. What a segment leaves lies in a file until all before it are there; they are joined in their order.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ class SpreadAnalysis:
             yield number, task
 
     def _pieces(self, cuts: Sequence[int]) -> Iterator[Piece]:
-        keeps_contexts = any(runner.plan.keeps_contexts for runner in self.runners.values())
+        needs_pass = any(segments.needs_pass for segments in self.segments.values())
         places = self._from_pass(cuts)
-        if not keeps_contexts and len(known := Snapshots.in_trace(self.trace)):
+        if not needs_pass and len(known := Snapshots.in_trace(self.trace)):
             places = self._from_snapshots(cuts, known)
         start: Snapshot | None = None
         starts: Mapping[str, Start] = {}
