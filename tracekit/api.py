@@ -410,6 +410,7 @@ def _profile(
         "options": dataclasses.asdict(options),
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         **({"windows": windows} if is_windowed(trace) else {}),
+        **({"filters": trace.meta["filters"]} if trace.meta.get("filters") else {}),
         "result": result,
     }
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()
