@@ -88,7 +88,7 @@ def _rule(parts: Mapping[str, Any]) -> WindowRule:
         return _again(parts["every"], on, till, length, accesses, name)
     if _is_time(on) and not till.all and all(each.kind is Kind.TIME for each in till.happenings) and not accesses:
         return _by_time(on, till, length, name)
-    if till.happenings == (Happening(Kind.RETURN, *_called(on)),):
+    if till.happenings == tuple(Happening(Kind.RETURN, each.name) for each in _called(on)):
         till = NOTHING  # that call's return, not another's
     if counts := [each.number for each in till.of_kind(Kind.ACCESSES)]:
         if till.all:
@@ -102,9 +102,9 @@ def _start(on: Condition) -> Condition:
     return on if on.happenings else Condition((Happening(Kind.TIME, number=1),))
 
 
-def _called(on: Condition) -> tuple[str, ...]:
-    """The name of the function whose call alone opens the window, if that is so."""
-    return tuple(each.name for each in on.of_kind(Kind.CALL)) if len(on.happenings) == 1 else ()
+def _called(on: Condition) -> tuple[Happening, ...]:
+    """The call that alone opens the window, if that is so."""
+    return tuple(on.of_kind(Kind.CALL)) if len(on.happenings) == 1 else ()
 
 
 def _is_time(on: Condition) -> bool:
