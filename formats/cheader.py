@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import IntEnum, IntFlag
 from pathlib import Path
 
-from tracekit.formats import events, image
+from tracekit.formats import event_values, events, image
 
 HEADER = Path(__file__).resolve().parent.parent / "recorder" / "runtime" / "format.h"
 
@@ -46,14 +46,14 @@ _ENUMS: tuple[tuple[str, type[IntEnum | IntFlag]], ...] = (
     ("STRUCTURE", image.StructureKind),
     ("TYPED", image.TypedKind),
     ("GLOBAL", image.GlobalFlag),
-    ("ATOMIC", events.AtomicOrder),
-    ("SYNC", events.SyncKind),
-    ("REGION", events.SyncRegion),
-    ("TASK", events.TaskFlag),
-    ("TASK_STATUS", events.TaskStatus),
-    ("DEPENDENCE", events.TaskDependence),
-    ("OPENMP_MUTEX", events.OpenmpMutex),
-    ("MPI", events.MpiCollective),
+    ("ATOMIC", event_values.AtomicOrder),
+    ("SYNC", event_values.SyncKind),
+    ("REGION", event_values.SyncRegion),
+    ("TASK", event_values.TaskFlag),
+    ("TASK_STATUS", event_values.TaskStatus),
+    ("DEPENDENCE", event_values.TaskDependence),
+    ("OPENMP_MUTEX", event_values.OpenmpMutex),
+    ("MPI", event_values.MpiCollective),
 )
 
 

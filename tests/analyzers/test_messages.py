@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.naive.messages import Message, Operation, Rank, first_differences, matched
 from tracekit.analyzers.messages import Messages
-from tracekit.formats.events import CODE, MpiCollective
+from tracekit.formats.event_values import MpiCollective
+from tracekit.formats.events import CODE
 from tracekit.messages.log import Events, Log
 from tracekit.messages.matching import report
 from tracekit.module import CannotMergeError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.naive import tasks as naive
 from tests.naive.races import Event
 from tests.races.test_random import MEMORY, MOST_EVENTS, found_by_module
-from tracekit.formats.events import SyncRegion, TaskDependence, TaskFlag, TaskStatus
+from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskFlag, TaskStatus
 
 KINDS = (TaskDependence.IN, TaskDependence.INOUT, TaskDependence.MUTEXINOUTSET, TaskDependence.INOUTSET)
 LOCK, ADDRESSES = 0x100, 0x500

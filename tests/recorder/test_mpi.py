@@ -72,6 +72,16 @@ static void at_once(void)
     MPI_Waitany(2, requests + 2, &place, MPI_STATUS_IGNORE);
     MPI_Waitall(2, requests + 2, MPI_STATUSES_IGNORE);
 }
+static void of_nobody(void)
+{
+    MPI_Request requests[2];
+    MPI_Recv(got, N, MPI_DOUBLE, MPI_PROC_NULL, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Irecv(got, N, MPI_DOUBLE, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &requests[0]);
+    MPI_Recv_init(got, N, MPI_DOUBLE, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &requests[1]);
+    MPI_Start(&requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Request_free(&requests[1]);
+}
 static void persistent(MPI_Comm other)
 {
     MPI_Request requests[2];
@@ -97,6 +107,7 @@ int main(int argc, char **argv)
         sent[i] = rank;
     blocking();
     at_once();
+    of_nobody();
     persistent(other);
     MPI_Sendrecv(sent, 1, MPI_DOUBLE, right, 4, got, N, MPI_DOUBLE, left, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Bcast(all, N, MPI_DOUBLE, 0, half);

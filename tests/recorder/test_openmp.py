@@ -12,7 +12,7 @@ import pytest
 
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
-from tracekit.formats.events import SyncRegion, TaskDependence, TaskStatus
+from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskStatus
 from tracekit.recorder.toolchain import find_clang
 
 SOURCE = (ROOT / "fixtures/openmp.c").read_text()

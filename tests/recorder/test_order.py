@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, Recorded, build, events, read, record
-from tracekit.formats.events import EVENTS, AtomicOrder, SyncKind
+from tracekit.formats.event_values import AtomicOrder, SyncKind
+from tracekit.formats.events import EVENTS
 from tracekit.formats.reader import TraceReader
 
 LOAD, STORE, ACQUIRE, RELEASE = AtomicOrder

@@ -15,7 +15,8 @@ import tracekit
 from tests.needs import needs
 from tests.programs.running import FIXTURES, TRACEKIT, compile_program
 from tests.taskgraph.test_random import LOADS, STORES, program
-from tracekit.formats.events import CODE, SyncRegion, TaskStatus
+from tracekit.formats.event_values import SyncRegion, TaskStatus
+from tracekit.formats.events import CODE
 from tracekit.taskgraph.collector import StepCollector
 from tracekit.taskgraph.profile import TaskGraphProfile
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracekit.dependence.rows import instruction_key
-from tracekit.formats.events import MpiCollective
+from tracekit.formats.event_values import MpiCollective
 from tracekit.messages.log import Log, sorted_logs
 
 Json = dict[str, Any]

@@ -53,7 +53,7 @@ def ranks_text(ranks: list[int]) -> str:
 def place(instruction: Json | None) -> str:
     """Where an operation stands in the source."""
     if instruction is None:
-        return "not recorded"
+        return "none recorded"
     return f"{place_text(instruction)} {instruction['function']}".rstrip() if instruction["file"] else "library code"
 
 

@@ -62,10 +62,13 @@ void tk_mpi_sent(MPI_Comm communicator, const void *buffer, int count, MPI_Datat
     tk_mpi_sent_by(tk_communicator_of(communicator), buffer, count, type, peer, tag);
 }
 
-/* The number of a receive: messages of one sender are taken by receives in the order in which these are posted. */
-uint64_t tk_mpi_posted(void)
+/* The number of a receive: messages of one sender are taken by receives in the order in which these are posted. None,
+ * 0, has one of nobody. */
+uint64_t tk_mpi_posted(int peer)
 {
     static uint64_t posted;
+    if (peer == MPI_PROC_NULL)
+        return 0;
     uint64_t number = __atomic_add_fetch(&posted, 1, __ATOMIC_RELAXED);
     tk_mpi_event(TK_EVENT_mpi_post, number, 0, 0);
     return number;

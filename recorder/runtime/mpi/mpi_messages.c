@@ -52,7 +52,7 @@ TK_EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int peer, int
 {
     MPI_Status own;
     MPI_Status *found = status == MPI_STATUS_IGNORE ? &own : status;
-    uint64_t number = tk_mpi_posted();
+    uint64_t number = tk_mpi_posted(peer);
     int result = TK_REAL(Recv, buffer, count, type, peer, tag, communicator, found);
     if (result == MPI_SUCCESS)
         tk_mpi_received(tk_communicator_of(communicator), number, buffer, count, type, found);
@@ -64,7 +64,7 @@ TK_EXPORT int MPI_Sendrecv(const void *sent, int sent_count, MPI_Datatype sent_t
 {
     MPI_Status own;
     MPI_Status *found = status == MPI_STATUS_IGNORE ? &own : status;
-    uint64_t number = tk_mpi_posted();
+    uint64_t number = tk_mpi_posted(from);
     tk_mpi_sent(communicator, sent, sent_count, sent_type, to, sent_tag);
     int result = TK_REAL(Sendrecv, sent, sent_count, sent_type, to, sent_tag, buffer, count, type, from, tag,
                          communicator, found);
@@ -78,7 +78,7 @@ TK_EXPORT int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, i
 {
     MPI_Status own;
     MPI_Status *found = status == MPI_STATUS_IGNORE ? &own : status;
-    uint64_t number = tk_mpi_posted();
+    uint64_t number = tk_mpi_posted(from);
     tk_mpi_sent(communicator, buffer, count, type, to, sent_tag);
     int result = TK_REAL(Sendrecv_replace, buffer, count, type, to, sent_tag, from, tag, communicator, found);
     if (result == MPI_SUCCESS)
@@ -102,9 +102,10 @@ static struct tk_operation *begun(MPI_Request request, void *buffer, int count, 
 TK_EXPORT int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm communicator,
                         MPI_Request *request)
 {
-    uint64_t number = tk_mpi_posted();
+    uint64_t number = tk_mpi_posted(peer);
     int result = TK_REAL(Irecv, buffer, count, type, peer, tag, communicator, request);
-    struct tk_operation *operation = result == MPI_SUCCESS ? begun(*request, buffer, count, type, communicator) : NULL;
+    struct tk_operation *operation =
+        number && result == MPI_SUCCESS ? begun(*request, buffer, count, type, communicator) : NULL;
     if (operation)
         operation->number = number;
     return result;
@@ -137,8 +138,10 @@ TK_EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int peer
 {
     int result = TK_REAL(Recv_init, buffer, count, type, peer, tag, communicator, request);
     struct tk_operation *operation = result == MPI_SUCCESS ? begun(*request, buffer, count, type, communicator) : NULL;
-    if (operation)
+    if (operation) {
         operation->is_persistent = 1;
+        operation->peer = peer;
+    }
     return result;
 }
 
@@ -151,7 +154,7 @@ static void started(MPI_Request request)
         tk_mpi_sent_by(operation->communicator, operation->buffer, operation->count, operation->type, operation->peer,
                        operation->tag);
     else
-        operation->number = tk_mpi_posted();
+        operation->number = tk_mpi_posted(operation->peer);
 }
 
 TK_EXPORT int MPI_Start(MPI_Request *request)

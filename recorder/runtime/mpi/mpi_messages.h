@@ -67,7 +67,7 @@ uint64_t tk_bytes_of(int count, MPI_Datatype type);
 void tk_mpi_sent(MPI_Comm communicator, const void *buffer, int count, MPI_Datatype type, int peer, int tag);
 void tk_mpi_sent_by(const struct tk_communicator *communicator, const void *buffer, int count, MPI_Datatype type,
                     int peer, int tag);
-uint64_t tk_mpi_posted(void);
+uint64_t tk_mpi_posted(int peer);
 void tk_mpi_received(const struct tk_communicator *communicator, uint64_t number, void *buffer, int count,
                      MPI_Datatype type, const MPI_Status *status);
 void tk_mpi_collective(uint64_t kind, MPI_Comm communicator, int root, uint64_t bytes);

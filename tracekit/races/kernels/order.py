@@ -12,7 +12,7 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import USED, take
 from tracekit.containers.kernels.hash_table import row_of
-from tracekit.formats.events import AtomicOrder
+from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.clocks import assign, covers, drop, join, new_clock, set_time, shared, time_of
 from tracekit.races.kernels.state import (

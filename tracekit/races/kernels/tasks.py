@@ -14,7 +14,7 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
-from tracekit.formats.events import SyncRegion, TaskDependence, TaskFlag, TaskStatus
+from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskFlag, TaskStatus
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.clocks import drop, new_clock, set_time, shared
 from tracekit.races.kernels.order import (

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.hash_table import row_of
-from tracekit.formats.events import CODE, SyncKind
+from tracekit.formats.event_values import SyncKind
+from tracekit.formats.events import CODE
 from tracekit.jit.kernel import kernel
 from tracekit.taskgraph.kernels.layouts import BARRIER, CREATE, JOIN, LOCK, SIGNAL, SYNC, TASK, Graph
 from tracekit.taskgraph.kernels.nodes import add_edge, add_node, edge_from_others, edges_from_list, listed, running

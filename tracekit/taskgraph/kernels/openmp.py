@@ -8,7 +8,8 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
-from tracekit.formats.events import CODE, SyncRegion, TaskDependence, TaskFlag, TaskStatus
+from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskFlag, TaskStatus
+from tracekit.formats.events import CODE
 from tracekit.jit.kernel import kernel
 from tracekit.taskgraph.kernels.layouts import BARRIER, CREATE, JOIN, SIGNAL, SYNC, TASK_KEY, Graph
 from tracekit.taskgraph.kernels.nodes import add_edge, add_node, edges_from_list, listed
