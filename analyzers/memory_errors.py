@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracekit.memory_errors.kernels.checks import DISORDER, ENDED, THREADS, State, access
+from tracekit.memory_errors.kernels.checks import (
+    DISORDER,
+    ENDED,
+    LARGEST,
+    MOST,
+    OPEN,
+    OPEN_AT_END,
+    THREADS,
+    State,
+    access,
+)
+from tracekit.memory_errors.kernels.contents import forget, loaded, stored
 from tracekit.memory_errors.kernels.objects import (
     allocated,
     called,
@@ -23,7 +34,7 @@ from tracekit.memory_errors.kernels.objects import (
     variable_ended,
 )
 from tracekit.memory_errors.profile import found_errors, merged, without
-from tracekit.memory_errors.rules import empty_state
+from tracekit.memory_errors.rules import empty_state, stores_have_values
 from tracekit.module import FRAMES, Display, Module, TracekitError, contexts_option, option
 
 
@@ -35,6 +46,52 @@ class MemoryErrorsOptions:
         "", "Leave out errors in these functions or files, or called from there; * stands for anything.", "NAME,..."
     )
     contexts: str = contexts_option("static")
+
+
+# -- the same where stores have values: what is in memory is followed, for the pointers that are left at the end ------
+
+
+def load(state: State, instruction: int, address: int, size: int, context: int, stream: int) -> None:
+    """A load."""
+    access(state, instruction, address, size, context, stream, False)
+    loaded(state.contents, min(instruction, state.rules.size - 1), address, size, stream)
+
+
+def store(state: State, instruction: int, address: int, size: int, value: int, context: int, stream: int) -> None:
+    """A store."""
+    access(state, instruction, address, size, context, stream, True)
+    if size <= MOST:
+        stored(state.contents, min(instruction, state.rules.size - 1), address, size, value, stream)
+
+
+def heap_alloc(state: State, instruction: int, address: int, size: int, context: int, stream: int, levels: Any) -> None:
+    """A new block, or the tail by which a realloc let one grow."""
+    allocated(state, instruction, context, address, size, stream, levels)
+    if size <= LARGEST:
+        forget(state.contents.words, address, size)
+
+
+def heap_free(state: State, instruction: int, address: int, size: int, context: int) -> None:
+    """A block ends."""
+    freed(state, instruction, context, address, size)
+    if size <= LARGEST:
+        forget(state.contents.words, address, size)
+
+
+def stack_alloc(
+    state: State, instruction: int, address: int, size: int, context: int, stream: int, levels: Any
+) -> None:
+    """A local variable begins."""
+    variable(state, instruction, context, address, size, stream, levels.control[FRAMES])
+    if size <= LARGEST:
+        forget(state.contents.words, address, size)
+
+
+def stack_free(state: State, address: int, size: int) -> None:
+    """A local variable ends."""
+    variable_ended(state, address, size)
+    if size <= LARGEST:
+        forget(state.contents.words, address, size)
 
 
 class MemoryErrors(Module):
@@ -129,6 +186,14 @@ class MemoryErrors(Module):
     def program_end(state: State) -> None:
         """The run is over."""
         state.control[ENDED] = 1
+        state.control[OPEN_AT_END] = state.control[OPEN]
+
+    def callbacks(self) -> dict[str, Any]:
+        """Where stores have values, what is in memory is followed as well."""
+        followed = {
+            function.__name__: function for function in (load, store, heap_alloc, heap_free, stack_alloc, stack_free)
+        }
+        return super().callbacks() | (followed if stores_have_values(self.program) else {})
 
     def result(self, state: State) -> dict[str, Any]:
         """Errors, leaks, and how much was not decided."""

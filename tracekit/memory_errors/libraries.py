@@ -12,9 +12,14 @@ from collections.abc import Iterable
 MALLOC = ("malloc", "realloc", "reallocarray", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc")
 """Return memory without contents (a realloc: behind the old one's)."""
 ZEROED = ("calloc",)
+DUPLICATES = ("strdup", "strndup", "wcsdup", "__strdup", "__strndup")
+"""Return a block that is the program's to free."""
 MAPPING = ("mmap", "mmap64", "mremap", "munmap", "shmat")
 MOVING = ("realloc", "reallocarray", "mremap")
 """Copy the contents of a block that they move."""
+
+COPYING = tuple("memcpy memmove mempcpy bcopy __memcpy_chk __memmove_chk __mempcpy_chk".split())
+"""Copy, which the recorder says as a load and a store of the call."""
 
 SORTING = ("qsort",)
 """Move what they are given before they say so."""

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracekit.containers import shadow
 from tracekit.containers.hash_table import used_rows
 from tracekit.contexts.names import ContextNames
 from tracekit.formats.events import NONE
 from tracekit.memory_errors import libraries
 from tracekit.memory_errors.kernels import checks
+from tracekit.memory_errors.kernels.contents import HIDDEN
+from tracekit.memory_errors.reach import LOST, REACHES, reached
+from tracekit.memory_errors.rules import stores_have_values
 from tracekit.modules.merge_rows import add, as_key, join_rows
 from tracekit.objects.kernels.live import KIND_SHIFT, SITE_BITS, SITE_SHIFT
 from tracekit.objects.kinds import ObjectKind
@@ -83,39 +87,84 @@ def _summary(rows: Sequence[Json], state: checks.State) -> Json:
         "errors": {kind: sum(row["count"] for row in rows if row["kind"] == kind) for kind in KINDS},
         "undecided": dict(zip(REASONS, state.errors.undecided.tolist())),
         "ended": bool(state.control[checks.ENDED]),
+        "open_calls": int(state.control[checks.OPEN_AT_END]),
         "suppressed": 0,
     }
 
 
 def _leaks(program: Program, state: checks.State, sites: SiteNames) -> list[Json]:
-    """The heap blocks that live at the end, by site; the system's mappings are none."""
-    objects = state.live.objects.rows[: state.live.objects.control[0]]
-    alive = objects[objects["alive"] == ObjectKind.HEAP]
-    keys = used_rows(state.live.sites)["key"]
+    """The heap blocks that live at the end, by site and by how they are reached; the system's mappings are none."""
+    blocks, own = _blocks(program, state)
+    reach, doubts = _reach(program, state, blocks, own)
     rows = []
-    for site in np.unique(alive["site"]).tolist():
-        assert int(keys[site]) >> KIND_SHIFT == ObjectKind.HEAP
-        rule = int(state.rules[min((int(keys[site]) >> SITE_SHIFT) & SITE_BITS, len(program.ops))])
-        if rule & checks.MAPS:
-            continue
-        here = alive[alive["site"] == site]
-        own = bool(rule & checks.EMPTY) or _is_zeroed(program, (int(keys[site]) >> SITE_SHIFT) & SITE_BITS)
+    for site, how in sorted({*zip(blocks["site"].tolist(), reach.tolist())}):
+        chosen = (blocks["site"] == site) & (reach == how)
+        here = blocks[chosen]
         rows.append(
             {
                 "object": sites.show(site),
                 "blocks": len(here),
                 "bytes": int((here["end"] - here["start"]).sum()),
-                "allocated_by": "program" if own else "library",
+                "allocated_by": "program" if own[chosen][0] else "library",
+                "reach": REACHES[how] if how < len(REACHES) else None,
+                "unsure": int(doubts[chosen].sum()),
             }
         )
-    return join_rows([rows], ("object", "allocated_by"), {"blocks": add, "bytes": add})
+    return _joined_leaks([rows])
 
 
-def _is_zeroed(program: Program, op: int) -> bool:
+def _blocks(program: Program, state: checks.State) -> tuple[Any, Any]:
+    """The live heap blocks in the order of their addresses, and whether the program itself allocated each."""
+    objects = state.live.objects.rows[: state.live.objects.control[0]]
+    blocks = objects[objects["alive"] == ObjectKind.HEAP]
+    keys = used_rows(state.live.sites)["key"]
+    wanted, own = np.zeros(len(keys), np.bool_), np.zeros(len(keys), np.bool_)
+    for site in np.unique(blocks["site"]).tolist():
+        assert int(keys[site]) >> KIND_SHIFT == ObjectKind.HEAP
+        op = (int(keys[site]) >> SITE_SHIFT) & SITE_BITS
+        rule = int(state.rules[min(op, len(program.ops))])
+        wanted[site] = not rule & checks.MAPS
+        own[site] = bool(rule & checks.EMPTY) or _calls(program, op, OWN)
+    blocks = blocks[wanted[blocks["site"]]]
+    blocks = blocks[np.argsort(blocks["start"])]
+    return blocks, own[blocks["site"]]
+
+
+OWN = (*libraries.ZEROED, *libraries.DUPLICATES)
+"""Return blocks that are the program's, with contents."""
+
+
+def _reach(program: Program, state: checks.State, blocks: Any, own: Any) -> tuple[Any, Any]:
+    """How each block is reached (a number of REACHES, or none), and whether a pointer to it may be out of sight."""
+    if not stores_have_values(program):
+        return np.full(len(blocks), len(REACHES), np.uint8), np.zeros(len(blocks), np.bool_)
+    numbers, values = shadow.words(state.contents.words)
+    reach = reached(blocks["start"], blocks["end"], ~own, numbers << 3, values)
+    lost = reach < len(LOST)
+    return reach, lost & ((blocks["born"] <= state.control[checks.UNKNOWN_AT]) | bool(np.any(values == HIDDEN)))
+
+
+def _calls(program: Program, op: int, names: Sequence[str]) -> bool:
+    """Whether an instruction calls one of these functions."""
     if op >= len(program.ops):
         return False
     call = int(program.ops["base"][op])
-    return call < len(program.calls) and program.text(int(program.calls["callee"][call])) in libraries.ZEROED
+    return call < len(program.calls) and program.text(int(program.calls["callee"][call])) in names
+
+
+def _joined_leaks(tables: Sequence[Sequence[Json]]) -> list[Json]:
+    """The rows of all tables; older profiles do not say how blocks are reached."""
+    rows = [[{**row, "reach": row.get("reach"), "unsure": row.get("unsure", 0)} for row in table] for table in tables]
+    return join_rows(rows, LEAK_KEY, {"blocks": add, "bytes": add, "unsure": add}, order=_leak_order)
+
+
+LEAK_KEY = ("object", "allocated_by", "reach")
+"""What tells rows of leaks apart."""
+
+
+def _leak_order(row: Mapping[str, Any]) -> Any:
+    """What is lost first."""
+    return REACHES.index(row["reach"]) if row["reach"] else len(REACHES), as_key(row, LEAK_KEY)
 
 
 def _order(row: Mapping[str, Any]) -> Any:
@@ -135,12 +184,11 @@ def merged(results: Sequence[Json]) -> Json:
             "errors": {kind: sum(each["errors"][kind] for each in summaries) for kind in KINDS},
             "undecided": {reason: sum(each["undecided"][reason] for each in summaries) for reason in REASONS},
             "ended": all(each["ended"] for each in summaries),
+            "open_calls": max((each.get("open_calls", 0) for each in summaries), default=0),
             "suppressed": sum(each["suppressed"] for each in summaries),
         },
         "errors": _joined([result["errors"] for result in results]),
-        "leaks": join_rows(
-            [result["leaks"] for result in results], ("object", "allocated_by"), {"blocks": add, "bytes": add}
-        ),
+        "leaks": _joined_leaks([result["leaks"] for result in results]),
     }
 
 

@@ -12,7 +12,8 @@ from tracekit.containers.hash_table import hash_table
 from tracekit.contexts.scopes import MOST_STREAMS
 from tracekit.formats.image import CallFlag, OpFlag, OpKind, OpUse
 from tracekit.memory_errors import libraries
-from tracekit.memory_errors.kernels import checks, states
+from tracekit.memory_errors.kernels import checks, contents, states
+from tracekit.memory_errors.variables import named_accesses
 from tracekit.objects.live import live_objects, unloading
 
 if TYPE_CHECKING:
@@ -92,6 +93,38 @@ def families(program: Program) -> Array:
     return found
 
 
+def moves_of(program: Program) -> Array:
+    """What a store by each instruction, or by none, puts into memory (memory_errors/kernels/contents.py): uint8."""
+    ops = program.ops
+    kinds = ops["kind"]
+    moves = np.zeros(len(ops) + 1, np.uint8)
+    moves[:-1][np.isin(kinds, (OpKind.STORE, OpKind.ATOMIC))] = contents.UNKNOWN
+    moves[:-1][program.valued] = contents.VALUE
+    moves[:-1][np.isin(kinds, (OpKind.COPY_FROM, OpKind.COPY_TO))] = contents.COPY
+    for op in np.flatnonzero(kinds == OpKind.CALL).tolist():
+        name = program.text(int(program.calls["callee"][int(ops["base"][op])]))
+        if name in libraries.MOVING or name in libraries.COPYING:
+            moves[op] = contents.COPY
+        elif name in libraries.SORTING:
+            moves[op] = contents.ORDER
+    return moves
+
+
+def stores_have_values(program: Program) -> bool:
+    """Whether what is stored is known of some part of the program (``tracekit cc --values``)."""
+    return bool(np.any(program.valued & (program.ops["kind"] == OpKind.STORE)))
+
+
+def empty_contents(program: Program) -> contents.Contents:
+    """Memory that holds nothing; without values no more than a type for the kernels."""
+    valued = stores_have_values(program)
+    return contents.Contents(
+        shadow.empty("u8") if valued else shadow.empty("u8", pages=1, direct=1),
+        moves_of(program),
+        reserve("i8", 3 * MOST_STREAMS).reshape(-1, 3),
+    )
+
+
 def empty_state(program: Program) -> checks.State:
     """Nothing lives, nothing was found."""
     control = np.zeros(checks.CONTROL, np.int64)
@@ -120,5 +153,7 @@ def empty_state(program: Program) -> checks.State:
         copied=reserve("i8", 3 * MOST_STREAMS).reshape(-1, 3),
         doubt=reserve("i8", MOST_STREAMS),
         images=unloading(program),
+        contents=empty_contents(program),
+        named=named_accesses(program),
         control=control,
     )

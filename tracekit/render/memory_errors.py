@@ -98,12 +98,42 @@ def _leaks(result: Json, shown: list[Json], style: Style) -> list[str]:
     blocks, size = (sum(row[name] for row in result["leaks"]) for name in ("blocks", "bytes"))
     end = "at the end of the run" if result["summary"]["ended"] else "where the trace ends"
     lines = ["", style(f"never freed: {counted(blocks, 'block')}, {_bytes(size)}, {end}", "bold")]
+    known = any(row.get("reach") for row in result["leaks"])
     cells = [
-        [object_name(row["object"]), f"{row['blocks']:,}", f"{row['bytes']:,}", row["allocated_by"], _made_in(row)]
+        [
+            object_name(row["object"]),
+            f"{row['blocks']:,}",
+            f"{row['bytes']:,}",
+            *([reach_of(row)] if known else []),
+            row["allocated_by"],
+            _made_in(row),
+        ]
         for row in shown
     ]
-    lines += table(["object", "blocks", "bytes", "allocated by", "made in"], cells, frozenset({1, 2}), style)
-    return lines + more(len(result["leaks"]), len(shown), "site")
+    heads = ["object", "blocks", "bytes", *(["reached"] if known else []), "allocated by", "made in"]
+    lines += table(heads, cells, frozenset({1, 2}), style)
+    return lines + more(len(result["leaks"]), len(shown), "site") + [f"  {line}" for line in doubts(result)]
+
+
+def doubts(result: Json) -> list[str]:
+    """What may be wrong about how blocks are reached, a sentence each."""
+    unsure = sum(row.get("unsure", 0) for row in result["leaks"])
+    said = []
+    if unsure:
+        said.append(f"Of {counted(unsure, 'lost block')} a pointer may be where no event tells of it.")
+    if result["summary"].get("open_calls") and any(
+        (row.get("reach") or "").endswith("lost") for row in result["leaks"]
+    ):
+        said.append(
+            f"The run ended inside {counted(result['summary']['open_calls'], 'call')}: "
+            "of pointers in registers nothing is known."
+        )
+    return said
+
+
+def reach_of(row: Json) -> str:
+    """`definitely lost`, `still reachable`: how blocks are reached at the end."""
+    return (row.get("reach") or "").replace("_", " ")
 
 
 def _made_in(row: Json) -> str:

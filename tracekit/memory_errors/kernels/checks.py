@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.memory_errors.kernels.contents import Contents
+from tracekit.memory_errors.kernels.named import Named, is_elsewhere
+from tracekit.memory_errors.kernels.named import passed as passed_variable
 from tracekit.memory_errors.kernels.states import (
     BESIDE,
     FREED,
@@ -73,7 +76,9 @@ DISORDER = 3  # 1: a signal handler has run
 ATOMICS = 4  # 1: threads may tell one another something that no event says
 ENDED = 5  # 1: the program has ended by itself
 ROUNDED = 6  # 1: the program asks how many bytes its blocks really have, and may use them
-CONTROL = 7
+OPEN = 7  # how many calls are open
+OPEN_AT_END = 8  # were, when the program ended
+CONTROL = 9
 """How many there are."""
 
 SLACK = 16
@@ -112,6 +117,8 @@ class State(NamedTuple):
     copied: NDArray[np.int64]  # (streams, 3): instruction, address and size of the last load that is a copy's
     doubt: NDArray[np.int64]  # by stream: open calls since the first whose effects are unknown
     images: Unloading
+    contents: Contents  # where stores have values
+    named: Named
     control: NDArray[np.int64]
 
 
@@ -149,7 +156,7 @@ def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, 
     row = min(instruction, state.rules.size - 1)
     rules = state.rules[np.uint64(row)]
     found = worst(state.states, address, size)
-    if rules & (BULK | COPIES):
+    if rules & (BULK | COPIES) or is_elsewhere(state.named, state.named.of_access[np.uint64(row)], address, size):
         look(state, row, rules, address, size, context, stream, store, found)
     elif found == UNWRITTEN and store:
         write(state.states, address, size)
@@ -166,6 +173,7 @@ def look(
         return
     looked = np.int64(1 if rules & FIRST else size)
     passed = rules & BULK and _passes_end(state, row, address, looked, context, store)
+    passed = passed or _leaves_variable(state, row, address, looked, context, store)
     if found >= BESIDE and not passed and not rules & NAMED:
         _outside(state, row, address, looked, context, store)
     if rules & COPIES:
@@ -206,6 +214,19 @@ def _passes_end(state: Any, row: Any, address: Any, size: Any, context: Any, sto
     if address >= state.live.objects.rows[owner].end:  # an object of no bytes
         return False
     if state.control[ROUNDED] != 0 and _block(state, address) != 0:
+        return False
+    _out_of_bounds(state, row, owner, address, size, context, store)
+    return True
+
+
+@inlined
+def _leaves_variable(state: Any, row: Any, address: Any, size: Any, context: Any, store: Any) -> Any:
+    """An access to a variable that is named: whether it is to other bytes, which is noted."""
+    group = np.int64(state.named.of_access[np.uint64(row)])
+    if not is_elsewhere(state.named, group, address, size):
+        return False
+    owner = passed_variable(state.live, state.named, group, address, size)
+    if owner == 0:
         return False
     _out_of_bounds(state, row, owner, address, size, context, store)
     return True

@@ -19,6 +19,7 @@ from tracekit.memory_errors.kernels.checks import (
     MAPS,
     MISMATCHED_FREE,
     OPAQUE,
+    OPEN,
     ORDER,
     ROUNDED,
     SLACK,
@@ -29,6 +30,7 @@ from tracekit.memory_errors.kernels.checks import (
     note,
     place_of,
 )
+from tracekit.memory_errors.kernels.named import begun
 from tracekit.memory_errors.kernels.states import (
     BESIDE,
     FREED,
@@ -133,6 +135,7 @@ def _wrong_free(state: Any, kind: Any, row: Any, context: Any, site: Any, death:
 @kernel
 def variable(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> None:
     """stack_alloc."""
+    begun(state.named, state.named.of_local[np.uint64(min(instruction, state.rules.size - 1))], address, size)
     owner = begin(state.live, STACK, instruction, context, address, size, stream, depth)
     if owner != 0:
         state.control[BORN] += 1
@@ -178,6 +181,7 @@ def called(state: Any, instruction: Any) -> None:
 @inlined
 def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
     """function_entry: of a function that a library calls, or that makes calls which no event tells of."""
+    state.control[OPEN] += 1
     doubt = state.doubt[np.uint64(stream)]
     if call < state.rules.size and state.rules[np.uint64(call)] & HOSTS:
         state.control[UNKNOWN_AT] = state.control[BORN]
@@ -190,6 +194,7 @@ def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
 @inlined
 def left(state: Any, stream: Any) -> None:
     """function_exit."""
+    state.control[OPEN] -= 1
     doubt = state.doubt[np.uint64(stream)]
     if doubt != 0:
         state.doubt[np.uint64(stream)] = doubt - 1

@@ -13,7 +13,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.modules.merge_rows import as_key
 from tracekit.program.sources import whole_path
 from tracekit.render.export.stacks import report_frames
-from tracekit.render.memory_errors import HEADINGS, error_line
+from tracekit.render.memory_errors import HEADINGS, error_line, reach_of
 from tracekit.render.objects import object_name
 from tracekit.version import __version__
 
@@ -130,8 +130,10 @@ def _leaks(rows: list[Json], places: _Places) -> Iterator[Json]:
         if row["allocated_by"] != "program" or site is None:
             continue
         amount = f"{counted(row['blocks'], 'block')}, {counted(row['bytes'], 'byte')}"
-        text = f"Never freed: {amount}, {object_name(row['object'])}."
-        made = _result(f"memory/{LEAK}", "note", text, site, as_key(row, ("object",)), places)
+        reach = f", {reach_of(row)}" if row.get("reach") else ""
+        text = f"Never freed: {amount}, {object_name(row['object'])}{reach}."
+        key = as_key(row, ("object", "reach") if reach else ("object",))
+        made = _result(f"memory/{LEAK}", "note", text, site, key, places)
         yield {**made, "stacks": [places.stack(row["object"]["context"], site, "where they were made")]}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
-from tracekit.render.memory_errors import HEADINGS, REASONS, error_line
+from tracekit.render.memory_errors import HEADINGS, REASONS, doubts, error_line, reach_of
 from tracekit.render.objects import context_name, object_name
 from tracekit.render.places import instruction_text
 
@@ -19,8 +19,10 @@ def section(report: Json, shown: Shown) -> str:
         f"<td>{text(_freed(row))}</td>{number_cell(row['count'])}</tr>"
         for row in shown.names.shown(result["errors"][: shown.rows])
     ]
+    known = any(row.get("reach") for row in result["leaks"])
     leaks = [
         f"<tr><td>{text(object_name(row['object']))}</td><td>{text(context_name(row['object']))}</td>"
+        f"{f'<td>{text(reach_of(row))}</td>' if known else ''}"
         f"<td>{text(row['allocated_by'])}</td>{number_cell(row['blocks'])}{number_cell(row['bytes'])}</tr>"
         for row in shown.names.shown(result["leaks"][: shown.rows])
     ]
@@ -30,7 +32,14 @@ def section(report: Json, shown: Shown) -> str:
         (
             "leaks",
             "Never freed",
-            (("Object", False), ("Made in", False), ("Allocated by", False), ("Blocks", True), ("Bytes", True)),
+            (
+                ("Object", False),
+                ("Made in", False),
+                *([("Reached", False)] if known else []),
+                ("Allocated by", False),
+                ("Blocks", True),
+                ("Bytes", True),
+            ),
             leaks,
         ),
     )
@@ -39,6 +48,7 @@ def section(report: Json, shown: Shown) -> str:
             parts.append(table(f"memory-{name}", caption, columns, rows))
         if len(result[name]) > len(rows):
             parts.append(f"<p>... and {len(result[name]) - len(rows):,} more rows.</p>")
+    parts += [f"<p>{text(sentence)}</p>" for sentence in doubts(result)]
     undecided = [f"{count:,} {REASONS[name]}" for name, count in result["summary"]["undecided"].items() if count]
     if undecided:
         parts.append(f"<p>Not decided: {text('; '.join(undecided))}.</p>")

@@ -1,0 +1,67 @@
+"""Which blocks are reached from memory that is none of them. memory_errors/reach.py makes the pointers a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.jit.kernel import inlined, kernel
+
+# How a block is reached: memory_errors.reach.REACHES.
+DEFINITELY = 0  # by nothing
+INDIRECTLY = 1  # from blocks that are lost, too
+POSSIBLY = 2  # by a way on which a pointer is to the inside of a block
+STILL = 3  # by pointers to the first bytes of blocks
+NOT_KNOWN = 4  # from nothing, but it is a library's, or from such a block
+NEW = 5  # not yet decided
+
+
+@inlined
+def _spread(first: Any, targets: Any, exact: Any, found: Any, waiting: Any, source: Any, reach: Any, any_: Any) -> None:
+    """Blocks that are not decided and that `source` leads to are reached so; `any_`: not by exact pointers alone."""
+    waiting[0] = source
+    count = 1
+    while count > 0:
+        count -= 1
+        here = waiting[count]
+        for edge in range(first[here], first[here + 1]):
+            target = targets[edge]
+            if found[target] == NEW and (any_ or exact[edge]):
+                found[target] = reach
+                waiting[count] = target
+                count += 1
+
+
+@kernel
+def reach(first: Any, targets: Any, exact: Any, libraries: Any, found: Any, waiting: Any) -> None:
+    """Fill `found`, all NEW, of n blocks in the order of their addresses.
+
+    The pointers in block k are number ``first[k]`` to ``first[k + 1] - 1``, those elsewhere are block n's. `exact`: to
+    the first byte; `libraries`: 1 for blocks whose pointers may be where nobody saw them; `waiting`: n + 1 elements.
+    """
+    blocks = found.size
+    _spread(first, targets, exact, found, waiting, blocks, STILL, False)
+    _spread(first, targets, exact, found, waiting, blocks, POSSIBLY, True)
+    for block in range(blocks):
+        if found[block] == STILL:
+            _spread(first, targets, exact, found, waiting, block, POSSIBLY, True)
+    for block in range(blocks):
+        if found[block] == NEW and libraries[block]:
+            found[block] = NOT_KNOWN
+            _spread(first, targets, exact, found, waiting, block, NOT_KNOWN, True)
+    for block in range(blocks):
+        if found[block] == NEW:
+            found[block] = DEFINITELY
+            waiting[0] = block
+            count = 1
+            while count > 0:
+                count -= 1
+                here = waiting[count]
+                for edge in range(first[here], first[here + 1]):
+                    target = targets[edge]
+                    if found[target] == NEW:
+                        waiting[count] = target
+                        count += 1
+                    if target != block and (found[target] == NEW or found[target] == DEFINITELY):
+                        found[target] = np.uint8(INDIRECTLY)
