@@ -409,6 +409,7 @@ def _profile(
         "options": said(options),
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         **({"windows": windows} if is_windowed(trace) else {}),
+        **({"filters": trace.meta["filters"]} if trace.meta.get("filters") else {}),
         "result": result,
     }
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()

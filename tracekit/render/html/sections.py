@@ -11,7 +11,7 @@ from tracekit.render.html.generic import generic_section, rows_table
 from tracekit.render.html.loops import VERDICTS, graph_data, graph_section, loops_section
 from tracekit.render.html.source import source_section
 from tracekit.render.registry import call
-from tracekit.render.windows import windows_text
+from tracekit.render.windows import filters_text, windows_text
 from tracekit.version import __version__
 
 
@@ -84,6 +84,7 @@ def _facts(shown: Shown) -> str:
         ("Trace" if len(traces) == 1 else f"{len(traces):,} traces", ", ".join(map(str, traces))),
         ("Window", ", ".join(f"{part} {value}" for part, value in first.get("window", {}).items())),
         ("Recorded in", windows_text(first["windows"]) if "windows" in first else ""),
+        ("Recorded in part", filters_text(first["filters"]) if "filters" in first else ""),
         ("Accesses", f"{accesses:,}" if accesses else ""),
         ("Loops", ", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in VERDICTS if verdicts[verdict])),
     ]
