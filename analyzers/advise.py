@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracekit.analyzers.camp import Camp
+from tracekit.dependence.between import reaching, threads_option
 from tracekit.module import Display, contexts_option, option
+from tracekit.verdicts.module import KINDS
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
@@ -25,6 +27,7 @@ class AdviseOptions:
     rare: float = option(1.0, "Suggest speculation on dependences in at most so many of 100 iterations.", "PERCENT")
     contexts: str = contexts_option()
     at: str = option("", "Only the loop at this place, or around it, whatever its share.", "FILE:LINE")
+    threads: bool = threads_option()
 
     def __post_init__(self) -> None:
         if self.top < 0:
@@ -65,10 +68,17 @@ class Advise(Camp):
         return {
             "runs": [self._run()],
             "replaced": replaced,
-            "loops": advice.loops(),
+            "loops": self._with_threads(advice.loops()),
             "further_parallel": advice.further(),
+            **self.between_threads(KINDS),
             "summary": advice.summary(),
         }
+
+    def _with_threads(self, loops: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The loops, each with the dependences between threads that have an end in it, if they are asked for."""
+        if not self.options.threads:
+            return loops
+        return [{**row, "between_threads": reaching(row["loop"], self.between)} for row in loops]
 
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class Camp(DependenceModule):
     Options = ContextOptions
     analysis = "camp"
 
-    def callbacks(self) -> dict[str, Callable[..., None]]:
+    def own_callbacks(self) -> dict[str, Callable[..., None]]:
         """For loads and stores, and what their history depends on."""
         return {"load": load, "store": store, **OTHERS}
 

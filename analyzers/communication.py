@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracekit.communication.kernel import CELL, SUMS, State, entered, forgotten, loaded, stored
-from tracekit.communication.rows import joined, kinds_of, result_of
+from tracekit.communication.kernel import CELL, SUMS, State, forgotten, loaded, stored
+from tracekit.communication.rows import joined, result_of
+from tracekit.contexts.kernels.roles import entered
+from tracekit.contexts.roles import empty_roles
 from tracekit.module import Display, Module, hash_table, shadow
 
 
@@ -25,8 +27,7 @@ class Communication(Module):
             shadow.empty(CELL),
             hash_table(SUMS),
             hash_table(SUMS),
-            hash_table([("function", "<i8")], rows=1 << 24),
-            kinds_of(self.program),
+            empty_roles(self.program),
         )
 
     @staticmethod
@@ -42,7 +43,7 @@ class Communication(Module):
     @staticmethod
     def function_entry(state: State, function: int, stream: int) -> None:
         """What a thread begins with is its role."""
-        entered(state, function, stream)
+        entered(state.roles, function, stream)
 
     @staticmethod
     def heap_alloc(state: State, address: int, size: int) -> None:

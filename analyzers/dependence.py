@@ -1,8 +1,8 @@
 """Memory dependences between instructions: flow, or all kinds; with counts, distances, contexts, as asked for.
 
 PROMPT's dependence profiler and its variants (Table 5). A dependence is (source, destination, kind): both
-touch a common byte, and no store to that byte lies between. Dependences are found within a thread; memory that is
-allocated or freed loses its history.
+touch a common byte, and no store to that byte lies between. Dependences are found within a thread, with --threads also
+between threads; memory that is allocated or freed loses its history.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracekit.contexts.state import empty_stream
-from tracekit.dependence import carried, flow, pairs
+from tracekit.dependence import carried, flow, pairs, threaded
+from tracekit.dependence.between import WHOLE_BECAUSE, BetweenRows, check_carried, joined, threads_option
 from tracekit.dependence.carried_segments import CarriedSegments
 from tracekit.dependence.flow_segments import FlowSegments
 from tracekit.dependence.hottest import with_loop
@@ -63,11 +64,13 @@ class Options:
         "accesses of those that were iterated.",
         "FILE:LINE",
     )
+    threads: bool = threads_option()
 
     def __post_init__(self) -> None:
         pairs.check_kinds(self.kinds)
         if self.carried_by != "hottest":
             pairs.check_place(self.carried_by)
+        check_carried(self.carried_by, self.threads)
 
 
 # -- the variants ---------------------------------------------------------------------------------
@@ -219,7 +222,10 @@ class Dependence(Module):
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
         self.loops = bool(options.distance or options.carried_by)
-        self.flow = options.kinds == "raw" and not (options.counts or options.context or self.loops)
+        self.threads = bool(options.threads)
+        if self.threads:
+            self.shard_by, self.whole_because = "", WHOLE_BECAUSE
+        self.flow = options.kinds == "raw" and not (options.counts or options.context or self.loops or self.threads)
         place = pairs.place_of(options.carried_by) if options.carried_by else None
         plain = options.kinds == "raw" and not (options.counts or options.context or options.distance)
         self.place = place if plain and carried.fits(program) else None
@@ -238,6 +244,8 @@ class Dependence(Module):
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """The callbacks for these options."""
+        if self.threads:
+            return threaded.CALLBACKS_IN_CONTEXT if self.options.context else threaded.CALLBACKS
         if self.flow:
             return flow.CALLBACKS
         if self.place:
@@ -258,8 +266,10 @@ class Dependence(Module):
         """Those for flow dependences alone; what else is asked for depends on the order of accesses."""
         return flow.RANGE_CALLBACKS if self.flow else {}
 
-    def state(self) -> Flow | Variants | Carried:
+    def state(self) -> Flow | Variants | Carried | threaded.Threaded:
         """Nothing is known."""
+        if self.threads:
+            return threaded.empty_threaded(self.program, self.detail)
         if self.place:
             return carried.carried_by(self.program, self.place)
         if self.flow:
@@ -267,20 +277,26 @@ class Dependence(Module):
         return Variants(empty_state(self.program), self.detail, empty_stream(0, 1))
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds as profiles name them."""
+        return frozenset(self.options.kinds.upper().split(","))
+
+    @property
     def detail(self) -> Detail:
         """What the variants find out."""
-        kinds = self.options.kinds.split(",")
         return Detail(
-            raw=int("raw" in kinds),
-            war=int("war" in kinds),
-            waw=int("waw" in kinds),
+            raw=int("RAW" in self.kinds),
+            war=int("WAR" in self.kinds),
+            waw=int("WAW" in self.kinds),
             loops=int(self.loops),
             histogram=int(self.options.distance),
             profile=0,
         )
 
-    def segments(self) -> Segments:
+    def segments(self) -> Segments | None:
         """Flow dependences alone, and those that one loop carries, have ways of their own."""
+        if self.whole_because:
+            return None
         if self.flow:
             return FlowSegments(self)
         if self.place:
@@ -290,6 +306,10 @@ class Dependence(Module):
 
     def reduce(self, states: Sequence[Any]) -> Any:
         """What all workers found."""
+        if self.threads:
+            contexts = self.contexts if self.options.context else None
+            self.between = BetweenRows(self.program, states[0].between, contexts).rows(self.kinds)
+            return reduce_states([states[0].own])
         if not (self.flow or self.place):
             return reduce_states([state.history for state in states])
         if len(states) == 1:
@@ -300,12 +320,26 @@ class Dependence(Module):
         """Rows by kind, source, destination, contexts; a column that was not asked for is left out."""
         if self.flow or self.place:
             return {"dependences": pairs.flow_rows(self.program, maps.rows(state.pairs)["key"])}
-        return {"dependences": pairs.rows(self, state)}
+        found = {"dependences": pairs.rows(self, state)}
+        if self.threads:
+            found["between_threads"] = [self._asked_for(row) for row in self.between]
+        return found
+
+    def _asked_for(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row without the columns that were not asked for."""
+        unwanted = [] if self.options.counts else ["count"]
+        if not self.options.context:
+            unwanted += ["source_context", "destination_context"]
+        return {name: value for name, value in row.items() if name not in unwanted}
 
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
         """The dependences of all runs; with carried-by a run counts for those that it showed the loop to carry."""
-        return {"result": {"dependences": join_dependences([profile["result"]["dependences"] for profile in profiles])}}
+        results = [profile["result"] for profile in profiles]
+        merged = {"dependences": join_dependences([result["dependences"] for result in results])}
+        if "between_threads" in results[0]:
+            merged["between_threads"] = joined([result["between_threads"] for result in results])
+        return {"result": merged}
 
 
 DISPLAY = Display(greatest="count")

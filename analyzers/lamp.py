@@ -55,7 +55,7 @@ class Lamp(DependenceModule):
     context = False
     detail = DETAIL
 
-    def callbacks(self) -> dict[str, Callable[..., None]]:
+    def own_callbacks(self) -> dict[str, Callable[..., None]]:
         """Those of camp, but for loads and stores."""
         return {"load": load, "store": store, **OTHERS}
 

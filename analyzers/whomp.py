@@ -18,7 +18,8 @@ from tracekit.whomp.file import save
 from tracekit.whomp.grammar import Written, empty_grammar
 from tracekit.whomp.hot_streams import CANDIDATES, candidates, hottest
 from tracekit.whomp.joining import joined
-from tracekit.whomp.kernels.sequitur import Grammar, append
+from tracekit.whomp.kernels.pending import append
+from tracekit.whomp.kernels.sequitur import Grammar
 
 RECORD_BYTES = 12
 """Of an access in a raw trace: instruction (4) and address (8)."""

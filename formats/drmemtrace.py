@@ -1,10 +1,12 @@
-"""Records of DynamoRIO's drmemtrace: ``trace_entry_t`` of its drcachesim, 12 bytes each."""
+"""Records of DynamoRIO's drmemtrace: ``trace_entry_t`` of its drcachesim, 12 bytes each, of 32-bit programs 8."""
 
 from __future__ import annotations
 
 import numpy as np
 
 ENTRY = np.dtype([("type", "<u2"), ("size", "<u2"), ("value", "<u8")])
+ENTRY_32 = np.dtype([("type", "<u2"), ("size", "<u2"), ("value", "<u4")])
+"""The same of a 32-bit program: 8 bytes, and the low halves of values that are longer."""
 
 # trace_type_t. What lies between READ and INSTR, and between SYSENTER and ENCODING, are prefetches.
 READ, WRITE, INSTR, RETURN, BUNDLE = 0, 1, 10, 16, 17

@@ -144,7 +144,7 @@ class Follower:
         path = self._path if self._is_chosen(1) else self._path + PASSING
         partial = session.open_partial(path, self._request)
         self._program, self._began = program, time.monotonic()
-        pool = Pool(self._request.buffer_bytes, windows=self._request.windows)
+        pool = Pool(self._request.buffer_bytes, windows=self._request.windows, filters=self._request.filters)
         self._add(program, 1, path, partial, pool, {}, close)
         self._watch(program, self._program_ended)
         for number in (signal.SIGINT, signal.SIGQUIT):
@@ -294,7 +294,7 @@ class Follower:
             number,
             path,
             session.open_partial(path, self._request),
-            Pool(self._request.buffer_bytes, BUFFERS, self._request.windows),
+            Pool(self._request.buffer_bytes, BUFFERS, self._request.windows, self._request.filters),
             more,
         )
         traced.parent, traced.ticket = forked_from, ticket

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.native import PoolStatus, library
+from tracekit.recorder.windowfilters import Filter
 from tracekit.recorder.windowrules import WindowRule
 
 IMAGE_AREA = 1 << 30
@@ -78,10 +79,17 @@ class RegisteredImage(NamedTuple):
 class Pool:
     """A pool in a memfd, mapped into this process (and, by fork, into the collector)."""
 
-    def __init__(self, buffer_bytes: int = DEFAULT_BUFFER, buffers: int = BUFFERS, windows: Windows = None) -> None:
+    def __init__(
+        self,
+        buffer_bytes: int = DEFAULT_BUFFER,
+        buffers: int = BUFFERS,
+        windows: Windows = None,
+        filters: Sequence[Filter] = (),
+    ) -> None:
         """Make a pool of ``buffers`` buffers of ``buffer_bytes`` bytes each; TracekitError if the system refuses.
 
-        ``windows``: the program records what happens in windows only, and by which rules they open by themselves.
+        ``windows``: the program records what happens in windows only, and by which rules they open by themselves;
+        ``filters``: what of it.
         """
         self.buffer_words = buffer_bytes // 8
         self.buffers = buffers
@@ -103,9 +111,20 @@ class Pool:
             raise MemoryError
         library().tk_pool_set_windows(self.view, windows is not None)
         for number, rule in enumerate(windows or ()):
-            name = rule.function.encode()
-            library().tk_pool_set_rule(self.view, number, name, rule.call, rule.begin, rule.length, rule.every)
+            self._set_rule(number, rule)
+        for each in filters:
+            library().tk_pool_add_filter(self.view, each.of, each.excludes, each.number, each.name.encode())
         self._allocated = 0
+
+    def _set_rule(self, number: int, rule: WindowRule) -> None:
+        library().tk_pool_set_rule(
+            self.view, number, rule.begin, rule.length, rule.every, rule.accesses, rule.every_accesses
+        )
+        for closes, condition in enumerate((rule.on, rule.till)):
+            for each in condition.happenings:
+                library().tk_pool_add_event(
+                    self.view, number, closes, condition.all, each.kind, each.name.encode(), each.number, each.line
+                )
 
     def adopt(self) -> None:
         """Say that this process is the collector, and allocate the memory of the first buffers."""

@@ -21,6 +21,7 @@ from tracekit.recorder import mpi, toolchain
 from tracekit.recorder.collector import Ending, Outcome, collect
 from tracekit.recorder.pool import DEFAULT_BUFFER, Pool, Windows
 from tracekit.recorder.preloadable import preloadable
+from tracekit.recorder.windowfilters import Filter
 
 DEFAULT_OUTPUT = "trace.zst"
 
@@ -52,6 +53,7 @@ class Request:
     intercepted: Sequence[str] = ()  # what --intercept says
     snapshots: float = 0.0  # seconds between snapshots of the address space; 0: none
     windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
+    filters: Sequence[Filter] = ()  # what of them is recorded
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def run(request: Request) -> Result:
     output_path(request.output, 0)
     program = find_program(request.command[0])
     environment = program_environment(program, shim_of(request, program))
-    pool = Pool(request.buffer_bytes, windows=request.windows)
+    pool = Pool(request.buffer_bytes, windows=request.windows, filters=request.filters)
     environment["TRACEKIT_POOL"] = str(pool.descriptor)
     started = time.monotonic()
     process, gate, report = fork_program(program, request.command, environment)
@@ -316,6 +318,8 @@ def _meta(request: Request) -> dict[str, Any]:
     }
     if request.windows is not None:
         meta["windows"] = True
+    if request.filters:
+        meta["filters"] = [str(each) for each in request.filters]
     if (rank := mpi.rank()) is not None:
         meta["rank"] = rank
     if request.with_host:

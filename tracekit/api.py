@@ -8,7 +8,6 @@ profile.to_dataframe("loops")
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_NAME
 from tracekit.modules import registry
-from tracekit.modules.options import make_options
+from tracekit.modules.options import make_options, said
 from tracekit.profiles.gc_paused import gc_paused
 from tracekit.profiles.profile import Profile
 
@@ -414,9 +413,10 @@ def _profile(
         "module": name,
         "trace": trace.content_hash,
         **_folders(program),
-        "options": dataclasses.asdict(options),
+        "options": said(options),
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         **({"windows": windows} if is_windowed(trace) else {}),
+        **({"filters": trace.meta["filters"]} if trace.meta.get("filters") else {}),
         "result": result,
     }
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()

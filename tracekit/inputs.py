@@ -9,6 +9,7 @@ from typing import Any
 from tracekit.api import analyze_all
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.unit import Unit
+from tracekit.modules.options import said
 from tracekit.profiles import files
 from tracekit.profiles.profile import Profile
 from tracekit.program.sources import whole_path
@@ -72,14 +73,19 @@ def gather_advice(path: str, options: Any, jobs: int | None = None) -> Gathered:
     known = max(found, key=lambda profile: profile.module == "camp" and profile.evidence is not None)
     if known.evidence is None:
         raise TracekitError(f"{path} was printed, not written: make it with `tracekit analyze -m advise -o FILE`.")
+    if options.threads and "between_threads" not in known.result:
+        raise TracekitError(f"{path} was made without --threads: dependences between threads are not in it.")
     from tracekit.formats.keptimages import images_of
     from tracekit.profiles.merge import merge
 
     report = {
         **known.report,
         "module": "advise",
-        "options": asdict(options),
-        "result": {"runs": [run for profile in found for run in profile.result.get("runs", ())]},
+        "options": said(options),
+        "result": {
+            "runs": [run for profile in found for run in profile.result.get("runs", ())],
+            **({"between_threads": known.result["between_threads"]} if options.threads else {}),
+        },
     }
     merged = merge({path: replace(known, report=report)})
     units = [unit for image in images_of(known.images) for unit in image.units]

@@ -29,6 +29,8 @@ _PRELOAD = (
     "preload_streams.c",
     "preload_windows.c",
     "preload_rules.c",
+    "preload_steps.c",
+    "preload_filter.c",
     "preload_clock.c",
     "preload_code.c",
     "preload_contexts.c",

@@ -65,14 +65,42 @@ TK_EXPORT void tk_pool_set_windows(struct tk_view *view, int windows)
 }
 
 /* Rule `number` of those by which windows open by themselves; 0 if there is no place for it. */
-TK_EXPORT int tk_pool_set_rule(struct tk_view *view, uint32_t number, const char *name, uint64_t call, uint64_t from,
-                               uint64_t length, uint64_t every)
+TK_EXPORT int tk_pool_set_rule(struct tk_view *view, uint32_t number, uint64_t from, uint64_t length, uint64_t every,
+                               uint64_t accesses, uint64_t every_accesses)
+{
+    if (number >= TK_RULES)
+        return 0;
+    view->at.pool->rule[number] = (struct tk_window_rule){
+        .from = from, .length = length, .every = every, .accesses = accesses, .every_accesses = every_accesses};
+    return 1;
+}
+
+/* One more event that opens the window of a rule, or closes it; 0 if there is no place for it. */
+TK_EXPORT int tk_pool_add_event(struct tk_view *view, uint32_t number, int closes, int all, uint32_t kind,
+                                const char *name, uint64_t which, uint32_t line)
 {
     if (number >= TK_RULES || strlen(name) >= TK_NAME)
         return 0;
     struct tk_window_rule *rule = &view->at.pool->rule[number];
-    *rule = (struct tk_window_rule){.from = from, .length = length, .every = every, .call = call};
-    strcpy(rule->name, name);
+    struct tk_window_condition *condition = closes ? &rule->till : &rule->on;
+    if (condition->count >= TK_EVENTS)
+        return 0;
+    struct tk_window_event *event = &condition->event[condition->count++];
+    *event = (struct tk_window_event){.kind = kind, .line = line, .number = which};
+    strcpy(event->name, name);
+    condition->all = all != 0;
+    return 1;
+}
+
+/* One more choice of what is recorded; 0 if there is no place for it. */
+TK_EXPORT int tk_pool_add_filter(struct tk_view *view, uint32_t of, int excludes, uint64_t number, const char *name)
+{
+    struct tk_pool *pool = view->at.pool;
+    if (pool->filters >= TK_FILTERS || strlen(name) >= TK_NAME)
+        return 0;
+    struct tk_filter *filter = &pool->filter[pool->filters++];
+    *filter = (struct tk_filter){.of = of, .excludes = excludes != 0, .number = number};
+    strcpy(filter->name, name);
     return 1;
 }
 

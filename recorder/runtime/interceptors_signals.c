@@ -127,6 +127,7 @@ void tk_landing(void *frame)
     int dropped = 0;
     if (!thread || !tk_pool)
         return;
+    tk_unmute_landing((const char *)__builtin_frame_address(0) + 16);
     while (thread->depth > 0 && was_left(&thread->handlers[thread->depth - 1], (uintptr_t)frame)) {
         leave(thread, &thread->handlers[thread->depth - 1], 1);
         dropped = 1;

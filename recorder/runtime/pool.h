@@ -24,15 +24,55 @@ enum { TK_FREE, TK_OWNED, TK_FULL };
 enum { TK_LIVE, TK_DISCARD };
 enum { TK_THREAD, TK_HANDLER }; /* kinds of streams, as in a chunk's header */
 
-/* A window that opens by itself. */
-#define TK_RULES 16
+/* What opens and closes windows; recorder/windowevents.py has the same numbers. */
+enum tk_happening {
+    TK_HAPPENS_NEVER,
+    TK_HAPPENS_TIME,     /* `number` nanoseconds since the start */
+    TK_HAPPENS_CALL,     /* of the function `name`; `number` from 1 is which one, 0 each */
+    TK_HAPPENS_RETURN,   /* of such a call */
+    TK_HAPPENS_LINE,     /* `line` of the file `name` runs; `number` as of a call */
+    TK_HAPPENS_ACCESSES, /* so many loads and stores of instrumented code */
+    TK_HAPPENS_LOAD,     /* of the image `name` */
+    TK_HAPPENS_UNLOAD,
+    TK_HAPPENS_INTO,   /* a call of any function of the image `name`; `number` as of a call */
+    TK_HAPPENS_END,    /* of the window by rule `line` */
+    TK_HAPPENS_SIGNAL, /* the program handles signal `line` */
+};
+
 #define TK_NAME 256
+struct tk_window_event {
+    uint32_t kind; /* enum tk_happening */
+    uint32_t line;
+    uint64_t number;
+    char name[TK_NAME];
+};
+
+#define TK_EVENTS 4
+struct tk_window_condition {
+    uint32_t all; /* whether all of it has to happen, not any one */
+    uint32_t count;
+    struct tk_window_event event[TK_EVENTS];
+};
+
+/* A window that opens by itself: when `on` happens, or without one at times. */
+#define TK_RULES 16
 struct tk_window_rule {
-    uint64_t from;      /* nanoseconds since the program's start, of a rule by time */
-    uint64_t length;    /* of the window, in nanoseconds; 0: to the return, or the end */
-    uint64_t every;     /* it opens again after so many nanoseconds; 0: once */
-    uint64_t call;      /* the number of the call, from 1, that opens it; 0: each does */
-    char name[TK_NAME]; /* of the function; empty: a rule by time */
+    uint64_t from;           /* nanoseconds since the program's start, of a rule by time */
+    uint64_t length;         /* of the window, in nanoseconds; 0: it does not end after a time */
+    uint64_t every;          /* it opens again after so many nanoseconds; 0: once */
+    uint64_t accesses;       /* of the window; 0: it does not end after a number */
+    uint64_t every_accesses; /* it opens again after so many; 0: it does not */
+    struct tk_window_condition on, till;
+};
+
+/* What is recorded inside windows; recorder/windowfilters.py has the same numbers. */
+enum { TK_FILTER_FUNCTION = 1, TK_FILTER_FILE, TK_FILTER_LIBRARY, TK_FILTER_THREAD };
+#define TK_FILTERS 64
+struct tk_filter {
+    uint32_t of;       /* TK_FILTER_... */
+    uint32_t excludes; /* it is left out; else what is not named so is */
+    uint64_t number;   /* of the thread */
+    char name[TK_NAME];
 };
 
 struct tk_buffer {
@@ -84,7 +124,9 @@ struct tk_pool {
     uint32_t windows;      /* only what happens in windows is recorded */
     uint64_t area_used;
     struct tk_pool_image image[TK_MAX_IMAGES];
-    struct tk_window_rule rule[TK_RULES]; /* those that have neither name nor length are none */
+    uint32_t filters, reserved;
+    struct tk_filter filter[TK_FILTERS];
+    struct tk_window_rule rule[TK_RULES]; /* those that are all zeros are none */
 };
 
 /* What both sides write while the program runs. */

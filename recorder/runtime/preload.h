@@ -17,6 +17,8 @@
 #include "pool.h"
 #include "state.h"
 
+#define TK_WATCHES 30 /* events of code: as many bits of tk_activation_layout.watched, the last two are filters' */
+#define TK_MUTES 256  /* calls nested deeper do not mute, nor do they let be heard */
 #define TK_HANDLER_LEVELS 8 /* handlers of one thread nested deeper run unrecorded */
 
 struct tk_stream {
@@ -38,6 +40,21 @@ struct tk_handler {
     int signal;
 };
 
+/* A thread that comes to its check behind each record (preload_steps.c). */
+struct tk_steps {
+    uint64_t *memory;                /* of its records outside of windows; kept for ever */
+    struct tk_activation *copy;      /* of `top`, there if `is_kept` */
+    uint64_t *from, *to;             /* the records since the last check */
+    const struct tk_activation *top; /* the innermost activation at the last check */
+    int is_kept;
+    int is_on, opens;     /* it steps; these records open a window, and are its first ones */
+    struct tk_lines_ran { /* in these records, behind what opens it */
+        uint32_t bits;
+        uint64_t first, last;
+    } later[4];
+    int late; /* how many of them */
+};
+
 enum { TK_UNUSED, TK_RUNNING, TK_EXITED };
 
 struct tk_thread {
@@ -53,6 +70,14 @@ struct tk_thread {
     int crossing;         /* it is on its way into a window or out of one */
     void *(*start)(void *);
     void *argument;
+    struct tk_steps steps;
+    struct {
+        int is_muted, depth;
+        struct {
+            const char *activation;
+            int was_muted; /* before */
+        } call[TK_MUTES];
+    } mute;        /* calls that muted it, or let it be heard (preload_filter.c) */
     int farewells; /* rounds of thread-specific destructors seen */
     struct tk_handler handlers[TK_HANDLER_LEVELS];
 };
@@ -75,7 +100,11 @@ struct tk_windows {
     uint32_t number;  /* of windows so far */
     uint32_t current; /* the number of the one that is open; 0: none is */
     uint64_t began;   /* nanoseconds: when the pool was claimed */
+    int may_step;     /* some rule waits for a line or a number of accesses, sooner or later */
+    int steps;        /* what some rule waits for now: TK_COUNTING, TK_AWAITING_LINES */
 };
+
+enum { TK_COUNTING = 1, TK_AWAITING_LINES = 2 };
 
 /* preload_map.c */
 extern struct tk_pool *tk_pool;    /* NULL unless this process claimed it and did not leave it */
@@ -111,7 +140,6 @@ char **tk_hand_on(char *const *from, char *room);
 extern struct tk_counters tk_counters;
 extern __thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")));
 void tk_use_pool(const struct tk_layout *layout);
-void tk_flip(void);
 void tk_scratch(void);
 struct tk_thread *tk_new_thread(uint32_t stream);
 void tk_begin_thread(struct tk_thread *thread);
@@ -128,6 +156,9 @@ void tk_block_signals(uint64_t *before);
 void tk_restore_signals(const uint64_t *before);
 void tk_hand_over(void);
 void tk_clear_limits(void);
+void tk_check_epoch(void);
+int tk_is_buffer_over(void);
+void tk_flip(void);
 uint64_t tk_nanoseconds(void);
 
 /* preload_windows.c */
@@ -147,8 +178,36 @@ void tk_read_rules(void);
 void tk_look_at_the_clock(void);
 uint64_t tk_next_change(void);
 int tk_has_lengths(void);
+int tk_is_counting(void);
+int tk_look_at_the_count(void);
+int tk_awaits_lines(void);
+const struct tk_window_event *tk_watched_line(int bit);
+int tk_line_ran(uint32_t bits, uint64_t first, uint64_t last);
+void tk_image_came(const char *name);
+void tk_image_goes(const char *name);
+void tk_signal_came(int signal);
 void tk_watched(const struct tk_activation_layout *layout, const void *activation, int enters);
 void tk_watch_layouts(const struct tk_image *image, const struct tk_code *code);
+
+/* preload_steps.c */
+uint64_t tk_count_accesses(void);
+const void *tk_table(const struct tk_unit *unit, enum tk_table id, uint64_t *count);
+void tk_enter_steps(const struct tk_image *image);
+int tk_has_line(const struct tk_function *function, int bit);
+int tk_step(void);
+void tk_set_step(void);
+void tk_move_step(struct tk_thread *thread);
+void tk_end_steps(void);
+int tk_tell_later(void);
+
+/* preload_filter.c */
+void tk_read_filter(void);
+int tk_is_recorded_thread(uint32_t thread);
+void tk_filter_layouts(const struct tk_image *image, const struct tk_code *code);
+int tk_is_excluded(const struct tk_activation_layout *layout);
+int tk_is_armed(const struct tk_activation_layout *layout, int open);
+void tk_mute(const struct tk_activation_layout *layout, const void *activation, int enters);
+void tk_unmute_landing(const void *place);
 
 /* preload_clock.c */
 void tk_start_clock(void);
@@ -159,6 +218,8 @@ void tk_stop_clock(void);
 void tk_enter_code(const struct tk_image *image, const struct tk_code *code);
 void tk_leave_code(const struct tk_code *code);
 void tk_arm(void);
+void tk_each_code(void (*visit)(const struct tk_code *code));
+const struct tk_activation_layout *tk_find_layout(uint64_t path);
 struct tk_place { /* a call of a clean body, or a stack object during one */
     uintptr_t at;
     uint64_t path;
@@ -168,6 +229,7 @@ const struct tk_place *tk_find_place(uintptr_t low, uintptr_t at, const struct t
 
 /* preload_contexts.c */
 void tk_resume_all(void);
+void tk_resume_before(const struct tk_steps *steps);
 void tk_resumed(struct tk_activation *activation, const void *lives);
 
 /* static_program.c: in a static program the C library's own calls come through here, too, some of them before there is
@@ -183,6 +245,7 @@ extern __thread int tk_within_library;
 /* preload_images.c */
 void tk_publish_image(const struct tk_image *image);
 void tk_retire_image(const struct tk_image *image);
+const char *tk_image_name(const struct tk_image *image);
 
 /* interceptors_signals.c */
 void tk_landing(void *frame);
@@ -248,9 +311,12 @@ static inline int tk_is_paused(void)
     return tk_windows.paused && !__tk_state.stream && tk_current && tk_current->held.stream && tk_current->depth == 0;
 }
 
-/* Whether events with tickets are recorded: inside and outside of windows. */
+/* Whether events with tickets are recorded: inside and outside of windows. A thread that has to look around does so
+ * now, before it takes a ticket. */
 static inline int tk_noting(void)
 {
+    if (TK_UNLIKELY(tk_windows.paused && !__tk_state.stream && __tk_state.pos >= __tk_state.limit))
+        tk_flip();
     return tk_recording() || tk_is_paused();
 }
 
@@ -267,6 +333,8 @@ static inline int tk_noting_for(const void *caller)
 
 static inline int tk_recording_for(const void *caller)
 {
+    if (TK_UNLIKELY(tk_windows.may_step && !__tk_state.stream && __tk_state.pos >= __tk_state.limit))
+        tk_flip();
     return tk_recording() && tk_is_programs(caller);
 }
 

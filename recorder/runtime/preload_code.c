@@ -16,7 +16,7 @@ static void arm_image(const struct tk_code *code, int open)
 {
     for (struct tk_activation_layout *layout = code->layouts; layout < code->layouts_end; layout++)
         if (layout->armed)
-            __atomic_store_n(layout->armed, open || layout->watched, __ATOMIC_RELAXED);
+            __atomic_store_n(layout->armed, tk_is_armed(layout, open), __ATOMIC_RELAXED);
 }
 
 static int is_open(void)
@@ -27,9 +27,28 @@ static int is_open(void)
 /* Functions run the body that is right now. The caller holds tk_lock. */
 void tk_arm(void)
 {
-    int open = is_open();
+    int open = is_open() || (tk_windows.steps & TK_COUNTING);
     for (uint32_t number = 0; number < used; number++)
         arm_image(&images[number].code, open);
+}
+
+/* The caller holds tk_lock. */
+void tk_each_code(void (*visit)(const struct tk_code *code))
+{
+    for (uint32_t number = 0; number < used; number++)
+        visit(&images[number].code);
+}
+
+/* The function that has this path, or NULL. */
+const struct tk_activation_layout *tk_find_layout(uint64_t path)
+{
+    const struct tk_activation_layout *found = NULL;
+    for (uint32_t number = 0; number < used; number++)
+        for (const struct tk_activation_layout *layout = images[number].code.layouts;
+             layout < images[number].code.layouts_end; layout++)
+            if ((uintptr_t)layout->ids <= path && (!found || layout->ids > found->ids))
+                found = layout;
+    return found;
 }
 
 /* -- calls ------------------------------------------------------------------------------------ */
@@ -133,6 +152,8 @@ void tk_enter_code(const struct tk_image *image, const struct tk_code *code)
         return;
     tk_watch_layouts(image, code);
     tk_lock();
+    if (tk_windows.paused)
+        tk_filter_layouts(image, code);
     while (number < used && images[number].code.layouts)
         number++;
     if (number < TK_MAX_IMAGES) {
@@ -141,7 +162,7 @@ void tk_enter_code(const struct tk_image *image, const struct tk_code *code)
         if (tk_windows.paused)
             list_places(entry);
         used = number == used ? number + 1 : used;
-        arm_image(code, is_open());
+        arm_image(code, is_open() || (tk_windows.steps & TK_COUNTING));
     }
     tk_unlock();
 }

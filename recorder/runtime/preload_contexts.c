@@ -43,7 +43,8 @@ static void follow_list(struct walk *walk, uintptr_t end)
             walk->at = NULL;
             return;
         }
-        add(walk, (struct context){walk->at, NULL, 0, 0});
+        if (!tk_is_excluded(walk->at->layout))
+            add(walk, (struct context){walk->at, NULL, 0, 0});
         walk->above = walk->at;
         walk->at = walk->at->below;
     }
@@ -79,7 +80,7 @@ static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *argument)
     const struct tk_place *objects, *call;
     size_t count;
     call = tk_find_place(_Unwind_GetRegionStart(frame), at, &objects, &count);
-    if (!call || !call->path)
+    if (!call || !call->path || (tk_pool->filters && tk_is_excluded(tk_find_layout(call->path))))
         return _URC_NO_REASON;
     for (size_t number = count; number-- > 0;) {
         const struct tk_site_object *object = objects[number].object;
@@ -105,10 +106,12 @@ static void unwind(_Unwind_Trace_Fn each, void *argument)
     thread->crossing = crossing;
 }
 
-static size_t walk_stack(struct context *contexts, size_t room, const struct tk_activation *stop)
+/* `first` is the innermost activation that counts. */
+static size_t walk_stack(struct context *contexts, size_t room, const struct tk_activation *first,
+                         const struct tk_activation *stop)
 {
     const struct tk_activation *here = __builtin_frame_address(0);
-    struct walk walk = {__tk_activations, here, stop, contexts, 0, room, 0};
+    struct walk walk = {first, here, stop, contexts, 0, room, 0};
     unwind(visit, &walk);
     follow_list(&walk, UINTPTR_MAX);
     return walk.count;
@@ -140,23 +143,28 @@ static void fill_in(const struct tk_activation *at, int objects)
             TK_RECORD3(resumed_object, number, word[0], word[1]);
 }
 
-/* Writes the activations under way, the outermost first, as far as `stop`, which the trace knows. */
-static void resume_until(const struct tk_activation *stop)
+/* Writes the activations under way, from `first` on, the outermost first, as far as `stop`, which the trace knows. What
+ * is known of `replaced` is what it was before. */
+static void resume_until(const struct tk_activation *first, const struct tk_activation *stop,
+                         const struct tk_activation *replaced, const struct tk_activation *copy)
 {
-    size_t room = walk_stack(NULL, 0, stop) + 8; /* this frame may count, too */
+    size_t room = walk_stack(NULL, 0, first, stop) + 8; /* this frame may count, too */
     struct context *contexts = tk_mmap(room * sizeof *contexts, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (!contexts)
         return;
-    size_t count = walk_stack(contexts, room, stop);
+    size_t count = walk_stack(contexts, room, first, stop);
     for (size_t number = count < room ? count : room; number-- > 0;) {
         const struct context *context = &contexts[number];
         if (context->object) {
             TK_RECORD3(resumed_object, context->object->number, context->address, context->object->size);
             continue;
         }
-        write_path(context->activation ? context->activation->path : context->path);
-        if (context->activation)
-            fill_in(context->activation, 1);
+        const struct tk_activation *at = context->activation;
+        if (at && at == replaced)
+            at = copy;
+        write_path(at ? at->path : context->path);
+        if (at)
+            fill_in(at, 1);
         else
             TK_RECORD1(resumed_frame, context->address);
     }
@@ -165,7 +173,20 @@ static void resume_until(const struct tk_activation *stop)
 
 void tk_resume_all(void)
 {
-    resume_until(NULL);
+    resume_until(__tk_activations, NULL, NULL, NULL);
+}
+
+/* As it was before the thread's last records: since then an activation has gone on, begun or ended. */
+void tk_resume_before(const struct tk_steps *steps)
+{
+    const struct tk_activation *now = __tk_activations, *then = steps->top;
+    int has_begun = now && now != then && now->self == now && now->below == then;
+    int has_ended = then && now != then && !has_begun && steps->is_kept && steps->copy->below == now;
+    resume_until(has_begun ? then : now, NULL, steps->is_kept ? then : NULL, steps->copy);
+    if (has_ended) {
+        write_path(steps->copy->path);
+        fill_in(steps->copy, 1);
+    }
 }
 
 struct search {
@@ -195,7 +216,8 @@ void tk_resumed(struct tk_activation *activation, const void *lives)
     if (!__tk_state.stream || thread->openings != openings)
         return;
     if (thread->depth > 0) {
-        resume_until(activation->below); /* a handler's run began in a window, and saw another one open */
+        resume_until(__tk_activations, activation->below, NULL,
+                     NULL); /* a handler's run began in a window, and saw another one open */
         return;
     }
     struct search search = {(uintptr_t)lives, 0};

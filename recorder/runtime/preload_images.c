@@ -105,32 +105,40 @@ static int copy_units(struct tk_pool *pool, struct tk_pool_image *entry, const s
     return 1;
 }
 
+static uintptr_t identity(const struct tk_image *image)
+{
+    return image->functions ? (uintptr_t)image->functions : (uintptr_t)image->globals;
+}
+
 /* The image's file name without its directory; the main program has no name of its own. */
-static int copy_name(struct tk_pool *pool, struct tk_pool_image *entry, const void *address)
+const char *tk_image_name(const struct tk_image *image)
 {
 #ifdef TK_STATIC
-    (void)address;
+    (void)image;
     const char *name = program_invocation_name;
 #else
     Dl_info info;
-    const char *name = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+    const char *name = dladdr((void *)identity(image), &info) && info.dli_fname ? info.dli_fname : "";
 #endif
-    size_t length = 0, start = 0; /* by hand: the interposed string functions would record this */
-    for (; name[length]; length++)
-        if (name[length] == '/')
-            start = length + 1;
-    name += start;
-    entry->name_bytes = (uint32_t)(length - start);
+    const char *last = name; /* by hand: the interposed string functions would record this */
+    for (; *name; name++)
+        if (*name == '/')
+            last = name + 1;
+    return last;
+}
+
+static int copy_name(struct tk_pool *pool, struct tk_pool_image *entry, const struct tk_image *image)
+{
+    const char *name = tk_image_name(image);
+    size_t length = 0;
+    while (name[length])
+        length++;
+    entry->name_bytes = (uint32_t)length;
     entry->name = allocate(pool, entry->name_bytes);
     if (!entry->name)
         return 0;
     memcpy((char *)pool + entry->name, name, entry->name_bytes);
     return 1;
-}
-
-static uintptr_t identity(const struct tk_image *image)
-{
-    return image->functions ? (uintptr_t)image->functions : (uintptr_t)image->globals;
 }
 
 static int copy_image(struct tk_pool *pool, struct tk_pool_image *entry, const struct tk_image *image)
@@ -141,7 +149,7 @@ static int copy_image(struct tk_pool *pool, struct tk_pool_image *entry, const s
         return 0;
     entry->identity = identity(image);
     int done = copy_functions(pool, entry, image, &map) && copy_globals(pool, entry, image, &map) &&
-               copy_units(pool, entry, &map) && copy_name(pool, entry, (void *)identity(image));
+               copy_units(pool, entry, &map) && copy_name(pool, entry, image);
     tk_munmap(map.units, map.bytes);
     return done;
 }
@@ -186,6 +194,8 @@ static uint32_t find_image(const struct tk_pool *pool, const struct tk_image *im
 
 void tk_retire_image(const struct tk_image *image)
 {
+    if (tk_windows.paused)
+        tk_image_goes(tk_image_name(image));
     tk_lock();
     uint32_t number = find_image(tk_pool, image);
     if (number < TK_MAX_IMAGES) {

@@ -155,13 +155,14 @@ static void hand_over(struct tk_exchange *exchange)
 
 /* An image that came or went after the buffer was stamped makes the next check flip. Sequentially consistent, against
  * tk_new_epoch: either it finds the new limit and clears it, or the new epoch is seen here. */
-static void check_epoch(void)
+void tk_check_epoch(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__tk_state.stream && __tk_state.stream->epoch != __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST))
         __tk_state.limit = NULL;
-    if (tk_windows.paused && tk_current && tk_current->depth == 0 &&
-        tk_current->window != __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST))
+    if (tk_windows.paused && tk_current && tk_current->depth == 0 && !tk_current->mute.is_muted &&
+        tk_current->window != __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST) &&
+        tk_is_recorded_thread(tk_current->stream.number))
         __tk_state.limit = NULL;
 }
 
@@ -174,7 +175,7 @@ static void set_limit(void)
 {
     uint64_t *words = tk_buffer_words(&tk_layout, __tk_state.buffer);
     __atomic_store_n(&__tk_state.limit, words + tk_layout.buffer_words - TK_SLACK, __ATOMIC_SEQ_CST);
-    check_epoch();
+    tk_check_epoch();
 }
 
 /* Give the thread's state a buffer for `stream`, or scratch memory. */
@@ -208,7 +209,7 @@ void tk_resume(const struct tk_state *state)
 {
     __tk_state = *state;
     if (tk_pool)
-        check_epoch();
+        tk_check_epoch();
 }
 
 /* When and where the stream goes on, at the beginning of its buffer. */
@@ -226,6 +227,12 @@ static int is_full(void)
 {
     const uint64_t *words = tk_buffer_words(&tk_layout, __tk_state.buffer);
     return __tk_state.pos >= words + tk_layout.buffer_words - TK_SLACK;
+}
+
+/* Whether the stream needs another buffer. */
+int tk_is_buffer_over(void)
+{
+    return is_full() || __tk_state.stream->epoch != __atomic_load_n(&tk_counters.epoch, __ATOMIC_SEQ_CST);
 }
 
 /* The state's stream goes on in a buffer with room, of the present epoch. */
@@ -248,8 +255,15 @@ void tk_flip(void)
     int saved = errno;
     uint64_t signals;
     struct tk_pool *pool = tk_pool;
+    if (tk_windows.may_step && tk_step()) {
+        errno = saved;
+        return;
+    }
     tk_block_signals(&signals);
-    if (tk_follow_window() && __tk_state.pos < __tk_state.limit) {
+    int has_gone_over = tk_follow_window();
+    if (tk_windows.may_step && tk_tell_later())
+        has_gone_over |= tk_follow_window();
+    if (has_gone_over && __tk_state.pos < __tk_state.limit) {
         /* it went over, and has room there */
     } else if (pool && __tk_state.stream) {
         tk_hand_over();
@@ -258,6 +272,7 @@ void tk_flip(void)
     } else {
         tk_scratch();
     }
+    tk_set_step();
     tk_restore_signals(&signals);
     errno = saved;
 }
@@ -284,6 +299,8 @@ struct tk_thread *tk_new_thread(uint32_t stream)
     thread->state = NULL;
     thread->held = (struct tk_state){0};
     thread->window = 0;
+    thread->steps.is_on = thread->steps.opens = thread->steps.late = 0;
+    thread->mute.is_muted = thread->mute.depth = 0;
     thread->handle = 0;
     thread->stream = (struct tk_stream){stream, stream, TK_THREAD, 0, 0};
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
@@ -305,7 +322,7 @@ void tk_begin_thread(struct tk_thread *thread)
     tk_pause_thread(thread);
     __atomic_store_n(&thread->state, &__tk_state, __ATOMIC_SEQ_CST);
     if (tk_pool)
-        check_epoch();
+        tk_check_epoch();
 }
 
 static int is_any_running(void)

@@ -17,6 +17,7 @@ void tk_pause_process(void)
 {
     tk_windows.paused = 1;
     tk_windows.began = tk_nanoseconds();
+    tk_read_filter();
     tk_read_rules();
 }
 
@@ -51,8 +52,14 @@ void tk_settle_windows(void)
     int open = __atomic_load_n(&tk_windows.calls, __ATOMIC_SEQ_CST) > 0 ||
                __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST) || tk_is_a_rule_open();
     uint32_t current = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
-    if (open == (current != 0))
+    int steps =
+        !tk_windows.may_step ? 0 : (tk_is_counting() ? TK_COUNTING : 0) | (tk_awaits_lines() ? TK_AWAITING_LINES : 0);
+    int before = __atomic_exchange_n(&tk_windows.steps, steps, __ATOMIC_SEQ_CST);
+    if (open == (current != 0)) {
+        if (steps != before)
+            tk_tell_threads();
         return;
+    }
     uint32_t next = open ? __atomic_add_fetch(&tk_windows.number, 1, __ATOMIC_SEQ_CST) : 0;
     if (__atomic_compare_exchange_n(&tk_windows.current, &current, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         tk_tell_threads();
@@ -75,6 +82,8 @@ void tk_window_call(int open)
 int tk_is_window_signal(int signal, const void *information, int is_handled)
 {
     const siginfo_t *info = information;
+    if (is_handled)
+        tk_signal_came(signal);
     if (!tk_windows.paused || signal != SIGUSR2 || !tk_pool)
         return 0;
     int code = info->si_code == SI_QUEUE ? info->si_value.sival_int : 0;
@@ -97,7 +106,12 @@ static void open_window(struct tk_thread *thread, uint32_t number)
     thread->window = number;
     TK_RECORD3(window_begin, tk_ticket(), number, tk_nanoseconds() - tk_windows.began);
     thread->openings++;
-    tk_resume_all();
+    if (!thread->steps.opens) {
+        tk_resume_all();
+        return;
+    }
+    tk_resume_before(&thread->steps);
+    tk_move_step(thread);
 }
 
 static void close_window(struct tk_thread *thread)
@@ -117,6 +131,10 @@ int tk_follow_window(void)
     if (tk_windows.paused && tk_pool)
         tk_look_at_the_clock();
     uint32_t wanted = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
+    if (wanted && tk_pool && thread && !tk_is_recorded_thread(thread->stream.number))
+        wanted = 0;
+    if (thread && thread->mute.is_muted)
+        return 0; /* what it does is not recorded */
     if (!tk_windows.paused || !tk_pool || !thread || thread->depth > 0 || thread->crossing || thread->window == wanted)
         return 0;
     if (thread->window ? !__tk_state.stream : !thread->held.stream)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,9 +30,6 @@ MEMORY = 0x1000
 
 class Raw(Communication):
     """Gives the sums by numbers."""
-
-    def state(self) -> State:
-        return super().state()._replace(kinds=np.zeros(10, np.uint8))
 
     def result(self, state: State) -> dict[str, Any]:
         def sums(table: Any) -> dict[tuple[int, int], list[int]]:

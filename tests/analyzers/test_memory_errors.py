@@ -25,6 +25,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE, NONE
 from tracekit.memory_errors.kernels import checks
 from tracekit.memory_errors.kernels.checks import State
+from tracekit.memory_errors.kernels.named import Named
 from tracekit.memory_errors.profile import KEY, KINDS, REASONS, without
 from tracekit.modules.merge_rows import as_key
 from tracekit.objects.live import every_site
@@ -62,13 +63,30 @@ class Prepared(MemoryErrors):
     prepared: Given
     flags = (0, 0)
     """ATOMICS, ROUNDED"""
+    named: Named
 
     def state(self) -> State:
-        state = super().state()
+        state = super().state()._replace(named=Named(*(array.copy() for array in self.named)))
         for array, values in zip((state.rules, state.family, state.blind), self.prepared):
             array[:] = values
         state.control[checks.ATOMICS], state.control[checks.ROUNDED] = self.flags
         return state
+
+
+def groups_of(made: RandomProgram, random: Random) -> Named:
+    """Some accesses are known to be to variables."""
+    count = len(made.program.ops) + 1
+    variables = made.program.globals
+    of_global = np.arange(4, 4 + len(variables), dtype=np.int32)
+    address = made.program.global_address.astype(np.int64)
+    low = np.concatenate([np.zeros(4, np.int64), address])
+    high = np.concatenate([np.zeros(4, np.int64), address + variables["size"].astype(np.int64)])
+    kinds = (0, 0, 0, 1, 2, 3, *of_global.tolist())
+    return Named(
+        np.array([random.choice(kinds) for _ in range(count)], np.int32),
+        np.array([random.choice((1, 2, 3)) for _ in range(count)], np.int32),
+        *(of_global, low, high),
+    )
 
 
 def disturbed(events: list[Event], made: RandomProgram, random: Random) -> list[Event]:
@@ -126,10 +144,13 @@ def case(seed: int, streams: int) -> tuple[Prepared, list[Event], NaiveMemoryErr
     random = Random(seed)
     module = Prepared(made.program, MemoryErrorsOptions())
     module.prepared = given_of(made, random)
+    module.named = groups_of(made, Random(seed + 1))
     module.flags = int(random.random() < 0.5), int(random.random() < 0.2)
     events = disturbed(events, made, random)
     runner = fed(module, "memory_errors", events, 1 + seed % 60)
-    naive = NaiveMemoryErrors(made.program, fresh(module, runner._workers[0].state), *module.prepared, module.flags)
+    naive = NaiveMemoryErrors(
+        made.program, fresh(module, runner._workers[0].state), *module.prepared, module.flags, module.named
+    )
     naive.feed(events)
     return module, events, naive, runner
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ def compare(
     numbers = random.sample(range(4), streams)
     events = interleaved(random, [Machine(made, random, number, limit).run() for number in numbers])
     cuts = [place for place in range(len(events)) if random.random() < 0.1]
-    folds = [] if most is None else ["dynamic", most]
+    folds: list[Any] = [] if most is None else ["dynamic", most]
     engine = DependenceEngine(made.program, context, workers, *folds)
     engine.collects = collect
     feed(engine, events, cuts)

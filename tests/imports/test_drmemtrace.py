@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracekit
@@ -113,6 +114,42 @@ def test_random_files(
     assert found == naive.drmemtrace(files, with_kernel)
 
 
+@settings(max_examples=30, deadline=None)
+@given(files=st.lists(FILE, min_size=1, max_size=3), piece=st.integers(1, 400))
+def test_random_files_of_32_bits(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[Entry]], piece: int
+) -> None:
+    """Records have 8 bytes, and what is longer is cut."""
+    folder = tmp_path_factory.mktemp("drmemtrace")
+    cut = [[(kind, size, value & 0xFFFF_FFFF) for kind, size, value in entries] for entries in files]
+    for number, entries in enumerate(cut):
+        data = b"".join(struct.pack("<HHI", *entry) for entry in [*entries, LAST])
+        if number % 2:
+            (folder / f"app.{number}.trace").write_bytes(data)
+        else:
+            with zipfile.ZipFile(folder / f"app.{number}.trace.zip", "w", zipfile.ZIP_STORED) as file:
+                file.writestr("chunk.0000", data)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tracekit.imports.files.BLOCK", piece)
+        patched.setattr("tracekit.imports.drmemtrace_files.BLOCK", piece)
+        found = imported(folder, folder / "out.zst")
+    assert found == naive.drmemtrace(cut, False)
+
+
+def test_a_trace_in_lz4(tmp_path: Path) -> None:
+    frame = pytest.importorskip("lz4.frame")
+    entries = [*begun(71), (10, 4, 16), (1, 8, 8), LAST]
+    (tmp_path / "app.trace.lz4").write_bytes(frame.compress(packed(entries)))
+    assert imported(tmp_path, tmp_path / "out.zst") == [(71, (2, 16, 8, 8))]
+
+
+def test_without_lz4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lz4", None)
+    (tmp_path / "app.trace.lz4").write_bytes(b"\x04\x22\x4d\x18")
+    with pytest.raises(TracekitError, match=r"needs lz4, which is not installed: pip install 'tracekit\[lz4\]'"):
+        imported(tmp_path / "app.trace.lz4", tmp_path / "out.zst")
+
+
 def test_what_meta_says(tmp_path: Path) -> None:
     first = [*begun(71), (10, 4, 16), (0, 8, 1), (MARKER, 27, 1), (10, 2, 99), (0, 8, 2), (MARKER, 28, 1), LAST]
     second = [*begun(72, 5), (MARKER, 2, 1), (10, 4, 16), (17, 3, 0x010203), (1, 8, 1), (29, 4, 16), LAST]
@@ -214,8 +251,16 @@ def test_folders_that_hold_no_trace(tmp_path: Path) -> None:
     with pytest.raises(TracekitError, match=r"holds no trace of drmemtrace's: no file ends in"):
         imported(tmp_path, tmp_path / "out.zst")
     (tmp_path / "app.memtrace.sz").write_bytes(b"")
-    with pytest.raises(TracekitError, match=r"app\.memtrace\.sz is compressed with LZ4 or Snappy: decompress it first"):
+    with pytest.raises(TracekitError, match=r"app\.memtrace\.sz is compressed with Snappy: decompress it first"):
         imported(tmp_path, tmp_path / "out.zst")
+
+
+def test_what_was_not_made_a_trace(tmp_path: Path) -> None:
+    raw = tmp_path / "app.1.raw.lz4"
+    raw.write_bytes(b"")
+    for path in (raw, tmp_path):
+        with pytest.raises(TracekitError, match=r"what DynamoRIO records: make a trace of it with drraw2trace first"):
+            imported(path, tmp_path / "out.zst")
 
 
 def test_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

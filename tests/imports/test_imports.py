@@ -10,6 +10,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +187,9 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "xz": lzma.compress,
     "zst": zstandard.ZstdCompressor(write_content_size=False).compress,
 }
+
+if find_spec("lz4"):
+    COMPRESSED["lz4"] = partial(import_module("lz4.frame").compress, content_checksum=True)
 
 
 @pytest.mark.parametrize("form", sorted(COMPRESSED))

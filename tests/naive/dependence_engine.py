@@ -18,13 +18,22 @@ from tracekit.verdicts.module import DependenceModule
 
 
 class DependenceEngine:
-    """``context=True`` is CAMP, ``context=False`` LAMP; `rule`: of recursion; `most`: nodes, by the rule "dynamic"."""
+    """``context=True`` is CAMP, ``context=False`` LAMP; `rule`: of recursion; `most`: nodes, by the rule "dynamic";
+    `threads`: the option.
+    """
 
     def __init__(
-        self, program: Program, context: bool, workers: int = 1, rule: str = "static", most: int = MOST_NODES
+        self,
+        program: Program,
+        context: bool,
+        workers: int = 1,
+        rule: str = "static",
+        most: int = MOST_NODES,
+        threads: bool = False,
     ) -> None:
         module: type[DependenceModule] = Camp if context else Lamp
-        self.module = module(program, module.Options(contexts=rule) if context else module.Options())
+        chosen = {"threads": threads, **({"contexts": rule} if context else {})}
+        self.module = module(program, module.Options(**chosen))
         self.collects = False
         """Whether the loads that nobody needs are collected again and again, not only when they are many."""
         self.runner = CallbackRunner(self.module, "camp" if context else "lamp", workers)

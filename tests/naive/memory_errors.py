@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from tests.naive.dependence import Path, StreamState
-from tests.naive.objects import GLOBAL, HEAP, NaiveObjects, Object, Site
+from tests.naive.objects import GLOBAL, HEAP, STACK, NaiveObjects, Object, Site
 from tracekit.memory_errors.kernels import checks
 
 UNKNOWN, WRITTEN, UNWRITTEN, BESIDE = "unknown", "written", "unwritten", "beside"
@@ -21,11 +21,20 @@ class NaiveMemoryErrors(NaiveObjects):
     """``found``: what the module's errors are -> how often; ``told``: sizes and offsets of each occurrence."""
 
     def __init__(
-        self, program: Any, fresh: frozenset[int], rules: Any, family: Any, blind: Any, flags: tuple[int, int]
+        self,
+        program: Any,
+        fresh: frozenset[int],
+        rules: Any,
+        family: Any,
+        blind: Any,
+        flags: tuple[int, int],
+        named: Any = None,
     ) -> None:
         super().__init__(program, fresh)
         self.rules, self.family, self.blind = rules, family, blind
         self.atomics, self.rounded = flags
+        self.named = named
+        self.variables = {} if named is None else dict(enumerate(zip(named.low.tolist(), named.high.tolist())))
         self.states: dict[int, Any] = {}
         self.found: Counter[Key] = Counter()
         self.told: defaultdict[Key, set[tuple[int, int, int]]] = defaultdict(set)
@@ -71,6 +80,8 @@ class NaiveMemoryErrors(NaiveObjects):
         elif name in ("stack_alloc", "global_init"):
             self.begin(number, stream, name, subject, address, size)
             self.born(address)
+            if name == "stack_alloc" and self.named is not None and self.named.of_local[place[0]]:
+                self.variables[int(self.named.of_local[place[0]])] = address, address + size
             has_value = name == "global_init" or not self.rule(subject, checks.EMPTY)
             self.assign(address, size, WRITTEN if has_value else UNWRITTEN)
         elif name == "stack_free":
@@ -169,6 +180,8 @@ class NaiveMemoryErrors(NaiveObjects):
         asked = self.rounded and owner is not None and owner.site[0] == HEAP
         if bulk and not asked and owner is not None and owner.start <= address < owner.end < address + looked:
             self.outside(place, owner, address, looked, store)
+        elif left := self.left_variable(row, address, looked):
+            self.outside(place, left, address, looked, store)
         elif not self.rule(row, checks.NAMED):
             self.beside_or_freed(place, address, looked, store)
         if self.rule(row, checks.COPIES):
@@ -177,6 +190,27 @@ class NaiveMemoryErrors(NaiveObjects):
             self.replace(address, size, UNWRITTEN, WRITTEN)
         elif self.rule(row, checks.DECIDES | checks.STRICT | checks.FIRST):
             self.unwritten(number, place, address, looked)
+
+    def group(self, owner: Object | None) -> int:
+        if owner is None or owner.site[0] not in (STACK, GLOBAL):
+            return 0
+        groups = self.named.of_local if owner.site[0] == STACK else self.named.of_global
+        return int(groups[owner.site[1]]) if owner.site[1] < len(groups) else 0
+
+    def left_variable(self, row: int, address: int, size: int) -> Object | None:
+        """The variable that an access by its name has left."""
+        group = 0 if self.named is None else int(self.named.of_access[row])
+        low, high = self.variables.get(group, (0, 0))
+        if not group or low <= address <= address + size <= high:
+            return None
+        owner = self.owner(address)
+        if owner is not None and self.group(owner) == group:
+            self.variables[group] = owner.start, owner.end
+            return owner if address + size > owner.end else None
+        own = self.owner(low)
+        if own is None or self.group(own) != group or own.start != low:
+            return None
+        return own if owner is not None or address not in self.bytes else None
 
     def outside(self, place: Place, owner: Object, address: int, size: int, store: bool) -> None:
         if not self.ordered():

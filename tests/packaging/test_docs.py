@@ -167,6 +167,6 @@ def test_parallel_programs(tmp_path: Path) -> None:
         if name:
             (tmp_path / name).write_text(text)
     found = sessions(PARALLEL)
-    assert len(found) == 4
+    assert len(found) == 5
     for session in found:
         assert steady(run_console(tmp_path, session)) == steady(session)

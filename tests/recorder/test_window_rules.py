@@ -14,18 +14,31 @@ from tests.programs.test_windows import Event, located, place, recorded
 from tests.recorder.recording import build, record
 from tests.recorder.test_windows import good, info
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.windowrules import WindowRule, parse, read, sampled, together
+from tracekit.recorder.windowevents import Condition, Happening, Kind
+from tracekit.recorder.windowrules import Asked, WindowRule, parse, read, sampled, together
 
 MS, S = 1_000_000, 1_000_000_000
+
+
+def on(*happenings: Happening, every: bool = False) -> Condition:
+    return Condition(happenings, every)
+
+
+def call(name: str, number: int = 0) -> Condition:
+    return on(Happening(Kind.CALL, name, number))
+
+
+START = on(Happening(Kind.TIME, number=1))
 
 
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("on=call:parse", WindowRule("parse")),
-        ("on=call:ns::parse#12", WindowRule("ns::parse", 12)),
-        ("on=call:parse till=return:parse", WindowRule("parse")),
-        ("on=call:parse#2 for=1.5ms", WindowRule("parse", 2, length=1_500_000)),
+        ("on=call:parse", WindowRule(call("parse"))),
+        ("on=call:ns::parse#12", WindowRule(call("ns::parse", 12))),
+        ("on=call:parse till=return:parse", WindowRule(call("parse"))),
+        ("on=call:parse till=return:other", WindowRule(call("parse"), on(Happening(Kind.RETURN, "other")))),
+        ("on=call:parse#2 for=1.5ms", WindowRule(call("parse", 2), length=1_500_000)),
         ("on=2s", WindowRule(begin=2 * S)),
         ("on=start", WindowRule(begin=1)),
         ("on=2s for=500us", WindowRule(begin=2 * S, length=500_000)),
@@ -33,6 +46,33 @@ MS, S = 1_000_000, 1_000_000_000
         ("till=20ms", WindowRule(length=20 * MS)),
         ("every=1s for=20ms", WindowRule(length=20 * MS, every=S)),
         ("on=3s every=100ms for=100ms", WindowRule(begin=3 * S, length=100 * MS, every=100 * MS)),
+        ("on=line:src/a.c:12#3", WindowRule(on(Happening(Kind.LINE, "src/a.c", 3, 12)))),
+        ("on=accesses:10M for=1s", WindowRule(on(Happening(Kind.ACCESSES, number=10_000_000)), length=S)),
+        ("on=call:f for=accesses:5", WindowRule(call("f"), accesses=5)),
+        ("on=call:f till=accesses:5", WindowRule(call("f"), accesses=5)),
+        (
+            "on=call:f till=any(accesses:5,2s)",
+            WindowRule(call("f"), on(Happening(Kind.TIME, number=2 * S)), accesses=5),
+        ),
+        (
+            "every=accesses:1k for=accesses:20",
+            WindowRule(on(Happening(Kind.ACCESSES)), accesses=20, every_accesses=1000),
+        ),
+        (
+            "on=load:libz.so till=unload:libz.so",
+            WindowRule(on(Happening(Kind.LOAD, "libz.so")), on(Happening(Kind.UNLOAD, "libz.so"))),
+        ),
+        ("on=into:libz.so", WindowRule(on(Happening(Kind.INTO, "libz.so")))),
+        ("on=end:warm name=hot", WindowRule(on(Happening(Kind.END, "warm")), name="hot")),
+        ("till=signal:USR1", WindowRule(START, on(Happening(Kind.SIGNAL, line=10)))),
+        ("on=any(call:f, call:g#2)", WindowRule(on(Happening(Kind.CALL, "f"), Happening(Kind.CALL, "g", 2)))),
+        (
+            "on=all(2s,call:f<int, 3>) till=all(call:g,call:h)",
+            WindowRule(
+                on(Happening(Kind.TIME, number=2 * S), Happening(Kind.CALL, "f<int, 3>"), every=True),
+                on(Happening(Kind.CALL, "g"), Happening(Kind.CALL, "h"), every=True),
+            ),
+        ),
     ],
 )
 def test_what_a_text_means(text: str, rule: WindowRule) -> None:
@@ -43,7 +83,17 @@ def test_what_a_text_means(text: str, rule: WindowRule) -> None:
     "text",
     [
         *("", "on", "on=", "on=5", "on=call:", "on=call:f#0", "on=1s on=2s", "at=1s", "on=0s", "for=-1s", "on=-1s"),
-        *("on=call:f till=return:g", "on=call:f every=1s", "every=1s", "every=1s for=2s", "on=2s till=1s"),
+        *(
+            "on=line:a.c",
+            "on=line:3",
+            "on=any()",
+            "on=any(a)",
+            "on=call:f every=accesses:5",
+            "on=signal:NONE",
+            "till=all(accesses:1,1s)",
+        ),
+        *("name=x", "on=any(1s,2s,3s,4s,5s)", "on=accesses:0", "for=accesses:x", "every=accesses:5 for=1s", "on=at:3"),
+        *("on=call:f every=1s", "every=1s", "every=1s for=2s", "on=2s till=1s"),
         *("on=1s for=1s till=3s", "on=call:" + "f" * 300, "on=99999999999999999999s", "on=1h", "on=call:f#" + "9" * 30),
     ],
 )
@@ -53,14 +103,14 @@ def test_what_means_nothing_is_refused_in_one_sentence(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@given(st.text(alphabet="on=call:#ties.frv0129msu ", max_size=40))
+@given(st.text(alphabet="on=call:#ties.frv0129msuy(), ", max_size=40))
 def test_any_text_is_a_rule_or_refused(text: str) -> None:
     try:
         rule = parse(text)
     except TracekitError:
         return
-    assert rule.function or rule.length or rule.begin
-    assert all(0 <= number < 1 << 63 for number in (rule.call, rule.begin, rule.length, rule.every))
+    assert rule.on.happenings or rule.length or rule.begin
+    assert all(0 <= number < 1 << 63 for number in (rule.begin, rule.length, rule.every, rule.accesses))
 
 
 def test_a_share_of_the_time() -> None:
@@ -74,7 +124,15 @@ def test_a_share_of_the_time() -> None:
 def test_a_file_of_windows(tmp_path: Path) -> None:
     file = tmp_path / "windows.toml"
     file.write_text('[[window]]\non = "call:f"\n[[window]]\nevery = "1s"\nfor = "20ms"\n')
-    assert read(str(file)) == ([WindowRule("f"), WindowRule(length=20 * MS, every=S)], frozenset())
+    assert read(str(file)) == Asked([WindowRule(call("f")), WindowRule(length=20 * MS, every=S)])
+    file.write_text(
+        '[[window]]\nname = "a"\non = {all = ["call:f", "2s"]}\n[[window]]\non = "end:a"\ntill = {any = ["1min"]}\n'
+    )
+    first, second = together(read(str(file)).windows)
+    assert first == WindowRule(on(Happening(Kind.CALL, "f"), Happening(Kind.TIME, number=2 * S), every=True), name="a")
+    assert second.on == on(Happening(Kind.END, "a", line=0)), "the first window's place"
+    with pytest.raises(TracekitError, match="no window b"):
+        together([parse("on=end:b")])
     for text in ("[[window]\n", "[[window]]\non = 3\n", "[[window]]\nat = 'x'\n", "a = 1\n", "window = 3\n", "\xff"):
         file.write_bytes(text.encode("latin-1"))
         with pytest.raises(TracekitError):
@@ -82,7 +140,9 @@ def test_a_file_of_windows(tmp_path: Path) -> None:
     with pytest.raises(TracekitError, match="cannot be read"):
         read(str(tmp_path / "none.toml"))
     with pytest.raises(TracekitError, match="17 windows"):
-        together([WindowRule("f")] * 17)
+        together([parse("on=call:f")] * 17)
+    with pytest.raises(TracekitError, match="30 calls"):
+        together([parse("on=any(call:a,call:b,call:c) till=return:a")] * 8)
 
 
 CALLS = r"""

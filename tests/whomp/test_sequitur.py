@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.naive.sequitur import Bodies, Sequitur, broken, expansion
 from tracekit.jit.kernel import kernel
 from tracekit.whomp.grammar import Rules, Written, empty_grammar
-from tracekit.whomp.kernels.sequitur import append
+from tracekit.whomp.kernels.pending import append
 
 ENDLESS = 1 << 62
 

@@ -28,6 +28,7 @@ TRACE = "trace.zst"
 @click.option(
     "--rare", metavar="PERCENT", help="Speculate on what happens in so few of 100 iterations.  [default: 1.0]"
 )
+@click.option("--threads", is_flag=True, help="Also say what depends on what between threads.")
 @click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON, as `analyze -m advise --json` does.")
 @options.jobs
 @click.argument("words", nargs=-1, metavar="[FILE:LINE] [TRACE]", shell_complete=completing.files)
@@ -37,6 +38,7 @@ def command(
     top: str | None,
     min_share: str | None,
     rare: str | None,
+    threads: bool,
     as_json: bool,
     jobs: int | None,
     words: tuple[str, ...],
@@ -48,7 +50,7 @@ def command(
     from tracekit.inputs import gather_advice
 
     at, trace = _place_and_trace(words)
-    given = {"top": top, "min_share": min_share, "rare": rare, "at": at}
+    given = {"top": top, "min_share": min_share, "rare": rare, "at": at, "threads": threads or None}
     options = _options({name: value for name, value in given.items() if value is not None})
     with shown():
         gathered = gather_advice(trace, options, jobs)

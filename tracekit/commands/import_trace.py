@@ -45,7 +45,7 @@ def command(
     access_bytes: int | None,
     kernel: bool,
 ) -> None:
-    """Make a trace of FILE, which another tool wrote in FORMAT. It may be compressed with gzip, xz or zstd.
+    """Make a trace of FILE, which another tool wrote in FORMAT. It may be compressed (gzip, xz, zstd, LZ4).
 
     \b
         lackey      valgrind --tool=lackey --trace-mem=yes --log-file=FILE

@@ -15,6 +15,7 @@ from tracekit.version import __version__
 
 if TYPE_CHECKING:
     from tracekit.recorder.session import Result
+    from tracekit.recorder.windowfilters import Filter
     from tracekit.recorder.windowrules import WindowRule
 
 FAILED = 125
@@ -76,10 +77,17 @@ def parse_size(text: str) -> int:
     "windows",
     metavar="WHEN",
     multiple=True,
-    help="As --paused, and a window opens when it says: 'on=call:NAME', 'on=2s for=1s', 'every=1s for=20ms'.",
+    help="As --paused, and a window opens when it says: 'on=call:NAME', 'on=line:FILE:LINE', 'every=1s for=20ms'.",
 )
 @click.option("--windows", "windows_file", metavar="FILE", help="Such windows from a TOML file.")
 @click.option("--sample", metavar="SHARE", help="As --paused, with a window in every second, as 2%.")
+@click.option(
+    "--only",
+    metavar="WHAT",
+    multiple=True,
+    help="Record these only: 'functions=parse,lex* files=src/*.c libraries=libz* threads=0,2'; built with --windows.",
+)
+@click.option("--without", metavar="WHAT", multiple=True, help="Leave these out; written as for --only.")
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
 @click.option("--workers", metavar="N", type=click.IntRange(1, 64), help="Threads that encode; default: one per core.")
 @click.argument("app", nargs=-1, required=True, type=click.UNPROCESSED, shell_complete=completing.files)
@@ -97,6 +105,8 @@ def command(
     windows: tuple[str, ...],
     windows_file: str | None,
     sample: str | None,
+    only: tuple[str, ...],
+    without: tuple[str, ...],
     buffer_size: str,
     workers: int | None,
     app: tuple[str, ...],
@@ -106,13 +116,15 @@ def command(
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
-    from tracekit.recorder import addressspace, follow, session
+    from tracekit.recorder import addressspace, follow, session, windowrules
     from tracekit.recorder import processes as numbers
 
     try:
         size = _buffer_bytes(buffer_size)
         period = addressspace.parse_period(snapshots) if snapshots is not None else 0.0
-        rules, chosen = _rules(windows, windows_file, sample)
+        rules, filters, chosen = _rules(windows, windows_file, sample, only, without)
+        if filters and not rules and not paused:
+            rules = (windowrules.ALWAYS,)
         if processes is not None:
             chosen = numbers.parse(processes)
         if chosen and not follow_fork:
@@ -135,6 +147,7 @@ def command(
             intercepted,
             period,
             asked,
+            filters,
         )
         result = follow.run(request) if follow_fork else session.run(request)
     except session.ProgramError as error:
@@ -149,8 +162,11 @@ def command(
 
 def _say_that_none_opened(rules: Sequence[WindowRule]) -> None:
     hint = ""
-    if any(rule.function for rule in rules):
-        hint = "; a function that the compiler has inlined is not called (__attribute__((noinline)), -fno-inline)"
+    if any(rule.is_of_code for rule in rules):
+        hint = (
+            "; a function that the compiler has inlined is not called (__attribute__((noinline)), -fno-inline), "
+            "and lines that it has optimised away are not there"
+        )
     print(f"tracekit: no window opened: the trace holds allocations, locks and threads alone{hint}", file=sys.stderr)
 
 
@@ -198,15 +214,16 @@ def _require_instrumentation(program: str, follow_fork: bool) -> None:
 
 
 def _rules(
-    windows: tuple[str, ...], file: str | None, sample: str | None
-) -> tuple[tuple[WindowRule, ...], frozenset[int]]:
-    from tracekit.recorder import windowrules
+    windows: tuple[str, ...], file: str | None, sample: str | None, only: tuple[str, ...], without: tuple[str, ...]
+) -> tuple[tuple[WindowRule, ...], tuple[Filter, ...], frozenset[int]]:
+    from tracekit.recorder import windowfilters, windowrules
 
-    rules = [windowrules.parse(text) for text in windows]
-    more, chosen = windowrules.read(file) if file is not None else ([], frozenset())
-    rules += more
+    asked = windowrules.read(file) if file is not None else windowrules.Asked()
+    rules = [windowrules.parse(text) for text in windows] + asked.windows
     rules += [windowrules.sampled(sample)] if sample is not None else []
-    return windowrules.together(rules), chosen
+    filters = [each for text in only for each in windowfilters.parse(text, excludes=False)]
+    filters += [each for text in without for each in windowfilters.parse(text, excludes=True)]
+    return windowrules.together(rules), windowfilters.together(filters + asked.filters), asked.processes
 
 
 def _require_windows(program: str) -> None:

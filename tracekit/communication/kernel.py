@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, clear, read_word, writing
+from tracekit.contexts.kernels.roles import Roles
 from tracekit.jit.kernel import inlined, kernel
 
 CELL = np.dtype([("writer", "<u4"), ("instruction", "<u4")])
 """The last store of bytes: its stream plus 1, 0 if there is none; and its instruction."""
 
 SUMS = [("loads", "<i8"), ("bytes", "<i8")]
-
-WRAPPER, MAIN = 1, 2
-"""Kinds of functions: one of the C++ library, or of its start-up code, that calls what a thread is for; main."""
 
 
 class State(NamedTuple):
@@ -26,8 +23,7 @@ class State(NamedTuple):
     memory: Shadow  # CELL
     streams: HashTable  # SUMS by pair of streams: who stored (plus 1) in the upper half, who loads (plus 1)
     pairs: HashTable  # SUMS by pair of instructions of different streams: the store in the upper half, the load
-    roots: HashTable  # by stream: the function that it began with, plus 1
-    kinds: NDArray[np.uint8]  # by function: WRAPPER, MAIN or 0
+    roles: Roles
 
 
 @inlined
@@ -69,14 +65,6 @@ def _count(state: State, row: Any, taken: Any, instruction: Any, stream: Any, be
         pair.loads += is_new
         pair.bytes += taken
     return store
-
-
-@inlined
-def entered(state: State, function: Any, stream: Any) -> None:
-    """A function begins; the first one of a stream is its role, but main comes before what is called for it."""
-    root = state.roots.rows[row_of(state.roots, stream)]
-    if root.function == 0 or state.kinds[root.function - 1] == WRAPPER or state.kinds[function] == MAIN:
-        root.function = function + 1
 
 
 @inlined

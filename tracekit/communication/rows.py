@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracekit.communication.kernel import MAIN, WRAPPER, State
+from tracekit.communication.kernel import State
 from tracekit.containers.hash_table import used_rows
+from tracekit.contexts.roles import functions_of
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
 from tracekit.modules.merge_rows import add, join_rows
@@ -23,23 +23,9 @@ NUMBERS = {"loads": add, "bytes": add}
 LIBRARY: Json = {"id": None, "kind": "library", "function": "", "file": "", "line": 0, "column": 0, "inlined_at": []}
 
 
-def kinds_of(program: Program) -> NDArray[np.uint8]:
-    """By function: what it is as the first one of a thread."""
-    kinds = np.zeros(max(len(program.functions), 1), np.uint8)
-    for function in range(len(program.functions)):
-        name = program.function_name(function)
-        own = name.partition("(")[0].partition("<")[0].rpartition(" ")[2]
-        if own == "main":
-            kinds[function] = MAIN
-        elif own.startswith(("std::", "__gnu_cxx::", "_GLOBAL__sub_I", "__cxx_global_var_init")):
-            kinds[function] = WRAPPER
-    return kinds
-
-
 def result_of(program: Program, state: State) -> dict[str, Any]:
     """The profile of one run."""
-    roots = used_rows(state.roots)[1:]
-    roles = {int(row["key"]): program.function_name(int(row["function"]) - 1) for row in roots if row["function"] > 0}
+    roles = functions_of(program, state.roles)
     summary = {"bytes_loaded": 0, "bytes_own": 0, "bytes_between": 0, "bytes_of_no_store": 0}
     threads: list[dict[str, Any]] = []
     for row in used_rows(state.streams)[1:]:

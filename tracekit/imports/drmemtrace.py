@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.drmemtrace import ENTRY, NEWEST, OLDEST
+from tracekit.formats.drmemtrace import ENTRY, ENTRY_32, MARKER, NEWEST, OLDEST
 from tracekit.formats.errors import TracekitError
 from tracekit.imports.kernels import drmemtrace as kernels
 from tracekit.imports.kernels.records import RECORDS, USED_WORDS, Records
@@ -103,6 +103,7 @@ class _Input:
         self._turns = turns
         self._with_kernel = with_kernel
         self._entries = np.empty(0, ENTRY)
+        self._form = ENTRY  # of the file
         self._rest = b""
         self._before = 0  # entries in the pieces before
 
@@ -127,21 +128,27 @@ class _Input:
     def _next_piece(self) -> bool:
         """Take the next piece of the file; returns whether there is one. Raises TracekitError if it is cut off."""
         self._before += len(self._entries)
-        unit = ENTRY.itemsize
         for piece in self._pieces:
             data = self._rest + piece
-            self._entries = np.frombuffer(data, ENTRY, len(data) // unit)
-            self._rest = data[unit * len(self._entries) :]
+            if self._before == 0:
+                if len(data) < 2 * ENTRY.itemsize:
+                    self._rest = data
+                    continue
+                self._form = ENTRY_32 if _is_of_32_bits(data) else ENTRY
+            unit = self._form.itemsize
+            given = np.frombuffer(data, self._form, len(data) // unit)
+            self._entries = given.astype(ENTRY, copy=False)
+            self._rest = data[unit * len(given) :]
             self.state[kernels.AT] = 0
             return True
         self._entries = np.empty(0, ENTRY)
         if self._rest or not self.state[kernels.IS_OVER]:
-            end = unit * self._before + len(self._rest)
+            end = self._form.itemsize * self._before + len(self._rest)
             raise TracekitError(f"{self._name} ends too early, at byte {end:,}: no record says that it is over.")
         return False
 
     def _wrong(self, status: int) -> TracekitError:
-        at = f"at byte {ENTRY.itemsize * (self._before + int(self.state[kernels.AT])):,}"
+        at = f"at byte {self._form.itemsize * (self._before + int(self.state[kernels.AT])):,}"
         if status == kernels.WRONG_VERSION:
             return TracekitError(
                 f"{self._name} has version {int(self.state[kernels.FOUND_VERSION])} of drmemtrace's format; "
@@ -149,3 +156,11 @@ class _Input:
             )
         what = "an access of no thread" if status == kernels.NO_THREAD else "no record of drmemtrace's"
         return TracekitError(f"{self._name} is no trace of drmemtrace's, or damaged: {at} there is {what}.")
+
+
+def _is_of_32_bits(data: bytes) -> bool:
+    """Whether the first record, which says the version, has 8 bytes.
+
+    The second one, a marker, then begins where others have the upper half of the version.
+    """
+    return data[ENTRY_32.itemsize : ENTRY_32.itemsize + 2] == MARKER.to_bytes(2, "little")

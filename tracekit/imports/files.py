@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import zstandard
 
+from tracekit import extras
 from tracekit.formats.errors import TracekitError
 
 BLOCK = 1 << 20
@@ -17,18 +18,28 @@ BLOCK = 1 << 20
 _FED = 1 << 12
 """Bytes that are decompressed at once: of a bomb they come to less than 200 MB."""
 
+
+def _lz4() -> Any:
+    extras.require("lz4", "Reading what is compressed with LZ4")
+    from lz4.frame import LZ4FrameDecompressor
+
+    return LZ4FrameDecompressor()
+
+
 _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"\x1f\x8b": ("gzip", lambda: zlib.decompressobj(31)),
     b"\xfd7zXZ\0": ("xz", lzma.LZMADecompressor),
     b"\x28\xb5\x2f\xfd": ("Zstandard", lambda: zstandard.ZstdDecompressor().decompressobj()),
+    b"\x04\x22\x4d\x18": ("LZ4", _lz4),
 }
 """How files begin that are compressed, with what, and what makes an object that undoes it."""
 
-_ERRORS = (zlib.error, lzma.LZMAError, zstandard.ZstdError)
+_ERRORS = (zlib.error, lzma.LZMAError, zstandard.ZstdError, RuntimeError)
+"""The last is LZ4's."""
 
 
 def pieces(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The bytes of a file that is read from its beginning, decompressed if it begins as gzip, xz or Zstandard.
+    """The bytes of a file that is read from its beginning, decompressed if it begins as gzip, xz, Zstandard or LZ4.
 
     Raises TracekitError if it cannot be read, or what is compressed is damaged or ends too early; the sentence begins
     with `name`.
@@ -56,7 +67,7 @@ def _decompressed(file: BinaryIO, data: bytes, form: str, make: Callable[[], Any
             raise TracekitError(
                 f"{name} is damaged: what is compressed with {form} before byte {read:,}: {error}."
             ) from None
-        data = stream.unused_data if stream.eof else b""
+        data = (stream.unused_data or b"") if stream.eof else b""
         if stream.eof and (data or (data := file.read(_FED))):
             read += 0 if stream.unused_data else len(data)
             stream = make()

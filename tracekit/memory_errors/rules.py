@@ -13,6 +13,7 @@ from tracekit.contexts.scopes import MOST_STREAMS
 from tracekit.formats.image import CallFlag, OpFlag, OpKind, OpUse
 from tracekit.memory_errors import libraries
 from tracekit.memory_errors.kernels import checks, contents, states
+from tracekit.memory_errors.variables import named_accesses
 from tracekit.objects.live import live_objects, unloading
 
 if TYPE_CHECKING:
@@ -153,5 +154,6 @@ def empty_state(program: Program) -> checks.State:
         doubt=reserve("i8", MOST_STREAMS),
         images=unloading(program),
         contents=empty_contents(program),
+        named=named_accesses(program),
         control=control,
     )

@@ -8,14 +8,25 @@ from typing import Any
 
 from tracekit.contexts.rules import DYNAMIC, STATIC
 from tracekit.formats.errors import TracekitError
-
-GROUPS_BY = ("site", "caller", "context")
-"""What makes one group of objects."""
+from tracekit.translation import GROUPS_BY
 
 
-def option(default: Any, help: str, metavar: str | None = None, choices: Sequence[str] = ()) -> Any:
-    """A field of an Options dataclass, with what the command line says of it."""
-    return dataclasses.field(default=default, metadata={"help": help, "metavar": metavar, "choices": tuple(choices)})
+def option(
+    default: Any, help: str, metavar: str | None = None, choices: Sequence[str] = (), unsaid: bool = False
+) -> Any:
+    """A field of an Options dataclass, with what the command line says of it.
+
+    `unsaid`: a profile does not name it while it has its default, as one of before there was the option.
+    """
+    metadata = {"help": help, "metavar": metavar, "choices": tuple(choices), "unsaid": unsaid}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def said(options: Any) -> dict[str, Any]:
+    """The options, by name, that a profile made with them names."""
+    unsaid = {field.name: field.default for field in dataclasses.fields(options) if field.metadata.get("unsaid", False)}
+    values = dataclasses.asdict(options)
+    return {name: value for name, value in values.items() if name not in unsaid or value != unsaid[name]}
 
 
 def contexts_option(default: str = DYNAMIC) -> Any:

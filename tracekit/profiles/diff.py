@@ -32,6 +32,8 @@ IDENTITY = (
     "context",
     "source_context",
     "destination_context",
+    "source_thread",
+    "destination_thread",
     "store",
     "load",
     "error",

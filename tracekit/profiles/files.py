@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The version of the layout that this code writes, and the newest that it reads."""
 
-PRINTED = ("tracekit", "module", "trace", "traces", "folders", "options", "window", "windows", "result")
+PRINTED = ("tracekit", "module", "trace", "traces", "folders", "options", "window", "windows", "filters", "result")
 """The keys of what ``analyze --json`` prints; the others are of files alone."""
 
 

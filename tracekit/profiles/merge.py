@@ -70,6 +70,8 @@ def merge(named: Mapping[str, Profile]) -> Profile:
     report |= {key: chosen.get(key, first.report[key]) for key in ("options", "window") if key in first.report}
     if any("windows" in profile.report for profile in profiles):
         report["windows"] = [window for profile in profiles for window in profile.report.get("windows", [])]
+    if filters := sorted({each for profile in profiles for each in profile.report.get("filters", [])}):
+        report["filters"] = filters
     report["result"] = joined["result"]
     return Profile(
         report,

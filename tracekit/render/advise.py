@@ -11,11 +11,15 @@ from tracekit.counted import counted
 from tracekit.program.fates import fate_text
 from tracekit.render.dependence import (
     VERDICT_COLOUR,
+    between_lines,
+    carried_text,
     causes_text,
     context_texts,
     not_taken_text,
     object_text,
     rests_on_text,
+    unseen_lines,
+    with_threads,
 )
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import WIDTH, Json, Style, more
@@ -23,6 +27,7 @@ from tracekit.render.text import WIDTH, Json, Style, more
 BLOCKERS_SHOWN = 4
 PAIRS_SHOWN = 2
 STAGES_SHOWN = 6
+BETWEEN_SHOWN = 10
 SMALL = 1.0
 """Percent of a loop's accesses: of many stages, those with less are not listed."""
 CONTEXTS_SHOWN = 3
@@ -72,7 +77,16 @@ def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     if further:
         lines += ["", style("ALSO PARALLEL, but not among the hottest (--top 0 shows all in full)", "bold")]
         lines += [f"   {loop_text(row['loop'])}, {_share(row['share'])}: {row['verdict']}" for row in further]
+    if with_threads(report):
+        lines += ["", *_between(report, limit, style)]
     return "\n".join([*lines, "", *_summary(report, style)]) + "\n"
+
+
+def _between(report: Json, limit: int, style: Style) -> list[str]:
+    """The dependences between threads, those that happened most often; `limit` 0 is for all loops, not for these."""
+    rows = sorted(report["result"]["between_threads"], key=lambda row: -row["count"])
+    shown, _ = without_folder(rows[: limit or BETWEEN_SHOWN], report)
+    return between_lines(shown, len(rows), style)
 
 
 def _loop(number: int, row: Json, style: Style) -> list[str]:
@@ -87,6 +101,14 @@ def _loop(number: int, row: Json, style: Style) -> list[str]:
         lines += _openmp(row["openmp"], style)
     if row.get("holds"):
         lines += wrapped(f"   Part of it since the program was optimised: {_held_text(row['holds'])}.", "      ")
+    if any(row.get("between_threads", {}).values()):
+        reaching = row["between_threads"]
+        lines += wrapped(
+            f"   Other threads: {counted(sum(reaching.values()), 'dependence')} between threads "
+            f"({carried_text(reaching)}) {'has an end' if sum(reaching.values()) == 1 else 'have ends'} in it; whoever "
+            "runs its iterations has to keep their order with the other threads.",
+            "      ",
+        )
     if row["contexts_not_exercised"]:
         count = row["contexts_not_exercised"]
         lines.append(f"   In {counted(count, 'more context')} it never reached a second iteration.")
@@ -440,11 +462,7 @@ def _summary(report: Json, style: Style) -> list[str]:
     if runs:
         lines.append(f"{counted(len(runs), 'run')} seen:")
         lines += [f"  {_run(run)}" for run in runs]
-    lines += [
-        "Not seen: other inputs, code that was not instrumented (what it reads and writes, what it returns),",
-        "dependences between threads. Test before you parallelise.",
-    ]
-    return lines
+    return lines + unseen_lines(with_threads(report), opening="")
 
 
 def _run(run: Json) -> str:

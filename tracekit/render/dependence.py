@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
+from textwrap import wrap
 from typing import Any
 
 from tracekit.counted import counted
 from tracekit.render.places import instruction_text, loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import Json, Style, more, table, traces_text
 
-UNSEEN = (
-    "A verdict is about this run. Not seen: other inputs, code that was not instrumented (what it reads and writes,",
-    "what it returns), dependences between threads. Test before you parallelise.",
-)
+OPENING = "A verdict is about this run. "
+UNSEEN_WIDTH = 110
 VERDICT_COLOUR = {
     "doall": "green",
     "doall-with": "green",
@@ -27,16 +26,40 @@ CONTEXT_WIDTH = 100
 INLINED_SHOWN = 3
 
 
+def unseen_lines(threads: bool, opening: str = OPENING) -> list[str]:
+    """What a profile cannot tell; `threads`: dependences between threads are in it."""
+    unseen = "other inputs, code that was not instrumented (what it reads and writes, what it returns)"
+    if not threads:
+        unseen += ", dependences between threads"
+    text = f"{opening}Not seen: {unseen}. Test before you parallelise."
+    lines = wrap(text, UNSEEN_WIDTH, break_long_words=False, break_on_hyphens=False)
+    if threads:
+        lines.append("Dependences between threads change no verdict: it speaks of the iterations of one thread.")
+    return lines
+
+
+def with_threads(report: Json) -> bool:
+    """Whether dependences between threads are in a profile."""
+    return bool(report.get("options", {}).get("threads"))
+
+
+UNSEEN = unseen_lines(threads=False)
+"""Where dependences between threads are never shown."""
+
+
 def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """All sections, each at most `limit` rows (0: all)."""
     result = report["result"]
     loops = loops_told_apart(sorted(result["loops"], key=lambda row: -row["accesses"]))
     dependences = sorted(result["dependences"], key=lambda row: -row["count"])
-    shown, folder = without_folder([loops[: limit or None], dependences[: limit or None]], report)
+    between = sorted(result.get("between_threads", ()), key=lambda row: -row["count"])
+    shown, folder = without_folder([rows[: limit or None] for rows in (loops, dependences, between)], report)
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else ""), ""]
     lines += [*_loops(shown[0], facts.get("accesses", 0), len(loops), style), ""]
     lines += [*_dependences(shown[1], report["options"], len(dependences), style), ""]
-    lines += [*_summary(report, style), "", *UNSEEN]
+    if with_threads(report):
+        lines += [*between_lines(shown[2], len(between), style), ""]
+    lines += [*_summary(report, style), "", *unseen_lines(with_threads(report))]
     return "\n".join(lines) + "\n"
 
 
@@ -232,9 +255,42 @@ def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style)
     return lines + more(total, len(shown), "dependence")
 
 
+def between_lines(shown: Sequence[Json], total: int, style: Style) -> list[str]:
+    """The dependences between threads: both ends, and what their threads are for."""
+    lines = [style(f"BETWEEN THREADS by weight ({total:,})", "bold")]
+    if not total:
+        return [*lines, "None."]
+    cells = [
+        (row["kind"], f"{row['count']:,}", instruction_text(row["source"]), "->", instruction_text(row["destination"]))
+        for row in shown
+    ]
+    head, *body = table(("KIND", "COUNT", "SOURCE", "", "DESTINATION"), cells, frozenset((1,)), style)
+    lines.append(head)
+    for text, row in zip(body, shown):
+        lines += [text, f"    threads {role_text(row['source_thread'])} -> {role_text(row['destination_thread'])}"]
+        if row["pairs"] > 1:
+            lines[-1] += f", {row['pairs']:,} pairs of them"
+        lines += [f"    {detail}" for detail in _ends(row)]
+    return lines + more(total, len(shown), "dependence")
+
+
+def role_text(role: Json) -> str:
+    """`worker (created in main > worker@30)`: what a thread is for."""
+    name = role["function"] or "(of a library)"
+    created = role["created"]
+    if not created:
+        return name
+    return f"{name} (created in {_unnumbered(context_text(created, name))})"
+
+
 def dependence_details(row: Json) -> list[str]:
     """The loops that carry a dependence, and the contexts of its ends."""
-    lines = _levels(row["levels"])
+    return _levels(row["levels"]) + _ends(row)
+
+
+def _ends(row: Json) -> list[str]:
+    """The contexts of both ends, if they are told apart."""
+    lines: list[str] = []
     if row["source_context"]:
         ends = [(row["source_context"], outermost(row["source"]))]
         if row["destination_context"] != row["source_context"]:

@@ -15,7 +15,7 @@ from tracekit.modules import registry
 from tracekit.modules.display import Display
 from tracekit.render.generic import generic_text
 from tracekit.render.text import Json, Style
-from tracekit.render.windows import windows_text
+from tracekit.render.windows import filters_text, windows_text
 
 
 def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style, display: Display | None = None) -> str:
@@ -32,6 +32,8 @@ def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style, di
         text = generic_text(report, limit, style, display.greatest)
     if "windows" in report:
         text = style(f"Recorded in {windows_text(report['windows'])}", "bold") + "\n" + text
+    if "filters" in report:
+        text = style(f"Recorded in part: {filters_text(report['filters'])}", "bold") + "\n" + text
     if "window" not in report:
         return text
     window = ", ".join(f"{part} {value}" for part, value in report["window"].items())

@@ -95,6 +95,10 @@ NAMED = ("path", "edge", "call")
 def _object_cell(value: Json) -> str:
     if "path" in value and "root" in value:  # a context
         return " > ".join([value["root"], *value["path"]])
+    if value.keys() == {"function", "created"}:  # what a thread is for
+        return (
+            f"{value['function']} created in {cell(value['created'])}" if value["created"] else str(value["function"])
+        )
     if "line" in value and "function" in value:  # an instruction or a loop
         words = [
             place_text({"file": "", "column": 0, **value}),

@@ -12,6 +12,11 @@ def windows_text(windows: list[dict[str, Any]], most: int = 5) -> str:
     return f"{len(windows):,} window{'' if len(windows) == 1 else 's'}" + (f": {shown}{more}" if windows else "")
 
 
+def filters_text(filters: list[str]) -> str:
+    """`only functions=parse; what was left out is not seen`, of what `record --only` and `--without` were given."""
+    return f"{', '.join(filters)}; what was left out is not seen"
+
+
 def _one(window: dict[str, Any]) -> str:
     end = "the end" if window["end"] is None else f"{window['end']:.6g} s"
     return f"{window['window']} ({window['begin']:.6g} s to {end}, {window['accesses']:,} accesses)"

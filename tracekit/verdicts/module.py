@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracekit.dependence.between import WHOLE_BECAUSE, BetweenRows, check_carried, joined, threads_option
 from tracekit.dependence.merge import as_merge_state, from_merge_state, unite
 from tracekit.modules.contract import Module, option
 from tracekit.modules.options import contexts_option, make_options
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
     from tracekit.dependence.kernels.dependence import Detail, State
     from tracekit.dependence.profile import DependenceProfile
     from tracekit.dependence.reduce import Findings
+    from tracekit.dependence.threaded import Threaded
     from tracekit.modules.segments import Segments
     from tracekit.program.loop_graph import LoopGraphs
     from tracekit.program.program import Program
     from tracekit.verdicts.loop_rows import LoopReport
     from tracekit.verdicts.verdicts import Judgement
 
-_OF_THE_PROFILE = ("profile", "graphs", "own_judgements")
+_OF_THE_PROFILE = ("profile", "between", "graphs", "own_judgements")
 """Attributes of a module that do not depend on its options."""
 
 KINDS = ("RAW", "WAR", "WAW")
@@ -33,6 +36,7 @@ class DependenceOptions:
 
     kinds: str = option("raw,war,waw", "Kinds of dependences to list, any of raw, war, waw.", "KINDS")
     carried_by: str = option("", "List only the dependences that the loop at this place carries.", "FILE:LINE")
+    threads: bool = threads_option()
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds.split(",") if kind.upper() not in KINDS]
@@ -41,6 +45,7 @@ class DependenceOptions:
         file, _, line = self.carried_by.rpartition(":")
         if self.carried_by and not (file and line.isdecimal()):
             raise ValueError(f"carried-by is a FILE:LINE, not {self.carried_by!r}.")
+        check_carried(self.carried_by, self.threads)
 
     @property
     def listed_kinds(self) -> frozenset[str]:
@@ -73,22 +78,49 @@ class DependenceModule(Module):
     Options = DependenceOptions
     profile: DependenceProfile
     """What was found; set when the replay is over, or profiles are joined. The rest reads it, and no state."""
+    between: list[dict[str, Any]]
+    """The dependences between threads, if they are asked for."""
 
-    def state(self) -> State:
+    def __init__(self, program: Program, options: Any) -> None:
+        super().__init__(program, options)
+        self.between = []
+        if options.threads:
+            self.shard_by, self.whole_because = "", WHOLE_BECAUSE
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Those without --threads are the module's own."""
+        if not self.options.threads:
+            return self.own_callbacks()
+        from tracekit.dependence import threaded
+
+        return threaded.CALLBACKS_IN_CONTEXT if self.context else threaded.CALLBACKS
+
+    @abstractmethod
+    def own_callbacks(self) -> dict[str, Callable[..., None]]:
+        """The callbacks that find the dependences of each thread by itself."""
+
+    def state(self) -> State | Threaded:
         """Nothing is known."""
         from tracekit.dependence.state import empty_state
+        from tracekit.dependence.threaded import empty_threaded
 
-        return empty_state(self.program)
+        return empty_threaded(self.program, self.detail) if self.options.threads else empty_state(self.program)
 
-    def reduce(self, states: Sequence[State]) -> None:
+    def reduce(self, states: Sequence[Any]) -> None:
         """The profile, of which all else is made, from what the workers found."""
         from tracekit.dependence.reduce import reduce_states
         from tracekit.dependence.result import profile
 
+        if self.options.threads:
+            contexts = self.contexts if self.context else None
+            self.between = BetweenRows(self.program, states[0].between, contexts).rows(KINDS)
+            states = [states[0].own]
         self.profile = profile(reduce_states(states), self.contexts, len(self.program.ops))
 
-    def segments(self) -> Segments:
+    def segments(self) -> Segments | None:
         """As the whole family goes."""
+        if self.whole_because:
+            return None
         from tracekit.dependence.segments import DependenceSegments
 
         def reduce(findings: Findings) -> None:
@@ -132,9 +164,16 @@ class DependenceModule(Module):
         """Dependences, loops and summary."""
         return {
             "dependences": self.report.dependences(self.options.listed_kinds, self.options.loop_place),
+            **self.between_threads(self.options.listed_kinds),
             "loops": self.report.loops(),
             "summary": self.summary(),
         }
+
+    def between_threads(self, kinds: Collection[str]) -> dict[str, Any]:
+        """The table of dependences between threads, if they are asked for."""
+        if not self.options.threads:
+            return {}
+        return {"between_threads": [row for row in self.between if row["kind"] in kinds]}
 
     def summary(self) -> dict[str, Any]:
         """The profile in a few numbers."""
@@ -154,5 +193,6 @@ class DependenceModule(Module):
         assert program is not None
         module = cls(program, make_options(cls.Options, profiles[0]["options"]))
         module.windowed = any("window" in profile or "windows" in profile for profile in profiles)
+        module.between = joined([profile["result"].get("between_threads", []) for profile in profiles])
         module.profile = unite([from_merge_state(profile["evidence"], program) for profile in profiles])
         return {"result": module.result(None), "facts": module.facts(None), "evidence": module.merge_state(None)}

@@ -12,11 +12,14 @@ from tracekit.containers.arena import arena, reserve
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import USED
 from tracekit.whomp.kernels.expansion import expand, measure, unpack
+from tracekit.whomp.kernels.pending import flush
 from tracekit.whomp.kernels.sequitur import CONTROL, NODE, RULE, TASK, TOTAL, Grammar, begin, write
 
 MOST_NODES = 1 << 30
 MOST_VALUES = 1 << 28
 TASKS = 1 << 20
+PENDING = 1 << 11
+"""Values that are appended at once: what these need in memory fits a second-level cache."""
 SYMBOL_BYTES = 4
 VALUE_BYTES = 8
 CHUNK = 1 << 16
@@ -33,6 +36,7 @@ def empty_grammar() -> Grammar:
         cells=reserve("u8", 1 << 32, 1 << 16),
         values=hash_table([], MOST_VALUES, parts=5),
         stack=reserve(TASK, TASKS),
+        pending=np.zeros(PENDING, np.uint64),
         written=arena("<u4", 1 << 32, spare=1, parts=5),
         control=np.zeros(CONTROL, np.int64),
     )
@@ -66,6 +70,7 @@ class Written:
     @classmethod
     def of(cls, grammar: Grammar) -> Written:
         """Of a finished stream."""
+        flush(grammar)
         write(grammar)
         values = used_rows(grammar.values)["key"].astype(np.int64)
         return cls(grammar.written.rows[1 : grammar.written.control[USED]].copy(), values, int(grammar.control[TOTAL]))

@@ -15,13 +15,16 @@ from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import USED
 from tracekit.whomp.grammar import MOST_VALUES, Written
 from tracekit.whomp.kernels.expansion import end_of_block, numbered, renumber
-from tracekit.whomp.kernels.sequitur import LENGTH, TOTAL, Grammar, append_all, begin, write
+from tracekit.whomp.kernels.pending import append_all, flush
+from tracekit.whomp.kernels.sequitur import LENGTH, TOTAL, Grammar, begin, write
 
 
 def joined(grammars: Sequence[Grammar]) -> Written:
     """The grammars of the whole stream, which is at its end."""
     if len(grammars) == 1:
         return Written.of(grammars[0])
+    for grammar in grammars:
+        flush(grammar)
     total = sum(int(grammar.control[TOTAL]) for grammar in grammars)
     parts: list[Written] = []
     live, skipped = grammars[0], 0

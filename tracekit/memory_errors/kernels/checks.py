@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.memory_errors.kernels.contents import Contents
+from tracekit.memory_errors.kernels.named import Named, is_elsewhere
+from tracekit.memory_errors.kernels.named import passed as passed_variable
 from tracekit.memory_errors.kernels.states import (
     BESIDE,
     FREED,
@@ -116,6 +118,7 @@ class State(NamedTuple):
     doubt: NDArray[np.int64]  # by stream: open calls since the first whose effects are unknown
     images: Unloading
     contents: Contents  # where stores have values
+    named: Named
     control: NDArray[np.int64]
 
 
@@ -153,7 +156,7 @@ def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, 
     row = min(instruction, state.rules.size - 1)
     rules = state.rules[np.uint64(row)]
     found = worst(state.states, address, size)
-    if rules & (BULK | COPIES):
+    if rules & (BULK | COPIES) or is_elsewhere(state.named, state.named.of_access[np.uint64(row)], address, size):
         look(state, row, rules, address, size, context, stream, store, found)
     elif found == UNWRITTEN and store:
         write(state.states, address, size)
@@ -170,6 +173,7 @@ def look(
         return
     looked = np.int64(1 if rules & FIRST else size)
     passed = rules & BULK and _passes_end(state, row, address, looked, context, store)
+    passed = passed or _leaves_variable(state, row, address, looked, context, store)
     if found >= BESIDE and not passed and not rules & NAMED:
         _outside(state, row, address, looked, context, store)
     if rules & COPIES:
@@ -210,6 +214,19 @@ def _passes_end(state: Any, row: Any, address: Any, size: Any, context: Any, sto
     if address >= state.live.objects.rows[owner].end:  # an object of no bytes
         return False
     if state.control[ROUNDED] != 0 and _block(state, address) != 0:
+        return False
+    _out_of_bounds(state, row, owner, address, size, context, store)
+    return True
+
+
+@inlined
+def _leaves_variable(state: Any, row: Any, address: Any, size: Any, context: Any, store: Any) -> Any:
+    """An access to a variable that is named: whether it is to other bytes, which is noted."""
+    group = np.int64(state.named.of_access[np.uint64(row)])
+    if not is_elsewhere(state.named, group, address, size):
+        return False
+    owner = passed_variable(state.live, state.named, group, address, size)
+    if owner == 0:
         return False
     _out_of_bounds(state, row, owner, address, size, context, store)
     return True

@@ -30,6 +30,7 @@ from tracekit.memory_errors.kernels.checks import (
     note,
     place_of,
 )
+from tracekit.memory_errors.kernels.named import begun
 from tracekit.memory_errors.kernels.states import (
     BESIDE,
     FREED,
@@ -134,6 +135,7 @@ def _wrong_free(state: Any, kind: Any, row: Any, context: Any, site: Any, death:
 @kernel
 def variable(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> None:
     """stack_alloc."""
+    begun(state.named, state.named.of_local[np.uint64(min(instruction, state.rules.size - 1))], address, size)
     owner = begin(state.live, STACK, instruction, context, address, size, stream, depth)
     if owner != 0:
         state.control[BORN] += 1

@@ -15,7 +15,7 @@ def generic_section(report: Json, shown: Shown) -> str:
     for name, value in report["result"].items():
         heading = name.replace("_", " ")
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            parts.append(_rows(f"{report['module']}-{name}", heading, value, shown))
+            parts.append(rows_table(f"{report['module']}-{name}", heading, value, shown))
         elif isinstance(value, Mapping):
             listed = "".join(
                 f"<div><dt>{text(key.replace('_', ' '))}</dt><dd>{text(cell(part))}</dd></div>"
@@ -27,7 +27,8 @@ def generic_section(report: Json, shown: Shown) -> str:
     return "\n".join(parts)
 
 
-def _rows(name: str, heading: str, rows: Sequence[Json], shown: Shown) -> str:
+def rows_table(name: str, heading: str, rows: Sequence[Json], shown: Shown) -> str:
+    """A table of JSON rows, as many as the page shows."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     number = {
         column: all(isinstance(row.get(column), (int, float)) and not isinstance(row.get(column), bool) for row in rows)

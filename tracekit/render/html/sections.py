@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tracekit.render.dependence import UNSEEN
+from tracekit.render.dependence import unseen_lines, with_threads
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import text
-from tracekit.render.html.generic import generic_section
+from tracekit.render.html.generic import generic_section, rows_table
 from tracekit.render.html.loops import VERDICTS, graph_data, graph_section, loops_section
 from tracekit.render.html.source import source_section
 from tracekit.render.registry import call
-from tracekit.render.windows import windows_text
+from tracekit.render.windows import filters_text, windows_text
 from tracekit.version import __version__
 
 
@@ -20,6 +20,7 @@ def body(shown: Shown, title: str) -> dict[str, str]:
     sections = {
         "loops": ("Loops", loops_section(shown)),
         "graph": ("Dependence graph", graph_section(shown)),
+        "between-threads": ("Dependences between threads", _between_threads(shown)),
         "source": ("Source", source_section(shown)),
         **_of_modules(shown),
     }
@@ -35,9 +36,23 @@ def body(shown: Shown, title: str) -> dict[str, str]:
             f'<h2 id="{text(name)}-heading">{text(heading)}</h2>\n{content}</section>'
             for name, (heading, content) in there.items()
         ),
-        "footer": text(f"Written by tracekit {__version__}. {' '.join(UNSEEN)}"),
+        "footer": text(f"Written by tracekit {__version__}. {_unseen(shown)}"),
         "graphs": graph_data(shown),
     }
+
+
+def _between_threads(shown: Shown) -> str:
+    """Those of the first profile that has them, the most frequent first."""
+    for report in shown.reports.values():
+        if rows := report["result"].get("between_threads"):
+            ordered = sorted(rows, key=lambda row: -row.get("count", 0))
+            return rows_table("between-table", f"What depends on what, as {report['module']} found it", ordered, shown)
+    return ""
+
+
+def _unseen(shown: Shown) -> str:
+    """What the page cannot tell."""
+    return " ".join(unseen_lines(any(map(with_threads, shown.reports.values()))))
 
 
 def _of_modules(shown: Shown) -> dict[str, tuple[str, str]]:
@@ -69,6 +84,7 @@ def _facts(shown: Shown) -> str:
         ("Trace" if len(traces) == 1 else f"{len(traces):,} traces", ", ".join(map(str, traces))),
         ("Window", ", ".join(f"{part} {value}" for part, value in first.get("window", {}).items())),
         ("Recorded in", windows_text(first["windows"]) if "windows" in first else ""),
+        ("Recorded in part", filters_text(first["filters"]) if "filters" in first else ""),
         ("Accesses", f"{accesses:,}" if accesses else ""),
         ("Loops", ", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in VERDICTS if verdicts[verdict])),
     ]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, Arena, take
-from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, row_of
+from tracekit.containers.kernels.hash_table import GOLDEN, HashTable
 from tracekit.jit.kernel import inlined, kernel
 
 NODE = np.dtype([("previous", "<u4"), ("next", "<u4"), ("symbol", "<u4")])
@@ -43,7 +43,8 @@ DIGRAMS = 3  # entries
 TOP = 4  # tasks on the stack
 LENGTH = 5  # symbols appended to the present block
 TOTAL = 6  # ... to all blocks
-CONTROL = 7
+PENDING = 7  # values that wait to be appended
+CONTROL = 8
 """How many there are."""
 
 
@@ -55,6 +56,7 @@ class Grammar(NamedTuple):
     cells: NDArray[np.uint64]  # hash << 32 | node; 0: free
     values: HashTable  # the terminals
     stack: NDArray[Any]  # TASK
+    pending: NDArray[np.uint64]  # the next values, for kernels/pending.py
     written: Arena  # u4; of each block: how many rules, and of each rule: length, symbols
     control: NDArray[np.int64]
 
@@ -73,35 +75,22 @@ def begin(grammar: Grammar) -> None:
 
 
 @inlined
-def append(grammar: Any, value: Any, closes: Any) -> None:
-    """The next symbol of the stream; if it `closes` a block, the grammar is written and the next one begun."""
-    _append(grammar, np.uint64(row_of(grammar.values, value)), closes)
-
-
-@kernel
-def append_all(grammar: Grammar, values: Any) -> None:
-    """The next symbols of the stream, which close no block."""
-    for value in values:
-        append(grammar, value, False)
-
-
-@kernel
-def _append(grammar: Grammar, terminal: Any, closes: Any) -> None:
+def add(grammar: Any, terminal: Any) -> None:
+    """The next symbol of the stream, by the number of its value."""
     control, nodes = grammar.control, grammar.nodes.rows
     if not _has_room(grammar):
         grammar.nodes.control[EXHAUSTED] = 1
         return
     guard = np.int64(grammar.rules.rows[1].guard)
     last = np.int64(nodes[guard].previous)
-    _link(nodes, last, _new_node(grammar, np.uint32(terminal << np.uint64(1))), guard)
+    node = _new_node(grammar, np.uint32(terminal << np.uint64(1)))
+    _link(nodes, last, node, guard)
     control[LENGTH] += 1
     control[TOTAL] += 1
     if last != guard:
-        _push(grammar, CHECK, last, 0)
-        _work(grammar)
-    if closes:
-        write(grammar)
-        begin(grammar)
+        _check(grammar, last, node)
+        if control[TOP] > 0:
+            _work(grammar)
 
 
 @inlined
@@ -110,7 +99,7 @@ def _has_room(grammar: Any) -> Any:
     control = grammar.control
     enough = grammar.nodes.control[USED] + ROOM <= grammar.nodes.rows.size
     enough &= grammar.rules.control[USED] + ROOM <= grammar.rules.rows.size
-    if 4 * control[DIGRAMS] + ROOM > 3 * control[CELLS]:
+    if 2 * control[DIGRAMS] + ROOM > control[CELLS]:
         if 4 * control[CELLS] > grammar.cells.size:
             enough = False
         else:
@@ -182,7 +171,7 @@ def _count(grammar: Any, symbol: Any, by: Any) -> None:
 
 
 @inlined
-def _hash(first: Any, second: Any) -> Any:
+def hash_of(first: Any, second: Any) -> Any:
     """32 bits, not 0."""
     key = (np.uint64(first) << np.uint64(32)) | np.uint64(second)
     key ^= key >> np.uint64(29)
@@ -209,7 +198,7 @@ def _cell(nodes: Any, cells: Any, control: Any, first: Any, second: Any, mixed: 
 def _enter(nodes: Any, cells: Any, control: Any, node: Any) -> None:
     """The digram at a node is the one to be found."""
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
-    mixed = _hash(first, second)
+    mixed = hash_of(first, second)
     cell = _cell(nodes, cells, control, first, second, mixed)
     if cells[cell] == 0:
         control[DIGRAMS] += 1
@@ -221,7 +210,7 @@ def _forget(nodes: Any, cells: Any, control: Any, node: Any) -> None:
     """The digram at a node is no longer to be found there."""
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
     if (first | second) & GUARD == 0:
-        _take_out(cells, control, _hash(first, second), node)
+        _take_out(cells, control, hash_of(first, second), node)
 
 
 @kernel
@@ -306,7 +295,7 @@ def _check(grammar: Any, node: Any, behind: Any) -> None:
     for _ in range(2):
         first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
         if (first | second) & GUARD == 0:
-            mixed = _hash(first, second)
+            mixed = hash_of(first, second)
             cell = _cell(nodes, cells, grammar.control, first, second, mixed)
             found = cells[cell]
             if found != 0:

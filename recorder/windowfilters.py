@@ -1,0 +1,94 @@
+"""What is recorded inside windows: `record --only` and `--without`, and their tables in the file of `--windows`.
+
+The runtime decides by function, file, image and thread (runtime/preload_filter.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from tracekit.formats.errors import TracekitError
+from tracekit.recorder.windowevents import LONGEST_NAME
+
+MOST = 64
+"""As many as the pool has places for (TK_FILTERS)."""
+
+
+class Of(IntEnum):
+    """What a filter chooses by, in the numbers of runtime/pool.h."""
+
+    FUNCTION = 1
+    FILE = 2
+    LIBRARY = 3
+    THREAD = 4
+
+
+_WORDS = {"functions": Of.FUNCTION, "files": Of.FILE, "libraries": Of.LIBRARY, "threads": Of.THREAD}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One choice: of what is named so only, or of everything but that."""
+
+    of: Of
+    name: str = ""
+    """Of the function, file or library; `*` is any text."""
+    number: int = 0
+    """Of the thread: its stream's; the main thread has 0."""
+    excludes: bool = False
+
+    def __str__(self) -> str:
+        word = next(word for word, of in _WORDS.items() if of is self.of)
+        return f"{'without' if self.excludes else 'only'} {word}={self.number if self.of is Of.THREAD else self.name}"
+
+
+def parse(text: str, excludes: bool) -> list[Filter]:
+    """`functions=parse,lex* files=src/*.c threads=0,2`. Raises TracekitError for anything else."""
+    option = "--without" if excludes else "--only"
+    found: list[Filter] = []
+    for word in text.split():
+        key, _, values = word.partition("=")
+        found += _of(key, values.split(","), excludes, f"{option} {text!r}")
+    if not found:
+        raise TracekitError(f"{option} {text!r} names nothing; write it as 'functions=parse,lex* files=src/*.c'")
+    return found
+
+
+def of_table(table: Any, excludes: bool, what: str) -> list[Filter]:
+    """The same of a table of lists. Raises TracekitError if it is none."""
+    if not isinstance(table, Mapping):
+        raise TracekitError(f"{what} is no table of lists, as functions = ['parse']")
+    found: list[Filter] = []
+    for key, values in table.items():
+        if not isinstance(values, list) or not all(isinstance(value, str | int) for value in values):
+            raise TracekitError(f"{what}: {key} is no list of texts")
+        found += _of(key, map(str, values), excludes, what)
+    return found
+
+
+def _of(key: str, values: Iterable[str], excludes: bool, what: str) -> Iterator[Filter]:
+    of = _WORDS.get(key)
+    if of is None:
+        raise TracekitError(f"{what}: there is no {key!r}; choose by {', '.join(_WORDS)}")
+    for value in values:
+        if of is Of.THREAD:
+            if not (value.isascii() and value.isdecimal() and len(value) < 10):
+                raise TracekitError(
+                    f"{what}: threads are numbers, from 0 in the order of their creation, not {value!r}"
+                )
+            yield Filter(of, number=int(value), excludes=excludes)
+        elif not value or len(value.encode()) > LONGEST_NAME:
+            raise TracekitError(f"{what}: {value!r} is no name")
+        else:
+            yield Filter(of, value + "*" if of is Of.FILE and value.endswith("/") else value, excludes=excludes)
+
+
+def together(filters: Iterable[Filter]) -> tuple[Filter, ...]:
+    """All of them. Raises TracekitError if there are more than the recorder has places for."""
+    found = tuple(filters)
+    if len(found) > MOST:
+        raise TracekitError(f"{len(found)} names in --only and --without are more than the {MOST} that there can be")
+    return found
