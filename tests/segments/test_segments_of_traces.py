@@ -126,7 +126,7 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
 
 @pytest.mark.parametrize("count", [2, 7, 200])
 def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
-    variants = ({"kinds": "raw,war,waw", "counts": "true"}, {}, {"carried_by": "hottest"})
+    variants: tuple[dict[str, str], ...] = ({"kinds": "raw,war,waw", "counts": "true"}, {}, {"carried_by": "hottest"})
     others = [
         (name, {}) for name in ("camp", "lamp", "advise", "accesses", "heatmap", "footprint", "leap", "object_lifetime")
     ]

@@ -14,7 +14,7 @@ from tracekit.formats.errors import TracekitError
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A size of memory in bytes, as ``512M``."""
 
     name = "size"
