@@ -21,6 +21,7 @@ Edge = tuple[int, int]
 """Numbers of steps: whose work is done before whose, which begins with the step's event."""
 
 SEMAPHORE = 1
+LOAD, STORE, ACQUIRE, RELEASE = 1, 2, 4, 8
 
 
 def edges_of(steps: Sequence[Step], locks: bool = True) -> set[Edge]:
@@ -45,7 +46,33 @@ def edges_of(steps: Sequence[Step], locks: bool = True) -> set[Edge]:
             edges |= {(before(steps, k), number) for k in once[-1:] if steps[k].stream != step.stream}
         elif step.name == "barrier_leave":
             edges |= {(before(steps, k), number) for k in round_of(steps, number)}
+        elif step.name == "atomic" and step.other & LOAD and step.other & ACQUIRE:
+            edges |= {(k, number) for k in released(steps, number)}
+        elif step.name == "fence" and step.subject & ACQUIRE:
+            met = [k for k in own if steps[k].name == "atomic" and steps[k].other & LOAD]
+            edges |= {(source, number) for k in met for source in released(steps, k)}
     return {(source, destination) for source, destination in edges if source >= 0}
+
+
+def released(steps: Sequence[Step], number: int) -> set[int]:
+    """The steps that the object of an atomic operation released before it, by the rules of C++20."""
+    given: set[int] = set()
+    for k, step in enumerate(steps[:number]):
+        if step.name != "atomic" or step.subject != steps[number].subject or not step.other & STORE:
+            continue
+        if not step.other & LOAD:
+            given = set()
+        fences = [other for other in range(k) if steps[other].stream == step.stream and is_release(steps[other])]
+        if step.other & RELEASE:
+            given.add(before(steps, k))
+        elif fences:
+            given.add(before(steps, fences[-1]))
+    return given
+
+
+def is_release(step: Step) -> bool:
+    """Whether it is a fence that releases."""
+    return step.name == "fence" and bool(step.subject & RELEASE)
 
 
 def before(steps: Sequence[Step], number: int) -> int:

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 import tracekit
-from tests.programs.running import Recording, record, run_here
+from tests.programs.running import Recording, compile_program, record, run_here
 from tracekit.formats.reader import TraceReader
 from tracekit.program.program import Program
-from tracekit.render.taskgraph import svg
+from tracekit.render.taskgraph import between_tasks, svg
 from tracekit.replay.totals import trace_totals
 from tracekit.taskgraph.profile import joined
 
@@ -126,9 +126,61 @@ def test_profiles_are_exported_drawn_and_merged(forked: Forked, tmp_path: Path) 
         str(row["faster"]): 2 * row["span"] for row in once["what_if"]
     }
     picture = ElementTree.fromstring(svg(once))
-    assert len(picture.findall(".//{http://www.w3.org/2000/svg}path/{http://www.w3.org/2000/svg}title")) == len(
-        once["group_edges"]
-    )
+    arcs = picture.findall(".//{http://www.w3.org/2000/svg}path/{http://www.w3.org/2000/svg}title")
+    assert len(arcs) == len(between_tasks(once)) > 0
+
+
+FLAG = """
+#include <pthread.h>
+#include <stdatomic.h>
+static atomic_int ready;
+static int value;
+static void *make(void *none) { value = 7; atomic_store_explicit(&ready, 1, memory_order_release); return none; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, make, 0);
+    while (!atomic_load_explicit(&ready, memory_order_acquire)) {}
+    int sum = value;
+    pthread_join(thread, 0);
+    return sum != 7;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_release_comes_before_who_acquires_it(tmp_path: Path, threads: bool) -> None:
+    (tmp_path / "flag.c").write_text(FLAG)
+    flags = ["-O1", "-pthread", *(["--threads"] if threads else [])]
+    app = compile_program([tmp_path / "flag.c"], tmp_path / "app", flags, instrumented=True)
+    summary = graph_of(record(app).trace).result["summary"]
+    assert summary["edges"]["signal"] == int(threads)
+
+
+def test_between_groups_of_tasks_lie_events() -> None:
+    """Two tasks in turn take a lock, which one of them has made."""
+    groups = [{"group": {"id": name, "kind": kind}} for name, kind in NODES.items()]
+    edges = [
+        {"source": source, "destination": destination, "kind": kind, "count": count}
+        for source, destination, kind, count in (
+            ("a", "make", "continue", 3),
+            ("make", "b", "create", 3),
+            ("make", "a", "continue", 2),
+            ("a", "lock", "lock", 7),
+            ("b", "lock", "continue", 9),
+            ("lock", "lock", "lock", 4),
+            ("lock", "b", "continue", 5),
+        )
+    ]
+    assert set(between_tasks({"groups": groups, "group_edges": edges})) == {
+        ("a", "b", "create", 3),
+        ("a", "a", "continue", 2),
+        ("a", "b", "lock", 5),
+        ("b", "b", "continue", 5),
+        ("b", "b", "lock", 4),
+    }
+
+
+NODES = {"a": "task", "b": "task", "make": "create", "lock": "sync"}
 
 
 def test_what_cannot_be_asked_is_told(forked: Forked) -> None:

@@ -151,5 +151,10 @@ def test_span_of_tasks_does_not_depend_on_threads(tmp_path: Path) -> None:
         result = tracekit.analyze(trace, "taskgraph").result
         (work,) = [row["work"] for row in result["functions"] if row["function"]["function"] == "fib"]
         found.append((work, result["summary"]["span"]))
+        contexts = [row["group"][name] for row in result["groups"] for name in ("begins", "created")]
+        paths = [context["path"] for context in contexts if context is not None]
+        # Where a thread waits in one task and runs another one, the latter's contexts begin with it.
+        assert not any(step.startswith(".omp") for path in paths for step in path[1:])
+        assert len(result["groups"]) < 80
     assert found[0] == found[1] == found[2]
     assert found[0][0] > 5 * found[0][1] / 2

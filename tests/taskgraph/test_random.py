@@ -273,3 +273,27 @@ def test_tables_add_up_and_what_is_faster_is_shorter(seed: int) -> None:
     graph = result["graph"]
     assert all(edge["source"] < edge["destination"] for edge in graph["edges"])
     assert sum(node["work"] for node in graph["nodes"] if node["critical"]) == summary["span"]
+
+
+class AtomicSchedule(Schedule):
+    """With atomic operations and fences of all orders, too."""
+
+    def step(self, stream: int) -> None:
+        if stream in self.inside or self.rng.random() < 0.4:
+            super().step(stream)
+        elif self.rng.random() < 0.2:
+            self.add(stream, "fence", self.rng.choice((4, 8, 12)))
+        else:
+            does = self.rng.choice((1, 1, 2, 2, 3))
+            order = (4 if does & 1 and self.rng.random() < 0.6 else 0) | (
+                8 if does & 2 and self.rng.random() < 0.6 else 0
+            )
+            self.add(stream, "atomic", 0x200 + self.rng.randrange(3), does | order)  # barriers lie there, too
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_span_with_atomics_is_that_of_looking_back_at_all_events(seed: int) -> None:
+    steps = AtomicSchedule(random.Random(seed), 90).steps
+    made = profile(steps)
+    assert made.span == naive.span_of(steps, naive.edges_of(steps))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.render.paths import clipped
 from tracekit.render.places import place_text, without_folder
@@ -162,14 +163,15 @@ def write_image(report: Json, path: str) -> None:
 
 
 def svg(result: Json) -> str:
-    """Groups of nodes from the first to the last, arcs for the edges between them, bars of their work.
+    """Groups of tasks from the first to the last, arcs for what orders them, bars of their work.
 
-    A graph of any size has as many rows as its nodes have contexts.
+    A graph of any size has as many rows as its tasks have contexts, but no more than ROWS.
     """
-    kept = sorted(by_critical(result["groups"])[:ROWS], key=lambda row: (row["first"], row["group"]["id"]))
+    tasks = by_critical([row for row in result["groups"] if row["group"]["kind"] == "task"])
+    kept = sorted(tasks[:ROWS], key=lambda row: (row["first"], row["group"]["id"]))
     place = {row["group"]["id"]: number for number, row in enumerate(kept)}
-    width, height = ARCS + LABELS + BARS, MARGIN + HEIGHT * len(kept) + 10
-    title = "Groups of nodes of the task graph, and the edges between them"
+    width, height = ARCS + LABELS + BARS, MARGIN + HEIGHT * len(kept) + 30
+    title = "Groups of tasks of the graph, and what orders them"
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
@@ -179,13 +181,45 @@ def svg(result: Json) -> str:
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
         *_key(),
     ]
-    for edge in result["group_edges"]:
-        if edge["source"] in place and edge["destination"] in place:
-            parts.append(_arc(place[edge["source"]], place[edge["destination"]], edge, max(len(kept), 2)))
+    for source, destination, kind, count in between_tasks(result):
+        if source in place and destination in place:
+            parts.append(_arc(place[source], place[destination], {"kind": kind, "count": count}, max(len(kept), 2)))
     most = max((row["work"] for row in kept), default=0) or 1
     for number, row in enumerate(kept):
         parts += _row(number, row, most)
+    if len(tasks) > len(kept):
+        left = tasks[len(kept) :]
+        told = f"... and {sum(row['count'] for row in left):,} tasks in {counted(len(left), 'more group')}"
+        parts.append(f'<text x="{ARCS}" y="{MARGIN + HEIGHT * len(kept) + 14}">{told}</text>')
     return "\n".join([*parts, "</svg>", ""])
+
+
+def between_tasks(result: Json) -> list[tuple[str, str, str, int]]:
+    """Source, destination, kind and count of what orders groups of tasks, whatever events lie between them.
+
+    The kind is that of the first edge on the way that is more than the next thing that a thread does; the count is
+    that of the rarest edge there.
+    """
+    is_task = {row["group"]["id"]: row["group"]["kind"] == "task" for row in result["groups"]}
+    leading: dict[str, list[Json]] = {}
+    for edge in result["group_edges"]:
+        leading.setdefault(edge["source"], []).append(edge)
+    found: dict[tuple[str, str, str], int] = {}
+    for source in (name for name, task in is_task.items() if task):
+        seen: set[tuple[str, str]] = set()
+        ways = [(source, "continue", 0)]
+        while ways:
+            at, kind, count = ways.pop()
+            for edge in leading.get(at, ()):
+                way = (edge["destination"], kind if kind != "continue" else edge["kind"])
+                times = min(count or edge["count"], edge["count"])
+                if is_task[way[0]]:
+                    key = (source, *way)
+                    found[key] = max(found.get(key, 0), times)
+                elif way not in seen:
+                    seen.add(way)
+                    ways.append((*way, times))
+    return [(*key, count) for key, count in found.items()]
 
 
 def _key() -> list[str]:

@@ -36,7 +36,7 @@ OPENMP = (
     "sync_begin",
     "sync_end",
 )
-SIGNALS = ("release", "acquire", "barrier_init", "barrier_enter", "barrier_leave", "barrier")
+SIGNALS = ("release", "acquire", "barrier_init", "barrier_enter", "barrier_leave", "barrier", "atomic", "fence")
 """Events that begin a step."""
 
 

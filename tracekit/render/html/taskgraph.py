@@ -17,8 +17,8 @@ def section(report: Json, shown: Shown) -> str:
     picture = svg({**result, "groups": shown.names.shown(result["groups"])})
     parts.append(
         f'<div class="scroll heat" role="region" aria-label="Task graph" tabindex="0">{picture}</div>'
-        "<p>Each row stands for nodes with one kind and context; arcs for the edges between them, dashed where a group "
-        "comes again. Bold ones have nodes on the critical path.</p>"
+        "<p>Each row stands for tasks with one context; arcs for what orders them, dashed where a group comes again. "
+        "Bold ones have tasks on the critical path.</p>"
     )
     lines = [row for row in result["lines"] if row["critical_work"]]
     rows = [

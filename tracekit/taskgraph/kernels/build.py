@@ -14,6 +14,7 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import SyncKind
 from tracekit.formats.events import CODE
 from tracekit.jit.kernel import kernel
+from tracekit.taskgraph.kernels.atomics import operate, pass_fence
 from tracekit.taskgraph.kernels.layouts import BARRIER, CREATE, JOIN, LOCK, SIGNAL, SYNC, TASK, Graph
 from tracekit.taskgraph.kernels.nodes import add_edge, add_node, edge_from_others, edges_from_list, listed, running
 from tracekit.taskgraph.kernels.openmp import openmp_step
@@ -24,6 +25,7 @@ MUTEX_GET, MUTEX_GIVE_UP = CODE["mutex_acquired"], CODE["mutex_released"]
 RELEASE, ACQUIRE = CODE["release"], CODE["acquire"]
 BARRIER_INIT, BARRIER_ENTER, BARRIER_LEAVE = CODE["barrier_init"], CODE["barrier_enter"], CODE["barrier_leave"]
 OLD_BARRIER = CODE["barrier"]
+ATOMIC, FENCE = CODE["atomic"], CODE["fence"]
 SEMAPHORE = int(SyncKind.SEMAPHORE)
 OPENMP_KEY = 1 << 63
 """In the address of a lock of OpenMP's, which may be any number."""
@@ -69,6 +71,10 @@ def _begin(graph: Graph, step: Any) -> None:
         _release(graph, number, step)
     elif code == ACQUIRE:
         _acquire(graph, number, step)
+    elif code == ATOMIC:
+        operate(graph, number, step)
+    elif code == FENCE:
+        pass_fence(graph, number, step)
     elif code == BARRIER_INIT or code == BARRIER_ENTER or code == BARRIER_LEAVE or code == OLD_BARRIER:
         _barrier(graph, number, step)
     else:

@@ -42,6 +42,8 @@ FRAME = np.dtype(
         ("pending", "u4"),  # the open call, or NONE
         ("tail", "u4"),  # 1 if it made a tail call, 2 if that cannot enter instrumented code
         ("context", "u4"),  # row of contexts, 0 as long as nobody asked
+        ("root", "u4"),  # 1 if a task of OpenMP begins with it: whoever the thread was waiting in did not call it
+        ("reserved", "u4"),
         ("address", "u8"),  # that names the activation
     ],
     align=True,
@@ -54,6 +56,7 @@ STEP_NOW = 1  # row of the present step
 BROKEN = 2
 TOUCHED = 3  # records that the present step has run
 NUMBER = 4  # of the stream
+BEGINNING = 5  # 1 if a task of OpenMP has begun, and has not yet entered a function
 SCALARS = 8
 """How many there are."""
 
@@ -117,6 +120,8 @@ CHAIN = [
     ("group", "<i8"),  # the taskgroup that it is in
     ("children", "<i8"),  # list of the last nodes of children that are over, since it waited for them
     ("needs", "<i8"),  # list of the chains that it depends on
+    ("met", "<i8"),  # list of the nodes that its relaxed loads have met: a fence acquires them
+    ("released", "<i8"),  # list of the node that its last release fence stands behind
 ]
 """What runs one thing after another: a stream, or a logical task of OpenMP."""
 
@@ -137,18 +142,19 @@ DEPEND = [
 
 OBJECT = [
     ("writer", "<i8"),  # the node after which a lock was last given up by one that held it alone, or a thing was done
-    ("readers", "<i8"),  # list of the nodes after which readers gave it up since
+    ("readers", "<i8"),  # list of the nodes after which readers gave it up since; of an atomic, what it releases
     ("first", "<i8"),  # list of posts that nobody has taken, in their order
     ("end", "<i8"),  # its last row
     ("count", "<i8"),  # arrivals that make a round of a barrier
     ("arrivals", "<i8"),
     ("rounds", "<i8"),  # those before the barrier was last initialised
 ]
-"""A lock, semaphore, barrier, by its address."""
+"""A lock, semaphore, barrier, by its address; an atomic by that with the bit ATOMIC_KEY."""
 
 GROUP = np.dtype([("over", "i8"), ("outer", "i8")])
 """A taskgroup: list of the last nodes of its tasks that are over; the group around it."""
 TASK_KEY = 1 << 62
+ATOMIC_KEY = 1 << 62
 LINK = np.dtype([("node", "i8"), ("next", "i8")])
 ROUND = [("arrived", "<i8"), ("node", "<i8")]
 
@@ -166,6 +172,6 @@ class Graph(NamedTuple):
     depends: HashTable  # DEPEND
     objects: HashTable  # OBJECT by address
     links: Arena  # LINK
-    held: HashTable  # by object and chain: how often it holds a lock as a reader
+    held: HashTable  # by object and chain: how often it holds a lock as a reader; of an atomic, the list it acquired
     rounds: HashTable  # ROUND by object and number
     entered: HashTable  # by object and chain: the round that it entered last

@@ -12,16 +12,19 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
+from tracekit.formats.event_values import TaskStatus
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.limits import LONGEST_RUN
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.paths.kernels.layouts import CLOSED, DYNAMIC, ENTERS, EVENT, LANDS, RETURNS, RUN, SILENT, TAIL, Walked
 from tracekit.paths.kernels.walk import frame_at, topmost
-from tracekit.taskgraph.kernels.layouts import BROKEN, NUMBER, STEP_NOW, TOP, TOUCHED, Steps, Stream
+from tracekit.taskgraph.kernels.layouts import BEGINNING, BROKEN, NUMBER, STEP_NOW, TOP, TOUCHED, Steps, Stream
 
 NO = np.uint32(NONE)
 LIBRARY_LOAD, LIBRARY_STORE = CODE["library_load"], CODE["library_store"]
 THREAD_EXIT = CODE["thread_exit"]
+TASK_SCHEDULE = CODE["task_schedule"]
+SWITCH, YIELD = int(TaskStatus.SWITCH), int(TaskStatus.YIELD)
 SIGNAL_ENTER, SIGNAL_LEAVE = CODE["signal_enter"], CODE["signal_leave"]
 FOLDED = 64
 """A call that is open in one of so many activations below is recursion: it is the same context."""
@@ -122,7 +125,7 @@ def _context(steps: Steps, stream: Stream) -> int:
         frame = frames[new]
         if frame.function == NO:
             frame.context = NO
-        elif new == 0 or frames[new - 1].function == NO or frames[new - 1].pending == NO:
+        elif new == 0 or frame.root or frames[new - 1].function == NO or frames[new - 1].pending == NO:
             frame.context = row_of(steps.contexts, frame.function)
         else:
             frame.context = _called(steps, stream, new)
@@ -139,7 +142,7 @@ def _called(steps: Steps, stream: Stream, place: Any) -> int:
     frames = stream.frames
     call = frames[place - 1].pending
     other = place - 2
-    while other >= 0 and other > place - FOLDED and frames[other].function != NO:
+    while other >= 0 and other > place - FOLDED and frames[other].function != NO and not frames[other + 1].root:
         if frames[other].pending == call and frames[other].function == frames[place - 1].function:
             return int(frames[other + 1].context)
         other -= 1
@@ -208,6 +211,9 @@ def _event(steps: Steps, stream: Stream, code: Any, words: Any, word: Any) -> No
             scalars[TOP] -= 1
     elif code == THREAD_EXIT:
         scalars[TOP] = -1
+    elif code == TASK_SCHEDULE:
+        status = words[word + np.uint64(1)]
+        scalars[BEGINNING] = np.int64(status == SWITCH or status == YIELD)
 
 
 # -- activations ---------------------------------------------------------------------------------------
@@ -221,7 +227,9 @@ def _push(stream: Stream, function: Any) -> None:
     frame.pending = NO
     frame.tail = 0
     frame.context = 0
+    frame.root = stream.scalars[BEGINNING]
     frame.address = 0
+    stream.scalars[BEGINNING] = 0
 
 
 @inlined

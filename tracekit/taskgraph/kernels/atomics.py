@@ -1,0 +1,101 @@
+"""Edges of atomic operations and fences, by the rules of C++20 (formats/SPEC.md, `atomic`).
+
+What an atomic object releases is a list of nodes: who acquires it comes after them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.containers.kernels.hash_table import row_of
+from tracekit.formats.event_values import AtomicOrder
+from tracekit.jit.kernel import kernel
+from tracekit.taskgraph.kernels.layouts import ATOMIC_KEY, SIGNAL, SYNC, Graph
+from tracekit.taskgraph.kernels.nodes import add_node, edges_from_list, listed
+
+LOAD, STORE = int(AtomicOrder.LOAD), int(AtomicOrder.STORE)
+ACQUIRE, RELEASE = int(AtomicOrder.ACQUIRE), int(AtomicOrder.RELEASE)
+LOOKED_AT = 64
+"""A node takes the place of an earlier one of its chain if that is among so many of a list."""
+
+
+@kernel
+def operate(graph: Graph, number: Any, step: Any) -> None:
+    """An atomic operation of chain `number`: the step's subject is the address, its other word the order."""
+    thing = row_of(graph.objects, step.subject ^ np.uint64(ATOMIC_KEY))
+    atomic = graph.objects.rows[thing]
+    order = np.int64(step.other)
+    if order & LOAD and atomic.readers != 0:
+        if order & ACQUIRE:
+            own = graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))]
+            if own.times != atomic.readers:  # else it waits in a loop, and comes after them already
+                own.times = atomic.readers
+                _acquire(graph, number, step, atomic.readers)
+        else:
+            _unite_into_met(graph, number, atomic.readers)
+    if order & STORE:
+        chain = graph.chains.rows[number]
+        if not order & LOAD or (order & ACQUIRE and order & RELEASE):  # who releases now comes after all of it
+            atomic.readers = 0
+        if order & RELEASE:
+            atomic.readers = _with(graph, atomic.readers, chain.last)
+        elif chain.released != 0:
+            atomic.readers = _with(graph, atomic.readers, graph.links.rows[chain.released].node)
+
+
+@kernel
+def pass_fence(graph: Graph, number: Any, step: Any) -> None:
+    """A fence: the step's subject is its order."""
+    order = np.int64(step.subject)
+    chain = graph.chains.rows[number]
+    if order & ACQUIRE and chain.met != 0:
+        met = chain.met
+        chain.met = 0
+        _acquire(graph, number, step, met)
+    if order & RELEASE:
+        chain.released = listed(graph, chain.last, 0)
+
+
+@kernel
+def _acquire(graph: Graph, number: Any, step: Any, nodes: Any) -> None:
+    """Come after the nodes of a list, if any of them is another chain's."""
+    row = nodes
+    while row != 0:
+        node = graph.links.rows[row].node
+        if node != 0 and graph.nodes.rows[node].chain != number:
+            edges_from_list(graph, nodes, add_node(graph, number, step, SYNC), SIGNAL)
+            return
+        row = graph.links.rows[row].next
+
+
+@kernel
+def _unite_into_met(graph: Graph, number: Any, nodes: Any) -> None:
+    row = nodes
+    while row != 0:
+        chain = graph.chains.rows[number]
+        chain.met = _with(graph, chain.met, graph.links.rows[row].node)
+        row = graph.links.rows[row].next
+
+
+@kernel
+def _with(graph: Graph, nodes: Any, node: Any) -> int:
+    """A list, which nothing else holds, with a node in front and without an earlier one of the same chain."""
+    if node == 0:
+        return int(nodes)
+    links, first = graph.links.rows, np.int64(nodes)
+    row, before = np.int64(nodes), np.int64(0)
+    for _ in range(LOOKED_AT):
+        if row == 0:
+            break
+        following = np.int64(links[row].next)
+        earlier = links[row].node
+        if earlier <= node and graph.nodes.rows[earlier].chain == graph.nodes.rows[node].chain:  # a barrier is shared
+            if before == 0:
+                first = following
+            else:
+                links[before].next = following
+            break
+        before, row = row, following
+    return int(listed(graph, node, first))
