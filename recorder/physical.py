@@ -87,4 +87,5 @@ def _runs(pages: NDArray[np.int64], frames: NDArray[np.int64], step: int) -> lis
     cuts = np.flatnonzero((np.diff(pages) != 1) | (np.diff(frames) != step)) + 1
     starts = np.concatenate([[0], cuts])
     counts = np.diff(np.concatenate([starts, [len(pages)]]))
-    return np.stack([pages[starts], counts, frames[starts]], axis=1).tolist()
+    runs: list[list[int]] = np.stack([pages[starts], counts, frames[starts]], axis=1).tolist()
+    return runs

@@ -65,7 +65,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("space")
     app = build(folder, PROGRAM, "-D_GNU_SOURCE", "-pthread")
     (folder / "mapped").write_bytes(bytes(1 << 16))
-    command = [*TRACEKIT, "record", "--snapshots", "10ms", app, "mapped"]
+    command = [*TRACEKIT, "record", "--snapshots", "10ms", str(app), "mapped"]
     run = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -158,7 +158,7 @@ def test_page_frames_are_those_that_the_program_reads_itself(tmp_path: Path) -> 
     except TracekitError:
         pytest.skip("the kernel tells page frames to CAP_SYS_ADMIN only")
     app = build(tmp_path, FRAMES, "-D_GNU_SOURCE")
-    command = [*TRACEKIT, "record", "--physical", "--snapshots", "10ms", app]
+    command = [*TRACEKIT, "record", "--physical", "--snapshots", "10ms", str(app)]
     run = subprocess.Popen(
         command, cwd=tmp_path, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
