@@ -49,6 +49,9 @@ FORMATS = {
     "din": Format("Dinero IV, -informat d: a line for each word of 4 bytes", dinero.encode_words),
     "xdin": Format("Dinero IV, -informat D: with sizes", dinero.encode),
     "lackey": Format("valgrind --tool=lackey --trace-mem=yes", lackey.encode),
+    "lackey-i": Format(
+        "the same with a line I before each access", lackey.encode_instructions, counters=champsim.counters
+    ),
     "ramulator2": Format(
         "Ramulator 2, LoadStoreTrace: a line for each 64 bytes", ramulator2.encode, last=ramulator2.LAST
     ),

@@ -24,8 +24,12 @@ _NAMES = [""] + [event.name for event in DELIVERED]
 _INDEX = np.zeros(256, np.int8)
 _INDEX[[event.code for event in DELIVERED]] = np.arange(1, len(_NAMES))
 
-_REPEATED = ("stream", "event", "instruction", "subject", "size")
-"""Columns of events whose values come again and again: looking for that in the others takes more than all else."""
+_REPEATED = ("event", "size")
+"""Columns of events that get a dictionary: for the others looking values up takes longer than compressing them."""
+_ORDERED = ("stream", "instruction", "subject")
+"""Those of which each part says the least and the greatest value, so that readers pass over it."""
+_VALUES = 1 << 14
+"""So many values of a column are encoded at once: they stay in the processor's cache."""
 
 Table = tuple[Any, Iterator[Any]]
 """A schema, and record batches of it."""
@@ -43,10 +47,13 @@ def write(form: str, table: Table, file: BinaryIO) -> None:
         return
     from pyarrow import parquet
 
-    repeated: Any = [name for name in _REPEATED if name in schema.names] if "event" in schema.names else True
-    with parquet.ParquetWriter(
-        file, schema, compression="zstd", use_dictionary=repeated, write_statistics=repeated
-    ) as writer:
+    options: dict[str, Any] = {}
+    if "event" in schema.names:
+        options = {
+            "use_dictionary": [name for name in _REPEATED if name in schema.names],
+            "write_statistics": [name for name in _ORDERED if name in schema.names],
+        }
+    with parquet.ParquetWriter(file, schema, compression="zstd", write_batch_size=_VALUES, **options) as writer:
         for part in parts:
             writer.write_batch(part)
 
@@ -155,7 +162,7 @@ def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:
         ("size", arrow.uint64()),
         *([("value", arrow.uint64())] if values else []),
     ]
-    schema = arrow.schema(fields)
+    schema = arrow.schema([arrow.field(name, kind, name == subject) for name, kind in fields])  # only that may be null
     dictionary = arrow.array(_NAMES)
 
     def part(held: Sequence[NDArray[Any]], rows: int) -> Any:

@@ -90,7 +90,9 @@ def _records(form: str, code: int, instruction: int, address: int, size: int) ->
     is_store = code == CODE["store"]
     if form == "xdin":
         yield f"{'w' if is_store else 'r'} {address:x} {size:x}\n".encode()
-    if form == "lackey":
+    if form == "lackey-i":
+        yield f"I  {_counter(instruction):08x},4\n".encode()
+    if form in ("lackey", "lackey-i"):
         yield f" {'S' if is_store else 'L'} {address:08x},{size}\n".encode()
     if form == "din":
         for start in pieces(address, size, 4):

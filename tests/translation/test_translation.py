@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import tracekit
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.translation import MemoryMachine, Sites, named
+from tracekit import translation
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.image import BlockFlag, CallFlag, OpKind
@@ -166,13 +167,18 @@ def test_it_is_its_reference(kind: type[Module], workers: int, seed: int) -> Non
 
 
 @settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 2**32), stack=st.booleans(), loads_alone=st.booleans())
-def test_columns_of_batches(seed: int, stack: bool, loads_alone: bool) -> None:
+@given(
+    seed=st.integers(0, 2**32),
+    stack=st.booleans(),
+    loads_alone=st.booleans(),
+    by=st.sampled_from(translation.GROUPS_BY),
+)
+def test_columns_of_batches(seed: int, stack: bool, loads_alone: bool, by: str) -> None:
     program, sites = made()
-    machine = MemoryMachine(Random(seed), sites, stack=stack)
+    machine = MemoryMachine(Random(seed), sites, stack=stack, by=by)
     machine.begin_threads()
     machine.run(1 + seed % 150)
-    objects = ObjectColumns(program, stack)
+    objects = ObjectColumns(program, stack, by)
     names = ("load",) if loads_alone else ("load", "store")
     found = []
     for batch in objects.batches(of_columns(machine.events, 1 + seed % 40), names):
@@ -185,10 +191,13 @@ def test_columns_of_batches(seed: int, stack: bool, loads_alone: bool) -> None:
         if not loads_alone or event[1] == CODE["load"]
     ]
     assert len(found) == len(expected)
+    numbers: dict[Any, int] = {}
     for row, (address, group, number, offset) in zip(found, expected):
+        assert numbers.setdefault(group, row[1]) == row[1]
         assert row[0] == address and row[2:] == (number, offset)
         assert named(objects.groups, row[1])[0] == ("unknown" if group is None else group[0])
         assert group is None or named(objects.groups, row[1])[1] == group[1]
+    assert len(set(numbers.values())) == len(numbers)
 
 
 def of_columns(events: list[Any], length: int) -> Iterator[Batch]:
@@ -202,6 +211,13 @@ def of_columns(events: list[Any], length: int) -> Iterator[Batch]:
             )
             keep = np.ones(256, np.uint8)
             yield Batch(stream, Columns(kind, subject, address, size, None, None, keep, None, None, None))
+
+
+def groups_of(trace: Any, by: str) -> Iterator[dict[str, Any]]:
+    """The groups of what is loaded."""
+    batches = trace.batches(["load"], ["group"], by=by, stack=True)
+    for group in sorted(set(np.concatenate([batch.group for batch in batches]).tolist())):
+        yield trace.groups.describe(group)
 
 
 def test_columns_of_a_recorded_trace() -> None:
@@ -219,6 +235,12 @@ def test_columns_of_a_recorded_trace() -> None:
         assert kinds == {"heap", "stack", "global", "unknown"}
         half = trace.batches(["load"], ["offset"], window={"from": "50%"})
         assert 0 < sum(len(batch) for batch in half) < len(groups)
+    with tracekit.open(FIXTURE) as trace:
+        sites = sum(1 for _ in groups_of(trace, "site"))
+        shown = list(groups_of(trace, "context"))
+        assert len(shown) >= sites and all(("context" in group) == ("site" in group) for group in shown)
+        with pytest.raises(TracekitError, match="told apart by site, caller or context, not 'name'"):
+            trace.batches(["load"], ["group"], by="name")
     with tracekit.open(FIXTURE) as trace, pytest.raises(TracekitError, match="column group"):
         _ = trace.groups
 

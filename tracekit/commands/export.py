@@ -16,7 +16,7 @@ from tracekit.formats.errors import TracekitError
 if TYPE_CHECKING:
     from tracekit.replay.trace import Trace
 
-FORMATS = ("din", "xdin", "lackey", "ramulator2", "ramulator2-o3", "champsim", "gem5")
+FORMATS = ("din", "xdin", "lackey", "lackey-i", "ramulator2", "ramulator2-o3", "champsim", "gem5")
 """Of the loads and stores of traces."""
 ARCHIVE = "drmemtrace"
 """The same, in a file that is no row of records."""
@@ -64,6 +64,7 @@ def command(
         din            Dinero IV, -informat d: a line for each word of 4 bytes
         xdin           Dinero IV, -informat D: with sizes
         lackey         valgrind --tool=lackey --trace-mem=yes
+        lackey-i       the same with a line I before each access
         ramulator2     Ramulator 2, LoadStoreTrace: a line for each 64 bytes
         ramulator2-o3  Ramulator 2, SimpleO3: bubbles, load, store
         champsim       ChampSim's input_instr; an instruction for each access

@@ -48,6 +48,10 @@ class ContextTable:
         described: Json = self._names.context(int(row))
         return described
 
+    def of_number(self, number: int) -> Json:
+        """The same of a number as a callback saw it."""
+        return self.describe(int(self._row_of[number]))
+
 
 def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.bool_]) -> tuple[Rows, Ints]:
     """The rows of the context tree (NODE) in pre-order, and the new row of each old one (-1: not shown).

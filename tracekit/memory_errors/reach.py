@@ -66,4 +66,5 @@ def _are_of_new(
     """Pointers behind a first word that counts the elements: what `new[]` of a class with a destructor returns."""
     counted = counts[targets]
     rest = ends[targets] - starts[targets] - 8
-    return (pointers == starts[targets] + 8) & (counted > 0) & (rest % np.maximum(counted, 1) == 0)
+    found: NDArray[np.bool_] = (pointers == starts[targets] + 8) & (counted > 0) & (rest % np.maximum(counted, 1) == 0)
+    return found

@@ -36,7 +36,8 @@ from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, DELIVERED, Event
 from tracekit.jit.kernel import kernel
 from tracekit.jit.kernel import uncached as inlined
 from tracekit.modules import ranges
-from tracekit.modules.options import GROUPS_BY, NoOptions, option
+from tracekit.modules.options import NoOptions, option
+from tracekit.translation import GROUPS_BY
 
 if TYPE_CHECKING:
     import numpy as np

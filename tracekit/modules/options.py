@@ -8,9 +8,7 @@ from typing import Any
 
 from tracekit.contexts.rules import DYNAMIC, STATIC
 from tracekit.formats.errors import TracekitError
-
-GROUPS_BY = ("site", "caller", "context")
-"""What makes one group of objects."""
+from tracekit.translation import GROUPS_BY
 
 
 def option(

@@ -352,18 +352,13 @@ class CallbackRunner:
         self._name()
         self._finished.append(reduce())
 
-    def _context(self, number: int) -> dict[str, Any]:
-        """A context as profiles show it."""
-        table = self.module.contexts
-        return table.describe(int(table.rows(np.array([number]))[0]))
-
     def _name(self) -> None:
         """Say what the numbers of contexts and groups mean."""
         first = self._workers[0]
         if first.contexts is not None:
             self.module.contexts = ContextTable(self.module.program, first.contexts, first.levels.values())
         if first.translation is not None:
-            contexts = self._context if self.module.groups_by == "context" else None
+            contexts = self.module.contexts.of_number if self.module.groups_by == "context" else None
             self.module.groups = GroupTable(self.module.program, first.translation, contexts)
 
     def finished(self) -> Any:

@@ -13,6 +13,7 @@ from tracekit.formats.events import CODE
 from tracekit.formats.image import TABLES
 from tracekit.formats.imageframe import Image
 from tracekit.formats.reader import TraceReader
+from tracekit.translation import GROUPS_BY
 
 if TYPE_CHECKING:
     from tracekit.program.linker import Rows
@@ -75,6 +76,7 @@ class Trace:
         *,
         window: Mapping[str, Any] | None = None,
         stack: bool = False,
+        by: str = "site",
     ) -> Iterator[Batch]:
         """The events, in batches of columns that the next batch overwrites: stream, kind, and the columns asked for.
 
@@ -84,16 +86,19 @@ class Trace:
 
         The columns ``group``, ``object`` and ``offset`` (int64), where they are named, say in place of an address what
         made the object there, its number in that group, and the place in it; with `stack` local variables are objects,
-        too. :attr:`groups` says what groups are.
+        too. Groups are told apart `by` "site", the instruction that allocates, "caller", of a wrapper of malloc the
+        call of it, or "context", the instruction in its calling context. :attr:`groups` says what groups are.
         """
         from tracekit.replay.engine import Replay
         from tracekit.replay.translated import COLUMNS, NAMES, ObjectColumns
         from tracekit.replay.window import Restriction
 
+        if by not in GROUPS_BY:
+            raise TracekitError(f"Groups are told apart by {', '.join(GROUPS_BY[:-1])} or {GROUPS_BY[-1]}, not {by!r}.")
         restricted = Restriction(window, self.reader, self.program)
         objects = None
         if columns is not None and NAMES & set(columns):
-            objects = self._objects = ObjectColumns(self.program, stack)
+            objects = self._objects = ObjectColumns(self.program, stack, by)
             columns = {*columns, *COLUMNS} - NAMES
         try:
             names = CODE.keys() if events is None else events

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.events import CODE
-from tracekit.jit.kernel import kernel
+from tracekit.contexts.kernels.contexts import enter_function, enter_loop, iterate, leave_function, leave_loop
+from tracekit.contexts.kernels.makers import maker
+from tracekit.contexts.kernels.streams import CONTEXT
+from tracekit.formats.events import CODE, CONTEXT_EVENTS
+from tracekit.jit.kernel import inlined, kernel
 from tracekit.translation.kernels.translation import (
     allocated,
     block_at,
@@ -27,11 +30,41 @@ LOAD, HEAP_ALLOC, STACK_ALLOC, GLOBAL_INIT = (
     CODE[name] for name in ("load", "heap_alloc", "stack_alloc", "global_init")
 )
 HEAP_FREE, STACK_FREE, IMAGE_UNLOAD = (CODE[name] for name in ("heap_free", "stack_free", "image_unload"))
+FUNCTION_ENTRY, FUNCTION_EXIT, LOOP_INVOCATION, LOOP_ITERATION, LOOP_EXIT = (CODE[name] for name in CONTEXT_EVENTS)
+
+
+@inlined
+def _follow(contexts: Any, levels: Any, action: Any, who: Any, much: Any) -> Any:
+    """Do what an event does to the context, if it does anything."""
+    if action == FUNCTION_ENTRY:
+        enter_function(contexts, levels, who, much)
+    elif action == FUNCTION_EXIT:
+        leave_function(contexts, levels)
+    elif action == LOOP_INVOCATION:
+        enter_loop(contexts, levels, who)
+    elif action == LOOP_ITERATION:
+        iterate(levels)
+    elif action == LOOP_EXIT:
+        leave_loop(contexts, levels, much)
+    else:
+        return False
+    return True
+
+
+@inlined
+def _context(contexts: Any, levels: Any, by_caller: Any) -> Any:
+    """The context that groups are told apart by, 0: by none."""
+    if contexts is None or by_caller:
+        return np.int64(0)
+    return np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)
 
 
 @kernel
 def translate(
     translation: Any,
+    contexts: Any,
+    levels: Any,
+    by_caller: Any,
     actions: Any,
     kind: Any,
     subject: Any,
@@ -43,20 +76,26 @@ def translate(
 ) -> None:
     """Follow objects through events, and write what is at the address of each.
 
-    `actions` (uint8 [256]) by event; `kind`, `subject`, `address`, `size` are columns; `group`, `number` and `offset`
-    (int64, zeros) get rows of the same length.
+    `contexts` and the stream's `levels`: None where groups are told apart by sites alone; else by the contexts, or, if
+    `by_caller`, by who calls for an allocation. `actions` (uint8 [256]) by event; `kind`, `subject`, `address`, `size`
+    are columns; `group`, `number` and `offset` (int64, zeros) get rows of the same length.
     """
     for event in range(kind.size):
         action = actions[kind[event]]
         if action == 0:
             continue
         where, who, much = np.int64(address[event]), np.int64(subject[event]), np.int64(size[event])
+        if contexts is not None and _follow(contexts, levels, action, who, much):
+            continue
         if action == LOAD:
             loaded(translation, who, where)
         elif action == HEAP_ALLOC:
-            allocated(translation, who, who, np.int64(0), where, much)
+            site = who
+            if levels is not None and by_caller:
+                site = np.int64(maker(translation.handed_on, who, levels))
+            allocated(translation, who, site, _context(contexts, levels, by_caller), where, much)
         elif action == STACK_ALLOC:
-            entered(translation, who, np.int64(0), where, much)
+            entered(translation, who, _context(contexts, levels, by_caller), where, much)
         elif action == GLOBAL_INIT:
             placed(translation, who, where, much)
         elif action == IMAGE_UNLOAD:
