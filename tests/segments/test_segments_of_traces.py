@@ -127,7 +127,7 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
 @pytest.mark.parametrize("count", [2, 7, 200])
 def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
     variants: tuple[dict[str, str], ...] = ({"kinds": "raw,war,waw", "counts": "true"}, {}, {"carried_by": "hottest"})
-    others = [
+    others: list[tuple[str, dict[str, str]]] = [
         (name, {}) for name in ("camp", "lamp", "advise", "accesses", "heatmap", "footprint", "leap", "object_lifetime")
     ]
     others.append(("points_to", {"accesses": "true"}))
