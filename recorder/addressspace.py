@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracekit.formats.errors import TracekitError
+from tracekit.recorder.physical import Frames
 
 SHORTEST = 0.01
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min)")
@@ -29,15 +30,17 @@ def parse_period(text: str) -> float:
     return period
 
 
-def take(process: int, began: float) -> dict[str, Any] | None:
+def take(process: int, began: float, frames: Frames | None = None) -> dict[str, Any] | None:
     """The address space of a process now, as the frame has it; None if the process is gone.
 
-    ``began``: when the program began, by the clock ``time.monotonic``.
+    ``began``: when the program began, by the clock ``time.monotonic``; ``frames``: page frames are asked for.
     """
     try:
         with open(f"/proc/{process}/maps") as file:
             lines = file.read().splitlines()
         rollup = _rollup(process)
+        regions = [_region(line) for line in lines]
+        physical = {} if frames is None else {"frames": frames.changes(process, regions)}
     except (OSError, ValueError):
         return None
     if not lines:
@@ -48,7 +51,8 @@ def take(process: int, began: float) -> dict[str, Any] | None:
         "proportional": rollup.get("Pss", 0),
         "swapped": rollup.get("Swap", 0),
         "threads": _stack_pointers(process),
-        "regions": [_region(line) for line in lines],
+        "regions": regions,
+        **physical,
     }
 
 
@@ -89,8 +93,9 @@ def _stack_pointers(process: int) -> list[list[int]]:
 class Snapshots:
     """Takes one when it starts, and another after each period, until it is stopped."""
 
-    def __init__(self, period: float, began: float, write: Callable[[bytes], None]) -> None:
+    def __init__(self, period: float, began: float, write: Callable[[bytes], None], physical: bool = False) -> None:
         """``write``: puts the payload of a frame into the trace; called in a thread of this object's."""
+        self._frames = Frames() if physical else None
         self._period, self._began, self._write = period, began, write
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -109,7 +114,7 @@ class Snapshots:
 
     def _run(self, process: int) -> None:
         due = time.monotonic()
-        while (snapshot := take(process, self._began)) is not None:
+        while (snapshot := take(process, self._began, self._frames)) is not None:
             self._write(json.dumps(snapshot, separators=(",", ":")).encode())
             due = max(due + self._period, time.monotonic())
             if self._stopped.wait(due - time.monotonic()):

@@ -135,6 +135,7 @@ class Collector:
         progress: bool = False,
         workers: int = 1,
         snapshots: float = 0.0,
+        physical: bool = False,
     ) -> None:
         """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables."""
         self._pool = pool
@@ -155,7 +156,7 @@ class Collector:
         self._is_file_cut = False
         self._owner: Watched | None = None  # once it has registered an image, or `record` was killed
         self._began = self._shown = time.monotonic()
-        self._snapshots = Snapshots(snapshots, self._began, self._write_snapshot) if snapshots else None
+        self._snapshots = Snapshots(snapshots, self._began, self._write_snapshot, physical) if snapshots else None
 
     def run(self, control: BinaryIO) -> Outcome:
         """Collect until the program is gone; ``control`` then yields an Ending as JSON (or ends: `record` is gone)."""
@@ -413,6 +414,7 @@ def collect(
     progress: bool = False,
     workers: int = 1,
     snapshots: float = 0.0,
+    physical: bool = False,
 ) -> None:
     """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
     status = 1
@@ -421,7 +423,9 @@ def collect(
             signal.signal(number, signal.SIG_IGN)
         pool.adopt()
         with open(control, "rb") as stream:
-            outcome = Collector(pool, descriptor, meta, with_sources, progress, workers, snapshots).run(stream)
+            outcome = Collector(pool, descriptor, meta, with_sources, progress, workers, snapshots, physical).run(
+                stream
+            )
         os.write(result, json.dumps(asdict(outcome)).encode())
         status = 0
     except BaseException as error:  # a bug: the program must not wait for a collector that is gone

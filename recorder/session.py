@@ -52,6 +52,7 @@ class Request:
     processes: frozenset[int] = frozenset()  # with --follow-fork: the numbers of those that are recorded; empty: all
     intercepted: Sequence[str] = ()  # what --intercept says
     snapshots: float = 0.0  # seconds between snapshots of the address space; 0: none
+    physical: bool = False  # snapshots have page frames
     windows: Windows = None  # only windows are recorded, these and those that are asked for during the run
     filters: Sequence[Filter] = ()  # what of them is recorded
 
@@ -226,7 +227,18 @@ def fork_collector(
     _leave_standard_streams(progress)
     meta = {**_meta(request), **(more or {})}
     workers = request.workers or len(os.sched_getaffinity(0))
-    collect(pool, partial, meta, control_read, result_write, request.with_sources, progress, workers, request.snapshots)
+    collect(
+        pool,
+        partial,
+        meta,
+        control_read,
+        result_write,
+        request.with_sources,
+        progress,
+        workers,
+        request.snapshots,
+        request.physical,
+    )
     raise AssertionError("the collector does not return")
 
 

@@ -13,6 +13,10 @@ HEAP, STACK, IMAGE, FILE = "heap", "stack", "image", "file"
 ANONYMOUS, KERNEL, OWN = "anonymous", "kernel", "tracekit"
 USES = (HEAP, STACK, IMAGE, FILE, ANONYMOUS, KERNEL, OWN)
 
+PAGE = 4096
+"""Of the machines that are recorded."""
+LARGEST = 1 << 34
+"""Regions from that size on are reserved addresses."""
 GUARD = 1 << 16
 """A region that cannot be accessed and is no larger, below another: a thread's stack begins there."""
 
@@ -53,6 +57,13 @@ class Snapshot:
     proportional: int
     swapped: int
     regions: list[Region] = field(default_factory=list)
+    frames: dict[int, int] | None = None
+    """Page frame by page number, of resident pages; None: frames were not recorded (`record --physical`)."""
+
+    def physical(self, address: int) -> int | None:
+        """The physical address where this one lay, None if its page was not resident, or that is not known."""
+        frame = (self.frames or {}).get(address // PAGE)
+        return None if frame is None else frame * PAGE + address % PAGE
 
     def bytes_of(self, use: str) -> int:
         """Accessible bytes of a use."""
@@ -66,13 +77,50 @@ class Snapshot:
             "proportional": self.proportional,
             "swapped": self.swapped,
             "bytes": {use: self.bytes_of(use) for use in USES},
-            "regions": [region.as_json() for region in self.regions],
+            "regions": [region.as_json() | self._resident(region) for region in self.regions],
+        }
+
+    def _resident(self, region: Region) -> dict[str, Any]:
+        """Resident bytes of a region, and runs of pages with consecutive frames: address, bytes, physical address."""
+        if self.frames is None:
+            return {}
+        runs: list[list[int]] = []
+        for page in range(region.first // PAGE, region.end // PAGE) if region.bytes < LARGEST else ():
+            frame = self.frames.get(page)
+            if frame is None:
+                continue
+            if runs and runs[-1][0] + runs[-1][1] == page and runs[-1][2] + runs[-1][1] == frame:
+                runs[-1][1] += 1
+            else:
+                runs.append([page, 1, frame])
+        return {
+            "resident": PAGE * sum(run[1] for run in runs),
+            "physical": [[number * PAGE for number in run] for run in runs],
         }
 
 
 def read_snapshots(trace: TraceReader) -> list[Snapshot]:
     """All snapshots of a trace, the first one first."""
-    return [_snapshot(json.loads(trace.payload(frame))) for frame in frames_of(trace.frames, b"MAPS")]
+    snapshots: list[Snapshot] = []
+    known: dict[int, int] = {}
+    for frame in frames_of(trace.frames, b"MAPS"):
+        told = json.loads(trace.payload(frame))
+        snapshots.append(_snapshot(told))
+        if "frames" in told:
+            known = _changed(known, told["frames"])
+            snapshots[-1].frames = known
+    return snapshots
+
+
+def _changed(known: dict[int, int], runs: list[list[int]]) -> dict[int, int]:
+    now = dict(known)
+    for first, count, frame in runs:
+        for step in range(count):
+            if frame < 0:
+                now.pop(first + step, None)
+            else:
+                now[first + step] = frame + step
+    return now
 
 
 def _snapshot(told: dict[str, Any]) -> Snapshot:

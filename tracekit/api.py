@@ -261,6 +261,7 @@ def modules_of(
     restricted: Restriction | None = None,
 ) -> dict[str, Analysis]:
     """The modules of one pass, by name, each with its options."""
+    from tracekit.addressspace import read_snapshots
     from tracekit.modules.contract import RecordModule
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals
@@ -271,6 +272,8 @@ def modules_of(
         made = _loaded(module)(program, chosen)
         made.accesses = accesses
         made.metadata = {**trace.meta, **(trace.done or {})}
+        if made.wants_address_space:
+            made.address_space = [snapshot.as_json() for snapshot in read_snapshots(trace)]
         made.windowed = is_windowed(trace) or (restricted is not None and restricted.window is not None)
         name = registry.shown_name(module)
         if isinstance(made, RecordModule) and is_windowed(trace):

@@ -27,7 +27,7 @@ static int is_open(void)
 /* Functions run the body that is right now. The caller holds tk_lock. */
 void tk_arm(void)
 {
-    int open = is_open() || (tk_windows.steps & TK_COUNTING);
+    int open = is_open() || tk_windows.steps != 0;
     for (uint32_t number = 0; number < used; number++)
         arm_image(&images[number].code, open);
 }
@@ -162,7 +162,7 @@ void tk_enter_code(const struct tk_image *image, const struct tk_code *code)
         if (tk_windows.paused)
             list_places(entry);
         used = number == used ? number + 1 : used;
-        arm_image(code, is_open() || (tk_windows.steps & TK_COUNTING));
+        arm_image(code, is_open() || tk_windows.steps != 0);
     }
     tk_unlock();
 }

@@ -20,7 +20,7 @@ from tracekit.many import analysis, processes
 from tracekit.many.analysis import analyze_many, require_merging
 from tracekit.modules import registry
 
-NEVER_MERGING = ("bandwidth", "footprint", "heatmap", "races", "schedule")
+NEVER_MERGING = ("bandwidth", "footprint", "heatmap", "races", "regions", "schedule")
 
 
 @pytest.fixture(scope="module")

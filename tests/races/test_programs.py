@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import tracekit
+from tests.needs import flang as flang_of_clang
 from tests.needs import needs
 from tests.recorder.instrumented import toolchain
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, record
@@ -39,7 +40,9 @@ CASES = [
 def marked(file: str) -> frozenset[int]:
     """The lines of a file on which races may lie."""
     lines = (FOLDER / file).read_text().splitlines()
-    return frozenset(number for number, line in enumerate(lines, 1) if re.search(r"(/\* race \*/|// race)", line))
+    return frozenset(
+        number for number, line in enumerate(lines, 1) if re.search(r"(/\* race \*/|// race|! race)", line)
+    )
 
 
 def compiled(folder: Path, file: str, *options: str) -> Path:
@@ -130,3 +133,30 @@ def test_openmp(tmp_path: Path, program: str) -> None:
 
 def test_there_are_many() -> None:
     assert len(CASES) == len(set(CASES)) >= 80
+
+
+@needs("libomp")
+@needs("flang")
+def test_fortran(tmp_path: Path) -> None:
+    """OpenMP of flang: the one sum that nothing orders, and nothing else."""
+    flang = flang_of_clang()
+    bitcode, program = tmp_path / "sums.bc", tmp_path / "sums"
+    libraries = Path(flang).parents[1] / "lib"
+    toolchain()
+    options = ["-w", "-O1", "-fopenmp", bitcode, f"-L{libraries}", "-lFortranRuntime", "-lFortranDecimal", "-lm"]
+    for command in (
+        [flang, "-O1", "-g", "-fopenmp", "-c", "-emit-llvm", FOLDER / "fortran.f90", "-o", bitcode],
+        [*TRACEKIT, "cc", *options, "-o", program],
+    ):
+        subprocess.run([str(word) for word in command], env=ENVIRONMENT, check=True, capture_output=True, timeout=300)
+    assert races(tmp_path, program, "all", "ok")["races"] == []
+    (tmp_path / "trace.zst").unlink()
+    found = races(tmp_path, program, "race", "")["races"]
+    assert found
+    for race in found:
+        lines = {race[end]["instruction"]["line"] for end in ("first", "second")}
+        assert lines & marked("fortran.f90") and lines <= {0, *marked("fortran.f90")}, race
+    shown = subprocess.run(
+        [*TRACEKIT, "analyze", "-m", "races", str(tmp_path / "trace.zst")], capture_output=True, text=True, timeout=300
+    ).stdout
+    assert "library code" not in shown and "fortran.f90:19" in shown

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.programs.running import tracekit
@@ -15,6 +17,7 @@ from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, record
 from tracekit.addressspace import read_snapshots
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
+from tracekit.recorder import physical
 from tracekit.recorder.addressspace import parse_period
 
 PROGRAM = r"""
@@ -62,7 +65,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("space")
     app = build(folder, PROGRAM, "-D_GNU_SOURCE", "-pthread")
     (folder / "mapped").write_bytes(bytes(1 << 16))
-    command = [*TRACEKIT, "record", "--snapshots", "10ms", app, "mapped"]
+    command = [*TRACEKIT, "record", "--snapshots", "10ms", str(app), "mapped"]
     run = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -117,3 +120,94 @@ def test_a_trace_without_snapshots(tmp_path: Path) -> None:
 def test_what_is_no_period(text: str) -> None:
     with pytest.raises(TracekitError, match="--snapshots"):
         parse_period(text)
+
+
+FRAMES = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    char *pages = mmap(NULL, 64 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int map = open("/proc/self/pagemap", O_RDONLY);
+    for (int k = 0; k < 64; k += 3) memset(pages + 4096 * k, k + 1, 4096);
+    mlock(pages, 4096);
+    for (int k = 0; k < 64; k++) {
+        uint64_t entry;
+        pread(map, &entry, 8, 8 * ((uintptr_t)pages / 4096 + k));
+        unsigned long frame = entry & ((1ul << 55) - 1);
+        printf("%p %d %lu\n", (void *)(pages + 4096 * k), (int)(entry >> 63), frame);
+    }
+    fflush(stdout);
+    getchar();
+    munmap(pages, 64 * 4096);
+    puts("gone");
+    fflush(stdout);
+    getchar();
+}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel tells page frames to root only")
+def test_page_frames_are_those_that_the_program_reads_itself(tmp_path: Path) -> None:
+    try:
+        physical.require()
+    except TracekitError:
+        pytest.skip("the kernel tells page frames to CAP_SYS_ADMIN only")
+    app = build(tmp_path, FRAMES, "-D_GNU_SOURCE")
+    command = [*TRACEKIT, "record", "--physical", "--snapshots", "10ms", str(app)]
+    run = subprocess.Popen(
+        command, cwd=tmp_path, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert run.stdout and run.stdin
+    told = [run.stdout.readline().split() for _ in range(64)]
+    partial = tmp_path / "trace.zst.partial"
+
+    def wait_for_two() -> None:
+        before = partial.stat().st_size
+        while partial.stat().st_size < before + 3000:
+            time.sleep(0.02)
+
+    wait_for_two()
+    run.stdin.write("\n")
+    run.stdin.flush()
+    assert run.stdout.readline() == "gone\n"
+    wait_for_two()
+    run.communicate("\n", timeout=60)
+    assert run.returncode == 0
+    with TraceReader(tmp_path / "trace.zst") as reader:
+        snapshots = read_snapshots(reader)
+    expected = [int(frame) * 4096 + 5 if int(present) else None for _, present, frame in told]
+    addresses = [int(address, 16) + 5 for address, _, _ in told]
+    assert sum(each is not None for each in expected) >= 22
+    assert any([snapshot.physical(address) for address in addresses] == expected for snapshot in snapshots)
+    assert [snapshots[-1].physical(address) for address in addresses] == [None] * 64
+    regions = json.loads(tracekit("regions", "--json", tmp_path / "trace.zst"))["snapshots"][-1]["regions"]
+    assert all(region["resident"] == sum(run[1] for run in region["physical"]) for region in regions)
+
+
+def test_without_the_capability_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(physical, "_entries", lambda process, first, count: np.array([1 << 63], np.uint64))
+    with pytest.raises(TracekitError, match="CAP_SYS_ADMIN"):
+        physical.require()
+
+
+def test_changes_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = np.uint64(1 << 63)
+    table: dict[int, int] = {10: 7, 11: 8, 12: 3}
+
+    def entries(process: int, first: int, count: int) -> np.ndarray:
+        return np.array(
+            [np.uint64(table[page]) | there if page in table else 0 for page in range(first, first + count)], np.uint64
+        )
+
+    monkeypatch.setattr(physical, "_entries", entries)
+    frames, regions = physical.Frames(), [[8 * 4096, 16 * 4096, "rw-p", ""], [0, 4096, "---p", ""]]
+    assert frames.changes(1, regions) == [[10, 2, 7], [12, 1, 3]]
+    assert frames.changes(1, regions) == []
+    del table[10]
+    table[12], table[13] = 9, 10
+    assert frames.changes(1, regions) == [[12, 2, 9], [10, 1, -1]]

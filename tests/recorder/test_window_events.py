@@ -138,12 +138,12 @@ def test_a_window_of_accesses_is_that_stretch(tmp_path: Path, level: str) -> Non
     assert len(windows_of(often.events)) == pytest.approx(len(places) / 100, abs=2)
 
 
-@pytest.mark.parametrize("seed", range(1, 3))
+@pytest.mark.parametrize("seed", [2, 9, 11])
 def test_random_programs(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     source = tmp_path / "app.c"
     source.write_text(program(seed))
-    app = compile_program([source], tmp_path / "app", [f"-O{seed}", "-g", "--windows"], instrumented=True)
+    app = compile_program([source], tmp_path / "app", [f"-O{seed % 4}", "-g", "--windows"], instrumented=True)
     whole = recorded(app, tmp_path / "whole.zst")
     of = lines(tmp_path / "whole.zst")
     places = [at for at, (name, op, *_) in enumerate(whole.events) if name in ACCESSES and op in of]

@@ -68,6 +68,9 @@ def parse_size(text: str) -> int:
 )
 @click.option("--snapshots", metavar="TIME", help="Take a snapshot of the address space each TIME, as 1s or 250ms.")
 @click.option(
+    "--physical", is_flag=True, help="Page frames in the snapshots, too (each second, if not said otherwise); as root."
+)
+@click.option(
     "--paused",
     is_flag=True,
     help="Record windows only, which `tracekit start PID`, SIGUSR2 and tracekit.h open; built with --windows.",
@@ -101,6 +104,7 @@ def command(
     processes: str | None,
     intercepted: tuple[str, ...],
     snapshots: str | None,
+    physical: bool,
     paused: bool,
     windows: tuple[str, ...],
     windows_file: str | None,
@@ -117,11 +121,14 @@ def command(
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
     from tracekit.recorder import addressspace, follow, session, windowrules
+    from tracekit.recorder import physical as frames
     from tracekit.recorder import processes as numbers
 
     try:
         size = _buffer_bytes(buffer_size)
-        period = addressspace.parse_period(snapshots) if snapshots is not None else 0.0
+        period = addressspace.parse_period(snapshots or "1s") if snapshots is not None or physical else 0.0
+        if physical:
+            frames.require()
         rules, filters, chosen = _rules(windows, windows_file, sample, only, without)
         if filters and not rules and not paused:
             rules = (windowrules.ALWAYS,)
@@ -146,6 +153,7 @@ def command(
             chosen,
             intercepted,
             period,
+            physical,
             asked,
             filters,
         )

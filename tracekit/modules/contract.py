@@ -159,6 +159,12 @@ class Analysis:
     metadata: Mapping[str, Any] = {}
     """What the trace says of its run: command line, versions, times (SPEC.md, "META and DONE")."""
 
+    wants_address_space: ClassVar[bool] = False
+    """Whether :attr:`address_space` is read for it."""
+
+    address_space: Sequence[Mapping[str, Any]] = ()
+    """The snapshots of `record --snapshots`, each as `tracekit regions --json` prints it; known beforehand."""
+
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 

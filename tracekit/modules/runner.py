@@ -141,12 +141,12 @@ def _runs_alike(module: Module, other: Module) -> bool:
 class BatchRunner:
     """A module with kernels of its own."""
 
-    workers = 1
     explained = "brings its own kernels"
 
     def __init__(self, module: BatchModule, name: str) -> None:
         self.module = module
         self.name = name
+        self.workers = 1 if module.events else 0  # one that asks for no event needs no replay
         self._declared = np.zeros(256, np.bool_)
         self._declared[[BY_NAME[name].code for name in module.events]] = True
         self.columns = {

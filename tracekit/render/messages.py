@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tracekit.counted import counted
-from tracekit.render.places import place_text, without_folder
+from tracekit.render.places import code_text, without_folder
 from tracekit.render.text import Json, Style, more, table, traces_text
 
 MOST_RANKS = 16
@@ -54,7 +54,7 @@ def place(instruction: Json | None) -> str:
     """Where an operation stands in the source."""
     if instruction is None:
         return "none recorded"
-    return f"{place_text(instruction)} {instruction['function']}".rstrip() if instruction["file"] else "library code"
+    return code_text(instruction)
 
 
 def ranks_table(rows: list[Json], limit: int, style: Style) -> list[str]:

@@ -131,6 +131,13 @@ USERS = 2
 """So many of the lines that a loop was inlined into are named."""
 
 
+def code_text(place: Json) -> str:
+    """`app.c:12:5 main`, or what is known of it; what no instruction of the program did is library code."""
+    if place["file"]:
+        return f"{place_text(place)} {place['function']}".rstrip()
+    return f"{place['function']} (no line)" if place["function"] else "library code"
+
+
 def instruction_text(row: Json) -> str:
     """`load app.c:12:5 main`."""
     return f"{row['kind']} {place_text(row)} {row['function']}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tracekit.counted import counted
 from tracekit.render.objects import object_name
-from tracekit.render.places import place_text, without_folder
+from tracekit.render.places import code_text, without_folder
 from tracekit.render.text import Json, Style, more, traces_text
 
 NOTES = {
@@ -72,7 +72,7 @@ def object_text(row: Json) -> str:
 def end_lines(end: Json, threads: Mapping[int, str], style: Style) -> list[str]:
     """An access: where, by which threads, with which locks, in which context."""
     instruction = end["instruction"]
-    place = f"{place_text(instruction)} {instruction['function']}".rstrip() if instruction["file"] else "library code"
+    place = code_text(instruction)
     held = " or ".join(" + ".join(map(lock_name, locks)) or "nothing" for locks in end["locks"])
     names = [threads[stream] for stream in end["threads"]]
     by = ", ".join(names[:THREADS]) + (f" and {len(names) - THREADS:,} more" if len(names) > THREADS else "")
@@ -104,7 +104,7 @@ def thread_name(thread: Json) -> str:
 def task_line(task: Json) -> str:
     """`  task 2, explicit, created by app.c:12:1 work in main > work`."""
     instruction, context = task["instruction"], task["created_in"]
-    place = f"{place_text(instruction)} {instruction['function']}".rstrip() if instruction["file"] else "library code"
+    place = code_text(instruction)
     path = " > ".join([context["root"], *context["path"]])
     return f"  task {task['task']}, {task['kind']}, created at {place} in {path}"
 

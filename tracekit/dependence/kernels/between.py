@@ -26,8 +26,18 @@ SET_FIELDS = [("united", "<u4")]
 """Of a set and an end: the set of both, which is the row itself if that is the form in which the set is kept."""
 FOUND_FIELDS = [("count", "<i8"), ("execution", "<i8")]
 """Of a dependence: executions of its destination that had it, and the last of them."""
-RECENT = np.dtype([("context", "<i8"), ("stream", "<i8"), ("end", "<i8")])
-"""Of an instruction: in which context and stream it ran last, and what end that is; 0: it has not run."""
+RECENT = np.dtype(
+    [
+        ("context", "<i8"),  # in which it ran last
+        ("stream", "<i8"),
+        ("end", "<i8"),  # that this is; 0: it has not run
+        ("source", "<i8"),  # an end that it was compared with last
+        ("foreign", "<i8"),  # 1 if that is another stream's
+        ("loads", "<i8"),  # a set that it was added to last, plus 1
+        ("united", "<i8"),  # and what came of it
+    ]
+)
+"""What is known of an instruction; most of its accesses meet what the one before has met."""
 
 
 class Between(NamedTuple):
@@ -46,28 +56,34 @@ class Between(NamedTuple):
 @inlined
 def loaded(state: Any, detail: Any, context: Any, access: Any, execution: Any) -> None:
     """A load, the `execution` of an instruction in a context."""
-    end = _end(state, access.instruction, context, access.stream)
+    recent = _recent(state, access.instruction, context, access.stream)
     for row in changing(state.memory, access.address, access.size):
         cell = state.memory.rows[row]
         if detail.raw:
-            _depends(state, RAW, np.int64(cell.store), end, access.stream, execution)
+            _depends(state, RAW, np.int64(cell.store), recent, execution)
         if detail.war:
-            cell.loads = _united(state.sets, state.above, np.int64(cell.loads), end)
+            loads = np.int64(cell.loads)
+            if recent.loads != loads + 1:
+                recent.loads = loads + 1
+                recent.united = _united(state.sets, state.above, loads, np.int64(recent.end))
+            if recent.united != loads:
+                cell.loads = recent.united
 
 
 @inlined
 def stored(state: Any, detail: Any, context: Any, access: Any, execution: Any) -> None:
     """A store."""
-    end = _end(state, access.instruction, context, access.stream)
+    recent = _recent(state, access.instruction, context, access.stream)
+    end = np.int64(recent.end)
     is_divided = False
     for row in changing(state.memory, access.address, access.size):
         cell = state.memory.rows[row]
         if detail.waw:
-            _depends(state, WAW, np.int64(cell.store), end, access.stream, execution)
+            _depends(state, WAW, np.int64(cell.store), recent, execution)
         loads = np.int64(cell.loads)
         while loads != 0:
             key = state.sets.rows[loads].key
-            _depends(state, WAR, np.int64(key & np.uint64(NONE)), end, access.stream, execution)
+            _depends(state, WAR, np.int64(key & np.uint64(NONE)), recent, execution)
             loads = np.int64(key >> np.uint64(32))
         cell.store = end
         cell.loads = 0
@@ -85,15 +101,19 @@ def forgotten(state: Any, address: Any, size: Any) -> None:
 
 
 @inlined
-def _end(state: Any, instruction: Any, context: Any, stream: Any) -> Any:
-    """The end that an access is; instructions beyond the program's count as the one behind its last."""
+def _recent(state: Any, instruction: Any, context: Any, stream: Any) -> Any:
+    """What is known of an access's instruction (RECENT), of which the present end is set; instructions beyond the
+    program's count as the one behind its last.
+    """
     known = np.uint64(min(instruction, state.recent.size - 1))
     recent = state.recent[known]
     if recent.end == 0 or recent.stream != stream or recent.context != context:
         recent.context = context
         recent.stream = stream
         recent.end = _find_end(state.places, state.ends, np.int64(known), context, stream)
-    return np.int64(recent.end)
+        recent.source = 0
+        recent.loads = 0
+    return recent
 
 
 @kernel
@@ -103,10 +123,14 @@ def _find_end(places: HashTable, ends: HashTable, instruction: Any, context: Any
 
 
 @inlined
-def _depends(state: Any, kind: Any, source: Any, end: Any, stream: Any, execution: Any) -> None:
+def _depends(state: Any, kind: Any, source: Any, recent: Any, execution: Any) -> None:
     """A byte of an access depends on an earlier one, if that is another thread's."""
-    if source != 0 and np.int64(state.ends.rows[source].key >> np.uint64(32)) != stream:
-        _count(state.found, (kind << (2 * END_BITS)) | (source << END_BITS) | end, execution)
+    if source != 0:
+        if recent.source != source:
+            recent.source = source
+            recent.foreign = np.int64(np.int64(state.ends.rows[source].key >> np.uint64(32)) != recent.stream)
+        if recent.foreign:
+            _count(state.found, (kind << (2 * END_BITS)) | (source << END_BITS) | np.int64(recent.end), execution)
 
 
 @kernel
