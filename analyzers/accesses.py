@@ -64,9 +64,9 @@ class Accesses(Module):
         """Numbers add."""
         return State(*(sum(columns) for columns in zip(*states)))
 
-    def combine(self, states: Sequence[State]) -> State:
+    def fold(self, first: State, then: State) -> State:
         """Numbers add."""
-        return self.reduce(states)
+        return self.reduce([first, then])
 
     def result(self, state: State) -> dict[str, Any]:
         """Rows by source location."""

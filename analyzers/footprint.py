@@ -25,6 +25,7 @@ from tracekit.module import (
 RECENT = 512
 LAST = 16
 """Bits of the number of a slice."""
+NEWEST = np.uint32((1 << LAST) - 1)
 
 
 class State(NamedTuple):
@@ -35,6 +36,19 @@ class State(NamedTuple):
     bits: Any  # int64 (1): log2 of the accesses in a slice
     touched: Any  # int64 (MOST_INTERVALS + 1): granules
     new: Any  # those that no slice before has touched
+    accesses: Any
+
+
+COUNTS = ("touched", "new", "accesses")
+
+
+class Summary(NamedTuple):
+    """The same of a part of the run that is over."""
+
+    granules: Any  # int64, ascending: those that were touched
+    slices: Any  # uint32: as in State.last
+    touched: Any
+    new: Any
     accesses: Any
 
 
@@ -139,30 +153,31 @@ class Footprint(Module):
 
     def reduce(self, states: Sequence[State]) -> State:
         """Each granule is one worker's."""
-        names = ("touched", "new", "accesses")
-        sums = {name: sum(getattr(state, name) for state in states) for name in names}
+        sums = {name: sum(getattr(state, name) for state in states) for name in COUNTS}
         return states[0]._replace(**sums)
 
-    def combine(self, states: Sequence[State]) -> State:
-        """A granule that a stretch touches first is not new if one before had touched it."""
-        made = self.reduce(states)
-        slices: Any
-        known, slices = shadow.words(states[0].last)
-        slices &= (1 << LAST) - 1
-        for state in states[1:]:
-            rows: Any
-            numbers, rows = shadow.words(state.last)
-            place = np.minimum(np.searchsorted(known, numbers), max(len(known) - 1, 0))
-            again = known[place] == numbers if len(known) else np.zeros(len(numbers), np.bool_)
-            begun = (rows >> LAST).astype(np.int64) - 1
-            before = slices[place[again]].astype(np.int64) - 1
-            np.subtract.at(made.new, begun[again], 1)
-            np.subtract.at(made.touched, begun[again][before == begun[again]], 1)
-            slices[place[again]] = rows[again] & ((1 << LAST) - 1)
-            order = np.argsort(np.concatenate([known, numbers[~again]]), kind="stable")
-            known = np.concatenate([known, numbers[~again]])[order]
-            slices = np.concatenate([slices, rows[~again] & ((1 << LAST) - 1)])[order]
-        return made
+    def remains(self, state: State) -> Summary:
+        """Of each granule the first and the last slice."""
+        return Summary(*shadow.words(state.last), *(getattr(state, name) for name in COUNTS))
+
+    def fold(self, first: Summary, then: Summary) -> Summary:
+        """A granule that the later one touches first is not new if the earlier one had touched it."""
+        place = np.minimum(np.searchsorted(first.granules, then.granules), max(len(first.granules) - 1, 0))
+        again = first.granules[place] == then.granules if len(first.granules) else np.zeros(len(place), np.bool_)
+        begun = (then.slices[again] >> LAST).astype(np.int64) - 1
+        before = (first.slices[place[again]] & NEWEST).astype(np.int64) - 1
+        counts = {name: getattr(first, name) + getattr(then, name) for name in COUNTS}
+        np.subtract.at(counts["new"], begun, 1)
+        np.subtract.at(counts["touched"], begun[before == begun], 1)
+        first.slices[place[again]] = (first.slices[place[again]] & ~NEWEST) | (then.slices[again] & NEWEST)
+        granules = np.concatenate([first.granules, then.granules[~again]])
+        order = np.argsort(granules, kind="stable")
+        return Summary(granules[order], np.concatenate([first.slices, then.slices[~again]])[order], **counts)
+
+    def combine(self, states: Sequence[Summary]) -> State:
+        """Their counts."""
+        (made,) = states
+        return self.state()._replace(**{name: getattr(made, name) for name in COUNTS})
 
     def result(self, state: State) -> dict[str, Any]:
         """Slices in order of time."""

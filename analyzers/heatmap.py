@@ -155,6 +155,19 @@ def finish(state: State, granules: Any) -> None:
             note(state, granule, state.cells.rows[number])
 
 
+def once(noted: Any) -> Any:
+    """What was noted, each slice of a granule once."""
+    order = np.lexsort((noted["slice"], noted["granule"]))
+    rows = noted[order]
+    is_first = np.ones(len(rows), np.bool_)
+    is_first[1:] = (rows["granule"][1:] != rows["granule"][:-1]) | (rows["slice"][1:] != rows["slice"][:-1])
+    first = np.flatnonzero(is_first)
+    made = rows[first]
+    for name in ("loads", "stores"):
+        made[name] = np.add.reduceat(rows[name], first) if len(first) else rows[name]
+    return made
+
+
 class Heatmap(Module):
     """A table of rows of memory, each with its loads and stores in every slice of the run."""
 
@@ -204,9 +217,17 @@ class Heatmap(Module):
             finish(state, taken(state.granules))
         return np.concatenate([taken(state.past) for state in states])
 
-    def combine(self, states: Sequence[State]) -> Any:
-        """All that was noted: what several have of one granule and slice adds."""
-        return self.reduce(states)
+    def remains(self, state: State) -> Any:
+        """All that was noted."""
+        return self.reduce([state])
+
+    def fold(self, first: Any, then: Any) -> Any:
+        """What both have of one granule and slice adds."""
+        return once(np.concatenate([first, then]))
+
+    def combine(self, states: Sequence[Any]) -> Any:
+        """All that was noted."""
+        return np.concatenate(states)
 
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by address; ``loads`` and ``stores`` have a number for each slice."""

@@ -119,6 +119,7 @@ class Memprof(ObjectModule):
 
     Options = MemprofOptions
     tables = ("blocks",)
+    whole_because = "the accesses of a block are counted until it ends"
 
     def state(self) -> State:
         """No block."""

@@ -52,7 +52,7 @@ from tracekit.objects.kernels.live import (
     maker,
     starting_at,
 )
-from tracekit.objects.live import SiteNames, found_objects, live_objects, unloading
+from tracekit.objects.live import SiteNames, found_objects, live_objects, table_alone, unloading
 from tracekit.objects.module import ObjectModule
 from tracekit.objects.profile import LAYOUTS, ObjectProfile
 
@@ -215,6 +215,10 @@ class ObjectLifetime(ObjectModule):
     def loop_exit(state: State, stream: int) -> None:
         """It closes."""
         close_loop(state.scopes, stream)
+
+    def remains(self, state: State) -> State:
+        """Which object has which byte matters no more."""
+        return state._replace(live=table_alone(state.live))
 
     def collected(self, state: State) -> ObjectProfile:
         """The objects of each site, and what held them."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tracekit.containers.hash_table import united_table
 from tracekit.module import (
     ACCESS_EVENTS,
     FRAMES,
@@ -47,9 +48,9 @@ from tracekit.objects.kernels.live import (
     release,
     unload,
 )
-from tracekit.objects.live import SiteNames, found_objects, known_instructions, live_objects, unloading
+from tracekit.objects.live import SiteNames, found_objects, known_instructions, live_objects, table_alone, unloading
 from tracekit.objects.module import ObjectModule
-from tracekit.objects.profile import CLASSES, LAYOUTS, ObjectProfile, canonical
+from tracekit.objects.profile import CLASSES, LAYOUTS, ObjectProfile, add, canonical
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
@@ -88,6 +89,7 @@ class State(NamedTuple):
 
 
 COUNTS = np.dtype([("null", "<i8"), ("elsewhere", "<i8"), ("unknown", "<i8"), ("keys", "<i8")])
+COUNT = [("count", "<i8")]
 POINTER = [("waiting", "<i8"), ("accesses", "<i8")]
 """Created since the address had so many accesses."""
 
@@ -206,7 +208,7 @@ class PointsTo(ObjectModule):
         )
         return State(
             live_objects(self.program),
-            hash_table([("count", "<i8")]),
+            hash_table(COUNT),
             np.zeros(count, np.uint64),
             np.zeros(count, COUNTS),
             np.array([self.options.most]),
@@ -268,6 +270,18 @@ class PointsTo(ObjectModule):
         """The globals of a library that was closed end."""
         unload(state.live, state.images, image)
 
+    def resumed(self, state: State) -> State:
+        """With the objects, and the pointers to none, of what was before; nothing is counted yet."""
+        return begun(state)
+
+    def remains(self, state: State) -> State:
+        """The pointers that wait, and no byte."""
+        return waiting(state)
+
+    def fold(self, first: State, then: State) -> State:
+        """Counts add; an access in the later one ends the waiting of a pointer of the earlier."""
+        return joined(first, then)
+
     def collected(self, state: State) -> ObjectProfile:
         """What the pointers, and the accesses, of each instruction were to."""
         return found_objects(self.program, self.contexts, state.live, pointer_tables(self.program, state))
@@ -322,6 +336,44 @@ def pointer_tables(program: Program, state: State) -> dict[str, Any]:
     for instruction, unused in never_dereferenced(state).items():
         others["never_dereferenced"][instruction] = unused
     return {"pointers": pointers, "totals": others[others["null"] + others["elsewhere"] + others["unknown"] != 0]}
+
+
+# -- in segments of the trace ----------------------------------------------------------------------
+
+
+def begun(state: State) -> State:
+    """The state of a segment where the pass ahead has this one: nothing is counted, and no pointer waits yet."""
+    return state._replace(
+        counts=hash_table(COUNT),
+        recent=np.zeros_like(state.recent),
+        totals=np.zeros_like(state.totals),
+        elsewhere=state.elsewhere._replace(pointers=hash_table(POINTER)),
+    )
+
+
+def waiting(state: State) -> State:
+    """What is needed of a segment that is over: of pointers to no object those that no access has followed yet."""
+    elsewhere = state.elsewhere
+    pointers, accesses = used_rows(elsewhere.pointers), used_rows(elsewhere.addresses)["accesses"]
+    pointers["waiting"][pointers["accesses"] != accesses[pointers["key"] >> np.uint64(32)]] = 0
+    nothing = shadow.empty("u4", pages=1, direct=1)
+    return state._replace(live=table_alone(state.live), elsewhere=elsewhere._replace(marks=nothing))
+
+
+def joined(first: State, then: State) -> State:
+    """What is needed of two. Sites and addresses have the same numbers in both, as far as both know them."""
+    known, all_known = (used_rows(state.elsewhere.addresses)["accesses"] for state in (first, then))
+    pointers = used_rows(first.elsewhere.pointers)
+    pointers["waiting"][all_known[pointers["key"] >> np.uint64(32)] != 0] = 0
+    all_known[: len(known)] += known
+    united = united_table([first.elsewhere.pointers, then.elsewhere.pointers], {"waiting": add})
+    united.rows["accesses"] = all_known[united.rows["key"] >> np.uint64(32)]
+    for name in COUNTS.names or ():
+        then.totals[name] += first.totals[name]
+    return then._replace(
+        counts=united_table([first.counts, then.counts], {"count": add}),
+        elsewhere=then.elsewhere._replace(pointers=united),
+    )
 
 
 def limited(profile: ObjectProfile, most: int) -> ObjectProfile:

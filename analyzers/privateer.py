@@ -26,6 +26,7 @@ from tracekit.analyzers.object_lifetime import (
 )
 from tracekit.analyzers.points_to import PointsTo, access, created, pointer_tables
 from tracekit.analyzers.value_pattern import ValuePattern, follow
+from tracekit.containers.hash_table import united_table
 from tracekit.module import (
     FRAMES,
     LEVELS,
@@ -48,7 +49,7 @@ from tracekit.module import (
 from tracekit.objects.kernels.live import DEAD, STACK, known_at
 from tracekit.objects.live import SiteNames, found_objects
 from tracekit.objects.module import ObjectModule
-from tracekit.objects.profile import LAYOUTS, MIXED, ObjectProfile
+from tracekit.objects.profile import LAYOUTS, MIXED, ObjectProfile, either, same
 from tracekit.verdicts.transformations import Updates
 
 if TYPE_CHECKING:
@@ -230,6 +231,25 @@ class Privateer(ObjectModule):
     def loop_exit(state: State, stream: int) -> None:
         """It closes."""
         close_loop(state.lifetimes.scopes, stream)
+
+    def resumed(self, state: State) -> State:
+        """With the objects, scopes and regions of what was before; nothing was accessed yet."""
+        return state._replace(pointers=points_to.begun(state.pointers))
+
+    def remains(self, state: State) -> State:
+        """What the modules need of theirs."""
+        lifetimes = self.lifetimes.remains(state.lifetimes)
+        return state._replace(lifetimes=lifetimes, pointers=points_to.waiting(state.pointers))
+
+    def fold(self, first: State, then: State) -> State:
+        """What the modules make of theirs; a loop's accesses add, and its sets."""
+        regions = used_rows(first.regions)["accesses"]
+        used_rows(then.regions)["accesses"][: len(regions)] += regions
+        return then._replace(
+            pointers=points_to.joined(first.pointers, then.pointers),
+            values=self.values.fold(first.values, then.values),
+            sets=united_table([first.sets, then.sets], {"reads": either, "writes": either, "operator": same}),
+        )
 
     def collected(self, state: State) -> ObjectProfile:
         """What the modules found, and the sets and accesses of each loop, by source location."""

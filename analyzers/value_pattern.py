@@ -5,7 +5,6 @@ A load that always gave one value can be speculated on, or its computation hoist
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -136,9 +135,9 @@ class ValuePattern(Module):
             np.stack([state.members for state in states])[owner, rows],
         )
 
-    def combine(self, states: Sequence[State]) -> State:
+    def fold(self, first: State, then: State) -> State:
         """Each instruction's values went on."""
-        return functools.reduce(lambda first, then: going_on(first, then, self.options.small_set), states)
+        return going_on(first, then, self.options.small_set)
 
     def result(self, state: State) -> dict[str, Any]:
         """Rows in the order of the program."""

@@ -85,12 +85,14 @@ def analyze_all(
     window: Mapping[str, Any] | None = None,
     segments: int | None = None,
     elsewhere: Elsewhere | None = None,
+    memory: int | None = None,
 ) -> list[Profile]:
     """Replay a trace once through several modules: name, file or class -> an instance of the module's Options.
 
     `explain` is called with lines that say what was specialised; it costs a second pass. The trace is cut into so many
     `segments`, which are analysed beside one another (tracekit/segments): None: as many as keep the `jobs` busy, if the
     trace is long, a module takes long, and all say how; more than 1: raises TracekitError if they do not.
+    What segments leave and waits to be joined may take `memory` bytes, packed; the rest is on disk. None: any number.
     """
     from tracekit.formats.reader import TraceReader
 
@@ -111,7 +113,7 @@ def analyze_all(
         if elsewhere is not None:
             parts = elsewhere(trace, program, runners, options)
         elif whole is None:
-            parts = _run_in_segments(trace, program, runners, segments, threads)
+            parts = _run_in_segments(trace, program, runners, segments, threads, memory)
         else:
             _run(replay, runners, restricted, threads)
             _run_records(trace, program, runners, threads)
@@ -235,7 +237,12 @@ def _why_whole(
 
 
 def _run_in_segments(
-    trace: TraceReader, program: Program, runners: Mapping[str, Runner], segments: int | None, threads: int
+    trace: TraceReader,
+    program: Program,
+    runners: Mapping[str, Runner],
+    segments: int | None,
+    threads: int,
+    memory: int | None,
 ) -> int:
     """Replay segments of the trace, each through all modules. Returns how many there are."""
     from tracekit.modules.runner import CallbackRunner
@@ -247,7 +254,7 @@ def _run_in_segments(
     if segments is not None:
         accesses = trace_totals(trace, program)["accesses"]
         cuts = [accesses * number // segments for number in range(1, segments)]
-    return SegmentedAnalysis(trace, program, working).run(threads, cuts)
+    return SegmentedAnalysis(trace, program, working, memory=memory).run(threads, cuts)
 
 
 def _loaded(module: str | type[Analysis]) -> type[Analysis]:

@@ -29,8 +29,9 @@ def running(tmp_path: Path) -> Iterator[Running]:
     cluster.close()
 
 
-def analysed(target: Path, *words: str) -> bytes:
-    assert main(["analyze", "-m", "accesses", "-m", "heatmap", *words, "-o", str(target), FIXTURE]) == 0
+def analysed(target: Path, *words: str, modules: Sequence[str] = ("accesses", "heatmap")) -> bytes:
+    chosen = [word for name in modules for word in ("-m", name)]
+    assert main(["analyze", *chosen, *words, "-o", str(target), FIXTURE]) == 0
     return target.read_bytes()
 
 
@@ -59,6 +60,15 @@ def test_processes_of_this_machine_one_of_which_is_killed(tmp_path: Path, capfd:
     killer.join()
     assert found == expected
     assert capfd.readouterr().err.startswith("analysed in 3 segments\n")
+
+
+def test_the_dependence_family_in_processes_one_of_which_is_killed(tmp_path: Path) -> None:
+    modules = ("camp", "dependence")
+    expected = analysed(tmp_path / "whole", "-j", "1", modules=modules)
+    killer = killing(lambda: stopped_child(os.getpid()).kill())
+    words = ("--engine", "processes", "-j", "2", "--segments", "3", "--memory", "1K")
+    assert analysed(tmp_path / "segments", *words, modules=modules) == expected
+    killer.join()
 
 
 def test_workers_of_a_cluster_one_of_which_is_killed(running: Running, tmp_path: Path) -> None:
@@ -109,9 +119,9 @@ def test_an_interrupt_ends_what_processes_do() -> None:
 @pytest.mark.parametrize(
     "words, status, why",
     [
-        (("-m", "camp", "--segments", "3"), 1, "The module camp is not analysed in segments elsewhere: leave out"),
+        (("-m", "reuse", "--segments", "3"), 1, "The module reuse is not analysed in segments: a distance may reach"),
         (("-m", "accesses", "--segments", "3", "--from", "5"), 1, "A window is not analysed in segments: leave out"),
-        (("-m", "camp", "--explain", "-o", os.devnull), 0, "analysed by one worker: The module camp is not analysed"),
+        (("-m", "reuse", "--explain", "-o", os.devnull), 0, "analysed by one worker: The module reuse is not analysed"),
     ],
 )
 def test_what_one_worker_does(words: Sequence[str], status: int, why: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -126,8 +126,11 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
 
 @pytest.mark.parametrize("count", [2, 7, 200])
 def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
-    variants = ({"kinds": "raw,war,waw", "counts": "true"}, {}, {"carried_by": "hottest"})
-    others = [(name, {}) for name in ("camp", "lamp", "advise", "accesses", "heatmap", "footprint", "leap")]
+    variants: tuple[dict[str, str], ...] = ({"kinds": "raw,war,waw", "counts": "true"}, {}, {"carried_by": "hottest"})
+    others = [
+        (name, {}) for name in ("camp", "lamp", "advise", "accesses", "heatmap", "footprint", "leap", "object_lifetime")
+    ]
+    others.append(("points_to", {"accesses": "true"}))
     for name, options in [*others, *(("dependence", variant) for variant in variants)]:
         chosen = {name: make_options(load(name).Options, options)}
         (whole,) = api.analyze_all(FIXTURE, chosen, 1)
@@ -140,10 +143,10 @@ def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
     ("name", "window", "told"),
     [
         (
-            "object_lifetime",
+            "memory_errors",
             None,
             (
-                "The module object_lifetime is not analysed in segments: objects live on from one segment to the next: "
+                "The module memory_errors is not analysed in segments: what is known of each byte goes on: "
                 "leave out --segments."
             ),
         ),

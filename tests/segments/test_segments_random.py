@@ -26,12 +26,15 @@ from tracekit.verdicts.module import ContextOptions, DependenceOptions
 def feed(runner: CallbackRunner, events: list[Event]) -> None:
     """The events that a runner wants, in batches of one stream."""
     wanted = np.array([CODE[name] for name in runner.columns])
+    takes_values = any("value" in columns for columns in runner.columns.values())
     for stream, rows in groupby(events, key=lambda event: event[0]):
         kind, subject, address, size = (
             np.array(column, dtype) for column, dtype in zip(list(zip(*rows))[1:], ("u1", "u4", "u8", "u8"))
         )
         kept = np.isin(kind, wanted)
         columns = {"kind": kind, "subject": subject, "address": address, "size": size}
+        if takes_values:
+            columns["value"] = address % np.uint64(5)
         runner.feed(SimpleNamespace(stream=stream, **{name: column[kept] for name, column in columns.items()}), 0)
 
 

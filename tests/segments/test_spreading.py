@@ -23,6 +23,7 @@ from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, reading, turn_to, writing
+from tracekit.containers.shipping import shipped, unpacked
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import ACCESS_EVENTS
 from tracekit.formats.reader import TraceReader
@@ -37,7 +38,6 @@ from tracekit.replay.totals import trace_totals
 from tracekit.segments import spreading
 from tracekit.segments.piece import Piece, analysed
 from tracekit.segments.pool import Said, Task, Workers
-from tracekit.segments.shipping import shipped, unpacked
 from tracekit.segments.spreading import SpreadAnalysis, cuts_for, why_not
 
 # -- states as bytes -------------------------------------------------------------------------------
@@ -123,6 +123,7 @@ def spread(
     module: Any,
     cuts: list[int],
     spoil: Callable[[Task], Said | None] = lambda task: None,
+    memory: int | None = None,
 ) -> tuple[dict[str, Any], int]:
     """What a module finds in segments, and how many there were. `spoil`: what becomes of a task, if not its work."""
 
@@ -135,13 +136,14 @@ def spread(
         return Said(number, "done", {})
 
     runners = {"it": CallbackRunner(module, "it", 1)}
-    count = SpreadAnalysis(trace, program, runners, {}).run(Workers(lambda tasks, most: Here(tasks, done), 2), cuts)
+    workers = Workers(lambda tasks, most: Here(tasks, done), 2)
+    count = SpreadAnalysis(trace, program, runners, {}, memory).run(workers, cuts)
     return runners["it"].result()[0], count
 
 
-def made_of(trace: TraceReader, program: Program, module: Any) -> Any:
+def made_of(trace: TraceReader, program: Program, module: Any, options: dict[str, str] | None = None) -> Any:
     kind = registry.load(module) if isinstance(module, str) else module
-    made = kind(program, make_options(kind.Options, {}))
+    made = kind(program, make_options(kind.Options, options or {}))
     try:
         made.accesses = trace_totals(trace, program)["accesses"]
     except TracekitError:
@@ -149,17 +151,38 @@ def made_of(trace: TraceReader, program: Program, module: Any) -> Any:
     return made
 
 
-@settings(max_examples=60, deadline=None)
+CHOSEN: list[tuple[Any, dict[str, str]]] = [
+    ("accesses", {}),
+    ("heatmap", {}),
+    ("footprint", {}),
+    ("leap", {}),
+    ("object_lifetime", {}),
+    (InContext, {}),
+    ("camp", {}),
+    ("dependence", {}),
+    ("dependence", {"kinds": "raw,war,waw", "distance": "true", "counts": "true"}),
+]
+
+
+@settings(max_examples=90, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     streams=st.integers(1, 4),
     broken=st.booleans(),
-    module=st.sampled_from(("accesses", "heatmap", InContext)),
+    chosen=st.sampled_from(CHOSEN),
     indexed=st.booleans(),
+    memory=st.sampled_from((None, 0)),
 )
 def test_pieces_come_to_the_whole(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool, module: Any, indexed: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    streams: int,
+    broken: bool,
+    chosen: tuple[Any, dict[str, str]],
+    indexed: bool,
+    memory: int | None,
 ) -> None:
+    module, options = chosen
     rng = random.Random(seed)
     path = tmp_path_factory.mktemp("t") / "trace.zst"
     write_random(path, rng, streams, broken)
@@ -172,13 +195,15 @@ def test_pieces_come_to_the_whole(
         patched.setattr(snapshots, "APART", 1)
         patched.setattr(snapshots, "BATCH", 1)
         with TraceReader(path) as trace:
-            made_of(trace, Program.from_images(trace.images()), module)
+            made_of(trace, Program.from_images(trace.images()), module, options)
         if indexed:
             snapshot_index.put_into(str(path))
         with TraceReader(path) as trace:
             program = Program.from_images(trace.images())
-            found, _ = spread(trace, program, made_of(trace, program, module), cuts)
-    assert found == api.analyze(path, module, 1).report["result"]
+            found, _ = spread(trace, program, made_of(trace, program, module, options), cuts, memory=memory)
+    kind = registry.load(module) if isinstance(module, str) else module
+    (whole,) = api.analyze_all(path, {module: make_options(kind.Options, options)}, 1)
+    assert found == whole.report["result"]
 
 
 @pytest.fixture
@@ -223,8 +248,8 @@ def test_what_cannot_be_taken_elsewhere_is_said(trace: TraceReader) -> None:
     for name in COMBINING:
         if name != "value_pattern":
             assert why_not({name: made_of(trace, program, name)}) is None
-    camp = made_of(trace, program, "camp")
-    assert why_not({"camp": camp}) == "The module camp is not analysed in segments elsewhere"
+    for name in ("camp", "lamp", "advise", "dependence", "object_lifetime", "leap"):
+        assert why_not({name: made_of(trace, program, name)}) is None
 
     class Reserved(InContext):
         def state(self) -> Any:

@@ -74,8 +74,11 @@ def test_states_of_stretches_come_to_one(seed: int, name: str, most: int) -> Non
 
     states, clock = [], 0
     for first, last in zip([0, *cuts], [*cuts, len(events)]):
-        states.append(fed(events[first:last], clock).worker.state)
+        states.append(module.remains(fed(events[first:last], clock).worker.state))
         clock += sum(event[1] in ACCESS_EVENTS for event in events[first:last])
+    while len(states) > 1:  # any two that follow each other
+        place = rng.randrange(len(states) - 1)
+        states[place : place + 2] = [module.fold(*states[place : place + 2])]
     joined = CallbackRunner(module, name, 1)
     joined.finish(lambda: module.combine(states))
     assert joined.result() == fed(events, 0).result()

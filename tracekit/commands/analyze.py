@@ -135,6 +135,13 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     help="Analyse on other workers, each trace on one, a single trace in segments where its modules can: processes"
     " starts -j of them on this machine, dask a Dask cluster of them; dask://HOST:PORT is a running scheduler.",
 )
+@click.option(
+    "--memory",
+    type=options.Size(),
+    metavar="SIZE",
+    help="Of what segments leave keep so much in memory while it waits to be joined, as 512M, the rest on disk;"
+    " default: all in memory.",
+)
 @options.window
 @click.option("--explain", is_flag=True, help="Say, on standard error, which events and fields were generated.")
 @click.option("--keep-going", is_flag=True, help="Of several traces, leave out those that cannot be analysed.")
@@ -151,6 +158,7 @@ def command(
     jobs: int | None,
     segments: int | None,
     engine: str | None,
+    memory: int | None,
     explain: bool,
     function: str | None,
     loop: str | None,
@@ -190,7 +198,7 @@ def command(
     window = window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
     _check_engine(engine, jobs)
     with shown():
-        gathered = _gathered(traces_of(traces), options, jobs, segments, engine, window, keep_going, explain)
+        gathered = _gathered(traces_of(traces), options, jobs, segments, engine, memory, window, keep_going, explain)
     for line in gathered.said:
         click.echo(line, err=True)
     profiles, status = gathered.profiles, int(gathered.is_partial)
@@ -237,6 +245,7 @@ def _gathered(
     jobs: int | None,
     segments: int | None,
     engine: str | None,
+    memory: int | None,
     window: Mapping[str, Any] | None,
     keep_going: bool,
     explain: bool,
@@ -247,7 +256,7 @@ def _gathered(
 
         said: list[str] = []
         say = said.append if explain else None
-        profiles = api.analyze_all(traces[0], options, jobs, say, window, segments)
+        profiles = api.analyze_all(traces[0], options, jobs, say, window, segments, memory=memory)
         said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
         return _Gathered(profiles, said, False)
     if len(traces) > 1 and segments is not None and segments > 1:
@@ -262,7 +271,7 @@ def _gathered(
         if by_one is None:
             lines: list[str] = []
             profiles = analyze_in_segments(
-                traces[0], options, engine, jobs, lines.append if explain else None, segments
+                traces[0], options, engine, jobs, lines.append if explain else None, segments, memory
             )
             lines += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
             return _Gathered(profiles, lines, False)

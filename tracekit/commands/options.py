@@ -7,10 +7,24 @@ from typing import Any
 
 import click
 
+from tracekit import sizes
 from tracekit.commands.misused import Misused
 from tracekit.formats.errors import TracekitError
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Size(click.ParamType[int]):
+    """A size of memory in bytes, as ``512M``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes."""
+        try:
+            return value if isinstance(value, int) else sizes.parsed(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def source_folders(text: str = "Look for source files below DIR, too; may be given several times.") -> _Decorator:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracekit.containers import arena
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels import before as kernels
+from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.before import BLOCK, MOST_STREAMS, RANGE, STORED, WORDS, Before, Blocks
 from tracekit.containers.kernels.hash_table import HashTable
 from tracekit.containers.kernels.shadow import PAGES, SCRATCH, STREAMS, Shadow, enter
@@ -30,6 +31,28 @@ def empty_blocks() -> Blocks:
     """No contents."""
     first = arena.arena("i8", 1 << 28, spare=1, beside=WORDS)
     return Blocks(arena.arena(STORED, spare=WORDS * 8), arena.reserve("u1", WORDS * len(first.rows)), first)
+
+
+def contents(blocks: Blocks, numbers: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """The rows of some blocks, one after another, and their granules [block, word]."""
+    granules = blocks.granules.reshape(-1, WORDS)[numbers]
+    counts = (1 << granules.astype(np.int64)).sum(axis=1)
+    first = blocks.first.rows[numbers] - np.concatenate([[0], np.cumsum(counts)[:-1]])[: len(counts)]
+    places = np.repeat(first, counts) + np.arange(counts.sum())
+    return blocks.rows.rows[places], granules
+
+
+def blocks_with(rows: NDArray[Any], granules: NDArray[np.uint8]) -> Blocks:
+    """Blocks number 1, 2, ... of what :func:`contents` returned."""
+    blocks, count = empty_blocks(), len(granules)
+    counts = (1 << granules.astype(np.int64)).sum(axis=1)
+    begun = int(blocks.rows.control[USED])
+    blocks.rows.rows[begun : begun + len(rows)] = rows
+    blocks.rows.control[USED] += len(rows)
+    blocks.granules[WORDS : WORDS * (count + 1)] = granules.reshape(-1)
+    blocks.first.rows[1 : count + 1] = begun + np.cumsum(counts) - counts
+    blocks.first.control[USED] += count
+    return blocks
 
 
 def keep_pages(

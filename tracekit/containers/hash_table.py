@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,3 +41,18 @@ def copied_table(table: HashTable, rows: int = 1 << 28, beside: int = 0, parts: 
 def used_rows(table: HashTable) -> npt.NDArray[Any]:
     """The rows made so far; row 0 is none of them."""
     return table.rows[: table.control[USED]]
+
+
+Join = Callable[[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[Any]], None]
+"""Makes one value of those of each row: target, which of its elements each value is for, values."""
+
+
+def united_table(tables: Sequence[HashTable], join: Mapping[str, Join]) -> HashTable:
+    """The rows of all tables, one for each key; `join`: of each column, in the order of the tables. It cannot grow."""
+    rows = np.concatenate([used_rows(table)[1:] for table in tables])
+    keys, at = np.unique(rows["key"], return_inverse=True)
+    made = np.zeros(len(keys) + 1, rows.dtype)
+    made["key"][1:] = keys
+    for name, fold in join.items():
+        fold(made[name][1:], at.reshape(-1), rows[name])
+    return HashTable(made, np.zeros(0, np.uint32), np.array([len(made), 0, 0], np.int64))

@@ -67,12 +67,14 @@ class LoopMark(NamedTuple):
 
 
 class CarriedSegments:
-    """See above, and :class:`tracekit.modules.segments.Segments`."""
+    """See above, and :class:`tracekit.modules.segments.Segments`. What is joined is one state, whatever the bound."""
+
+    memory: int | None = None
+    needs_pass = True
 
     def __init__(self, module: Module) -> None:
         self.pilot: Module = LoopAhead(module)
         self._whole: Carried | None = None
-        self._pairs: list[Any] = []
 
     def mark(self, state: LoopState, streams: Sequence[int]) -> LoopMark:
         """What is open."""
@@ -104,9 +106,9 @@ class CarriedSegments:
         else:
             carried.join(self._whole, state)
             arena.check(self._whole.memory)
-            self._pairs.append(state.pairs)
+            self._whole = self._whole._replace(pairs=maps.reduce([self._whole.pairs, state.pairs]))
 
     def reduce(self) -> Carried:
         """The state of the whole."""
         assert self._whole is not None
-        return self._whole._replace(pairs=maps.reduce([self._whole.pairs, *self._pairs]))
+        return self._whole

@@ -31,12 +31,14 @@ def empty_front(instructions: int) -> Front:
 
 
 class FlowSegments:
-    """See above, and :class:`tracekit.modules.segments.Segments`."""
+    """See above, and :class:`tracekit.modules.segments.Segments`. What is joined is one state, whatever the bound."""
+
+    memory: int | None = None
+    needs_pass = True
 
     def __init__(self, module: Module) -> None:
         self.pilot: Module = Summaries(module, plan(module)).pilot
         self._whole: Flow | None = None
-        self._pairs: list[Any] = []
 
     def mark(self, state: Any, streams: Sequence[int]) -> Any:
         """The streams that have begun."""
@@ -54,9 +56,9 @@ class FlowSegments:
         else:
             flow.join(self._whole, state)
             arena.check(self._whole.memory)
-            self._pairs.append(state.pairs)
+            self._whole = self._whole._replace(pairs=maps.reduce([self._whole.pairs, state.pairs]))
 
     def reduce(self) -> Flow:
         """The state of the whole."""
         assert self._whole is not None
-        return self._whole._replace(pairs=maps.reduce([self._whole.pairs, *self._pairs]))
+        return self._whole

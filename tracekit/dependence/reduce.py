@@ -8,7 +8,7 @@ dependences and levels have numbers of each worker's own. What several workers c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +20,11 @@ from tracekit.containers.hash_table import used_rows
 from tracekit.containers.kernels.arena import USED, Arena
 from tracekit.containers.kernels.shadow import PAGES, WORDS
 from tracekit.dependence.kernels.dependence import State
-from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS, count_all, settle_all
+from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS, OBJECT_FIELDS, count_all, settle_all
 from tracekit.dependence.kernels.sharding import NOTHING
 
 Rows = NDArray[Any]
+OBJECT = np.dtype([("key", "<u8"), *OBJECT_FIELDS])
 DISTANCE = np.dtype([("key", "<u8"), ("times", "<i8")])
 """How often a distance was counted: row of a level << DISTANCE_BITS | distance."""
 
@@ -59,11 +60,16 @@ def part_of(state: State) -> Part:
 
 def reduce_states(states: Sequence[State]) -> Findings:
     """What the states of all workers come to."""
-    return unite_parts([part_of(state) for state in states])
+    return settled(unite_parts([part_of(state) for state in states]))
 
 
-def unite_parts(found: Sequence[Part]) -> Findings:
-    """The same of what they found; of two that noted the same at one address the first comes first."""
+def join_parts(first: Part, then: Part) -> Part:
+    """What two found: associative; of two that noted the same at one address the first comes first."""
+    return unite_parts([first, then])
+
+
+def unite_parts(found: Sequence[Part]) -> Part:
+    """What several found as if one had; what they noted is not settled yet."""
     parts = [part.findings for part in found]
     accesses, access_of = _united([part.accesses for part in parts])
     for rows, access in zip((part.accesses for part in parts), access_of):
@@ -81,24 +87,33 @@ def unite_parts(found: Sequence[Part]) -> Findings:
         np.add.at(dependences["count"], dependence, part.dependences["count"])
         np.add.at(distances["times"], distance, part.distances["times"])
         _add_levels(levels, level, part.levels)
-    first, again = _first_and_again(
-        [_renamed_notes(part.dependences, *each) for part, *each in zip(found, dependence_of, identity_of)]
-    )
-    np.subtract.at(dependences["count"], again["row"], 1)
-    _, carried_again = _first_and_again([_renamed_notes(part.levels, each) for part, each in zip(found, level_of)])
-    np.subtract.at(levels["carried"], carried_again["row"], 1)
     objects = [_renamed(part.objects, 32, each) for part, each in zip(parts, dependence_of)]
     for rows, identity in zip(objects, identity_of):
         rows["key"] = rows["key"] & ~_mask(32) | identity[rows["key"] & _mask(32)].astype(np.uint64)
-    return Findings(
+    findings = Findings(
         accesses=accesses,
         dependences=dependences,
         levels=levels,
-        distances=_once(distances, carried_again),
+        distances=distances,
         exposed=_united([_renamed(part.exposed, 32, each) for part, each in zip(parts, access_of)])[0],
-        objects=_objects(objects, first),
+        objects=_earliest(objects),
         identities=identities,
         shadow_bytes=sum(part.shadow_bytes for part in parts),
+    )
+    noted = [_renamed_notes(part.dependences, *each) for part, *each in zip(found, dependence_of, identity_of)]
+    carried = [_renamed_notes(part.levels, each) for part, each in zip(found, level_of)]
+    return Part(findings, np.concatenate(noted), np.concatenate(carried))
+
+
+def settled(part: Part) -> Findings:
+    """What was found when all is joined: what several noted of one execution counts once."""
+    found = part.findings
+    first, again = _first_and_again(part.dependences)
+    np.subtract.at(found.dependences["count"], again["row"], 1)
+    _, carried_again = _first_and_again(part.levels)
+    np.subtract.at(found.levels["carried"], carried_again["row"], 1)
+    return replace(
+        found, distances=_once(found.distances, carried_again), objects=_earliest([found.objects, _at(first)])
     )
 
 
@@ -190,9 +205,8 @@ def _renamed_notes(notes: Rows, row_of: Indices, identity_of: Indices | None = N
     return rows
 
 
-def _first_and_again(findings: Sequence[Rows]) -> tuple[Rows, Rows]:
+def _first_and_again(together: Rows) -> tuple[Rows, Rows]:
     """The first finding of each row in each execution, and all others; in no order."""
-    together = np.concatenate(findings)
     together = together[_order(together)]
     is_again = _repeats(together)
     shared = is_again | np.append(is_again[1:], np.zeros(min(len(together), 1), np.bool_))
@@ -229,14 +243,19 @@ def _once(distances: Rows, again: Rows) -> Rows:
     return kept
 
 
-def _objects(parts: Sequence[Rows], first: Rows) -> Rows:
-    """The objects of dependences, each with the first execution there: those of `parts`, and of findings."""
+def _at(first: Rows) -> Rows:
+    """The objects of findings, as rows of objects."""
     first = first[first["about"] != NOTHING]
-    noted = np.zeros(len(first) + 1, parts[0].dtype)
+    noted = np.zeros(len(first) + 1, OBJECT)
     noted["key"][1:] = first["row"].astype(np.uint64) << np.uint64(32) | first["about"].astype(np.uint64)
     noted["execution"][1:] = first["execution"]
-    objects, row_of = _united([*parts, noted])
+    return noted
+
+
+def _earliest(parts: Sequence[Rows]) -> Rows:
+    """The objects of dependences, each with the first execution there."""
+    objects, row_of = _united(parts)
     objects["execution"] = np.iinfo(np.int64).max
-    for part, row in zip([*parts, noted], row_of):
+    for part, row in zip(parts, row_of):
         np.minimum.at(objects["execution"], row, part["execution"])
     return objects

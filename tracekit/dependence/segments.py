@@ -6,6 +6,7 @@ what it finds is exact but for its open stores; :class:`Seams` finds what these 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.before import MOST_STREAMS
 from tracekit.containers.kernels.hash_table import HashTable
 from tracekit.containers.kernels.shadow import Shadow
+from tracekit.containers.spilling import Stack
 from tracekit.contexts.kernels.streams import CLOCK, Stream
 from tracekit.contexts.state import empty_stream
 from tracekit.dependence.kernels import executions, front, load_history, seams
@@ -25,7 +27,7 @@ from tracekit.dependence.kernels.dependence import Detail, State
 from tracekit.dependence.kernels.load_history import LoadHistory
 from tracekit.dependence.kernels.open_stores import KEPT_LEVEL, OPEN_STORE, STAND, OpenStores
 from tracekit.dependence.pilot import Pilot, PilotState
-from tracekit.dependence.reduce import Findings, Part, part_of, unite_parts
+from tracekit.dependence.reduce import Findings, join_parts, part_of, settled
 from tracekit.dependence.state import MOST_ACCESSES, empty_state
 from tracekit.modules.contract import Module
 from tracekit.program.program import Program
@@ -58,6 +60,9 @@ class DependenceSegments:
 
     inside: whether the module's state has the State in it, as ``history``.
     """
+
+    memory: int | None = None
+    needs_pass = True
 
     def __init__(
         self,
@@ -113,6 +118,7 @@ class DependenceSegments:
 
     def add(self, state: Any, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:
         """See :class:`tracekit.modules.segments.Segments`."""
+        self._seams.parts.memory = self.memory
         self._seams.add(state.history if self._inside else state, began, ended)
 
     def reduce(self) -> Any:
@@ -127,7 +133,8 @@ class Seams:
         self.detail = detail
         self._state = empty_state(program)
         self._idle = empty_stream(0, 1)
-        self._parts: list[Part] = []
+        self.parts = Stack(join_parts)
+        self._count = 0
         self._marks = 0
         self._left: Left | None = None
 
@@ -142,13 +149,14 @@ class Seams:
         if self._left is not None:
             self._lay_over(*self._left)
         self._find(state.open, began, accesses, identities)
-        self._parts.append(part_of(state))
+        self.parts.push(part_of(state))
+        self._count += 1
         # Nothing needs the loads of the last segment, so they are laid over the others' when there is a next one.
         self._left = Left(state.memory, state.readers, accesses) if self.detail.war else None
 
     def _lay_over(self, memory: Shadow, readers: LoadHistory, accesses: Numbers) -> None:
         """Take in the loads that a segment leaves behind."""
-        if len(self._parts) == 1 and np.array_equal(accesses, np.arange(len(accesses))):  # there are no others
+        if self._count == 1 and np.array_equal(accesses, np.arange(len(accesses))):  # there are no others
             self._state = self._state._replace(memory=memory, readers=readers)
             return
         if memory.before is not None:
@@ -169,4 +177,4 @@ class Seams:
 
     def findings(self) -> Findings:
         """What all segments come to."""
-        return unite_parts([*self._parts, part_of(self._state)])
+        return settled(functools.reduce(join_parts, [*self.parts.all(), part_of(self._state)]))

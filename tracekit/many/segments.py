@@ -33,6 +33,7 @@ def analyze_in_segments(
     jobs: int | None = None,
     explain: Callable[[str], None] | None = None,
     segments: int | None = None,
+    memory: int | None = None,
 ) -> list[Profile]:
     """As :func:`tracekit.api.analyze_all`, by the workers of an engine, for what :func:`why_by_one` has no reason.
 
@@ -50,7 +51,7 @@ def analyze_in_segments(
                 "options": {name: dataclasses.asdict(settled[name]) for name in wanted},
             }
             cuts = cuts_for(trace_totals(trace, program)["accesses"], workers.count, segments)
-            return SpreadAnalysis(trace, program, working, task).run(workers, cuts)
+            return SpreadAnalysis(trace, program, working, task, memory).run(workers, cuts)
 
         return api.analyze_all(path, options, 1, explain, elsewhere=elsewhere)
 

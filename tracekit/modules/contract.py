@@ -26,6 +26,7 @@ accesses of one instruction at once there may be callbacks beside ``load`` and `
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -254,21 +255,50 @@ class Module(Analysis, ABC):
         assert len(states) == 1, f"{type(self).__name__} is sharded by {self.shard_by} and has no reduce()"
         return states[0]
 
+    def remains(self, state: Any) -> Any:
+        """What is needed of the state of a stretch of the trace that is over: for :meth:`fold` and :meth:`combine`."""
+        return state
+
+    def fold(self, first: Any, then: Any) -> Any:
+        """The summary of two stretches of which one follows the other, of theirs, which it may change: associative.
+
+        With it the summaries of a long trace are joined as they come. Without, :meth:`combine` is given all of them.
+        """
+        raise TypeError(f"{type(self).__name__} has no fold()")
+
     def combine(self, states: Sequence[Any]) -> Any:
         """What :meth:`reduce` would return had one state gone on through stretches of the trace that have these.
 
-        They are in the order of the stretches. Each began as :meth:`state` gives it, with the contexts and the time of
-        its place. Long traces are analysed in segments if a module overrides this.
+        They are summaries, in the order of the stretches. Each state began as :meth:`state`, or :meth:`resumed`, gives
+        it, with the contexts and the time of its place. Long traces are analysed in segments if a module overrides this
+        or :meth:`fold`.
         """
-        assert len(states) == 1, f"{type(self).__name__} has no combine()"
-        return self.reduce(states)
+        return self.reduce([functools.reduce(self.fold, states)])
+
+    def ahead(self) -> Mapping[str, Callable[..., None]]:
+        """The callbacks of a module with :meth:`combine` that the pass ahead of the segments runs, too, on a state of
+        its own: a segment begins with a copy of that state, given to :meth:`resumed`. None for loads and stores.
+
+        For what a callback has to know of all that was before, as which objects live. Here none: a segment begins with
+        :meth:`state`.
+        """
+        return {}
+
+    def resumed(self, state: Any) -> Any:
+        """The state that a segment begins with, made of what the pass ahead knows there (:meth:`ahead`)."""
+        return state
+
+    @property
+    def folds(self) -> bool:
+        """Whether it has :meth:`fold`."""
+        return type(self).fold is not Module.fold
 
     def segments(self) -> Segments | None:
         """How the analysis goes in segments of the trace (tracekit/modules/segments.py); None: it does not."""
         from tracekit.modules.codegen import plan
         from tracekit.modules.summaries import Summaries
 
-        if type(self).combine is Module.combine or self.whole_because:
+        if self.whole_because or (type(self).combine is Module.combine and not self.folds):
             return None
         return Summaries(self, plan(self))
 

@@ -23,6 +23,12 @@ class Segments(Protocol):
     pilot: Module
     """The callbacks of the pass ahead; it has the options of the module."""
 
+    memory: int | None
+    """Bytes that what waits to be joined may take, the rest goes to disk; None: any number. Set before :meth:`add`."""
+
+    needs_pass: bool
+    """Whether a segment begins with more than its place in the trace and the time, so there has to be a pass ahead."""
+
     def mark(self, state: Any, streams: Sequence[int]) -> Any:
         """What a segment that begins now has to know; it serves once.
 

@@ -1,7 +1,8 @@
 """How a module is analysed in segments that can join the states of stretches of the trace: ``Module.combine``.
 
 Each segment begins with a state of its own, as if nothing had been before, with the contexts, clocks and live objects
-of its place in the trace. So the pass ahead has nothing to find out but those.
+of its place in the trace. So the pass ahead has nothing to find out but those, and what the module asks it to
+(``Module.ahead``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tracekit.containers.shipping import Frozen
+from tracekit.containers.spilling import Stack
 from tracekit.modules.contract import Module
 
 if TYPE_CHECKING:
@@ -35,10 +38,12 @@ def made(state: Any, group: int) -> None:
 
 
 class _PassAhead(Module):
-    """Loads and stores, and what else it takes to keep contexts and live objects."""
+    """Loads and stores, and what else it takes to keep contexts and live objects, and what the module wants of it."""
 
     def __init__(self, module: Module, asked: Plan) -> None:
         super().__init__(module.program, module.options)
+        self._module = module
+        self._ahead = module.ahead()
         self.groups_by, self.stack_objects = module.groups_by, module.stack_objects
         on_access: Callable[..., None] = counted
         if asked.services & {"context", "levels"}:
@@ -46,12 +51,13 @@ class _PassAhead(Module):
         self._callbacks = {"load": on_access, "store": on_access}
         if asked.translates:
             self._callbacks["heap_alloc"] = made
+        self._callbacks |= self._ahead
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         return self._callbacks
 
-    def state(self) -> tuple[()]:
-        return ()
+    def state(self) -> Any:
+        return self._module.state() if self._ahead else ()
 
     def result(self, state: Any) -> dict[str, Any]:
         """Nobody asks for it."""
@@ -61,23 +67,28 @@ class _PassAhead(Module):
 class Summaries:
     """See above; `asked`: what the module's callbacks ask for."""
 
+    memory: int | None = None
+
     def __init__(self, module: Module, asked: Plan) -> None:
         self._module = module
-        self._states: list[Any] = []
-        self.keeps_objects = asked.translates
+        self._summaries = Stack(module.fold if module.folds else None)
+        self._goes_on = bool(module.ahead())
+        self.needs_pass = self._goes_on or asked.translates or asked.keeps_contexts
         self.pilot: Module = _PassAhead(module, asked)
 
-    def mark(self, state: Any, streams: Sequence[int]) -> None:
-        """A segment has to know nothing."""
+    def mark(self, state: Any, streams: Sequence[int]) -> Frozen | None:
+        """What the module wants to know, as it is now."""
+        return Frozen(state) if self._goes_on else None
 
-    def begin(self, state: Any, mark: None, streams: Mapping[int, Stream]) -> Any:
-        """A segment begins with the state that it was given."""
-        return state
+    def begin(self, state: Any, mark: Frozen | None, streams: Mapping[int, Stream]) -> Any:
+        """A segment begins with the state that it was given, or goes on from there."""
+        return state if mark is None else self._module.resumed(mark.thawed())
 
     def add(self, state: Any, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:
         """Take in the state of the next segment."""
-        self._states.append(state)
+        self._summaries.memory = self.memory
+        self._summaries.push(self._module.remains(state))
 
     def reduce(self) -> Any:
         """What the module makes of them."""
-        return self._module.combine(self._states)
+        return self._module.combine(self._summaries.all())

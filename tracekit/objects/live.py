@@ -64,6 +64,12 @@ def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) 
     )
 
 
+def table_alone(live: Live) -> Live:
+    """The objects and sites, for whoever looks up no byte any more."""
+    nothing = shadow.empty("u4", pages=1, direct=1)
+    return live._replace(words=nothing, wide=nothing)
+
+
 def unloading(program: Program) -> Unloading:
     """The globals of a program."""
     return Unloading(program.global_image, program.global_address, program.globals["size"].astype(np.uint64))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tracekit.formats.events import ACCESS_EVENTS
 from tracekit.modules.contract import Module
 from tracekit.modules.options import make_options
 from tracekit.objects.profile import ObjectProfile, as_merge_state, from_merge_state, unite
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 class ObjectModule(Module):
     """A module of the family."""
 
-    whole_because = "objects live on from one segment to the next"
     merges_with_program = True
     tables: ClassVar[tuple[str, ...]]
     """Those of its profiles."""
@@ -41,6 +41,14 @@ class ObjectModule(Module):
         (state,) = states
         self.profile = self.listed(self.collected(state))
         return state
+
+    def ahead(self) -> Mapping[str, Callable[..., None]]:
+        """All but loads and stores: objects live on from one segment to the next."""
+        return {name: callback for name, callback in self.callbacks().items() if name not in ACCESS_EVENTS}
+
+    def fold(self, first: Any, then: Any) -> Any:
+        """The later one: where it began it knew all objects, and what had become of them."""
+        return then
 
     def result(self, state: Any) -> dict[str, Any]:
         """What follows from the profile."""

@@ -73,10 +73,18 @@ LEAST_RATIO = 0.01
 
 
 class SegmentedAnalysis:
-    """An analysis of `trace` by the modules of some runners, by name, which all have :meth:`Module.segments`."""
+    """An analysis of `trace` by the modules of some runners, by name, which all have :meth:`Module.segments`.
+
+    memory: as :attr:`Segments.memory`.
+    """
 
     def __init__(
-        self, trace: TraceReader, program: Program, runners: Mapping[str, CallbackRunner], batch: int = BATCH
+        self,
+        trace: TraceReader,
+        program: Program,
+        runners: Mapping[str, CallbackRunner],
+        batch: int = BATCH,
+        memory: int | None = None,
     ) -> None:
         self.trace, self.program, self.runners = trace, program, runners
         self._batch = batch
@@ -84,6 +92,7 @@ class SegmentedAnalysis:
         for name, runner in runners.items():
             segments = runner.module.segments()
             assert segments is not None
+            segments.memory = memory
             self.segments[name] = segments
         self._records = sum(frame.items for frame in trace.chunk_frames())
         self._is_over = threading.Event()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit import progress
+from tracekit.containers.shipping import shipped, unpacked
 from tracekit.contexts.kernels.contexts import Contexts
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.formats.reader import TraceReader
@@ -16,7 +17,8 @@ from tracekit.program.program import Program
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.segments.ahead import Start, begin
-from tracekit.segments.shipping import shipped, trimmed, unpacked, with_room_for_all
+from tracekit.segments.streams import trimmed, with_room_for_all
+from tracekit.translation.kernels.translation import Translation
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Piece:
                 trimmed(start.contexts, start.levels),
                 trimmed(start.contexts, start.began),
                 start.clock,
+                start.translation,
             )
             for name, start in self.starts.items()
         }
@@ -47,17 +50,18 @@ class Piece:
         start, stop, starts = unpacked(data)
         for name, one in starts.items():
             levels, began = (with_room_for_all(one.contexts, streams) for streams in (one.levels, one.began))
-            starts[name] = Start(one.mark, one.contexts, levels, began, one.clock)
+            starts[name] = Start(one.mark, one.contexts, levels, began, one.clock, one.translation)
         return cls(start, stop, starts)
 
 
 @dataclass(frozen=True)
 class Left:
-    """What a module leaves behind at the end of a segment; contexts and streams of the last one alone."""
+    """What a module leaves behind at the end of a segment; contexts, live objects of the last one alone."""
 
     state: Any
     contexts: Contexts | None
     levels: Mapping[int, Stream]
+    translation: Translation | None = None
 
 
 def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Module], piece: Piece) -> bytes:
@@ -77,11 +81,15 @@ def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Module]
             for runner in runners.values():
                 runner.feed(batch, 0)
     workers = {name: runner.worker for name, runner in runners.items()}
-    if piece.stop is not None:
-        return shipped({name: Left(worker.state, None, {}) for name, worker in workers.items()})
+    is_last = piece.stop is None
     return shipped(
         {
-            name: Left(worker.state, worker.contexts, trimmed(worker.contexts, worker.levels))
+            name: Left(
+                worker.state,
+                worker.contexts if is_last else None,
+                trimmed(worker.contexts, worker.levels),
+                worker.translation if is_last else None,
+            )
             for name, worker in workers.items()
         }
     )
@@ -91,5 +99,6 @@ def left(data: bytes) -> dict[str, Left]:
     """What each module leaves, by name."""
     found: dict[str, Left] = unpacked(data)
     return {
-        name: Left(one.state, one.contexts, with_room_for_all(one.contexts, one.levels)) for name, one in found.items()
+        name: Left(one.state, one.contexts, with_room_for_all(one.contexts, one.levels), one.translation)
+        for name, one in found.items()
     }

@@ -1,8 +1,8 @@
 """Analyses a trace in segments in other processes, on this machine or others, with the result of the whole.
 
-Where the modules keep contexts, a pass ahead finds what each segment begins with, and hands segments out as it comes
-to their ends; else the trace's snapshots say where segments begin, and there is no pass if it has any. What segments
-leave lies in files until all are there; then it is joined, in their order.
+Where the modules keep contexts, or have to know what was before, a pass ahead finds what each segment begins with, and
+hands segments out as it comes to their ends; else the trace's snapshots say where segments begin, and there is no pass
+if it has any. What a segment leaves lies in a file until all before it are there; they are joined in their order.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from tracekit import progress
+from tracekit.containers.shipping import shipped
+from tracekit.contexts.kernels.streams import Stream
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.modules.contract import Analysis, Module
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.segments import Segments
-from tracekit.modules.summaries import Summaries
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.replay.snapshots import Snapshots
 from tracekit.segments.ahead import PassAhead, Start
-from tracekit.segments.piece import Left, Piece, left
+from tracekit.segments.piece import Piece, left
 from tracekit.segments.pool import Said, Task, Workers
-from tracekit.segments.shipping import shipped
 
 LEAST_ACCESSES = 1 << 24
 """Of a segment, where nobody says how many there are: a process takes a second to begin."""
@@ -43,13 +43,11 @@ AHEAD = 2
 
 
 def why_not(modules: Mapping[str, Analysis]) -> str | None:
-    """Why segments by some modules cannot be analysed in other processes, or None: they can."""
+    """Why segments by some modules cannot be analysed in other processes, or None: they can.
+
+    All have :meth:`Module.segments`.
+    """
     for name, module in modules.items():
-        segments = module.segments() if isinstance(module, Module) else None
-        if not isinstance(segments, Summaries):
-            return f"The module {name} is not analysed in segments elsewhere"
-        if segments.keeps_objects:
-            return f"The live objects that the module {name} asks for cannot be taken elsewhere"
         assert isinstance(module, Module)
         try:
             shipped(module.state())
@@ -61,23 +59,31 @@ def why_not(modules: Mapping[str, Analysis]) -> str | None:
 class SpreadAnalysis:
     """An analysis of `trace` by the modules of some runners, by name, for which :func:`why_not` has no reason.
 
-    task: what processes read beside the segment (many/worker.py).
+    task: what processes read beside the segment (many/worker.py); memory: as :attr:`Segments.memory`.
     """
 
     def __init__(
-        self, trace: TraceReader, program: Program, runners: Mapping[str, CallbackRunner], task: Mapping[str, Any]
+        self,
+        trace: TraceReader,
+        program: Program,
+        runners: Mapping[str, CallbackRunner],
+        task: Mapping[str, Any],
+        memory: int | None = None,
     ) -> None:
         self.trace, self.program, self.runners, self._task = trace, program, runners, task
         self.segments: dict[str, Segments] = {}
         for name, runner in runners.items():
             segments = runner.module.segments()
             assert segments is not None
+            segments.memory = memory
             self.segments[name] = segments
         self._records = sum(frame.items for frame in trace.chunk_frames())
         self._is_over = threading.Event()
         self._sizes: list[int] = []  # of the segments that were handed out, in records
         self._shares: dict[int, float] = {}  # what is done of each
         self._handed_out: dict[int, Mapping[str, Any]] = {}  # tasks that are not done yet
+        self._began: list[dict[str, Mapping[int, Stream]]] = []  # by segment and module: the levels of its streams
+        self._joined = 0
 
     def run(self, workers: Workers, cuts: Sequence[int]) -> int:
         """Analyse the trace in segments that begin where so many accesses are over; returns how many there are.
@@ -88,12 +94,9 @@ class SpreadAnalysis:
             tempfile.TemporaryDirectory(prefix="tracekit-") as folder,
             progress.step("replaying", self._records, self._position),
         ):
-            self._work(workers, self._tasks(cuts, folder), AHEAD * workers.count)
+            self._work(workers, self._tasks(cuts, folder), AHEAD * workers.count, folder)
             lost = sorted(self._handed_out.items())
-            self._work(workers, iter(lost), 1, is_last=True)
-            for number in range(len(self._sizes)):
-                self._join(left(_output(folder, number).read_bytes()))
-                _output(folder, number).unlink()
+            self._work(workers, iter(lost), 1, folder, is_last=True)
         for name, runner in self.runners.items():
             runner.finish(self.segments[name].reduce)
         return len(self._sizes)
@@ -101,12 +104,17 @@ class SpreadAnalysis:
     def _position(self) -> int:
         return int(sum(self._sizes[number] * share for number, share in list(self._shares.items())))
 
-    def _work(self, workers: Workers, tasks: Iterator[Task], most: int, is_last: bool = False) -> None:
-        """Have tasks done; those whose process ended without a word, or found no memory, are left unless it is over."""
+    def _work(self, workers: Workers, tasks: Iterator[Task], most: int, folder: str, is_last: bool = False) -> None:
+        """Have tasks done; those whose process ended without a word, or found no memory, are left unless it is over.
+
+        What they leave is joined as soon as all before is there.
+        """
         with workers.pool(tasks, most) as running:
             try:
                 for said in running.said():
                     self._note(said, is_last)
+                    while self._shares.get(self._joined) == 1.0 and self._joined not in self._handed_out:
+                        self._join(folder)
             finally:
                 self._is_over.set()  # the pass ahead, which another thread may be in
         self._is_over.clear()
@@ -128,15 +136,16 @@ class SpreadAnalysis:
             end = piece.stop.records if piece.stop is not None else self._records
             self._sizes.append(end - begun)
             begun = end
+            self._began.append({name: one.began for name, one in piece.starts.items()})
             segment = base64.b64encode(piece.to_bytes()).decode()
             task = {**self._task, "segment": segment, "output": str(_output(folder, number)), "threads": 1}
             self._handed_out[number] = task
             yield number, task
 
     def _pieces(self, cuts: Sequence[int]) -> Iterator[Piece]:
-        keeps_contexts = any(runner.plan.keeps_contexts for runner in self.runners.values())
+        needs_pass = any(segments.needs_pass for segments in self.segments.values())
         places = self._from_pass(cuts)
-        if not keeps_contexts and len(known := Snapshots.in_trace(self.trace)):
+        if not needs_pass and len(known := Snapshots.in_trace(self.trace)):
             places = self._from_snapshots(cuts, known)
         start: Snapshot | None = None
         starts: Mapping[str, Start] = {}
@@ -167,13 +176,19 @@ class SpreadAnalysis:
 
     # -- what comes back ---------------------------------------------------------------------------
 
-    def _join(self, found: Mapping[str, Left]) -> None:
+    def _join(self, folder: str) -> None:
         """Take in the next segment; the last one's contexts are those of the whole trace."""
+        file = _output(folder, self._joined)
+        found = left(file.read_bytes())
+        file.unlink()
         for name, runner in self.runners.items():
             one = found[name]
-            self.segments[name].add(one.state, {}, one.levels)
+            self.segments[name].add(one.state, self._began[self._joined].get(name, {}), one.levels)
             if one.contexts is not None:
                 runner.worker.contexts, runner.worker.levels = one.contexts, dict(one.levels)
+            if one.translation is not None:
+                runner.worker.translation = one.translation
+        self._joined += 1
 
 
 def cuts_for(accesses: int, workers: int, segments: int | None) -> list[int]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.containers import arena, budget
 from tracekit.containers.hash_table import copied_table, hash_table
 from tracekit.containers.kernels.arena import USED
+from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.containers.shipping import Made, says_how
 from tracekit.translation.kernels.identities import BYTES, CONTROL, EXTENT, NEAR, PAGE, WORDS, Objects
 
 
@@ -42,3 +47,18 @@ def copied_objects(objects: Objects) -> Objects:
 def _page_rows() -> tuple[int, int]:
     """Pages at most, and the bytes beside the row of each."""
     return min(1 << 28, budget.memory() // (4 * WORDS)), 4 * WORDS
+
+
+def _of_objects(objects: Objects) -> Made:
+    """Of the words those of the pages that there are."""
+    words = objects.words[: WORDS * int(objects.pages.control[USED])].copy()
+    return _objects, (objects.pages, words, objects.bytes, objects.bigs, objects.near, objects.control)
+
+
+def _objects(pages: HashTable, own: NDArray[np.int32], *rest: Any) -> Objects:
+    words = arena.reserve("i4", WORDS * len(pages.rows), max(len(own), 1))
+    words[: len(own)] = own
+    return Objects(pages, words, *rest)
+
+
+says_how(Objects, _of_objects)

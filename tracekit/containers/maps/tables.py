@@ -86,7 +86,7 @@ def _table(kind: type[T], key_words: int, value: tuple[Any, ...], buffer: int) -
         raise ValueError("a map's keys have one word or more, its buffer holds one insertion or more")
     width = key_words + min(len(value), 1)
     room = np.zeros((buffer + AHEAD) * width, np.uint64)
-    return kind(_Cells.control(), room, (np.uint64(0),) * key_words, value)
+    return kind(cells_control(), room, (np.uint64(0),) * key_words, value)
 
 
 class _Cells:
@@ -96,13 +96,13 @@ class _Cells:
         self.__array_interface__ = words.__array_interface__
         self.words = words
 
-    @staticmethod
-    def control() -> NDArray[np.uint64]:
-        """The control array of an empty table."""
-        words = np.zeros(CONTROL, np.uint64)
-        cells = _Cells(words)
-        weakref.finalize(cells, _release, words).atexit = False
-        return np.asarray(cells)
+
+def cells_control() -> NDArray[np.uint64]:
+    """The control array of an empty table; what memory it says it has goes with the last view of it."""
+    words = np.zeros(CONTROL, np.uint64)
+    cells = _Cells(words)
+    weakref.finalize(cells, _release, words).atexit = False
+    return np.asarray(cells)
 
 
 def _release(words: NDArray[np.uint64]) -> None:

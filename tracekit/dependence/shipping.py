@@ -1,0 +1,53 @@
+"""How states of the dependence family are taken to other processes: of tables beside tables what is in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.containers import arena
+from tracekit.containers.kernels.arena import USED
+from tracekit.containers.shipping import Made, says_how
+from tracekit.dependence.kernels import load_history
+from tracekit.dependence.kernels.dependence_table import DependenceTable
+from tracekit.dependence.kernels.load_history import LoadHistory
+
+
+def _of_loads(loads: LoadHistory) -> Made:
+    """The chunks; what is noted while they are compacted serves no more."""
+    return _loads, (loads.rows[: loads.control[USED]].copy(), loads.control, len(loads.rows), len(loads.seen))
+
+
+def _loads(rows: NDArray[Any], control: NDArray[np.int64], entries: int, accesses: int) -> LoadHistory:
+    return LoadHistory(
+        _beside(rows, entries),
+        control,
+        arena.reserve(load_history.SEEN, accesses),
+        arena.reserve("u4", entries // load_history.UNIT + 1),
+    )
+
+
+def _of_relations(relations: DependenceTable) -> Made:
+    """All its tables; of those beside others as many rows as these have."""
+    lying = relations.lying[: relations.dependences.control[USED]].copy()
+    tallies = relations.tallies[: relations.levels.control[USED]].copy()
+    return _relations, ({**relations._asdict(), "lying": lying, "tallies": tallies},)
+
+
+def _relations(tables: dict[str, Any]) -> DependenceTable:
+    beside = {"lying": "dependences", "tallies": "levels"}
+    reserved = {name: _beside(tables[name], len(tables[other].rows)) for name, other in beside.items()}
+    return DependenceTable(**{**tables, **reserved})
+
+
+def _beside(rows: NDArray[Any], most: int) -> NDArray[Any]:
+    """The rows, with room for so many."""
+    made = arena.reserve(rows.dtype, most)
+    made[: len(rows)] = rows
+    return made
+
+
+says_how(LoadHistory, _of_loads)
+says_how(DependenceTable, _of_relations)
