@@ -15,6 +15,11 @@ class Regions(BatchModule):
     events: ClassVar[dict[str, tuple[str, ...]]] = {}
     wants_address_space = True
 
+    @classmethod
+    def accesses_suffice(cls, options: Any) -> bool:
+        """A trace from another tool has no snapshots."""
+        return False
+
     def feed(self, batch: Any) -> None:
         """Nothing: snapshots tell it all."""
 
