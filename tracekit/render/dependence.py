@@ -243,11 +243,7 @@ def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style)
     lines = [style(title, "bold")]
     if not total:
         return [*lines, "None."]
-    cells = [
-        (row["kind"], f"{row['count']:,}", instruction_text(row["source"]), "->", instruction_text(row["destination"]))
-        for row in shown
-    ]
-    head, *body = table(("KIND", "COUNT", "SOURCE", "", "DESTINATION"), cells, frozenset((1,)), style)
+    head, *body = _rows(shown, style)
     lines.append(head)
     for text, row in zip(body, shown):
         lines.append(text)
@@ -255,16 +251,21 @@ def _dependences(shown: Sequence[Json], options: Json, total: int, style: Style)
     return lines + more(total, len(shown), "dependence")
 
 
+def _rows(shown: Sequence[Json], style: Style) -> list[str]:
+    """The heads of the columns, and a line for each dependence."""
+    cells = [
+        (row["kind"], f"{row['count']:,}", instruction_text(row["source"]), "->", instruction_text(row["destination"]))
+        for row in shown
+    ]
+    return table(("KIND", "COUNT", "SOURCE", "", "DESTINATION"), cells, frozenset((1,)), style)
+
+
 def between_lines(shown: Sequence[Json], total: int, style: Style) -> list[str]:
     """The dependences between threads: both ends, and what their threads are for."""
     lines = [style(f"BETWEEN THREADS by weight ({total:,})", "bold")]
     if not total:
         return [*lines, "None."]
-    cells = [
-        (row["kind"], f"{row['count']:,}", instruction_text(row["source"]), "->", instruction_text(row["destination"]))
-        for row in shown
-    ]
-    head, *body = table(("KIND", "COUNT", "SOURCE", "", "DESTINATION"), cells, frozenset((1,)), style)
+    head, *body = _rows(shown, style)
     lines.append(head)
     for text, row in zip(body, shown):
         lines += [text, f"    threads {role_text(row['source_thread'])} -> {role_text(row['destination_thread'])}"]
