@@ -15,8 +15,6 @@ import pytest
 
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, read, record
-from tracekit.commands.record import parse_size
-from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.recorder.toolchain import find_clang, runtime_file
 
@@ -261,14 +259,3 @@ def test_the_program_gets_the_users_environment(
 def test_sources_on_request(tmp_path: Path, echo: Path) -> None:
     record(tmp_path, echo, options=("--with-sources",))
     assert echo.with_suffix(".c").read_bytes() in TraceReader(tmp_path / "trace.zst").sources().values()
-
-
-@pytest.mark.parametrize("text, size", [("65536", 65536), ("256K", 262144), ("64KiB", 65536), ("1m", 1 << 20)])
-def test_sizes(text: str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "K", "1G", "-1", "1.5M"])
-def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(TracekitError):
-        parse_size(text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracekit import sizes
 from tracekit.commands import completing
 from tracekit.formats.errors import TracekitError
 from tracekit.version import __version__
@@ -24,18 +25,6 @@ SHOWN = 5
 """Names and reasons of further processes that are printed."""
 
 BUILD = 'build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" make'
-
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
-
-
-def parse_size(text: str) -> int:
-    """The bytes that a size such as 65536, 256K or 1M means; TracekitError if it means none."""
-    digits = text.lower().removesuffix("b").removesuffix("i")
-    unit = digits[-1:] if digits[-1:] in ("k", "m") else ""
-    number = digits.removesuffix(unit) if unit else digits
-    if not number.isdecimal():
-        raise TracekitError(f"--buffer-size {text}: not a size; write one such as 256K or 1M")
-    return int(number) * _UNITS[unit]
 
 
 @click.command("record", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})
@@ -193,7 +182,10 @@ def _report_others(result: Result) -> None:
 def _buffer_bytes(text: str) -> int:
     from tracekit.recorder.pool import LARGEST_BUFFER, SMALLEST_BUFFER
 
-    size = parse_size(text)
+    try:
+        size = sizes.parsed(text)
+    except ValueError as error:
+        raise TracekitError(f"--buffer-size {text}: {error}") from None
     if not SMALLEST_BUFFER <= size <= LARGEST_BUFFER or size % 4096:
         raise TracekitError(
             f"--buffer-size {text}: from {SMALLEST_BUFFER >> 10}K to {LARGEST_BUFFER >> 20}M, in multiples of 4K"
