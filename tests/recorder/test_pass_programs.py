@@ -16,6 +16,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 ELSEWHERE = {
     "victim.c",
     "threads.c",
+    "between_threads.c",
     "signals.c",
     "siglongjmp.c",
     "fork.c",
