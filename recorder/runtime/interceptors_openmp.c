@@ -391,6 +391,38 @@ WRAP_GIVING_UP(__kmpc_end_critical, (void *place, int thread, void *lock), place
 WRAP_GIVING_UP(__kmpc_end_ordered, (void *place, int thread), place, thread)
 WRAP_GIVING_UP(__kmpc_doacross_post, (void *place, int thread, const int64_t *at), place, thread, at)
 
+/* A reduction in a critical section: OMPT tells of it before the lock is taken and after it is given up, so that those
+ * of several threads overlap. 1: the thread is to combine what it has, alone. */
+static __thread void *reducing;
+
+#define WRAP_REDUCE(name) \
+    int name(void *, int, int, size_t, void *, void (*)(void *, void *), void *); \
+    TK_EXPORT int name(void *place, int thread, int count, size_t size, void *data, void (*combine)(void *, void *), \
+                       void *lock) \
+    { \
+        int how = RUNTIMES(name)(place, thread, count, size, data, combine, lock); \
+        if (how == 1 && tk_noting()) { \
+            reducing = lock; \
+            TK_RECORD3(mutex_acquired, tk_ticket(), TK_OPENMP_MUTEX_CRITICAL, (uintptr_t)lock); \
+        } \
+        return how; \
+    }
+
+#define WRAP_END_REDUCE(name) \
+    void name(void *, int, void *); \
+    TK_EXPORT void name(void *place, int thread, void *lock) \
+    { \
+        if (reducing && tk_noting()) \
+            TK_RECORD3(mutex_released, tk_ticket(), TK_OPENMP_MUTEX_CRITICAL, (uintptr_t)lock); \
+        reducing = NULL; \
+        RUNTIMES(name)(place, thread, lock); \
+    }
+
+WRAP_REDUCE(__kmpc_reduce)
+WRAP_REDUCE(__kmpc_reduce_nowait)
+WRAP_END_REDUCE(__kmpc_end_reduce)
+WRAP_END_REDUCE(__kmpc_end_reduce_nowait)
+
 static void *new_memory(void *address, size_t size)
 {
     if (address && tk_noting())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -40,9 +41,10 @@ def stopped_child(parent: int) -> psutil.Process:
     deadline = time.monotonic() + LONG
     while True:
         for child in psutil.Process(parent).children():
-            if PROGRAM in child.cmdline():
-                child.suspend()
-                return child
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
+                if PROGRAM in child.cmdline():
+                    child.suspend()
+                    return child
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
