@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.naive.recorded import Activation, Object, RecordedEvents
+from tests.naive.tables import RECORDED
 
 if TYPE_CHECKING:
     from tests.naive.reader import Record, Row, Trace
@@ -48,8 +49,6 @@ class Process:
     """What the streams share, and the order between them."""
 
     def __init__(self, trace: Trace) -> None:
-        from tests.naive.reader import RECORDED
-
         self.trace = trace
         self.names = {code: (name, words.split()) for code, (name, words) in RECORDED.items()}
         self.heap: dict[int, int] = {}

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import zstandard
 
+from tests.naive.tables import FOLDER, RECORDED, TABLES
+
 if TYPE_CHECKING:
     from tests.naive.deriver import Process
 
@@ -33,134 +35,6 @@ Record = tuple[int, list[int]]
 
 class DamagedTraceError(Exception):
     """The file is no trace, or a damaged one."""
-
-
-# -- tables (SPEC.md, "The tables") -----------------------------------------------------------------
-TABLES = [
-    ("strings", "byte:1"),
-    ("unit", "source producer target at"),
-    ("sources", "path md5"),
-    ("locations", "source line column function inlined_at"),
-    (
-        "functions",
-        (
-            "name source_name signature location flags first_path paths first_block blocks first_op ops "
-            "first_loop loops first_edge edges registers"
-        ),
-    ),
-    ("paths", "first blocks words flags"),
-    ("path_blocks", "block"),
-    ("blocks", "function loop first_op ops flags call continues location"),
-    (
-        "ops",
-        (
-            "size:8 offset:-8 location base first_term defines terms:2 kind:1 flags:1 type_class:1 base_kind:1 "
-            "use:2 name"
-        ),
-    ),
-    ("terms", "stride:-8 loop stride_register"),
-    ("calls", "callee signature flags first_target targets op block"),
-    ("call_targets", "name"),
-    ("loops", "function header parent depth location end_line flags first_phi phis first_exit exits"),
-    ("loop_exits", "source target location"),
-    ("phis", "kind operator name location"),
-    ("edges", "kind:1 from_kind:1 to_kind:1 reserved:1 from to"),
-    ("updates", "load store operator"),
-    ("globals", "size:8 name source_name type flags location reserved"),
-    ("address_taken", "name"),
-    ("variables", "loop name flags location"),
-    ("declarations", "name source_name"),
-    ("folder", "byte:1"),
-    ("options", "option"),
-    ("causes", "of_kind of kind index flags"),
-    ("update_parts", "update kind index operator"),
-    ("loop_fates", "location end_line fate into"),
-    ("variable_updates", "variable kind operator"),
-    ("types", "size:8 name kind first_member members location reserved"),
-    ("members", "offset:8 size:8 name type_name type location"),
-    ("typed", "of_kind of type offset"),
-    ("lines", "block location"),
-    ("counters", "counter:8 op binary"),
-]
-
-FOLDER = 21
-
-# Recorded events: code -> (name, words).
-RECORDED = {
-    4: ("heap_alloc", "ticket address size"),
-    5: ("heap_free", "ticket address"),
-    9: ("heap_realloc", "ticket old_address address size"),
-    16: ("library_load", "address size"),
-    17: ("library_store", "address size"),
-    20: ("program_start", "ticket process"),
-    21: ("program_end", "ticket status"),
-    22: ("thread_start", "ticket stream"),
-    23: ("thread_exit", "ticket stream"),
-    24: ("thread_create", "ticket stream"),
-    25: ("thread_join", "ticket stream"),
-    26: ("lock", "ticket address"),
-    27: ("unlock", "ticket address"),
-    28: ("barrier", "ticket address"),
-    29: ("fork", "ticket process"),
-    30: ("exec", "ticket"),
-    31: ("signal_enter", "signal"),
-    32: ("signal_leave", "signal abnormal"),
-    33: ("image_load", "ticket image"),
-    34: ("image_unload", "ticket image"),
-    35: ("dropped", ""),
-    36: ("window_open", "ticket"),
-    37: ("window_close", "ticket"),
-    38: ("fork_begin", "ticket"),
-    39: ("lock_shared", "ticket address"),
-    40: ("release", "ticket address kind thread"),
-    41: ("acquire", "ticket address kind thread"),
-    42: ("barrier_init", "ticket address count"),
-    43: ("barrier_enter", "ticket address"),
-    44: ("barrier_leave", "ticket address"),
-    45: ("atomic", "ticket address order"),
-    46: ("fence", "ticket order"),
-    47: ("thread_memory", "address size"),
-    48: ("window_begin", "ticket window time"),
-    49: ("window_end", "ticket window time"),
-    50: ("resumed_register", "register content"),
-    51: ("resumed_loop", "loop iteration"),
-    52: ("resumed_object", "object address size"),
-    53: ("resumed_frame", "address"),
-    54: ("resumed_return", "address"),
-    60: ("parallel_begin", "ticket team threads"),
-    61: ("parallel_end", "ticket team"),
-    62: ("implicit_begin", "ticket index team task"),
-    63: ("implicit_end", "ticket task"),
-    64: ("task_create", "ticket flags task"),
-    65: ("task_schedule", "ticket status next task"),
-    66: ("task_dependence", "ticket kind address task"),
-    67: ("sync_begin", "ticket kind team task"),
-    68: ("sync_waited", "ticket kind team task"),
-    69: ("sync_end", "ticket kind team task"),
-    70: ("mutex_acquired", "ticket kind address"),
-    71: ("mutex_released", "ticket kind address"),
-    72: ("reduction_begin", "ticket team task"),
-    73: ("reduction_end", "ticket team task"),
-    74: ("work_begin", "kind count task"),
-    75: ("work_end", "kind count task"),
-    76: ("dispatch", "kind first count"),
-    77: ("task_memory", "ticket address size"),
-    78: ("own_memory", "address size"),
-    79: ("openmp_thread", "ticket type"),
-    90: ("hand_over", "time processor"),
-    110: ("mpi_communicator", "ticket communicator rank peers"),
-    111: ("mpi_envelope", "ticket communicator envelope"),
-    112: ("mpi_send", "ticket address size"),
-    113: ("mpi_post", "ticket number"),
-    114: ("mpi_receive", "ticket number size"),
-    115: ("mpi_collective", "ticket operation size"),
-    95: ("call_probe", "ticket probe"),
-    96: ("call_begin", "ticket probe"),
-    97: ("call_end", "ticket probe"),
-    98: ("call_value", "index content"),
-    99: ("call_bytes", "index bytes whole"),
-    100: ("call_data", "first second"),
-}
 
 
 @dataclass
