@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
-from tracekit.races.kernels import history, tasks
+from tracekit.races.kernels import dependences, history, tasks
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
@@ -201,7 +201,7 @@ class Races(Module):
     @staticmethod
     def task_dependence(state: State, kind: int, address: int, task: int, stream: int) -> None:
         """A task depends on others."""
-        tasks.depend(state, running(state, stream), kind, address, task)
+        dependences.depend(state, running(state, stream), kind, address, task)
 
     @staticmethod
     def sync_begin(state: State, kind: int, task: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracekit.containers.kernels.arena import Arena
-from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow
 from tracekit.jit.kernel import inlined
 from tracekit.races.kernels.clocks import Clocks
@@ -216,3 +216,11 @@ def kind_in(access: Any) -> Any:
 def site_in(access: Any) -> Any:
     """Its row of sites."""
     return np.int64(access & np.uint64(MOST_SITES - 1))
+
+
+@inlined
+def known_task(state: Any, number: Any) -> Any:
+    """The row of a task by its number in events; 0: none is known."""
+    if number == 0:
+        return np.int64(0)
+    return np.int64(state.numbers.rows[row_of(state.numbers, number)].row)
