@@ -48,7 +48,7 @@ Value *decidedBy(Instruction *Terminator) {
 }
 
 void Causes::ofExit(Row Exit, BasicBlock *From, const BasicBlock *To) {
-  OfKind = TK_CAUSE_OF_EXIT, Of = Exit, FirstOfThese = U.Causes.size(), Following.clear();
+  OfKind = TK_CAUSE_OF_EXIT, Of = Exit, FirstOfThese = U.Causes.size(), Following.clear(), Followed.clear();
   if (!isOrdinaryExit(To))
     add(TK_CAUSE_ENDS, TK_NONE, false);
   else if (Value *Decision = decidedBy(From->getTerminator()))
@@ -174,7 +174,7 @@ bool readsOnePlace(PHINode &Phi, const Loop &L, bool FromEntry, SmallVectorImpl<
 }
 
 void Causes::ofRecurrence(Row PhiRow, PHINode &Phi) {
-  OfKind = TK_CAUSE_OF_PHI, Of = PhiRow, FirstOfThese = U.Causes.size(), Following.clear();
+  OfKind = TK_CAUSE_OF_PHI, Of = PhiRow, FirstOfThese = U.Causes.size(), Following.clear(), Followed.clear();
   const BasicBlock *Latch = L.getLoopLatch();
   SmallVector<Value *, 4> Steps;
   SmallVector<LoadInst *, 4> Joined;
@@ -216,8 +216,12 @@ bool Causes::followInto(Instruction &I, SmallVectorImpl<Value *> &Open, unsigned
 }
 
 bool Causes::followPhi(PHINode &Phi, SmallVectorImpl<Value *> &Open, unsigned Depth) {
-  if (SmallVector<LoadInst *, 4> Joined; readsOnePlace(Phi, L, true, Joined))
-    return all_of(Joined, [&](LoadInst *Load) { return followLoad(*Load, Depth); });
+  if (SmallVector<LoadInst *, 4> Joined; readsOnePlace(Phi, L, true, Joined)) {
+    bool Fixed = true;
+    for (LoadInst *Load : Joined)
+      Fixed &= followLoad(*Load, Depth);
+    return Fixed;
+  }
   if (!LI.isLoopHeader(Phi.getParent())) {
     Open.append(Phi.op_begin(), Phi.op_end());
     return chosenBetween(Phi, Open) || addOther();
@@ -258,7 +262,10 @@ bool Causes::followLoad(LoadInst &Load, unsigned Depth) {
   auto Known = Rows.OpsOf.find(&Load);
   if (!Load.isSimple() || Known == Rows.OpsOf.end() || Depth == DeepestLoad)
     return addOther();
+  if (auto Before = Followed.find(&Load); Before != Followed.end())
+    return Before->second;
   bool Fixed = follow(Load.getPointerOperand(), Depth + 1);
+  Followed[&Load] = Fixed;
   for (unsigned K = 0; K < Known->second.second; ++K)
     add(TK_CAUSE_LOAD, Known->second.first + K, Fixed);
   return Fixed;
@@ -268,7 +275,12 @@ bool Causes::followCall(CallBase &Call, unsigned Depth) {
   auto Known = Rows.OpsOf.find(&Call);
   if (Known == Rows.OpsOf.end() || Depth == DeepestLoad)
     return addOther();
-  bool Fixed = all_of(Call.operands(), [&](Value *Given) { return follow(Given, Depth + 1); });
+  if (auto Before = Followed.find(&Call); Before != Followed.end())
+    return Before->second;
+  bool Fixed = true;
+  for (Value *Given : Call.operands())
+    Fixed &= follow(Given, Depth + 1);
+  Followed[&Call] = Fixed;
   for (unsigned K = 0; K < Known->second.second; ++K)
     add(TK_CAUSE_CALL, Known->second.first + K, Fixed);
   return Fixed;

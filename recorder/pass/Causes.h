@@ -4,6 +4,7 @@
 #include "Describe.h"
 #include "SourceLoops.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Dominators.h"
 
@@ -43,7 +44,8 @@ private:
   uint32_t OfKind = 0;
   Row Of = TK_NONE;
   size_t FirstOfThese = 0;
-  llvm::SmallPtrSet<const llvm::PHINode *, 4> Following; // phis of values that are loaded ahead
+  llvm::SmallPtrSet<const llvm::PHINode *, 4> Following;         // phis of values that are loaded ahead
+  llvm::SmallDenseMap<const llvm::Instruction *, bool> Followed; // loads and calls, and whether they are fixed
 };
 
 /// Whether a phi of the loop has its value, by phis alone, from loads of one place whose address no iteration changes,

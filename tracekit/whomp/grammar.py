@@ -13,7 +13,8 @@ from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import USED
 from tracekit.whomp.kernels.expansion import expand, measure, unpack
 from tracekit.whomp.kernels.pending import flush
-from tracekit.whomp.kernels.sequitur import CONTROL, NODE, RULE, TASK, TOTAL, Grammar, begin, write
+from tracekit.whomp.kernels.sequitur import CONTROL, NODE, RULE, TASK, TOTAL, Grammar, begin
+from tracekit.whomp.kernels.writing import write
 
 MOST_NODES = 1 << 30
 MOST_VALUES = 1 << 28

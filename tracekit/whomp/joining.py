@@ -16,7 +16,8 @@ from tracekit.containers.kernels.arena import USED
 from tracekit.whomp.grammar import MOST_VALUES, Written
 from tracekit.whomp.kernels.expansion import end_of_block, numbered, renumber
 from tracekit.whomp.kernels.pending import append_all, flush
-from tracekit.whomp.kernels.sequitur import LENGTH, TOTAL, Grammar, begin, write
+from tracekit.whomp.kernels.sequitur import LENGTH, TOTAL, Grammar, begin
+from tracekit.whomp.kernels.writing import write
 
 
 def joined(grammars: Sequence[Grammar]) -> Written:

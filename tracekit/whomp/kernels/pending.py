@@ -13,10 +13,9 @@ import numpy as np
 
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.whomp.kernels.sequitur import CELLS, PENDING, Grammar, add, begin, hash_of, write
-
-NODE_BITS = np.uint64(0xFFFFFFFF)
-"""Of a cell."""
+from tracekit.whomp.kernels.arrival import NODE_BITS, add
+from tracekit.whomp.kernels.sequitur import CELLS, PENDING, Grammar, begin, hash_of
+from tracekit.whomp.kernels.writing import write
 
 
 @inlined

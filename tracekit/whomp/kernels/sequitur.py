@@ -75,26 +75,7 @@ def begin(grammar: Grammar) -> None:
 
 
 @inlined
-def add(grammar: Any, terminal: Any) -> None:
-    """The next symbol of the stream, by the number of its value."""
-    control, nodes = grammar.control, grammar.nodes.rows
-    if not _has_room(grammar):
-        grammar.nodes.control[EXHAUSTED] = 1
-        return
-    guard = np.int64(grammar.rules.rows[1].guard)
-    last = np.int64(nodes[guard].previous)
-    node = _new_node(grammar, np.uint32(terminal << np.uint64(1)))
-    _link(nodes, last, node, guard)
-    control[LENGTH] += 1
-    control[TOTAL] += 1
-    if last != guard:
-        _check(grammar, last, node)
-        if control[TOP] > 0:
-            _work(grammar)
-
-
-@inlined
-def _has_room(grammar: Any) -> Any:
+def has_room(grammar: Any) -> Any:
     """Whether there is room for what one symbol causes; makes more cells if they get scarce."""
     control = grammar.control
     enough = grammar.nodes.control[USED] + ROOM <= grammar.nodes.rows.size
@@ -111,7 +92,7 @@ def _has_room(grammar: Any) -> Any:
 
 
 @inlined
-def _new_node(grammar: Any, symbol: Any) -> Any:
+def new_node(grammar: Any, symbol: Any) -> Any:
     """A node without neighbours."""
     row = grammar.control[FREE_NODE]
     if row != 0:
@@ -123,13 +104,14 @@ def _new_node(grammar: Any, symbol: Any) -> Any:
 
 
 @inlined
-def _give_node(grammar: Any, row: Any) -> None:
+def give_node(grammar: Any, row: Any) -> None:
+    """A node that nothing links to any more."""
     grammar.nodes.rows[row].next = grammar.control[FREE_NODE]
     grammar.control[FREE_NODE] = row
 
 
 @inlined
-def _link(nodes: Any, left: Any, node: Any, right: Any) -> None:
+def link(nodes: Any, left: Any, node: Any, right: Any) -> None:
     """Put a node between two others."""
     nodes[left].next = node
     nodes[node].previous = left
@@ -145,7 +127,7 @@ def _new_rule(grammar: Any) -> Any:
         grammar.control[FREE_RULE] = grammar.rules.rows[rule].guard
     else:
         rule = np.int64(take(grammar.rules, 1))
-    guard = _new_node(grammar, GUARD | np.uint32(2 * rule + 1))
+    guard = new_node(grammar, GUARD | np.uint32(2 * rule + 1))
     grammar.nodes.rows[guard].previous = guard
     grammar.nodes.rows[guard].next = guard
     grammar.rules.rows[rule].guard = guard
@@ -154,15 +136,15 @@ def _new_rule(grammar: Any) -> Any:
 
 
 @inlined
-def _rule_of(symbol: Any) -> Any:
+def rule_of(symbol: Any) -> Any:
     """The rule that a symbol stands for, or guards; 0 if it is a terminal."""
     return np.int64((symbol & ~GUARD) >> np.uint32(1)) if symbol & np.uint32(1) else np.int64(0)
 
 
 @inlined
-def _count(grammar: Any, symbol: Any, by: Any) -> None:
+def count_use(grammar: Any, symbol: Any, by: Any) -> None:
     """A rule is used once more, or once less."""
-    rule = _rule_of(symbol)
+    rule = rule_of(symbol)
     if rule != 0:
         grammar.rules.rows[rule].uses = np.int64(grammar.rules.rows[rule].uses) + by
 
@@ -179,7 +161,7 @@ def hash_of(first: Any, second: Any) -> Any:
 
 
 @inlined
-def _cell(nodes: Any, cells: Any, control: Any, first: Any, second: Any, mixed: Any) -> Any:
+def cell_of(nodes: Any, cells: Any, control: Any, first: Any, second: Any, mixed: Any) -> Any:
     """The cell of a digram, or the free one where it belongs."""
     count = np.uint64(control[CELLS])
     place = mixed & (count - np.uint64(1))
@@ -195,27 +177,27 @@ def _cell(nodes: Any, cells: Any, control: Any, first: Any, second: Any, mixed: 
 
 
 @kernel
-def _enter(nodes: Any, cells: Any, control: Any, node: Any) -> None:
+def enter(nodes: Any, cells: Any, control: Any, node: Any) -> None:
     """The digram at a node is the one to be found."""
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
     mixed = hash_of(first, second)
-    cell = _cell(nodes, cells, control, first, second, mixed)
+    cell = cell_of(nodes, cells, control, first, second, mixed)
     if cells[cell] == 0:
         control[DIGRAMS] += 1
     cells[cell] = (mixed << np.uint64(32)) | np.uint64(node)
 
 
 @inlined
-def _forget(nodes: Any, cells: Any, control: Any, node: Any) -> None:
+def forget(nodes: Any, cells: Any, control: Any, node: Any) -> None:
     """The digram at a node is no longer to be found there."""
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
     if (first | second) & GUARD == 0:
-        _take_out(cells, control, hash_of(first, second), node)
+        take_out(cells, control, hash_of(first, second), node)
 
 
 @kernel
-def _take_out(cells: Any, control: Any, mixed: Any, node: Any) -> None:
-    """Take an entry out, if there is one; what was pushed on by it moves back."""
+def take_out(cells: Any, control: Any, mixed: Any, node: Any) -> None:
+    """Take an entry out, if there is one."""
     count, one = np.uint64(control[CELLS]), np.uint64(1)
     mask = count - one
     wanted, hole = (mixed << np.uint64(32)) | np.uint64(node), mixed & mask
@@ -223,6 +205,14 @@ def _take_out(cells: Any, control: Any, mixed: Any, node: Any) -> None:
         if cells[count + hole] == 0:
             return
         hole = (hole + one) & mask
+    close(cells, control, hole)
+
+
+@kernel
+def close(cells: Any, control: Any, hole: Any) -> None:
+    """Free a cell, counted from the first; what was pushed on by its entry moves back."""
+    count, one = np.uint64(control[CELLS]), np.uint64(1)
+    mask = count - one
     place = hole
     while True:
         place = (place + one) & mask
@@ -266,7 +256,7 @@ def _push(grammar: Any, what: Any, node: Any, rule: Any) -> None:
 
 
 @kernel
-def _work(grammar: Grammar) -> None:
+def work(grammar: Grammar) -> None:
     """Do what lies on the stack."""
     while grammar.control[TOP] > 0:
         if grammar.control[TOP] + 4 > grammar.stack.size:
@@ -278,25 +268,25 @@ def _work(grammar: Grammar) -> None:
         what, node, rule = task.what, np.int64(task.node), np.int64(task.rule)
         if what == CHECK:
             behind = np.int64(grammar.nodes.rows[node].next)
-            _check(grammar, node, behind)
+            check(grammar, node, behind)
         elif what == SUBSTITUTE:
             _substitute(grammar, node, rule)
         elif grammar.rules.rows[rule].uses > 0:
             if what == FINISH:
                 first = np.int64(grammar.nodes.rows[grammar.rules.rows[rule].guard].next)
-                _enter(grammar.nodes.rows, grammar.cells, grammar.control, first)
+                enter(grammar.nodes.rows, grammar.cells, grammar.control, first)
             _tidy(grammar, rule)
 
 
 @inlined
-def _check(grammar: Any, node: Any, behind: Any) -> None:
+def check(grammar: Any, node: Any, behind: Any) -> None:
     """If the digram at a node, or else the one at the node behind, stands elsewhere, too, it is replaced."""
     nodes, cells = grammar.nodes.rows, grammar.cells
     for _ in range(2):
         first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
         if (first | second) & GUARD == 0:
             mixed = hash_of(first, second)
-            cell = _cell(nodes, cells, grammar.control, first, second, mixed)
+            cell = cell_of(nodes, cells, grammar.control, first, second, mixed)
             found = cells[cell]
             if found != 0:
                 there = np.int64(found & np.uint64(0xFFFFFFFF))
@@ -314,18 +304,18 @@ def _match(grammar: Any, node: Any, there: Any) -> None:
     nodes = grammar.nodes.rows
     before, behind = np.int64(nodes[there].previous), np.int64(nodes[nodes[there].next].next)
     if nodes[before].symbol & nodes[behind].symbol & GUARD:
-        rule = _rule_of(nodes[before].symbol)
+        rule = rule_of(nodes[before].symbol)
         _push(grammar, TIDY, 0, rule)
         _push(grammar, SUBSTITUTE, node, rule)
         return
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
     rule = _new_rule(grammar)
     guard = np.int64(grammar.rules.rows[rule].guard)
-    one = _new_node(grammar, first)
-    _link(nodes, guard, one, guard)
-    _link(nodes, one, _new_node(grammar, second), guard)
-    _count(grammar, first, 1)
-    _count(grammar, second, 1)
+    one = new_node(grammar, first)
+    link(nodes, guard, one, guard)
+    link(nodes, one, new_node(grammar, second), guard)
+    count_use(grammar, first, 1)
+    count_use(grammar, second, 1)
     _push(grammar, FINISH, 0, rule)
     _push(grammar, SUBSTITUTE, node, rule)
     _push(grammar, SUBSTITUTE, there, rule)
@@ -354,25 +344,25 @@ def _substitute(grammar: Any, node: Any, rule: Any) -> None:
     before, second = np.int64(nodes[node].previous), np.int64(nodes[node].next)
     behind = np.int64(nodes[second].next)
     one, two = nodes[node].symbol, nodes[second].symbol
-    _forget(nodes, cells, control, before)
+    forget(nodes, cells, control, before)
     if _is_middle(nodes, second):
-        _enter(nodes, cells, control, second)
+        enter(nodes, cells, control, second)
     if _is_middle(nodes, before):
-        _enter(nodes, cells, control, np.int64(nodes[before].previous))
-    _forget(nodes, cells, control, node)
+        enter(nodes, cells, control, np.int64(nodes[before].previous))
+    forget(nodes, cells, control, node)
     if _is_middle(nodes, behind):
-        _enter(nodes, cells, control, behind)
+        enter(nodes, cells, control, behind)
     # before the second symbol, and then before what is behind it, as if they were taken out one after the other
     if _ends_with_two(nodes, before, two):
-        _enter(nodes, cells, control, np.int64(nodes[before].previous))
-    _forget(nodes, cells, control, second)
+        enter(nodes, cells, control, np.int64(nodes[before].previous))
+    forget(nodes, cells, control, second)
     if _ends_with_two(nodes, before, nodes[behind].symbol):
-        _enter(nodes, cells, control, np.int64(nodes[before].previous))
-    _count(grammar, one, -1)
-    _count(grammar, two, -1)
-    _give_node(grammar, second)
+        enter(nodes, cells, control, np.int64(nodes[before].previous))
+    count_use(grammar, one, -1)
+    count_use(grammar, two, -1)
+    give_node(grammar, second)
     nodes[node].symbol = np.uint32(2 * rule + 1)
-    _link(nodes, before, node, behind)
+    link(nodes, before, node, behind)
     grammar.rules.rows[rule].uses = np.int64(grammar.rules.rows[rule].uses) + 1
     _push(grammar, CHECK, before, 0)
 
@@ -382,59 +372,21 @@ def _tidy(grammar: Any, rule: Any) -> None:
     """If the first symbol of a rule is a rule that nothing else uses, its body takes its place."""
     nodes = grammar.nodes.rows
     node = np.int64(nodes[grammar.rules.rows[rule].guard].next)
-    inner = _rule_of(nodes[node].symbol)
+    inner = rule_of(nodes[node].symbol)
     if inner == 0 or grammar.rules.rows[inner].uses != 1:
         return
     left, right = np.int64(nodes[node].previous), np.int64(nodes[node].next)
     guard = np.int64(grammar.rules.rows[inner].guard)
     first, last = np.int64(nodes[guard].next), np.int64(nodes[guard].previous)
-    _forget(nodes, grammar.cells, grammar.control, node)
+    forget(nodes, grammar.cells, grammar.control, node)
     nodes[left].next = first
     nodes[first].previous = left
     nodes[last].next = right
     nodes[right].previous = last
     if nodes[right].symbol & GUARD == 0:
-        _enter(nodes, grammar.cells, grammar.control, last)
-    _give_node(grammar, node)
-    _give_node(grammar, guard)
+        enter(nodes, grammar.cells, grammar.control, last)
+    give_node(grammar, node)
+    give_node(grammar, guard)
     grammar.rules.rows[inner].guard = grammar.control[FREE_RULE]
     grammar.rules.rows[inner].uses = 0
     grammar.control[FREE_RULE] = inner
-
-
-# -- a block, written ------------------------------------------------------------------------------
-
-
-@kernel
-def write(grammar: Grammar) -> None:
-    """Write the rules of the present block, if it has a symbol, the start first, as numbers from 0."""
-    if grammar.control[LENGTH] == 0:
-        return
-    rules, nodes, count, symbols = grammar.rules.rows, grammar.nodes.rows, np.int64(0), np.int64(0)
-    for rule in range(1, grammar.rules.control[USED]):
-        if rule == 1 or rules[rule].uses > 0:
-            rules[rule].number = count
-            count += 1
-            node = nodes[rules[rule].guard].next
-            while nodes[node].symbol & GUARD == 0:
-                symbols += 1
-                node = nodes[node].next
-    place = take(grammar.written, 1 + count + symbols)
-    if place == 0:
-        return
-    out = grammar.written.rows
-    out[place] = count
-    place += 1
-    for rule in range(1, grammar.rules.control[USED]):
-        if rule == 1 or rules[rule].uses > 0:
-            length = place
-            place += 1
-            node = nodes[rules[rule].guard].next
-            while nodes[node].symbol & GUARD == 0:
-                symbol = nodes[node].symbol
-                if symbol & np.uint32(1):
-                    symbol = np.uint32(2) * rules[_rule_of(symbol)].number + np.uint32(1)
-                out[place] = symbol
-                place += 1
-                node = nodes[node].next
-            out[length] = place - length - 1
