@@ -23,27 +23,60 @@ static GlobalVariable *tableWith(const User *Use) {
   return tableWith(*Use->user_begin());
 }
 
-static bool isUsedBy(const Value &V, const Function &F) {
-  return all_of(V.users(), [&](const User *U) {
-    if (auto *I = dyn_cast<Instruction>(U))
-      return I->getFunction() == &F;
-    return isa<ConstantExpr>(U) && isUsedBy(*U, F);
+/// The table's row of section tk_globals, which tells the runtime where it lies.
+static bool isDescription(const User *Use) {
+  return isa<ConstantStruct>(Use) && all_of(Use->users(), [](const User *Row) {
+           auto *Placed = dyn_cast<GlobalVariable>(Row);
+           return Placed && Placed->getSection() == "tk_globals";
+         });
+}
+
+static bool callsNothing(iterator_range<BasicBlock::const_iterator> Range) {
+  return none_of(Range, [](const Instruction &I) { return isa<CallBase>(I) && !isa<IntrinsicInst>(I); });
+}
+
+/// A block that goes to one of several addresses, and does nothing before that.
+static bool jumpsTo(const BasicBlock &BB, const PHINode &Address) {
+  auto *Jump = dyn_cast<IndirectBrInst>(BB.getTerminator());
+  return Jump && Jump->getAddress() == &Address && Address.hasOneUse() && callsNothing({BB.begin(), BB.end()});
+}
+
+/// Whether what is read from the table is used by an indirect branch before anything is called. Else an address of the
+/// clean body could be alive at a door, and the twin would go on with it.
+static bool isJumpedTo(const Instruction &I) {
+  if (!isa<GetElementPtrInst, LoadInst>(I))
+    return false;
+  const BasicBlock *BB = I.getParent();
+  return all_of(I.uses(), [&](const Use &U) {
+    auto *Next = cast<Instruction>(U.getUser());
+    if (auto *Phi = dyn_cast<PHINode>(Next))
+      return isa<LoadInst>(I) && Phi->getIncomingBlock(U) == BB && jumpsTo(*Phi->getParent(), *Phi) &&
+             callsNothing({I.getIterator(), BB->end()});
+    bool Jumps = isa<LoadInst>(I) ? isa<IndirectBrInst>(Next) : isJumpedTo(*Next);
+    return Jumps && Next->getParent() == BB && callsNothing({I.getIterator(), Next->getIterator()});
   });
 }
 
-/// Whether the tables of addresses of blocks can be made a second time.
+/// Whether `F` alone uses the table `V`, and only to jump.
+static bool isUsedBy(const Value &V, const Function &F) {
+  return all_of(V.users(), [&](const User *U) {
+    if (auto *I = dyn_cast<Instruction>(U))
+      return I->getFunction() == &F && isJumpedTo(*I);
+    return isDescription(U) || (isa<ConstantExpr>(U) && isUsedBy(*U, F));
+  });
+}
+
+/// Whether the tables of addresses of blocks can be made a second time. Addresses that code has elsewhere, in memory or
+/// in variables, would be those of one body when the other jumps to them.
 static bool canCopyTables(const Function &F) {
   for (const BasicBlock &BB : F) {
     const BlockAddress *Address = BB.hasAddressTaken() ? BlockAddress::lookup(&BB) : nullptr;
     if (!Address)
       continue;
     for (const User *U : Address->users()) {
-      if (auto *I = dyn_cast<Instruction>(U)) {
-        if (I->getFunction() != &F)
-          return false;
+      if (auto *Phi = dyn_cast<PHINode>(U); Phi && Phi->getFunction() == &F && jumpsTo(*Phi->getParent(), *Phi))
         continue;
-      }
-      const GlobalVariable *Table = tableWith(U);
+      const GlobalVariable *Table = isa<Instruction>(U) ? nullptr : tableWith(U);
       if (!Table || !Table->hasLocalLinkage() || !Table->isConstant() || !isUsedBy(*Table, F))
         return false;
     }
@@ -120,6 +153,8 @@ bool Twin::wantsHeader(const Loop &L, const LoopInfo &LI) const {
   auto Known = S.OfBlock.find(L.getHeader());
   if (!isLong(L) || Known == S.OfBlock.end() || Paths.isInRun(Known->second.first) || !L.getLoopPredecessor())
     return false;
+  if (auto *Jump = dyn_cast<IndirectBrInst>(L.getHeader()->getTerminator()); Jump && isa<PHINode>(Jump->getAddress()))
+    return false; // an address of this body is alive there
   for (const BasicBlock *BB : L.blocks()) {
     auto Inside = S.OfBlock.find(BB);
     if (LI.getLoopFor(BB) != &L || Inside == S.OfBlock.end())

@@ -117,6 +117,62 @@ def stretches_of_first_opens(whole: object) -> list[tuple[int, int]]:
     return found
 
 
+INTERPRETER = r"""
+#include <stdio.h>
+#include "tracekit.h"
+static long stack[64], *top = stack;
+static __attribute__((noinline)) void window(int opens)
+{
+    if (opens) tracekit_window_open(); else tracekit_window_close();
+}
+static __attribute__((noinline)) long run(const unsigned char *code, long rounds, long start)
+{
+    static const void *const labels[] = {&&push, &&add, &&again, &&open, &&close, &&end};
+    const unsigned char *at = code;
+    long left = rounds, sum = start;
+#define NEXT goto *labels[*at++]
+    NEXT;
+push: *top++ = left; NEXT;
+add: sum += *--top; NEXT;
+again: if (--left > 0) at = code; NEXT;
+open: if (left % 5 == 3) window(1); NEXT;
+close: if (left % 5 == 1) window(0); NEXT;
+end: HELD
+    return sum + start + rounds;
+}
+int main(int argc, char **argv)
+{
+    unsigned char code[] = {0, 3, 0, 1, 4, 1, 2, 5};
+    code[0] = argc - 1; // the compiler knows no jump beforehand
+    printf("%ld\n", run(code, 20, 7));
+}
+"""
+
+
+def test_both_bodies_of_an_interpreter_with_computed_gotos(tmp_path: Path) -> None:
+    app = build(tmp_path, INTERPRETER, "-O2", "--windows", "-DHELD=")
+    assert has_twin(app, "run")
+    whole = recorded(app, tmp_path / "whole.zst")
+    paused = recorded(app, tmp_path / "paused.zst", "--paused")
+    good(tmp_path / "paused.zst")
+    assert sum(1 for name, *_ in paused.events if name == "window_begin") == 4
+    compare(whole, paused)
+
+
+def test_a_function_that_keeps_addresses_of_its_blocks_has_one_body(tmp_path: Path) -> None:
+    held = "{ static const void *kept; if (!kept) { kept = labels[5]; window(1); goto *kept; } window(0); }"
+    app = build(tmp_path, INTERPRETER, "-O2", "--windows", f"-DHELD={held}")
+    assert not has_twin(app, "run")
+    recorded(app, tmp_path / "paused.zst", "--paused")
+    good(tmp_path / "paused.zst")
+
+
+def has_twin(app: Path, name: str) -> bool:
+    symbols = subprocess.run(["nm", app], capture_output=True, text=True, check=True).stdout.split()
+    assert name in symbols
+    return f"{name}.tk" in symbols
+
+
 def test_eight_threads_open_by_themselves(tmp_path: Path) -> None:
     app = build(
         tmp_path,
