@@ -125,6 +125,37 @@ void Twin::findLives() {
     }
 }
 
+/// The arguments that are used behind each door. The clean body need not keep the others for it.
+void Twin::findArguments() {
+  for (Argument &A : Body->args()) {
+    SmallPtrSet<BasicBlock *, 32> Reaching; // the blocks from which control comes to a use
+    SmallVector<BasicBlock *, 32> Work;
+    auto Reach = [&](BasicBlock *BB) {
+      if (Reaching.insert(BB).second)
+        Work.push_back(BB);
+    };
+    for (Use &U : A.uses()) {
+      auto *User = cast<Instruction>(U.getUser());
+      auto *Phi = dyn_cast<PHINode>(User);
+      Reach(Phi ? Phi->getIncomingBlock(U) : User->getParent());
+    }
+    while (!Work.empty())
+      for (BasicBlock *Before : predecessors(Work.pop_back_val()))
+        Reach(Before);
+    bool Everywhere = true;
+    for (auto &[K, D] : Doors)
+      if (A.hasStructRetAttr() || Reaching.count(D.Filling))
+        D.Arguments.insert(&A);
+      else
+        Everywhere = false;
+    if (Everywhere)
+      continue;
+    AttributeMask Untrue = AttributeFuncs::getUBImplyingAttributes(); // of what is passed where nothing is alive
+    Untrue.addAttribute(Attribute::Returned);
+    Body->removeParamAttrs(A.getArgNo(), Untrue);
+  }
+}
+
 /// The hall hands each door's lives on.
 void Twin::takeLives() {
   MapVector<Instruction *, AllocaInst *> Slots;
@@ -163,10 +194,12 @@ void Twin::takeLives() {
   PromoteMemToReg(Promoted, DT, &AC);
 }
 
-CallInst *Twin::callTwin(IRBuilder<> &B, Value *Lives) {
+/// Calls the twin from the entry, or from a door.
+CallInst *Twin::callTwin(IRBuilder<> &B, Value *Lives, const Door *From) {
   SmallVector<Value *, 8> Arguments;
   for (Argument &A : F.args())
-    Arguments.push_back(&A);
+    Arguments.push_back(!From || From->Arguments.count(Body->getArg(A.getArgNo())) ? cast<Value>(&A)
+                                                                                   : PoisonValue::get(A.getType()));
   Arguments.push_back(Lives);
   CallInst *Call = B.CreateCall(Body, Arguments);
   Call->setCallingConv(Body->getCallingConv());
@@ -221,7 +254,7 @@ void Twin::openDoors(GlobalVariable *Armed) {
       B.CreateStore(CleanOf[Life], B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, At));
       At += DL.getTypeAllocSize(Life->getType());
     }
-    CallInst *Call = callTwin(B, Lives);
+    CallInst *Call = callTwin(B, Lives, &D);
     markSite(Call, nullptr, {});
     F.getReturnType()->isVoidTy() ? B.CreateRetVoid() : B.CreateRet(Call);
   }
@@ -236,7 +269,7 @@ void Twin::openEntry(GlobalVariable *Armed) {
       A->moveBefore(*Entry, Entry->end());
   IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.twin", &F));
   B.SetCurrentDebugLocation(DebugLoc());
-  CallInst *Call = callTwin(B, ConstantPointerNull::get(B.getPtrTy()));
+  CallInst *Call = callTwin(B, ConstantPointerNull::get(B.getPtrTy()), nullptr);
   Call->setTailCallKind(CallInst::TCK_Tail);
   markSite(Call, nullptr, {});
   F.getReturnType()->isVoidTy() ? B.CreateRetVoid() : B.CreateRet(Call);
@@ -305,6 +338,7 @@ void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value
   for (auto &[K, D] : Doors)
     fill(D, R, Ids, Activation);
   findLives();
+  findArguments();
   takeLives();
   markSites(Ids);
   if (!Doors.empty())

@@ -45,6 +45,7 @@ private:
     llvm::BasicBlock *Target = nullptr, *Filling = nullptr;
     llvm::Instruction *Clean = nullptr; // where the clean body tests
     llvm::SmallVector<llvm::Instruction *, 16> Lives;
+    llvm::SmallPtrSet<const llvm::Argument *, 8> Arguments; // that are alive, too
   };
 
   /// A call of the clean body.
@@ -64,13 +65,14 @@ private:
   llvm::BasicBlock *makeHall();
   void fill(Door &D, Runtime &R, llvm::GlobalVariable *Ids, llvm::Value *Activation);
   void findLives();
+  void findArguments();
   void takeLives();
   void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
   void openDoors(llvm::GlobalVariable *Armed);
   void openEntry(llvm::GlobalVariable *Armed);
   void markSites(llvm::GlobalVariable *Ids);
   void markSite(llvm::Instruction *Call, llvm::Constant *Path, llvm::ArrayRef<const Operation *> Objects);
-  llvm::CallInst *callTwin(llvm::IRBuilder<> &B, llvm::Value *Lives);
+  llvm::CallInst *callTwin(llvm::IRBuilder<> &B, llvm::Value *Lives, const Door *From);
   llvm::DebugLoc noLine(llvm::Function &F) const;
 
   SegmentedFunction &S;
