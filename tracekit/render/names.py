@@ -10,6 +10,9 @@ from typing import Any
 LONGEST = 60
 """A name of so many letters is shown as it is."""
 
+SCALARS = frozenset({str, int, float, bool, type(None)})
+"""The types of JSON's values that hold no others: most of what there is, and not looked into."""
+
 _NAMED = frozenset({"function", "root", "path", "recursion", "callers", "calls", "call", "callee"})
 """Keys of a profile's JSON whose strings are names of functions, or steps of a context with one."""
 _SYMBOL = re.compile(r"^(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[-+*/%^&|~!=,]+) ?")
@@ -20,9 +23,10 @@ _STEP = re.compile(r"(loop |recursion |)(.*?)((?::\d+)*)")
 def with_brief_names(value: Any) -> Any:
     """A copy of a JSON value in which names of functions are brief."""
     if isinstance(value, Mapping):
-        return {key: _brief_steps(part) if key in _NAMED else with_brief_names(part) for key, part in value.items()}
+        copy = {key: part if part.__class__ in SCALARS else with_brief_names(part) for key, part in value.items()}
+        return copy | {key: _brief_steps(value[key]) for key in _NAMED & value.keys()}
     if isinstance(value, list):
-        return [with_brief_names(part) for part in value]
+        return [part if part.__class__ in SCALARS else with_brief_names(part) for part in value]
     return value
 
 

@@ -10,7 +10,7 @@ from posixpath import isabs, join, normpath
 from typing import Any
 
 from tracekit.program.sources import common_folder, is_system, plain_path
-from tracekit.render.names import with_brief_names
+from tracekit.render.names import SCALARS, with_brief_names
 
 Json = Mapping[str, Any]
 
@@ -73,14 +73,11 @@ def without_folder(rows: Any, report: Json) -> tuple[Any, str]:
 
     The folder is that of the whole program; if the report does not say it, that of the files in the value.
     """
+    folders = report.get("folders", {})
     files: set[str] = set()
-
-    def note(place: Json) -> Json:
-        files.add(place["file"])
-        return place
-
-    _map_places(rows, note)
-    names = file_names(files, report.get("folders", {}))
+    if "sources" not in folders:
+        _note_files(rows, files)
+    names = file_names(files, folders)
     return names.shown(rows), names.folder
 
 
@@ -90,13 +87,29 @@ def short_place(place: str, folder: str, report: Json) -> str:
     return f"{FileNames(folder, True, report.get('folders', {}).get('compilation', '')).short(file)}:{line}"
 
 
+def _note_files(value: Any, files: set[str]) -> None:
+    """Add the file names in a JSON value."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("file"), str):
+            files.add(value["file"])
+        for key, part in value.items():
+            if key != "file" and part.__class__ not in SCALARS:
+                _note_files(part, files)
+    elif isinstance(value, list):
+        for part in value:
+            _note_files(part, files)
+
+
 def _map_places(value: Any, change: Callable[[Json], Json]) -> Any:
     """A copy of a JSON value with every object changed that has a file name."""
     if isinstance(value, Mapping):
-        copy = {key: part if key == "file" else _map_places(part, change) for key, part in value.items()}
+        copy = {
+            key: part if part.__class__ in SCALARS or key == "file" else _map_places(part, change)
+            for key, part in value.items()
+        }
         return change(copy) if isinstance(copy.get("file"), str) else copy
     if isinstance(value, list):
-        return [_map_places(part, change) for part in value]
+        return [part if part.__class__ in SCALARS else _map_places(part, change) for part in value]
     return value
 
 

@@ -41,9 +41,13 @@ class EventSelection:
 
         Raises ValueError for an unknown name.
         """
-        unknown = [*(set(events or ()) - CODE.keys()), *(set(columns or ()) - COLUMNS.keys() - {VALUE})]
-        if unknown:
-            raise ValueError(f"there is no event or column {', '.join(sorted(unknown))}")
+        if unknown := set(events or ()) - CODE.keys():
+            raise ValueError(f"there is no event {', '.join(sorted(unknown))}; see tracekit modules --events")
+        if unknown := set(columns or ()) - COLUMNS.keys() - {VALUE}:
+            there_are = (
+                "subject (an event's first field), address, size, value, and group, object, offset of a trace's batches"
+            )
+            raise ValueError(f"there is no column {', '.join(sorted(unknown))}; there are {there_are}")
         keep = np.zeros(256, np.uint8)
         keep[[CODE[name] for name in (CODE if events is None else events)]] = 1
         return cls(keep, frozenset(COLUMNS if columns is None else columns))
