@@ -44,10 +44,9 @@ class EventSelection:
         if unknown := set(events or ()) - CODE.keys():
             raise ValueError(f"there is no event {', '.join(sorted(unknown))}; see tracekit modules --events")
         if unknown := set(columns or ()) - COLUMNS.keys() - {VALUE}:
-            there_are = (
-                "subject (an event's first field), address, size, value, and group, object, offset of a trace's batches"
-            )
-            raise ValueError(f"there is no column {', '.join(sorted(unknown))}; there are {there_are}")
+            there_are = f"{', '.join((*COLUMNS, VALUE))}, and group, object, offset of a trace's batches"
+            first = "(subject is an event's first field)"
+            raise ValueError(f"there is no column {', '.join(sorted(unknown))}; there are {there_are} {first}")
         keep = np.zeros(256, np.uint8)
         keep[[CODE[name] for name in (CODE if events is None else events)]] = 1
         return cls(keep, frozenset(COLUMNS if columns is None else columns))

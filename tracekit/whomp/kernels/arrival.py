@@ -21,6 +21,7 @@ from tracekit.whomp.kernels.sequitur import (
     DIGRAMS,
     GUARD,
     LENGTH,
+    NODE_BITS,
     TOP,
     TOTAL,
     cell_of,
@@ -37,9 +38,6 @@ from tracekit.whomp.kernels.sequitur import (
     rule_of,
     work,
 )
-
-NODE_BITS = np.uint64(0xFFFFFFFF)
-"""Of a cell."""
 
 
 @inlined

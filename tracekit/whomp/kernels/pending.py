@@ -13,8 +13,8 @@ import numpy as np
 
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.whomp.kernels.arrival import NODE_BITS, add
-from tracekit.whomp.kernels.sequitur import CELLS, PENDING, Grammar, begin, hash_of
+from tracekit.whomp.kernels.arrival import add
+from tracekit.whomp.kernels.sequitur import CELLS, NODE_BITS, PENDING, Grammar, begin, hash_of
 from tracekit.whomp.kernels.writing import write
 
 

@@ -25,6 +25,8 @@ NODE = np.dtype([("previous", "<u4"), ("next", "<u4"), ("symbol", "<u4")])
 RULE = np.dtype([("guard", "<u4"), ("uses", "<u4"), ("number", "<u4")])
 TASK = np.dtype([("what", "<u4"), ("node", "<u4"), ("rule", "<u4")])
 GUARD = np.uint32(1 << 31)
+NODE_BITS = np.uint64(0xFFFFFFFF)
+"""Of a cell."""
 ROOM = 4096
 """Rows that have to be left before a symbol is appended: what one symbol takes at most, beyond what it gives back."""
 FIRST_CELLS = 1 << 14
@@ -170,7 +172,7 @@ def cell_of(nodes: Any, cells: Any, control: Any, first: Any, second: Any, mixed
         if found == 0:
             return count + place
         if found >> np.uint64(32) == mixed:
-            there = found & np.uint64(0xFFFFFFFF)
+            there = found & NODE_BITS
             if nodes[there].symbol == first and nodes[nodes[there].next].symbol == second:
                 return count + place
         place = (place + np.uint64(1)) & (count - np.uint64(1))
@@ -289,7 +291,7 @@ def check(grammar: Any, node: Any, behind: Any) -> None:
             cell = cell_of(nodes, cells, grammar.control, first, second, mixed)
             found = cells[cell]
             if found != 0:
-                there = np.int64(found & np.uint64(0xFFFFFFFF))
+                there = np.int64(found & NODE_BITS)
                 if nodes[there].next != node and nodes[node].next != there and there != node:
                     _match(grammar, node, there)
                 return
