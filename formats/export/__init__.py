@@ -23,8 +23,8 @@ buffer (uint8): how many bytes of it are filled."""
 
 PLACE = 4
 
-BUFFER = 1 << 20
-"""Bytes."""
+BUFFER = 1 << 18
+"""Bytes, few enough for the processor's cache."""
 
 NO_COUNTER = np.uint64(2**64 - 1)
 """In place of a program counter."""
@@ -73,8 +73,10 @@ FORMATS = {
 
 def exported(
     batches: Iterable[Any], form: Format, known: NDArray[np.uint64] | None = None, bubbles: int = 0
-) -> Iterator[bytes]:
+) -> Iterator[bytes | memoryview]:
     """The accesses of batches (kind, subject, address, size) in a format, in parts of at most BUFFER bytes.
+
+    The next part may overwrite the one before it.
 
     Raises TracekitError for an address that the format cannot hold.
     `known`: the program counter of each instruction of an imported trace, NO_COUNTER where there is none.
@@ -92,7 +94,7 @@ def exported(
         while place[0] < len(batch.kind):
             filled = form.encode(batch.kind, instructions, batch.address, batch.size, place, buffer)
             if filled:
-                yield _part(buffer, filled)
+                yield buffer.data[:filled]
     if form.end is not None:
         yield form.end(place)
 
@@ -119,7 +121,3 @@ def _refuse(addresses: NDArray[np.uint64], last: int) -> None:
     """Raises TracekitError for an address that is greater than `last`."""
     if last < 2**64 - 1 and len(addresses) and addresses.max() > last:
         raise TracekitError(f"There is an access to {addresses.max():#x}, and this format ends at {last:#x}.")
-
-
-def _part(buffer: NDArray[np.uint8], filled: int) -> bytes:
-    return buffer[:filled].tobytes()

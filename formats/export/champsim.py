@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.events import CODE
-from tracekit.formats.export.lines import LINE, take_piece
+from tracekit.formats.export.lines import LINE, next_piece
 from tracekit.jit.kernel import kernel
 
 INPUT_INSTR = np.dtype(
@@ -49,16 +49,18 @@ def counters(instructions: Any) -> Any:
 
 @kernel
 def _encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
-    at = 0
-    while place[0] < kinds.size and at + _WORDS <= out.size:
-        access = place[0]
+    """`out` has been empty, or filled by this before: what no record uses is 0 in it."""
+    at, access, begun = 0, place[0], np.uint64(place[1])
+    while access < kinds.size and at + _WORDS <= out.size:
         if sizes[access] == 0:
-            place[0] += 1
+            access += 1
             continue
-        for word in range(_WORDS):
-            out[at + word] = 0
         out[at] = counters[access]
-        touched = take_piece(place, addresses[access], sizes[access], LINE)
-        out[at + (_STORED if kinds[access] == _STORE else _LOADED)] = touched
+        start, begun = next_piece(addresses[access], sizes[access], begun, LINE)
+        is_store = kinds[access] == _STORE
+        out[at + _STORED] = start if is_store else np.uint64(0)
+        out[at + _LOADED] = np.uint64(0) if is_store else start
         at += _WORDS
+        access += begun == 0
+    place[0], place[1] = access, np.int64(begun)
     return at

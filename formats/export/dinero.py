@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tracekit.formats.events import CODE
-from tracekit.formats.export.lines import put_hex, take_piece
+from tracekit.formats.export.lines import HEX_ROOM, next_piece, put_hex
 from tracekit.jit.kernel import kernel
 
 WORD = 4
-MOST = 40
-"""Characters of a line at most: of both numbers 16, and 4 others."""
+MOST = 4 + 2 * HEX_ROOM
+"""Characters of a line at most: 4 beside the numbers."""
 
 _STORE = CODE["store"]
 
@@ -22,10 +24,8 @@ _STORE = CODE["store"]
 @kernel
 def encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """The extended format; accesses of no bytes are left out."""
-    at = 0
-    while place[0] < kinds.size and at + MOST <= out.size:
-        access = place[0]
-        place[0] += 1
+    at, access = 0, place[0]
+    while access < kinds.size and at + MOST <= out.size:
         if sizes[access] != 0:
             out[at] = ord("w") if kinds[access] == _STORE else ord("r")
             out[at + 1] = ord(" ")
@@ -34,21 +34,25 @@ def encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any
             at = put_hex(out, at + 1, sizes[access])
             out[at] = ord("\n")
             at += 1
+        access += 1
+    place[0] = access
     return at
 
 
 @kernel
 def encode_words(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """The traditional format: 0 reads, 1 writes."""
-    at = 0
-    while place[0] < kinds.size and at + MOST <= out.size:
-        access = place[0]
+    at, access, begun = 0, place[0], np.uint64(place[1])
+    while access < kinds.size and at + MOST <= out.size:
         if sizes[access] == 0:
-            place[0] += 1
+            access += 1
             continue
+        start, begun = next_piece(addresses[access], sizes[access], begun, WORD)
         out[at] = ord("1") if kinds[access] == _STORE else ord("0")
         out[at + 1] = ord(" ")
-        at = put_hex(out, at + 2, take_piece(place, addresses[access], sizes[access], WORD))
+        at = put_hex(out, at + 2, start)
         out[at] = ord("\n")
         at += 1
+        access += begun == 0
+    place[0], place[1] = access, np.int64(begun)
     return at

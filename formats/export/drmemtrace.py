@@ -17,7 +17,7 @@ from tracekit.formats import drmemtrace as records
 from tracekit.formats.drmemtrace import ENTRY
 from tracekit.formats.events import CODE
 from tracekit.formats.export.champsim import STEP
-from tracekit.formats.export.lines import LINE, take_piece
+from tracekit.formats.export.lines import LINE, next_piece
 from tracekit.jit.kernel import inlined, kernel
 
 CHUNK = 10_000_000
@@ -140,28 +140,28 @@ class _Chunks:
 @kernel
 def _encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """Write an instruction, and its data, for each access, until the chunk is full; returns the filled words (u4)."""
-    at = 0
-    while place[0] < kinds.size and at + 2 * _WORDS <= out.size and (place[INSTRUCTIONS] > 0 or place[1] > 0):
-        access = place[0]
+    at, access, begun, room, shown = 0, place[0], np.uint64(place[1]), place[INSTRUCTIONS], place[RECORDS]
+    while access < kinds.size and at + 2 * _WORDS <= out.size and (room > 0 or begun > 0):
         size = sizes[access]
         if size == 0:
-            place[0] += 1
+            access += 1
             continue
-        begun = np.uint64(place[1])
+        left = size - begun
         if begun == 0:
             at = _put(out, at, _INSTRUCTION, counters[access])
-            place[INSTRUCTIONS] -= 1
-            place[RECORDS] += 1
+            room -= 1
+            shown += 1
         if size <= LINE:
             start = addresses[access]
             length = size
-            place[0] += 1
         else:
-            start = take_piece(place, addresses[access], size, LINE)
-            length = min(np.uint64(LINE) - start % np.uint64(LINE), size - begun)
+            start, begun = next_piece(addresses[access], size, begun, LINE)
+            length = min(np.uint64(LINE) - start % np.uint64(LINE), left)
         kind = np.uint64(records.WRITE if kinds[access] == _STORE else records.READ)
         at = _put(out, at, kind | length << np.uint64(16), start)
-        place[RECORDS] += 1
+        shown += 1
+        access += begun == 0
+    place[0], place[1], place[INSTRUCTIONS], place[RECORDS] = access, np.int64(begun), room, shown
     return at
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.events import CODE
-from tracekit.formats.export.lines import put_decimal, put_hex
+from tracekit.formats.export.lines import DECIMAL_ROOM, HEX_ROOM, put_decimal, put_hex
 from tracekit.jit.kernel import inlined, kernel
 
-MOST = 48
-"""Characters of a line at most: 16 digits, 20 digits, 5 others."""
-MOST_OF_INSTRUCTION = 32
+MOST = 5 + HEX_ROOM + DECIMAL_ROOM
+"""Characters of a line at most: 5 beside the numbers."""
+MOST_OF_INSTRUCTION = 16 + HEX_ROOM
 """The same of a line for an instruction."""
 INSTRUCTION = 4
 """Bytes that an instruction is said to have."""
@@ -28,22 +28,20 @@ _STORE = CODE["store"]
 @kernel
 def encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """Accesses of no bytes are left out."""
-    at = 0
-    while place[0] < kinds.size and at + MOST <= out.size:
-        access = place[0]
-        place[0] += 1
+    at, access = 0, place[0]
+    while access < kinds.size and at + MOST <= out.size:
         if sizes[access] != 0:
             at = _put_access(out, at, kinds[access], addresses[access], sizes[access])
+        access += 1
+    place[0] = access
     return at
 
 
 @kernel
 def encode_instructions(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """The same, each access behind its instruction, which is said to have INSTRUCTION bytes; `counters`: u8."""
-    at = 0
-    while place[0] < kinds.size and at + MOST + MOST_OF_INSTRUCTION <= out.size:
-        access = place[0]
-        place[0] += 1
+    at, access = 0, place[0]
+    while access < kinds.size and at + MOST + MOST_OF_INSTRUCTION <= out.size:
         if sizes[access] != 0:
             out[at] = ord("I")
             out[at + 1] = ord(" ")
@@ -53,6 +51,8 @@ def encode_instructions(kinds: Any, counters: Any, addresses: Any, sizes: Any, p
             out[at + 1] = ord("0") + INSTRUCTION
             out[at + 2] = ord("\n")
             at = _put_access(out, at + 3, kinds[access], addresses[access], sizes[access])
+        access += 1
+    place[0] = access
     return at
 
 

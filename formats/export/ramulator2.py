@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from tracekit.formats.events import CODE
-from tracekit.formats.export.lines import LINE, put_decimal, put_hex, take_piece
+from tracekit.formats.export.lines import DECIMAL_ROOM, HEX_ROOM, LINE, next_piece, put_decimal, put_hex
 from tracekit.jit.kernel import kernel
 
-MOST = 24
-"""Characters of a line at most: 16 digits, 6 others."""
-MOST_O3 = 46
-"""Characters of what is written for an access at most: the end of a line, two numbers of 20 digits and `-1`."""
+MOST = 6 + HEX_ROOM
+"""Characters of a line at most: 6 beside the number."""
+MOST_O3 = 6 + 2 * DECIMAL_ROOM
+"""Characters of what is written for an access at most: the ends of two lines, blanks, two numbers and `-1`."""
 LAST = 2**63 - 1
 """The greatest address that the simulator reads."""
 
@@ -31,38 +31,40 @@ _STORE = CODE["store"]
 @kernel
 def encode(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """The first address in each line that an access touches."""
-    at = 0
-    while place[0] < kinds.size and at + MOST <= out.size:
-        access = place[0]
+    at, access, begun = 0, place[0], np.uint64(place[1])
+    while access < kinds.size and at + MOST <= out.size:
         if sizes[access] == 0:
-            place[0] += 1
+            access += 1
             continue
+        start, begun = next_piece(addresses[access], sizes[access], begun, LINE)
         is_store = kinds[access] == _STORE
         out[at] = ord("S") if is_store else ord("L")
         out[at + 1] = ord("T") if is_store else ord("D")
         out[at + 2] = ord(" ")
         out[at + 3] = ord("0")
         out[at + 4] = ord("x")
-        at = put_hex(out, at + 5, take_piece(place, addresses[access], sizes[access], LINE))
+        at = put_hex(out, at + 5, start)
         out[at] = ord("\n")
         at += 1
+        access += begun == 0
+    place[0], place[1] = access, np.int64(begun)
     return at
 
 
 @kernel
 def encode_o3(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """The same for SimpleO3; a line that has a load is ended by what comes next."""
-    at = 0
-    while place[0] < kinds.size and at + MOST_O3 <= out.size:
-        access = place[0]
+    at, access, begun, has_load = 0, place[0], np.uint64(place[1]), place[HAS_LOAD] == 1
+    while access < kinds.size and at + MOST_O3 <= out.size:
         if sizes[access] == 0:
-            place[0] += 1
+            access += 1
             continue
+        start, begun = next_piece(addresses[access], sizes[access], begun, LINE)
         is_store = kinds[access] == _STORE
-        if place[HAS_LOAD] == 1:
+        if has_load:
             out[at] = ord(" ") if is_store else ord("\n")
             at += 1
-        if not is_store or place[HAS_LOAD] == 0:
+        if not is_store or not has_load:
             at = put_decimal(out, at, place[BUBBLES])
             out[at] = ord(" ")
             at += 1
@@ -71,11 +73,13 @@ def encode_o3(kinds: Any, instructions: Any, addresses: Any, sizes: Any, place: 
                 out[at + 1] = ord("1")
                 out[at + 2] = ord(" ")
                 at += 3
-        at = put_decimal(out, at, take_piece(place, addresses[access], sizes[access], LINE))
+        at = put_decimal(out, at, start)
         if is_store:
             out[at] = ord("\n")
             at += 1
-        place[HAS_LOAD] = np.int64(not is_store)
+        has_load = not is_store
+        access += begun == 0
+    place[0], place[1], place[HAS_LOAD] = access, np.int64(begun), np.int64(has_load)
     return at
 
 

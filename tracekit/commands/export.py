@@ -226,7 +226,7 @@ def _say_if_cut(opened: Trace) -> None:
         click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
 
 
-def _write(parts: Iterable[bytes], output: str | None, what: str) -> None:
+def _write(parts: Iterable[bytes | memoryview], output: str | None, what: str) -> None:
     """Write all parts, into a file whole or not at all."""
     from tracekit.profiles.files import write_bytes_whole
 

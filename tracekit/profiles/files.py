@@ -57,7 +57,7 @@ def write_whole(path: str | Path, text: Iterable[str], what: str) -> None:
     write_bytes_whole(path, (part.encode() for part in text), what)
 
 
-def write_bytes_whole(path: str | Path, parts: Iterable[bytes], what: str) -> None:
+def write_bytes_whole(path: str | Path, parts: Iterable[bytes | memoryview], what: str) -> None:
     """The same of bytes. See :func:`written_whole`."""
     with written_whole(path, what) as file:
         file.writelines(parts)
