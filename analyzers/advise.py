@@ -64,7 +64,7 @@ class Advise(Camp):
             else:
                 at = (replaced["into"]["file"], replaced["into"]["line"]) if replaced["into"] else NOWHERE
         limits = Limits(self.options.top, self.options.min_share, self.options.rare, at)
-        advice = Advice(self.program, self.profile, self.own_judgements, limits, self.graphs)
+        advice = Advice(self.program, self.profile, self.own_judgements, limits, self.loop_facts)
         return {
             "runs": [self._run()],
             "replaced": replaced,

@@ -28,8 +28,9 @@ from tracekit.formats.image import (
     VariableFlag,
 )
 from tracekit.objects.kinds import ObjectKind
+from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.transformations import Transformation
-from tracekit.verdicts.verdicts import Judgement, Reason
+from tracekit.verdicts.verdicts import Judgement
 
 OP_KINDS = {
     "load": OpKind.LOAD,

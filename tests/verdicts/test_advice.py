@@ -14,8 +14,9 @@ from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_known import HEADER, LOOP, flow, list_walk, loop
 from tests.verdicts.test_verdicts_random import scenarios
 from tracekit.verdicts.advice import Advice, Limits, Placed
+from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.pipeline import stages
-from tracekit.verdicts.verdicts import Judge, Reason, judge
+from tracekit.verdicts.verdicts import Judge, judge
 
 
 def found_stages(scenario: Scenario, level: int) -> list[naive.Stage]:

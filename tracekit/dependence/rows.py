@@ -7,7 +7,6 @@ in which replay found them; rows that show the same thing are one row.
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -140,31 +139,36 @@ class DependenceReport:
         keys, at = grouped(self.group_of[levels["dependence"]], rank[number_of[levels["node"]]])
         united = np.zeros(keys.shape[1], LEVEL)
         unite_levels(levels, at, united)
-        by_rank = {int(rank[number]): loop for number, loop in enumerate(loops)}
-        columns = [united[name].tolist() for name in ("intra", "inter", "min_distance", "max_distance")]
+        shown_rows = np.zeros(len(united), _SHOWN)
+        for name in ("intra", "inter", "min_distance", "max_distance"):
+            shown_rows[name] = united[name]
+        shown_rows["loop"] = keys[1]
         histograms = self._histograms(at, len(united))
-        known: dict[tuple[Any, ...], int] = {}
-        numbers: dict[int, list[int]] = {}
-        for group, *level in zip(*keys.tolist(), *columns, histograms or repeat(None)):
-            numbers.setdefault(group, []).append(known.setdefault(tuple(level), len(known)))
-        made = [
-            {
-                "loop": by_rank[position],
-                "intra": intra,
-                "inter": inter,
-                "min_distance": least if inter else None,
-                "max_distance": greatest if inter else None,
-                **(
-                    {"histogram": np.frombuffer(histogram, np.int64).reshape(-1, 2).tolist() if histogram else None}
-                    if histograms
-                    else {}
-                ),
-            }
-            for position, intra, inter, least, greatest, histogram in known
-        ]
-        # Most dependences share their list with others: it is made once, and profiles/json.py writes it once.
-        lists = {key: [made[number] for number in key] for key in {tuple(each) for each in numbers.values()}}
-        return {group: lists[tuple(each)] for group, each in numbers.items()}
+        different = dict.fromkeys(histograms)
+        number = {histogram: number for number, histogram in enumerate(different)}
+        if histograms:
+            shown_rows["histogram"] = [number[histogram] for histogram in histograms]
+        by_rank = {int(rank[number]): loop for number, loop in enumerate(loops)}
+        return self._lists(keys[0], shown_rows, by_rank, list(different))
+
+    def _lists(
+        self, groups: Indices, rows: npt.NDArray[Any], loops: dict[int, Json], histograms: list[bytes]
+    ) -> dict[int, list[Json]]:
+        """Each of the ascending `groups` -> its levels, the `rows` beside it (_SHOWN), of whose numbers are the others.
+
+        Most dependences share their list with others: it is made once, and profiles/json.py writes it once.
+        """
+        text, width = rows.tobytes(), rows.dtype.itemsize
+        firsts = np.flatnonzero(np.diff(groups, prepend=-1))
+        ends = [*(firsts[1:] * width).tolist(), len(text)]
+        lists: dict[bytes, list[Json]] = {}
+        found = {}
+        for group, first, end in zip(groups[firsts].tolist(), (firsts * width).tolist(), ends):
+            key = text[first:end]
+            if key not in lists:
+                lists[key] = [_level(row, loops, histograms) for row in rows[first // width : end // width].tolist()]
+            found[group] = lists[key]
+        return found
 
     def _histograms(self, at: Indices, count: int) -> list[bytes]:
         """For each of `count` levels that are shown (distance, times), ascending, as i8 in memory, if they are wanted.
@@ -176,13 +180,16 @@ class DependenceReport:
 
     def _depths(self) -> npt.NDArray[np.int64]:
         """How deep each node lies: in the tree, or without contexts its loop in its function."""
-        depths = np.zeros(len(self.profile.nodes), np.int64)
-        for node, row in enumerate(self.profile.nodes):
-            if self.contexts:  # nodes are in pre-order
-                depths[node] = depths[row["parent"]] + 1 if row["kind"] != ContextKind.ROOT else 0
-            elif row["kind"] == ContextKind.LOOP:
-                depths[node] = self.names.loop(int(row["loop"]))["depth"]
-        return depths
+        nodes = self.profile.nodes
+        depths = [0] * len(nodes)
+        if self.contexts:
+            is_root = (nodes["kind"] == ContextKind.ROOT).tolist()
+            for node, parent in enumerate(nodes["parent"].tolist()):  # nodes are in pre-order
+                depths[node] = 0 if is_root[node] else depths[parent] + 1
+        else:
+            for node in np.flatnonzero(nodes["kind"] == ContextKind.LOOP).tolist():
+                depths[node] = self.names.loop(int(nodes["loop"][node]))["depth"]
+        return np.array(depths, np.int64)
 
     # -- summary -----------------------------------------------------------------------------------
 
@@ -206,6 +213,35 @@ class DependenceReport:
             for source, destination in zip(lamp.groups[1].tolist(), lamp.groups[3].tolist())
         )
         return 1 - self.dependence_count / implied if implied else 0.0
+
+
+_SHOWN = np.dtype(
+    [
+        ("loop", "<i8"),  # place of the loop in the order of those that are shown
+        ("intra", "?"),
+        ("inter", "?"),
+        ("min_distance", "<u8"),
+        ("max_distance", "<u8"),
+        ("histogram", "<i8"),  # number of its histogram, if there are any
+    ]
+)
+"""A level as it is shown: equal levels have equal bytes."""
+
+
+def _level(row: tuple[Any, ...], loops: dict[int, Json], histograms: list[bytes]) -> Json:
+    """A row of _SHOWN as JSON."""
+    position, intra, inter, least, greatest, histogram = row
+    shown: Json = {
+        "loop": loops[position],
+        "intra": intra,
+        "inter": inter,
+        "min_distance": least if inter else None,
+        "max_distance": greatest if inter else None,
+    }
+    if histograms:
+        times = np.frombuffer(histograms[histogram], np.int64).reshape(-1, 2).tolist()
+        shown["histogram"] = times or None
+    return shown
 
 
 _NO_ID = 1 << 63

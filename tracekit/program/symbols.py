@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,7 @@ class Symbols:
         """See Program.instruction."""
         program = self.program
         row = program.ops[op]
-        unit = int(np.searchsorted(program.unit_first_op, op, side="right")) - 1
+        unit = bisect_right(self._first_ops, op) - 1
         kind = KIND_NAMES.get(int(row["kind"]), "")
         if int(row["flags"]) & _LIBRARY:
             kind = "library"
@@ -92,7 +93,7 @@ class Symbols:
         if program.is_imported:
             place = self.place(location)
             return {
-                "id": f"{program.unit_hashes[unit]}:{op - int(program.unit_first_op[unit])}",
+                "id": f"{program.unit_hashes[unit]}:{op - self._first_ops[unit]}",
                 "kind": kind,
                 "function": self._scope(location),
                 **(place if place["line"] else {**place, "file": self._counters.get(op, NO_COUNTER)}),
@@ -102,12 +103,18 @@ class Symbols:
         shown = location if near == NONE else near
         chain = self._inlined_at(shown, function)
         return {
-            "id": f"{program.unit_hashes[unit]}:{op - int(program.unit_first_op[unit])}",
+            "id": f"{program.unit_hashes[unit]}:{op - self._first_ops[unit]}",
             "kind": "free" if free else kind,
             "function": self._scope(shown) if chain else function,
             **(self.place(location) if near == NONE else self.nearby(near)),
             "inlined_at": chain,
         }
+
+    @cached_property
+    def _first_ops(self) -> list[int]:
+        """The first instruction of each unit."""
+        firsts: list[int] = self.program.unit_first_op.tolist()
+        return firsts
 
     @cached_property
     def _counters(self) -> dict[int, str]:

@@ -19,15 +19,16 @@ from tracekit.dependence.rows import LoopKey, instruction_key, loop_key
 from tracekit.formats.events import NONE
 from tracekit.formats.image import CallFlag, EdgeKind, NodeKind, OpKind
 from tracekit.program.fates import fates
+from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.names import VerdictNames
 from tracekit.verdicts.obstacles import in_order
 from tracekit.verdicts.openmp import Directives, NoDirective
 from tracekit.verdicts.pipeline import Stage, heaviest_in_order, stages
-from tracekit.verdicts.verdicts import Blocker, Judge, Judgement, Reason, Verdict
+from tracekit.verdicts.verdicts import Blocker, Judge, Judgement, Verdict
 
 if TYPE_CHECKING:
-    from tracekit.program.loop_graph import LoopGraphs
     from tracekit.program.program import Program
+    from tracekit.verdicts.loop_facts import LoopFacts
 
 LISTED_CONTEXTS = 8
 """How many pairs of contexts a dependence lists."""
@@ -85,12 +86,12 @@ class Advice:
         profile: DependenceProfile,
         judgements: Sequence[Judgement],
         limits: Limits,
-        graphs: LoopGraphs | None = None,
+        facts: LoopFacts | None = None,
     ) -> None:
         self.program = program
         self.profile = profile
         self.limits = limits
-        self.judge = Judge(program, profile, graphs)
+        self.judge = Judge(program, profile, facts)
         self.names = VerdictNames(program, profile)
         self.directives = Directives(self.judge, self.names)
         self.total = int(profile.accesses["count"].sum())
@@ -319,7 +320,7 @@ class Advice:
 
     def _follows(self, left: Blocker, other: Blocker) -> bool:
         """Does the decision at an exit follow from the variable, or the stores, that another blocker is about?"""
-        ops, phis = self.judge.causes.behind(left.source)
+        ops, phis = self.judge.facts.causes.behind(left.source)
         if other.reason is Reason.RECURRENCE:
             return other.source in phis or any(op in self._fed_by_phi.get(other.source, ()) for op in ops)
         return other.reason is Reason.DEPENDENCE and other.destination in ops
@@ -393,13 +394,13 @@ class Advice:
     ) -> Json | None:
         """What a programmer could do about a dependence; None: nothing that the trace would show."""
         source, destination = blocker.source, blocker.destination
-        triples = self.judge.updates.triple
+        triples = self.judge.facts.updates.triple
         ends = [min(op, triples.size - 1) for op in (source, destination)]
-        if all(triples[op] >= 0 for op in ends) and len({self.judge.updates.operator_of(op) for op in ends}) == 1:
+        if all(triples[op] >= 0 for op in ends) and len({self.judge.facts.updates.operator_of(op) for op in ends}) == 1:
             others = self._spoilers(ends, nodes)
             return {
                 "kind": "reduce",
-                "operator": self.program.text(self.judge.updates.operator_of(ends[0])),
+                "operator": self.program.text(self.judge.facts.updates.operator_of(ends[0])),
                 "but": [self.names.instruction(op) for op in others],
             }
         if DependenceKind.RAW not in kinds and things is not None and not self._flows(things, nodes):
@@ -408,13 +409,13 @@ class Advice:
 
     def _spoilers(self, ends: Sequence[int], nodes: Sequence[int]) -> list[int]:
         """Instructions that look at a would-be reduction's intermediate values."""
-        members = np.flatnonzero(np.isin(self.judge.updates.triple, self.judge.updates.triple[ends]))
+        members = np.flatnonzero(np.isin(self.judge.facts.updates.triple, self.judge.facts.updates.triple[ends]))
         readers: set[int] = set()
         for node in nodes:
-            valid = self.profile.dependences[self.judge.view(node).dependences]
+            valid = self.profile.dependences[self.judge.levels.view(node).dependences]
             for near, far in (("source", "destination"), ("destination", "source")):
                 readers |= set(valid[far][np.isin(valid[near], members)].tolist())
-        operators = self.judge.updates.operator
+        operators = self.judge.facts.updates.operator
         alien = [op for op in readers if operators[min(op, operators.size - 1)] != operators[ends[0]]]
         return sorted(alien, key=lambda op: instruction_key(self.names.instruction(op)))
 

@@ -21,8 +21,9 @@ from tracekit.dependence.rows import (
     place_key,
     without_repetitions,
 )
+from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.names import VerdictNames
-from tracekit.verdicts.verdicts import PARALLEL, Blocker, Judgement, Reason, Verdict
+from tracekit.verdicts.verdicts import PARALLEL, Blocker, Judgement, Verdict
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tracekit.dependence.reduce import Findings
     from tracekit.dependence.threaded import Threaded
     from tracekit.modules.segments import Segments
-    from tracekit.program.loop_graph import LoopGraphs
     from tracekit.program.program import Program
+    from tracekit.verdicts.loop_facts import LoopFacts
     from tracekit.verdicts.loop_rows import LoopReport
     from tracekit.verdicts.verdicts import Judgement
 
-_OF_THE_PROFILE = ("profile", "between", "graphs", "own_judgements")
+_OF_THE_PROFILE = ("profile", "between", "loop_facts", "own_judgements")
 """Attributes of a module that do not depend on its options."""
 
 KINDS = ("RAW", "WAR", "WAW")
@@ -147,17 +147,17 @@ class DependenceModule(Module):
         return self.judgements(self.profile)
 
     @cached_property
-    def graphs(self) -> LoopGraphs:
+    def loop_facts(self) -> LoopFacts:
         """What all profiles of the program are judged by."""
-        from tracekit.program.loop_graph import LoopGraphs
+        from tracekit.verdicts.loop_facts import LoopFacts
 
-        return LoopGraphs(self.program)
+        return LoopFacts(self.program)
 
     def judgements(self, profile: DependenceProfile) -> list[Judgement]:
         """The verdicts of a profile's loops: in a window on the trace, of those alone that have accesses in it."""
         from tracekit.verdicts.verdicts import judge
 
-        judgements = judge(self.program, profile, self.graphs, self.windowed)
+        judgements = judge(self.program, profile, self.loop_facts, self.windowed)
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
     def result(self, state: None) -> dict[str, Any]:

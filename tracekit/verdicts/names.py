@@ -11,8 +11,9 @@ from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
 from tracekit.formats.image import PhiKind, VariableFlag
 from tracekit.program.causes import Causes
+from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.transformations import Transformation
-from tracekit.verdicts.verdicts import Blocker, Judgement, Reason
+from tracekit.verdicts.verdicts import Blocker, Judgement
 
 
 class VerdictNames(ProfileNames):

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracekit.contexts.names import Json
 from tracekit.dependence.rows import place_key
-from tracekit.verdicts.verdicts import Reason
+from tracekit.verdicts.loop_facts import Reason
 
 Key = tuple[Any, ...]
 

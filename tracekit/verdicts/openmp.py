@@ -383,7 +383,7 @@ class Directives:
             and self.program.globals["type"][self.profile.objects["site"][step.object]]
         ):
             raise NoDirective(f"{name} is a structure; accumulate in a variable of its own")
-        updates = self.judge.updates
+        updates = self.judge.facts.updates
         named = [op for op in self.uses.operations(loop) if self.uses.name(op) == name]
         touching = np.union1d(users, np.array(named, np.int64))
         alien = touching[(updates.triple[touching] < 0) | (updates.operator[touching] != step.operator)]

@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from tracekit.contexts.nodes import PARTLY_BELOW, ContextKind
 from tracekit.formats.image import PhiKind
-from tracekit.verdicts.verdicts import ANY_CALL, Judge, WholeGraph, whole_graph, working_components
+from tracekit.verdicts.levels import ANY_CALL
+from tracekit.verdicts.verdicts import Judge, WholeGraph, whole_graph, working_components
 
 if TYPE_CHECKING:
     from tracekit.program.loop_graph import LoopGraph
-    from tracekit.verdicts.transformations import LevelView
+    from tracekit.verdicts.levels import LevelView
 
 Indices = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -38,9 +39,9 @@ class Stage(NamedTuple):
 
 def stages(judge: Judge, node: int) -> list[Stage]:
     """The stages of the loop at `node` in an order in which values flow; [] if less than two do any work."""
-    view = judge.view(node)
+    view = judge.levels.view(node)
     graph = judge.graphs[int(judge.profile.nodes["loop"][node])]
-    tails, heads = judge.ends(view)
+    tails, heads = judge.levels.ends(view.node)
     whole = whole_graph(graph, tails, heads, judge.tied_calls(node))
     if whole is None or working_components(graph, whole) < 2:
         return []
@@ -76,7 +77,9 @@ def _sequential(judge: Judge, view: LevelView, graph: LoopGraph, whole: WholeGra
     result[whole.labels[_positions(graph, recurrences + judge.graphs.first_phi_node)]] = True
     result[whole.labels[graph.exits]] = True
     result[whole.labels[_positions(graph, judge.tied_calls(view.node))]] = True
-    tails, heads = (np.where(ends == ANY_CALL, whole.some_call, _positions(graph, ends)) for ends in judge.ends(view))
+    tails, heads = (
+        np.where(ends == ANY_CALL, whole.some_call, _positions(graph, ends)) for ends in judge.levels.ends(view.node)
+    )
     first, second = whole.labels[tails[view.carried]], whole.labels[heads[view.carried]]
     result[first[first == second]] = True
     return result
@@ -99,7 +102,7 @@ def _weights(judge: Judge, node: int, graph: LoopGraph, whole: WholeGraph) -> In
     if nodes["kind"][node] == ContextKind.RECURSION_LOOP:
         below[nodes["parent"][node]] = True
     inside = accesses[below[accesses["node"]]]
-    places = judge.graph_node(inside["instruction"], inside["node"], node)
+    places = judge.levels.places(inside["instruction"], inside["node"], np.full(len(inside), node))
     known = places != ANY_CALL
     weight = np.zeros(whole.labels.max() + 1, np.int64)
     np.add.at(weight, whole.labels[_positions(graph, places[known])], inside["count"][known].astype(np.int64))

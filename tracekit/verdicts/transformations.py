@@ -15,6 +15,7 @@ from tracekit.objects.kinds import ObjectKind
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
+    from tracekit.verdicts.levels import LevelView
 
 Indices = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -29,14 +30,6 @@ class Transformation(NamedTuple):
     object: int  # row of the profile's objects, NONE if the memory belongs to no one known object
     operator: int  # offset of the operator's string; 0 but of reductions
     variable: int = NONE  # row of variables, if only the source shows that iterations share it
-
-
-class LevelView(NamedTuple):
-    """The dependences that are valid at one level, as parallel arrays."""
-
-    node: int  # row of nodes
-    dependences: Indices  # rows of the profile's dependences
-    carried: Bools  # valid between iterations (inter)
 
 
 class Updates:
@@ -93,7 +86,9 @@ class Updates:
         sources, destinations = (np.minimum(ops, self.operator.size - 1) for ops in (sources, destinations))
         alive = np.ones(self.triples, np.bool_)
         ends = np.stack([self.triple[sources], self.triple[destinations]])
-        same = (ends >= 0).all(axis=0) & (self.operator[sources] == self.operator[destinations])
+        same: Bools = (ends >= 0).all(axis=0) & (self.operator[sources] == self.operator[destinations])
+        if not same.any():
+            return same
         while True:
             good: Bools = same.copy()
             good[same] = alive[ends[:, same]].all(axis=0)
@@ -121,7 +116,8 @@ class Privates:
         self.profile = profile
         dependences = profile.dependences
         self.wide = dependences["objects"] > LISTED_OBJECTS
-        raw = dependences["kind"] == DependenceKind.RAW
+        self.lists = dependences["object_list"].astype(np.int64)
+        self.raw = raw = dependences["kind"] == DependenceKind.RAW
         reads = raw | (dependences["kind"] == DependenceKind.WAR)
         self._load = np.where(
             reads,
@@ -131,11 +127,12 @@ class Privates:
             ),
             -1,
         )
+        self._wide_loads = self._load[self.wide]
 
     @cached_property
     def _by_object(self) -> tuple[Indices, Indices]:
         """(object, dependence) pairs, sorted by object."""
-        lists = self.profile.dependences["object_list"].astype(np.int64)
+        lists = self.lists
         rows, columns = np.nonzero(lists != NONE)
         order = np.argsort(lists[rows, columns], kind="stable")
         return lists[rows, columns][order], rows[order]
@@ -149,7 +146,7 @@ class Privates:
 
     def objects(self, dependence: int) -> list[int]:
         """The objects in which a dependence happened; NONE alone if they are too many or unknown."""
-        listed = self.profile.dependences["object_list"][dependence]
+        listed = self.lists[dependence]
         known: list[int] = listed[listed != NONE].tolist()
         return known if known and not self.wide[dependence] else [NONE]
 
@@ -158,17 +155,17 @@ class Privates:
 
         Those that reductions remove (`reduced`) need no private object; as flows they still forbid one.
         """
-        dependences = self.profile.dependences[view.dependences]
-        false = view.carried & ~reduced & (dependences["kind"] != DependenceKind.RAW)
-        lists = dependences["object_list"].astype(np.int64)
-        flows = view.carried & (dependences["kind"] == DependenceKind.RAW)
-        if self.wide[view.dependences[flows]].any():  # may be on any object
+        raw, wide = self.raw[view.dependences], self.wide[view.dependences]
+        false = view.carried & ~reduced & ~raw
+        flows = view.carried & raw
+        if not false.any() or (flows & wide).any():  # a wide one may be on any object
             return np.zeros(false.size, np.bool_), np.zeros(0, np.int64)
+        lists = self.lists[view.dependences]
         candidates = np.setdiff1d(lists[false], np.append(lists[flows], NONE))
         candidates = candidates[self.profile.objects["kind"][candidates] != ObjectKind.UNKNOWN]
         private = candidates[[not self._read_before_written(int(each), view.node) for each in candidates]]
         known = (lists == NONE) | np.isin(lists, private)
-        removed: Bools = false & known.all(axis=1) & (lists[:, 0] != NONE) & ~self.wide[view.dependences]
+        removed: Bools = false & known.all(axis=1) & (lists[:, 0] != NONE) & ~wide
         return removed, np.setdiff1d(lists[removed], [NONE])
 
     def _read_before_written(self, row: int, level: int) -> bool:
@@ -177,7 +174,7 @@ class Privates:
         first, last = np.searchsorted(objects, [row, row + 1])
         levels, keys = self._exposed
         start, end = np.searchsorted(levels, [level, level + 1])
-        loads = np.concatenate([self._load[holders[first:last]], self._load[self.wide]])
+        loads = np.concatenate([self._load[holders[first:last]], self._wide_loads])
         return bool(np.isin(loads, keys[start:end]).any())
 
 

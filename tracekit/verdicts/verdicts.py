@@ -6,6 +6,7 @@ docs/verdicts.md defines each term. A verdict is computed for each loop node of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -14,22 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tracekit.containers.grouping import grouped
-from tracekit.contexts.nodes import CALLS, LOOPS, ContextKind
-from tracekit.dependence.profile import DependenceKind, DependenceProfile
+from tracekit.contexts.nodes import LOOPS
+from tracekit.dependence.profile import DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.formats.image import OpFlag, PhiKind
-from tracekit.program.causes import Causes
+from tracekit.formats.image import OpFlag
 from tracekit.program.components import components
-from tracekit.program.loop_graph import Indices, LoopGraph, LoopGraphs, Rows
+from tracekit.program.loop_graph import Indices, LoopGraph
+from tracekit.verdicts.levels import ANY_CALL, Levels, LevelView
+from tracekit.verdicts.loop_facts import LoopFacts, Reason
 from tracekit.verdicts.source_variables import SourceVariables
-from tracekit.verdicts.transformations import LevelView, Privates, Transformation, Updates
+from tracekit.verdicts.transformations import Privates, Transformation
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
-
-ANY_CALL = -1
-"""In place of a node of a loop's graph: some call of the loop, it is not known which."""
 
 
 class Verdict(str, Enum):
@@ -44,19 +42,11 @@ class Verdict(str, Enum):
     @property
     def rank(self) -> int:
         """Greater is worse."""
-        return list(Verdict).index(self)
+        return _RANK[self]
 
 
+_RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 PARALLEL = frozenset((Verdict.DOALL, Verdict.DOALL_WITH, Verdict.PIPELINE))
-
-
-class Reason(str, Enum):
-    """Why a loop is not doall."""
-
-    DEPENDENCE = "dependence"  # source, destination: instructions
-    RECURRENCE = "recurrence"  # source: row of phis
-    EXIT = "exit"  # source: row of loop_exits
-    EXTERNAL = "external"  # source: instruction of the call
 
 
 class Blocker(NamedTuple):
@@ -81,107 +71,94 @@ class Judgement:
 
 
 def judge(
-    program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None, windowed: bool = False
+    program: Program, profile: DependenceProfile, facts: LoopFacts | None = None, windowed: bool = False
 ) -> list[Judgement]:
     """The judgement of every loop node of `profile`, in the order of nodes.
 
-    `graphs`: the program's, if at hand; `windowed`: is the profile of a window on the trace?
+    `facts`: the program's, if at hand; `windowed`: is the profile of a window on the trace?
     """
     loops = np.flatnonzero(np.isin(profile.nodes["kind"], LOOPS))
-    bench = Judge(program, profile, graphs, windowed)
-    return [bench.judge(int(node)) for node in loops]
+    bench = Judge(program, profile, facts, windowed)
+    return [bench.judge(node) for node in loops.tolist()]
 
 
 class Judge:
     """Judges the loop nodes of one profile, and says which parts of their graphs hold together."""
 
     def __init__(
-        self, program: Program, profile: DependenceProfile, graphs: LoopGraphs | None = None, windowed: bool = False
+        self, program: Program, profile: DependenceProfile, facts: LoopFacts | None = None, windowed: bool = False
     ) -> None:
         self.windowed = windowed
         self.program = program
         self.profile = profile
-        self.graphs = graphs or LoopGraphs(program)
-        self.causes = Causes(program)
-        self.updates = Updates(program)
+        self.facts = facts or LoopFacts(program)
+        self.graphs = self.facts.graphs
+        self.levels = Levels(profile, self.graphs)
         self.privates = Privates(profile)
         self.source_variables = SourceVariables(program, profile.objects)
-        self._order = np.argsort(profile.levels["node"], kind="stable")
-        self._first = np.searchsorted(profile.levels["node"][self._order], np.arange(len(profile.nodes) + 1))
         self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
-        self._needed = lru_cache(maxsize=None)(self._find_needed)  # a loop may stand in thousands of contexts
-        nodes = profile.nodes
-        self._parent, self._call = nodes["parent"].astype(np.int64), nodes["call"].astype(np.int64)
-        self._is_call = np.isin(nodes["kind"], CALLS)
-
-    def view(self, node: int) -> LevelView:
-        """The dependences valid at `node`."""
-        rows = self.profile.levels[self._order[self._first[node] : self._first[node + 1]]]
-        rows = rows[rows["intra"] | rows["inter"]]
-        return LevelView(node, rows["dependence"].astype(np.int64), rows["inter"].astype(np.bool_))
+        self._source, self._destination = (
+            profile.dependences[end].astype(np.int64) for end in ("source", "destination")
+        )
+        self._loop, self._external = (profile.nodes[name].tolist() for name in ("loop", "external"))
+        self._is_exercised = (profile.nodes["most_iterations"] >= 2).tolist()
 
     def judge(self, node: int) -> Judgement:
         """The verdict of one loop node."""
-        row = self.profile.nodes[node]
-        view = self.view(node)
-        kinds = self.profile.dependences["kind"][view.dependences[view.carried]]
-        raw, war, waw = np.bincount(kinds, minlength=3).tolist()
-        carried = (raw, war, waw)
-        if row["most_iterations"] < 2:
+        carried = self.levels.carried(node)
+        if not self._is_exercised[node]:
             return Judgement(node, Verdict.NOT_EXERCISED, (), (), carried)
-        transformations, left = self._transform(int(row["loop"]), view)
-        blockers, rests_on, not_taken = self._static_blockers(view, int(row["external"]))
-        blockers += self._dependence_blockers(view.dependences[left])
-        if not blockers:
-            transformations = self.source_variables.complete(int(row["loop"]), transformations)
+        view, loop = self.levels.view(node), self._loop[node]
+        transformations, left = self._transform(loop, view)
+        blockers, rests_on, not_taken = self._static_blockers(node)
+        if not blockers and not left.any():
+            transformations = self.source_variables.complete(loop, transformations)
             verdict = Verdict.DOALL_WITH if transformations else Verdict.DOALL
             return Judgement(node, verdict, transformations, (), carried, rests_on, not_taken)
-        pipeline = self._is_pipeline(view)
-        verdict = Verdict.PIPELINE if pipeline else Verdict.SEQUENTIAL
-        return Judgement(node, verdict, (), tuple(sorted(blockers, key=_blocker_key)), carried)
+        blocked_by = (*self._dependence_blockers(view.dependences[left]), *sorted(blockers, key=_blocker_key))
+        verdict = Verdict.PIPELINE if self._is_pipeline(node) else Verdict.SEQUENTIAL
+        return Judgement(node, verdict, (), blocked_by, carried)
 
     def _transform(self, loop: int, view: LevelView) -> tuple[tuple[Transformation, ...], npt.NDArray[np.bool_]]:
         """The transformations for the loop, and which of the view's dependences are carried in spite of it."""
-        phis = self.graphs.header_phis(loop, PhiKind.REDUCTION)
-        transformations = {
-            Transformation("reduction", int(phi), NONE, int(self.program.phis["operator"][phi])) for phi in phis
-        }
+        transformations = set(self.facts.reductions(loop))
         if not view.carried.any():
             return tuple(sorted(transformations)), view.carried
-        dependences = self.profile.dependences[view.dependences]
-        sources = dependences["source"].astype(np.int64)
-        reduced = self.updates.reductions(sources, dependences["destination"].astype(np.int64)) & view.carried
+        sources, destinations = self._source[view.dependences], self._destination[view.dependences]
+        reduced = self.facts.updates.reductions(sources, destinations) & view.carried
         for row in np.flatnonzero(reduced):
-            operator = self.updates.operator_of(sources[row])
+            operator = self.facts.updates.operator_of(sources[row])
             objects = self.privates.objects(int(view.dependences[row]))
             transformations |= {Transformation("reduction", NONE, thing, operator) for thing in objects}
         removed, private = self.privates.find(view, reduced)
-        same = self._stores_the_same(loop, dependences)
-        for thing in private.tolist():
-            on_it = view.carried & ~reduced & (dependences["object_list"] == thing).any(axis=1)
-            kind = "same value" if same[on_it].all() else "private"
-            transformations.add(Transformation(kind, NONE, thing, 0))
+        if private.size:
+            same = self._stores_the_same(loop, sources, destinations)
+            lists = self.privates.lists[view.dependences]
+            for thing in private.tolist():
+                on_it = view.carried & ~reduced & (lists == thing).any(axis=1)
+                kind = "same value" if same[on_it].all() else "private"
+                transformations.add(Transformation(kind, NONE, thing, 0))
         return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
 
-    def _stores_the_same(self, loop: int, dependences: Rows) -> npt.NDArray[np.bool_]:
+    def _stores_the_same(self, loop: int, sources: Indices, destinations: Indices) -> npt.NDArray[np.bool_]:
         """Per dependence: does one store in the loop's own text only repeat itself, with a value from outside?"""
-        ops = np.minimum(dependences["source"].astype(np.int64), len(self.program.ops) - 1)
-        same: npt.NDArray[np.bool_] = (dependences["source"] == dependences["destination"]) & (
+        ops = np.minimum(sources, len(self.program.ops) - 1)
+        same: npt.NDArray[np.bool_] = (sources == destinations) & (
             self.program.ops["flags"][ops] & OpFlag.SAME_VALUE != 0
         )
         return same & self.graphs.op_inside(ops, np.full(ops.size, loop, np.int64))
 
-    def _static_blockers(
-        self, view: LevelView, external: int
-    ) -> tuple[list[Blocker], tuple[int, ...], tuple[int, ...]]:
-        """What blocks the loop apart from memory dependences; the loads and calls, and exits, that did not."""
-        loop = int(self.profile.nodes["loop"][view.node])
-        changing = self._changing(view)
-        calls = self.graphs[loop].calls if (changing == ANY_CALL).any() else np.zeros(0, np.int64)
-        blockers, rests_on, not_taken = [], set(), []
-        for (reason, row), ops in self._needed(loop).items():
-            if ops is not None and not np.isin(ops, changing).any() and not np.isin(ops, calls).any():
-                rests_on |= set(ops.tolist())
+    def _static_blockers(self, node: int) -> tuple[list[Blocker], tuple[int, ...], tuple[int, ...]]:
+        """What blocks a loop apart from memory dependences; the loads and calls, and exits, that did not."""
+        loop, external = self._loop[node], self._external[node]
+        changing = self.levels.changing(node)
+        calls = self.facts.calls(loop) if ANY_CALL in changing else ()
+        blockers: list[Blocker] = []
+        rests_on: set[int] = set()
+        not_taken = []
+        for reason, row, ops in self.facts.needed(loop):
+            if ops is not None and ops.isdisjoint(changing) and ops.isdisjoint(calls):
+                rests_on |= ops
             elif reason is Reason.EXIT and self._never_left(row):
                 not_taken.append(row)
             else:
@@ -190,89 +167,44 @@ class Judge:
             blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
         return blockers, tuple(sorted(rests_on)), tuple(sorted(not_taken))
 
-    def _find_needed(self, loop: int) -> dict[tuple[Reason, int], Indices | None]:
-        """What has to return the same in all iterations, for each recurrence and exit; None: nothing helps."""
-        recurrences: list[int] = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
-        needed = {(Reason.RECURRENCE, phi): self.causes.advances(phi) for phi in recurrences}
-        if self.causes.known(loop):
-            exits = range(*self.graphs.exit_range(loop))
-            return needed | {(Reason.EXIT, row): self.causes.leaving(row) for row in exits}
-        return needed | {(Reason.EXIT, row): None for row in self.graphs.blocking_exits(loop).tolist()}
-
     def _never_left(self, exit_row: int) -> bool:
         """Does the run show that a loop was never left at an exit? A window may begin between what it counts."""
-        return not self.windowed and self.causes.never_taken(exit_row, self._counts)
+        return not self.windowed and self._never_taken(exit_row)
 
     @cached_property
-    def _counts(self) -> Indices:
-        """Per operation how often it ran."""
+    def _never_taken(self) -> Callable[[int], bool]:
+        """Row of loop_exits -> does the run show that the loop was never left there?"""
         accesses = self.profile.accesses
-        counts = np.zeros(len(self.program.ops) + 1, np.int64)
+        counts = np.zeros(len(self.program.ops) + 1, np.int64)  # per operation how often it ran
         np.add.at(counts, np.minimum(accesses["instruction"], counts.size - 1), accesses["count"].astype(np.int64))
-        return counts
-
-    def _changing(self, view: LevelView) -> Indices:
-        """The loop's own loads, and its calls (or ANY_CALL), that read what the same invocation had stored."""
-        rows = self.profile.dependences[view.dependences]
-        flows = rows[rows["kind"] == DependenceKind.RAW]
-        return np.unique(self.graph_node(flows["destination"], flows["destination_node"], view.node))
+        return lru_cache(maxsize=None)(lambda exit_row: self.facts.causes.never_taken(exit_row, counts))
 
     def _dependence_blockers(self, rows: Indices) -> list[Blocker]:
-        dependences = self.profile.dependences[rows]
-        pairs, _ = grouped(dependences["source"], dependences["destination"])
-        return [Blocker(Reason.DEPENDENCE, source, destination) for source, destination in zip(*pairs.tolist())]
+        """Dependences, rows of the profile's, as pairs of instructions in order."""
+        pairs = np.unique(self._source[rows] << 32 | self._destination[rows])
+        ends = zip((pairs >> 32).tolist(), (pairs & 0xFFFF_FFFF).tolist())
+        return [Blocker(Reason.DEPENDENCE, source, destination) for source, destination in ends]
 
     # -- pipelines ---------------------------------------------------------------------------------
 
-    def _is_pipeline(self, view: LevelView) -> bool:
+    def _is_pipeline(self, node: int) -> bool:
         """Are there two or more strongly connected components with memory accesses or calls?"""
-        loop = int(self.profile.nodes["loop"][view.node])
-        edges, _ = grouped(*self.ends(view))
-        tied = self.tied_calls(view.node)
+        loop = self._loop[node]
+        tails, heads = self.levels.ends(node)
+        edges = np.unique((tails - ANY_CALL) << 32 | (heads - ANY_CALL))
+        tied = self.tied_calls(node)
         key = (loop, edges.tobytes(), tied.tobytes())
         if key not in self._pipelines:
             graph = self.graphs[loop]
-            whole = whole_graph(graph, edges[0], edges[1], tied)
+            whole = whole_graph(graph, (edges >> 32) + ANY_CALL, (edges & 0xFFFF_FFFF) + ANY_CALL, tied)
             self._pipelines[key] = whole is not None and working_components(graph, whole) >= 2
         return self._pipelines[key]
 
-    def ends(self, view: LevelView) -> tuple[Indices, Indices]:
-        """The nodes of the loop's graph, or ANY_CALL, at the two ends of each dependence of `view`."""
-        dependences = self.profile.dependences[view.dependences]
-        return (
-            self.graph_node(dependences["source"], dependences["source_node"], view.node),
-            self.graph_node(dependences["destination"], dependences["destination_node"], view.node),
-        )
-
     def tied_calls(self, node: int) -> Indices:
         """The calls of the loop whose unseen effects keep their order."""
-        graph = self.graphs[int(self.profile.nodes["loop"][node])]
-        return graph.unseen_calls if self.profile.nodes["external"][node] != NONE else np.zeros(0, np.int64)
-
-    def graph_node(self, instructions: Rows, contexts: Rows, level: int) -> Indices:
-        """The node of the loop's graph in which each access (instruction, context) happens.
-
-        That is the outermost call site between the loop and the access, or the instruction itself; ANY_CALL
-        if the profile does not know the context below the loop and the instruction stands elsewhere.
-        """
-        result = instructions.astype(np.int64)
-        at = contexts.astype(np.int64)
-        below = np.ones(at.size, np.bool_)  # still on the way up to the level
-        arrived = np.zeros(at.size, np.bool_)
-        while below.any():
-            arrived |= below & (at == level)
-            below &= at != level
-            through = below & self._is_call[at]
-            result[through] = self._call[at[through]]
-            parents = self._parent[at]
-            below &= parents != NONE
-            at = np.where(below, parents, at)
-        result[~arrived] = instructions[~arrived]
-        inside = self.graphs.op_inside(result, np.full(result.size, self.profile.nodes["loop"][level], np.int64))
-        if self.profile.nodes["kind"][level] == ContextKind.RECURSIVE_LOOP:
-            # What is below the loop may have been called by it when recursion had come back to it, inside another call.
-            inside &= result == instructions
-        return np.where(inside, result, ANY_CALL)
+        if self._external[node] == NONE:
+            return np.zeros(0, np.int64)
+        return self.graphs[self._loop[node]].unseen_calls
 
 
 class WholeGraph(NamedTuple):

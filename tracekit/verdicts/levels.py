@@ -1,0 +1,148 @@
+"""The dependences that are valid at each level of a profile, and where each lies in the graph of the level's loop.
+
+A profile may have thousands of levels with a handful of dependences each, so all is found for all levels at once, and
+a level's part is a slice of it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tracekit.containers.grouping import Indices, grouped
+from tracekit.contexts.nodes import CALLS, ContextKind
+from tracekit.dependence.profile import DependenceKind, DependenceProfile
+from tracekit.formats.events import NONE
+from tracekit.jit.kernel import kernel
+
+if TYPE_CHECKING:
+    from tracekit.program.loop_graph import LoopGraphs
+
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[Any]
+
+ANY_CALL = -1
+"""In place of a node of a loop's graph: some call of the loop, it is not known which."""
+
+
+class LevelView(NamedTuple):
+    """The dependences that are valid at one level, as parallel arrays."""
+
+    node: int  # row of nodes
+    dependences: Indices  # rows of the profile's dependences
+    carried: Bools  # valid between iterations (inter)
+
+
+class Levels:
+    """The levels of one profile."""
+
+    def __init__(self, profile: DependenceProfile, graphs: LoopGraphs) -> None:
+        self.profile = profile
+        self.graphs = graphs
+        valid = profile.levels[profile.levels["intra"] | profile.levels["inter"]]
+        order = np.argsort(valid["node"], kind="stable")
+        self._node = valid["node"][order].astype(np.int64)
+        self._dependence = valid["dependence"][order].astype(np.int64)
+        self._carried = valid["inter"][order]
+        self._first = _firsts(self._node, len(profile.nodes))
+        self._parent, self._call = (profile.nodes[name].astype(np.int64) for name in ("parent", "call"))
+        self._is_call = np.isin(profile.nodes["kind"], CALLS)
+
+    def _slice(self, node: int) -> slice:
+        return slice(self._first[node], self._first[node + 1])
+
+    def view(self, node: int) -> LevelView:
+        """The dependences valid at `node`."""
+        rows = self._slice(node)
+        return LevelView(node, self._dependence[rows], self._carried[rows])
+
+    def ends(self, node: int) -> tuple[Indices, Indices]:
+        """The nodes of the loop's graph, or ANY_CALL, at the two ends of each dependence of the view of `node`."""
+        rows = self._slice(node)
+        return self._tails[rows], self._heads[rows]
+
+    def carried(self, node: int) -> tuple[int, int, int]:
+        """How many RAW, WAR and WAW dependences are carried at `node`."""
+        raw, war, waw = self._carried_kinds[node].tolist()
+        return raw, war, waw
+
+    def changing(self, node: int) -> list[int]:
+        """The loop's own loads, and its calls (or ANY_CALL), that read what the same invocation had stored."""
+        places, first = self._changing
+        return places[first[node] : first[node + 1]]
+
+    @cached_property
+    def _carried_kinds(self) -> Indices:
+        """Of shape (nodes, kinds)."""
+        kinds = self.profile.dependences["kind"][self._dependence[self._carried]]
+        shape = (len(self.profile.nodes), len(DependenceKind))
+        return np.bincount(self._node[self._carried] * shape[1] + kinds, minlength=shape[0] * shape[1]).reshape(shape)
+
+    @cached_property
+    def _tails(self) -> Indices:
+        return self._end("source")
+
+    @cached_property
+    def _heads(self) -> Indices:
+        return self._end("destination")
+
+    def _end(self, end: str) -> Indices:
+        dependences = self.profile.dependences
+        instructions, contexts = (dependences[name][self._dependence] for name in (end, f"{end}_node"))
+        return self.places(instructions, contexts, self._node)
+
+    @cached_property
+    def _changing(self) -> tuple[list[int], list[int]]:
+        """What changes at all nodes, and for each node where its part begins."""
+        flows = self.profile.dependences["kind"][self._dependence] == DependenceKind.RAW
+        (nodes, places), _ = grouped(self._node[flows], self._heads[flows])
+        return places.tolist(), _firsts(nodes, len(self.profile.nodes)).tolist()
+
+    def places(self, instructions: Rows, contexts: Rows, levels: Indices) -> Indices:
+        """The node of the graph of the loop ``levels[i]`` in which the access (instruction, context) `i` happens.
+
+        That is the outermost call site between the loop and the access, or the instruction itself; ANY_CALL
+        if the profile does not know the context below the loop and the instruction stands elsewhere. A level that is
+        no loop has no graph, and what is said of it means nothing.
+        """
+        nodes = self.profile.nodes
+        instructions = instructions.astype(np.int64)
+        result = np.zeros(instructions.size, np.int64)
+        _outermost(instructions, contexts.astype(np.int64), levels, self._parent, self._call, self._is_call, result)
+        loops = nodes["loop"][levels].astype(np.int64)
+        inside = self.graphs.op_inside(result, np.where(loops == NONE, 0, loops))
+        # What is below the loop may have been called by it when recursion had come back to it, inside another call.
+        inside &= (result == instructions) | (nodes["kind"][levels] != ContextKind.RECURSIVE_LOOP)
+        return np.where(inside, result, ANY_CALL)
+
+
+def _firsts(sorted_nodes: Indices, nodes: int) -> Indices:
+    """For each of `nodes`, and behind the last, where the rows of `sorted_nodes` that are its own begin."""
+    return np.searchsorted(sorted_nodes, np.arange(nodes + 1))
+
+
+@kernel
+def _outermost(
+    instructions: Indices,
+    contexts: Indices,
+    levels: Indices,
+    parent: Indices,
+    call: Indices,
+    is_call: Bools,
+    result: Indices,
+) -> None:
+    """Fill `result` with each access's outermost call site below its level: the instruction if there is none.
+
+    `parent`, `call` and `is_call` have an element for each node; the parent of a root is no node.
+    """
+    for row in range(instructions.size):
+        found = instructions[row]
+        at = contexts[row]
+        while at < parent.size and at != levels[row]:
+            if is_call[at]:
+                found = call[at]
+            at = parent[at]
+        result[row] = found if at == levels[row] else instructions[row]

@@ -1,0 +1,62 @@
+"""What the program says of its loops, whatever a run did: what all profiles of the program are judged by."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from tracekit.formats.events import NONE
+from tracekit.formats.image import PhiKind
+from tracekit.program.causes import Causes
+from tracekit.program.loop_graph import LoopGraphs
+from tracekit.verdicts.transformations import Transformation, Updates
+
+if TYPE_CHECKING:
+    from tracekit.program.program import Program
+
+
+class Reason(str, Enum):
+    """Why a loop is not doall."""
+
+    DEPENDENCE = "dependence"  # source, destination: instructions
+    RECURRENCE = "recurrence"  # source: row of phis
+    EXIT = "exit"  # source: row of loop_exits
+    EXTERNAL = "external"  # source: instruction of the call
+
+
+class LoopFacts:
+    """A loop may stand in thousands of contexts, so every answer is kept."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.graphs = LoopGraphs(program)
+        self.causes = Causes(program)
+        self.needed = lru_cache(maxsize=None)(self._needed)
+        self.reductions = lru_cache(maxsize=None)(self._reductions)
+        self.calls = lru_cache(maxsize=None)(self._calls)
+
+    @cached_property
+    def updates(self) -> Updates:
+        """Its updates of memory."""
+        return Updates(self.program)
+
+    def _calls(self, loop: int) -> frozenset[int]:
+        """The call operations of a loop."""
+        return frozenset(self.graphs[loop].calls.tolist())
+
+    def _reductions(self, loop: int) -> frozenset[Transformation]:
+        """Those of a loop that registers hold."""
+        phis, operators = self.graphs.header_phis(loop, PhiKind.REDUCTION), self.program.phis["operator"]
+        return frozenset(Transformation("reduction", phi, NONE, int(operators[phi])) for phi in phis.tolist())
+
+    def _needed(self, loop: int) -> list[tuple[Reason, int, frozenset[int] | None]]:
+        """What has to return the same in all iterations, for each recurrence and exit; None: nothing helps."""
+        recurrences = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
+        causes = [(Reason.RECURRENCE, phi, self.causes.advances(phi)) for phi in recurrences]
+        if self.causes.known(loop):
+            exits = range(*self.graphs.exit_range(loop))
+            causes += [(Reason.EXIT, row, self.causes.leaving(row)) for row in exits]
+        else:
+            causes += [(Reason.EXIT, row, None) for row in self.graphs.blocking_exits(loop).tolist()]
+        return [(reason, row, None if ops is None else frozenset(ops.tolist())) for reason, row, ops in causes]
