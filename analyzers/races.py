@@ -7,11 +7,12 @@ with ``tracekit cc --threads``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
-from tracekit.races.kernels import dependences, history, tasks
+from tracekit.races.kernels import dependences, history, lanes, tasks
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
@@ -32,7 +33,7 @@ from tracekit.races.kernels.order import (
 )
 from tracekit.races.kernels.state import MINGLED, OLD_BARRIERS, TASKS, TEAMS, UNKNOWN, State
 from tracekit.races.rows import RaceRows
-from tracekit.races.state import atomic_instructions, empty_state
+from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops
 from tracekit.races.suppressions import Suppressions
 
 OPENMP = ("__kmpc_fork_call", "__kmpc_fork_teams", "GOMP_parallel")
@@ -63,6 +64,12 @@ class Races(Module):
     def state(self) -> State:
         """No thread, no access."""
         return empty_state(self.program)
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Those of loops are for programs with SIMD loops."""
+        if lanes_of_loops(self.program).any():
+            return super().callbacks()
+        return {name: function for name, function in super().callbacks().items() if not name.startswith("loop_")}
 
     # -- what orders threads --
 
@@ -237,6 +244,26 @@ class Races(Module):
     def reduction_end(state: State, task: int) -> None:
         """It has."""
         tasks.end_reduction(state, task)
+
+    # -- lanes of SIMD loops --
+
+    @staticmethod
+    def loop_invocation(state: State, loop: int, stream: int, context: int) -> None:
+        """A loop begins with its first iteration."""
+        if lanes.lanes_of(state, loop) > 1:
+            lanes.begin_loop(state, stream, loop, context)
+
+    @staticmethod
+    def loop_iteration(state: State, loop: int, stream: int) -> None:
+        """Another one."""
+        if lanes.lanes_of(state, loop) > 1:
+            lanes.next_iteration(state, stream, loop)
+
+    @staticmethod
+    def loop_exit(state: State, loop: int, stream: int) -> None:
+        """It is over."""
+        if lanes.lanes_of(state, loop) > 1:
+            lanes.end_loop(state, stream)
 
     # -- accesses --
 

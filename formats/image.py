@@ -65,6 +65,7 @@ class OpUse(IntFlag):
 
     DECIDES = 1  # of a LOAD: each time, a branch, an address or what is printed follows from all bits of its value
     EMPTY = 2  # of a STACK_ALLOC: the object begins without a value; an argument passed by value has one
+    OF_LANE = 4  # of an access in a SIMD loop: each lane has a copy of the memory, such as a private variable
 
 
 class Base(IntEnum):
@@ -143,6 +144,7 @@ class LoopFlag(IntFlag):
     LEAVES_VALUES = 32  # a value that no variable of the source names is used after the loop, other than a reduction's
     CAUSES = 64  # `causes` says what its exits depend on
     SOURCE = 128  # FOR_STATEMENT and the loop's `variables` are those of the source, seen before any optimisation
+    SIMD = 256  # the source says that iterations may run at once in lanes (omp simd); upper 16 bits: how many, 0: any
 
 
 class PhiKind(IntEnum):

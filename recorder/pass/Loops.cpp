@@ -6,6 +6,7 @@
 #include "Leaves.h"
 #include "LoopText.h"
 #include "Names.h"
+#include "SimdLoops.h"
 #include "SourceTypes.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -135,7 +136,8 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
     R.depth = L->getLoopDepth();
     R.location = Sources.location(Start);
     R.end_line = Start ? endOf(*L, *Start).first : 0;
-    R.flags = TK_LOOP_CAUSES | loopFlags(*L, In.SE) | describeVariables(*L, U.Loops.size(), In, InSource, U, Sources);
+    R.flags = TK_LOOP_CAUSES | simdFlags(*L) | loopFlags(*L, In.SE) |
+              describeVariables(*L, U.Loops.size(), In, InSource, U, Sources);
     R.first_phi = U.Phis.size();
     Causes Why(*L, In.LI, In.DT, Rows, InSource ? InSource->find(Start.get()) : nullptr, U);
     describePhis(*L, S, Rows, In, U, Sources, Why);

@@ -1,6 +1,8 @@
 // Uses.cpp: see Uses.h.
 #include "Uses.h"
 
+#include "SimdLoops.h"
+
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -154,6 +156,8 @@ void describeUses(const SegmentedFunction &S, const FunctionRows &Rows, const Lo
       R.use |= TK_OPUSE_DECIDES;
     if (Op.Kind == TK_OP_STACK_ALLOC && isa_and_nonnull<AllocaInst>(Op.Address))
       R.use |= TK_OPUSE_EMPTY; // an argument that was passed by value is not
+    if (Op.Kind <= TK_OP_SET && Op.Origin && Op.Address && isOfLane(*Op.Origin, Op.Address, LI))
+      R.use |= TK_OPUSE_OF_LANE;
   }
 }
 

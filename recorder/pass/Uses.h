@@ -7,7 +7,8 @@
 
 namespace tracekit {
 
-/// Sets `use` of the operations that describe() gave rows: DECIDES of loads, EMPTY of stack objects.
+/// Sets `use` of the operations that describe() gave rows: DECIDES of loads, EMPTY of stack objects, OF_LANE of
+/// accesses.
 void describeUses(const SegmentedFunction &S, const FunctionRows &Rows, const llvm::LoopInfo &LI, Unit &U);
 
 } // namespace tracekit

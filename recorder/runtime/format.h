@@ -337,6 +337,7 @@ enum {
 enum {
     TK_OPUSE_DECIDES = 1,
     TK_OPUSE_EMPTY = 2,
+    TK_OPUSE_OF_LANE = 4,
 };
 
 /* Flags of a path. */
@@ -434,6 +435,7 @@ enum {
     TK_LOOP_LEAVES_VALUES = 32,
     TK_LOOP_CAUSES = 64,
     TK_LOOP_SOURCE = 128,
+    TK_LOOP_SIMD = 256,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

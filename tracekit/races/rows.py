@@ -12,7 +12,7 @@ from tracekit.containers.hash_table import used_rows
 from tracekit.contexts.names import ContextNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
-from tracekit.races.kernels.state import ATOMIC_READ, ATOMIC_WRITE, FREE, READ, TASK_ROLE, THREAD_ROLE, WRITE, State
+from tracekit.races.kernels.state import ATOMIC_READ, ATOMIC_WRITE, FREE, LANE_ROLE, READ, TASK_ROLE, THREAD_ROLE, WRITE, State
 
 if TYPE_CHECKING:
     from tracekit.modules.contract import Module
@@ -119,13 +119,20 @@ class RaceRows:
         return [
             {
                 "task": number,
-                "kind": "explicit" if role["kind"] == TASK_ROLE else "implicit",
-                "instruction": self.names.instruction(int(role["instruction"])),
+                **self._made_by(role),
                 "created_in": self._context(int(role["context"])),
             }
             for number in racing
             for role in (self.state.roles.rows[number],)
         ]
+
+
+    def _made_by(self, role: np.void) -> Json:
+        """What a task is, and what makes it: an instruction, or a SIMD loop whose lanes they are."""
+        if role["kind"] == LANE_ROLE:
+            return {"kind": "lane", "loop": self.program.source_loop(int(role["instruction"]))}
+        kind = "explicit" if role["kind"] == TASK_ROLE else "implicit"
+        return {"kind": kind, "instruction": self.names.instruction(int(role["instruction"]))}
 
 
 def end_key(end: Json) -> tuple[Any, ...]:

@@ -8,9 +8,10 @@ import numpy as np
 
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table
-from tracekit.formats.image import OpFlag, OpKind
+from tracekit.formats.image import LoopFlag, OpFlag, OpKind, OpUse
 from tracekit.races.kernels.clocks import CLOCK, Clocks
 from tracekit.races.kernels.state import (
+    ATOMIC,
     CELL,
     CHAIN_ROW,
     DEPEND,
@@ -20,10 +21,13 @@ from tracekit.races.kernels.state import (
     LINK,
     MOST_CHAINS,
     MOST_HELD,
+    MOST_LANES,
+    OF_LANE,
     NOW,
     RACE,
     RECENT,
     ROLE,
+    SIMD_LOOP,
     SITE,
     STREAM,
     TASK_ROW,
@@ -47,6 +51,22 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
     return atomic
 
 
+def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
+    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE."""
+    kinds = atomic_instructions(program) * np.uint8(ATOMIC)
+    kinds[:-1] |= (program.ops["use"] & OpUse.OF_LANE != 0) * np.uint8(OF_LANE)
+    return kinds
+
+
+def lanes_of_loops(program: Program) -> NDArray[np.uint8]:
+    """u1 by loop: how many of its iterations the source lets run at once, at most MOST_LANES; 0 of others."""
+    flags = program.loops["flags"]
+    said = flags >> np.uint32(16)
+    lanes = np.where(said == 0, MOST_LANES, np.minimum(said, MOST_LANES))
+    shown: NDArray[np.uint8] = np.where(flags & LoopFlag.SIMD != 0, lanes, 0).astype(np.uint8)
+    return shown
+
+
 def fields(dtype: np.dtype[np.void]) -> list[tuple[str, np.dtype[np.generic]]]:
     """Those of a structured dtype, for a table."""
     return [(name, dtype[name]) for name in dtype.names or ()]
@@ -64,7 +84,9 @@ def empty_state(program: Program) -> State:
         clocks=Clocks(
             arena.arena(CLOCK, 1 << 28, spare=1), arena.arena("u4", spare=2 * MOST_CHAINS), np.zeros(1, np.int64)
         ),
-        streams=hash_table([("task", "<i8"), ("implicit", "<i8")], 1 << 20),
+        streams=hash_table([("task", "<i8"), ("implicit", "<i8"), ("simd", "<i8")], 1 << 20),
+        simd_loops=arena.arena(SIMD_LOOP, 1 << 28, spare=1),
+        lanes_of=lanes_of_loops(program),
         tasks=arena.arena(TASK_ROW, 1 << 28, spare=1),
         chains=arena.arena(CHAIN_ROW, MOST_CHAINS, spare=1),
         ended=np.zeros(MOST_CHAINS, np.int64),
@@ -88,7 +110,7 @@ def empty_state(program: Program) -> State:
         places=hash_table([]),
         sites=hash_table(fields(SITE)),
         recent=np.zeros(2 * instructions, RECENT),
-        atomic=atomic_instructions(program),
+        atomic=kinds_of_instructions(program),
         accesses=hash_table([]),
         sets=hash_table([]),
         scratch=np.zeros(SCRATCH, np.uint64),

@@ -102,10 +102,12 @@ def thread_name(thread: Json) -> str:
 
 
 def task_line(task: Json) -> str:
-    """`  task 2, explicit, created by app.c:12:1 work in main > work`."""
-    instruction, context = task["instruction"], task["created_in"]
-    place = code_text(instruction)
+    """`  task 2, explicit, created by app.c:12:1 work in main > work`; `  task 2, lanes of the SIMD loop at ...`."""
+    context = task["created_in"]
     path = " > ".join([context["root"], *context["path"]])
+    if task["kind"] == "lane":
+        return f"  task {task['task']}, lanes of the SIMD loop at {code_text(task['loop'])} in {path}"
+    place = code_text(task["instruction"])
     return f"  task {task['task']}, {task['kind']}, created at {place} in {path}"
 
 

@@ -18,6 +18,7 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.order import turn_to
 from tracekit.races.kernels.state import (
     ALIVE,
+    ATOMIC,
     ATOMIC_READ,
     ATOMIC_WRITE,
     CHAIN,
@@ -28,6 +29,7 @@ from tracekit.races.kernels.state import (
     FREE,
     KIND_SHIFT,
     MOST_SITES,
+    OF_LANE,
     OWN,
     READ,
     SEVERAL,
@@ -233,12 +235,20 @@ def is_alone(state: Any, stream: Any) -> Any:
 @inlined
 def is_atomic(state: Any, instruction: Any) -> Any:
     """Whether the accesses of an instruction are atomic; those of libraries are not."""
-    return state.atomic[np.uint64(min(instruction, np.int64(state.atomic.size - 1)))] != 0
+    return kind_of(state, instruction) & ATOMIC != 0
+
+
+@inlined
+def kind_of(state: Any, instruction: Any) -> Any:
+    """What is known of an instruction."""
+    return state.atomic[np.uint64(min(instruction, np.int64(state.atomic.size - 1)))]
 
 
 @inlined
 def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A load of the present task."""
+    if kind_of(state, instruction) == OF_LANE:
+        return
     kind = ATOMIC_READ if is_atomic(state, instruction) else READ
     access = access_now(state, instruction, context, kind)
     known = True
@@ -251,6 +261,8 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
 @inlined
 def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A store of the present task."""
+    if kind_of(state, instruction) == OF_LANE:
+        return
     if is_atomic(state, instruction):
         add_access(state, access_now(state, instruction, context, ATOMIC_WRITE), address, size, where)
         return

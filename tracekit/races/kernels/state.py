@@ -63,6 +63,14 @@ MOST_HELD = 64
 THREAD_ROLE = 1  # one thread
 TEAM_ROLE = 2  # implicit tasks of the teams of one place
 TASK_ROLE = 3  # explicit tasks of one place
+LANE_ROLE = 4  # lanes of one SIMD loop
+
+MOST_LANES = 64
+"""So many iterations of a SIMD loop run at once, if its source does not say how many: as many bytes as the widest
+vectors hold."""
+ATOMIC = 1
+OF_LANE = 2
+"""Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there."""
 
 # Elements of State.now.
 STREAM = 0  # whose events come now, -1 for none
@@ -95,7 +103,9 @@ class State(NamedTuple):
     now: Any  # int64 (NOW)
     memory: Shadow  # CELL
     clocks: Clocks
-    streams: HashTable  # stream: the task that it is in, the innermost implicit one
+    streams: HashTable  # stream: the task that it is in, the innermost implicit one, its SIMD loop
+    simd_loops: Arena  # SIMD_LOOP
+    lanes_of: Any  # u1 by loop: how many iterations run at once, 0 of loops that are not SIMD
     tasks: Arena  # TASK_ROW
     chains: Arena  # CHAIN_ROW
     ended: Any  # i8, a ring: chains whose tasks are over, the oldest first
@@ -119,7 +129,7 @@ class State(NamedTuple):
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
     recent: Any  # RECENT [2 * instruction + stores]
-    atomic: Any  # u1 by instruction: 1 if its accesses are atomic
+    atomic: Any  # u1 by instruction: ATOMIC, OF_LANE
     accesses: HashTable  # an access
     sets: HashTable  # access << 32 | set: one access more
     scratch: Any  # u8: accesses of a set
@@ -176,6 +186,21 @@ TEAM = np.dtype(
         ("over", "<i4"),
     ]
 )
+SIMD_LOOP = np.dtype(
+    [
+        ("task", "<i8"),  # that runs it, 0: none is open
+        ("loop", "<i8"),
+        ("inside", "<i8"),  # SIMD loops that are open inside of it
+        ("length", "<i4"),  # lanes
+        ("lane", "<i4"),  # of the present iteration
+        ("role", "<i8"),
+        ("clock", "<i8"),  # what the task knew when it came to the first lane
+        ("chain", "<i8"),  # and how far it was
+        ("time", "<i8"),
+        ("lanes", "<i8", (MOST_LANES,)),  # tasks
+    ]
+)
+"""Of a stream: a SIMD loop that it is in, and the tasks that lanes are."""
 GROUP = np.dtype([("clock", "<i8"), ("outer", "<i8")])
 DEPEND = np.dtype([("generation", "<i8"), ("kind", "<i8"), ("next", "<i8")])
 GENERATION = np.dtype([("clock", "<i8"), ("lock", "<i8"), ("prior", "<i8"), ("users", "<i8")])

@@ -1,0 +1,131 @@
+"""Recall and precision of `races` on DataRaceBench: each C and C++ program without `target`, compiled, run once, judged.
+
+    git clone https://github.com/LLNL/dataracebench
+    python benchmarks/dataracebench.py [--threads 4] [--only DRB001,DRB013] dataracebench
+
+A program's name says whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that
+goes on for ever is interrupted after some seconds, and what it did until then is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+TRACEKIT = [sys.executable, "-m", "tracekit"]
+RUN, ANALYSE = 20, 300
+"""Seconds after which a program is interrupted, and those after which its analysis is given up."""
+ARGUMENTS = {"DRB105": ["12"], "DRB106": ["12"]}
+"""What makes recursions small."""
+POLYBENCH = "-DMINI_DATASET -DPOLYBENCH_NO_FLUSH_CACHE -DPOLYBENCH_TIME -D_POSIX_C_SOURCE=200112L".split()
+
+
+class Verdict(NamedTuple):
+    """What became of a program: `found` is the number of races, or None, and `why`."""
+
+    name: str
+    races: bool
+    found: int | None
+    why: str = ""
+
+    def line(self) -> str:
+        """A line for the reader."""
+        if self.found is None:
+            return f"{self.name}: not judged, {self.why}"
+        right = (self.found > 0) == self.races
+        return f"{self.name}: {self.found} found{'' if right else ', missed' if self.races else ', false'}"
+
+
+def programs(folder: Path) -> list[Path]:
+    """Those that need no device."""
+    found = [*folder.glob("micro-benchmarks/DRB*.c"), *folder.glob("micro-benchmarks/DRB*.cpp")]
+    return sorted(path for path in found if not re.search(r"^\s*#\s*pragma\s+omp.*\btarget\b", text(path), re.MULTILINE))
+
+
+def text(path: Path) -> str:
+    """A program's source."""
+    return path.read_text(errors="replace")
+
+
+def compiled(path: Path, to: Path) -> str:
+    """Compile a program; returns what the compiler says if it does not."""
+    sources, options = [path], ["-fopenmp", "--threads", "-g", "-O0", "-w"]
+    if "polybench" in text(path).lower():
+        utilities = path.parent / "utilities"
+        sources.append(utilities / "polybench.c")
+        options += [*POLYBENCH, f"-I{path.parent}", f"-I{utilities}", f"-I{path.parent / 'polybench'}"]
+    compiler = "c++" if path.suffix == ".cpp" else "cc"
+    command = [*TRACEKIT, compiler, *options, *map(str, sources), "-o", str(to), "-lm"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    return run.stderr.strip() if run.returncode else ""
+
+
+def recorded(program: Path, trace: Path, arguments: list[str], threads: int) -> None:
+    """Record a run, in a process group of its own, which is interrupted if it takes long."""
+    process = subprocess.Popen(
+        [*TRACEKIT, "record", "-f", "-o", str(trace), "--", str(program), *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(timeout=RUN)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait()
+
+
+def judged(path: Path, folder: Path, threads: int) -> Verdict:
+    """Compile, record and analyse a program."""
+    races = path.stem.endswith("-yes")
+    program, trace = folder / path.stem, folder / "trace.zst"
+    if wrong := compiled(path, program):
+        return Verdict(path.name, races, None, wrong.splitlines()[-1])
+    recorded(program, trace, ARGUMENTS.get(path.name.split("-")[0], []), threads)
+    command = [*TRACEKIT, "analyze", "-m", "races", "--json", str(trace)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=ANALYSE, check=False)
+    except subprocess.TimeoutExpired:
+        return Verdict(path.name, races, None, f"the analysis takes more than {ANALYSE} s")
+    finally:
+        program.unlink()
+        trace.unlink(missing_ok=True)
+    if run.returncode:
+        return Verdict(path.name, races, None, (run.stderr.strip().splitlines() or ["no message"])[-1])
+    return Verdict(path.name, races, len(json.loads(run.stdout)["result"]["races"]))
+
+
+def main() -> None:
+    """A line for each program, then recall and precision."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--only", default="", help="beginnings of names, with commas")
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    chosen = [path for path in programs(options.folder) if path.name.startswith(tuple(options.only.split(",")))]
+    verdicts = []
+    with tempfile.TemporaryDirectory() as folder:
+        for path in chosen:
+            verdicts.append(judged(path, Path(folder), options.threads))
+            print(verdicts[-1].line(), flush=True)
+    known = [verdict for verdict in verdicts if verdict.found is not None]
+    with_race = [verdict for verdict in known if verdict.races]
+    reported = [verdict for verdict in known if verdict.found]
+    right = sum(verdict.races for verdict in reported)
+    print(f"\n{len(known)} of {len(verdicts)} programs judged, {len(with_race)} with a race")
+    print(f"recall {right} of {len(with_race)}: {right / max(1, len(with_race)):.2f}")
+    print(f"precision {right} of {len(reported)}: {right / max(1, len(reported)):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Lanes of SIMD loops: iterations that the source lets run at once are tasks beside one another.
+
+So many consecutive iterations as there may be lanes come behind what the task that runs the loop did before, and
+that goes on behind all of them; then the next ones begin. Each stream keeps the tasks of its lanes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.containers.kernels.arena import take
+from tracekit.containers.kernels.hash_table import row_of
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.races.kernels.clocks import drop, set_time, shared
+from tracekit.races.kernels.order import end_chain, make_own, meet, running, share_clock, take_chain, tick
+from tracekit.races.kernels.state import ALIVE, LANE_ROLE, STREAM, State
+
+
+@inlined
+def lanes_of(state: Any, loop: Any) -> Any:
+    """How many iterations of a loop run at once; below 2: one after another."""
+    return np.int64(state.lanes_of[np.uint64(loop)])
+
+
+@kernel
+def put_in_lane(state: State, stream: Any) -> None:
+    """A stream goes on with the iteration of its SIMD loop's present lane."""
+    known = state.streams.rows[row_of(state.streams, stream)]
+    loop = state.simd_loops.rows[known.simd]
+    if loop.lanes[loop.lane] == 0:
+        loop.lanes[loop.lane] = np.int64(take(state.tasks, 1))
+    task = np.int64(loop.lanes[loop.lane])
+    row, of = state.tasks.rows[task], state.tasks.rows[loop.task]
+    row.stream, row.role, row.locks, row.team, row.group = stream, loop.role, of.locks, of.team, of.group
+    row.clock, row.creator_chain, row.creator_time = shared(state.clocks, loop.clock), loop.chain, loop.time
+    row.acquired, row.over, row.situation = 0, 0, 0
+    if row.chain == 0:
+        take_chain(state, task)
+    known.task = task
+    state.now[STREAM] = -1
+
+
+@kernel
+def begin_lanes(state: State, stream: Any) -> None:
+    """The task comes to the first of some iterations that run at once."""
+    loop = state.simd_loops.rows[state.streams.rows[row_of(state.streams, stream)].simd]
+    row = state.tasks.rows[loop.task]
+    loop.clock, loop.lane = share_clock(state, np.int64(loop.task)), 0
+    loop.chain, loop.time = row.chain, state.chains.rows[row.chain].time
+    tick(state, np.int64(loop.task))
+    put_in_lane(state, stream)
+
+
+@kernel
+def end_lanes(state: State, simd: Any) -> None:
+    """All of them are over: the task knows what they did."""
+    loop = state.simd_loops.rows[simd]
+    of = np.int64(loop.task)
+    for lane in range(loop.lane + 1):
+        row = state.tasks.rows[loop.lanes[lane]]
+        if row.acquired != 0:
+            meet(state, of, row.clock)
+        drop(state.clocks, row.clock)
+        row.clock = 0
+    drop(state.clocks, loop.clock)
+    make_own(state, of)
+    clock = np.int64(state.tasks.rows[of].clock)
+    for lane in range(loop.lane + 1):
+        task = np.int64(loop.lanes[lane])
+        chain = np.int64(state.tasks.rows[task].chain)
+        set_time(state.clocks, clock, chain, state.chains.rows[chain].time)
+        tick(state, task)
+    state.now[STREAM] = -1
+
+
+@kernel
+def begin_loop(state: State, stream: Any, loop: Any, context: Any) -> None:
+    """A stream begins with a SIMD loop, or with one that runs inside of another one's iteration and is part of it."""
+    task = running(state, stream)
+    known = state.streams.rows[row_of(state.streams, stream)]
+    if task == 0:
+        return
+    if known.simd == 0:
+        known.simd = np.int64(take(state.simd_loops, 1))
+    row = state.simd_loops.rows[known.simd]
+    if row.task != 0:
+        row.inside += 1
+        return
+    place = np.int64(row_of(state.places, (context << 32) | loop))
+    row.role = row_of(state.roles, (place << 2) | (LANE_ROLE & 3))
+    role = state.roles.rows[row.role]
+    role.kind, role.context, role.instruction = LANE_ROLE, context, loop
+    row.task, row.loop, row.length = task, loop, lanes_of(state, loop)
+    state.now[ALIVE] += 1
+    begin_lanes(state, stream)
+
+
+@kernel
+def next_iteration(state: State, stream: Any, loop: Any) -> None:
+    """The next lane's, or behind all lanes the first one's again."""
+    simd = np.int64(state.streams.rows[row_of(state.streams, stream)].simd)
+    row = state.simd_loops.rows[simd]
+    if row.task == 0 or row.inside != 0 or row.loop != loop:
+        return
+    if row.lane + 1 < row.length:
+        row.lane += 1
+        put_in_lane(state, stream)
+        return
+    end_lanes(state, simd)
+    begin_lanes(state, stream)
+
+
+@kernel
+def end_loop(state: State, stream: Any) -> None:
+    """A stream is behind its SIMD loop."""
+    known = state.streams.rows[row_of(state.streams, stream)]
+    row = state.simd_loops.rows[known.simd]
+    if row.task == 0:
+        return
+    if row.inside != 0:
+        row.inside -= 1
+        return
+    end_lanes(state, np.int64(known.simd))
+    for lane in range(row.length):
+        task = np.int64(row.lanes[lane])
+        if task != 0 and state.tasks.rows[task].chain != 0:
+            end_chain(state, task)
+            state.tasks.rows[task].chain = 0
+    known.task, row.task = row.task, 0
+    state.tasks.rows[known.task].situation = 0
+    state.now[ALIVE] -= 1
+    state.now[STREAM] = -1
