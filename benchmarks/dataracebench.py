@@ -47,7 +47,9 @@ class Verdict(NamedTuple):
 def programs(folder: Path) -> list[Path]:
     """Those that need no device."""
     found = [*folder.glob("micro-benchmarks/DRB*.c"), *folder.glob("micro-benchmarks/DRB*.cpp")]
-    return sorted(path for path in found if not re.search(r"^\s*#\s*pragma\s+omp.*\btarget\b", text(path), re.MULTILINE))
+    return sorted(
+        path for path in found if not re.search(r"^\s*#\s*pragma\s+omp.*\btarget\b", text(path), re.MULTILINE)
+    )
 
 
 def text(path: Path) -> str:

@@ -22,6 +22,7 @@ from tests.naive.dependence_machine import MEMORY, Machine, RandomProgram, inter
 from tests.naive.dependence_programs import feed
 from tests.naive.dependence_rows import from_naive, from_profile, paths_of
 from tests.naive.folding import NaiveFolding
+from tests.needs import needs
 from tests.programs.running import FIXTURES, compile_program, record, run_here
 from tracekit.containers.hash_table import used_rows
 from tracekit.dependence.kernels.between import Between
@@ -54,11 +55,16 @@ def found(engine: DependenceEngine, folding: bool) -> dict[Any, int]:
 
 
 def with_new_stacks(random: Random, events: list[Event]) -> list[Event]:
-    """The events, and memory of new threads where another thread goes on."""
+    """The events, and memory of new threads where another thread goes on, and tasks that begin and end there."""
     made: list[Event] = []
     for event in events:
         if made and made[-1][0] != event[0] and random.random() < 0.1:
             made.append((event[0], CODE["thread_memory"], 0, MEMORY + random.randrange(64), random.choice((0, 5, 16))))
+            continue_with = random.randrange(6)
+            made.append(
+                (event[0], CODE["task_create"], NONE, random.choice((4, 4, 4 | 1 << 27)), random.randrange(1, 5))
+            )
+            made.append((event[0], CODE["task_schedule"], random.randrange(1, 9), continue_with, 1))
         made.append(event)
     return made
 
@@ -138,6 +144,18 @@ def test_a_producer_and_a_consumer(trace: Path, module: str) -> None:
             assert row == {**other, "between_threads": row["between_threads"]}
         reaching = {row["loop"]["function"]: row["between_threads"] for row in profile.result["loops"]}
         assert reaching["producer"] == {"raw": 3, "war": 2, "waw": 0}
+
+
+@needs("libomp")
+def test_tasks(tmp_path: Path) -> None:
+    """Who has what a task made is another one, also if one thread happened to run both."""
+    app = tmp_path / "app"
+    compile_program([FIXTURES / "between_tasks.c"], app, ["-O1", "-g", "-fno-inline", "-fopenmp"], instrumented=True)
+    rows = tracekit.analyze(record(app).trace, "lamp", threads=True).result["between_threads"]
+    counts = {(row["kind"], row["source"]["line"], row["destination"]["line"]): row["count"] for row in rows}
+    fill, take, total = 5, 6, 18
+    assert counts["RAW", fill, take] == counts["RAW", take, total] == 50
+    assert {row["kind"] for row in rows} == {"RAW"}  # memory of tasks that are over is new
 
 
 def test_variants_of_dependence(trace: Path) -> None:

@@ -11,9 +11,11 @@ from tests.naive.dependence import RAW, WAR, WAW, Event, NaiveDependence, Path
 from tracekit.formats.events import BY_CODE
 
 End = tuple[int, Path, int]
-"""Instruction, context, stream."""
+"""Instruction, context, who did it: a stream, or a task that was created and not waited for at once."""
+UNDEFERRED = 1 << 27
+FIRST_TASK = 1 << 24
 
-CHANGING = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init", "thread_memory")
+CHANGING = ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init", "thread_memory", "task_memory")
 
 
 @dataclass
@@ -28,17 +30,28 @@ def between(naive: NaiveDependence, events: Iterable[Event]) -> dict[tuple[int, 
     """(Kind, source, destination) -> executions of the destination; `naive` says which these are, and the contexts."""
     bytes_: dict[int, Byte] = defaultdict(Byte)
     found: dict[tuple[int, End, End], set[Any]] = defaultdict(set)
+    doers: dict[int, int] = {}
+    tasks: dict[int, int] = {}
+    made = 0
     for event in events:
         naive.feed([event])
         number, kind, subject, address, size = event
         name = BY_CODE[kind].name
+        doer = doers.get(number, number)
+        if name == "task_create":  # subject: instruction, address: flags, size: number of the task
+            tasks[size] = doer
+            if not address & UNDEFERRED:
+                tasks[size] = FIRST_TASK + made
+                made += 1
+        if name == "task_schedule" and address and subject not in (5, 6, 8):  # subject: status, address: the next task
+            doers[number] = tasks.get(address, number)
         if name in CHANGING:
             for place in range(address, address + size):
                 bytes_.pop(place, None)
         if name not in ("load", "store"):
             continue
         stream = naive.streams[number]
-        now = (subject, stream.context, number)
+        now = (subject, stream.context, doer)
         for place in range(address, address + size):
             byte = bytes_[place]
             sources = {(WAW if name == "store" else RAW, byte.store)}
@@ -48,6 +61,6 @@ def between(naive: NaiveDependence, events: Iterable[Event]) -> dict[tuple[int, 
             else:
                 byte.loads.add(now)
             for kind, source in sources:
-                if source is not None and source[2] != number:
+                if source is not None and source[2] != doer:
                     found[kind, source, now].add(stream.execution)
     return {key: len(executions) for key, executions in found.items()}

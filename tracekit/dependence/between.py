@@ -1,4 +1,4 @@
-"""Dependences between threads: the state that kernels/between.py works on, and rows of a profile."""
+"""Dependences between threads and tasks: the state that kernels/between.py works on, and rows of a profile."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tracekit.contexts.names import Json
 from tracekit.contexts.roles import empty_roles, roles_of
 from tracekit.dependence.kernels.between import CELL, FOUND_FIELDS, RECENT, SET_FIELDS, Between
 from tracekit.dependence.kernels.dependence_table import END_BITS
+from tracekit.dependence.kernels.doers import Doers
 from tracekit.dependence.profile import DependenceKind
 from tracekit.dependence.rows import KIND_RANK, context_key, instruction_key
 from tracekit.formats.events import NONE
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 WHOLE_BECAUSE = "with --threads what each byte was last used for goes on, whichever thread did so"
 
+DOER = [("doer", "<i8")]
 MOST_ENDS = 1 << END_BITS
 LARGEST_SET = 1 << 20
 
@@ -63,6 +65,7 @@ def empty_between(program: Program) -> Between:
         above=arena.reserve("u4", LARGEST_SET),
         found=hash_table(FOUND_FIELDS),
         roles=empty_roles(program),
+        doers=Doers(np.array([-1, 0, 0], np.int64), hash_table(DOER, rows=MOST_ENDS), hash_table(DOER)),
     )
 
 
@@ -81,7 +84,7 @@ class BetweenRows:
     def rows(self, kinds: Collection[str]) -> list[Json]:
         """One for each kind, two instructions (in their contexts) and what their threads are for.
 
-        ``pairs``: how many pairs of threads have it; ``count``: executions of the destination.
+        ``pairs``: how many pairs of threads or tasks have it; ``count``: executions of the destination.
         """
         found: dict[str, Json] = {}
         pairs: dict[str, set[tuple[int, int]]] = {}
@@ -99,12 +102,12 @@ class BetweenRows:
             name = as_key(row, KEY)
             known = found.setdefault(name, {column: row[column] for column in KEY} | {"pairs": 0, "count": 0})
             known["count"] += count
-            pairs.setdefault(name, set()).add((self._stream(source), self._stream(destination)))
+            pairs.setdefault(name, set()).add((self._doer(source), self._doer(destination)))
         for name, row in found.items():
             row["pairs"] = len(pairs[name])
         return ordered(found.values())
 
-    def _stream(self, end: int) -> int:
+    def _doer(self, end: int) -> int:
         return int(self._ends[end]) >> 32
 
     def _end(self, end: int) -> Json:
@@ -114,7 +117,7 @@ class BetweenRows:
             self._shown[end] = {
                 "": self._instruction(place >> 32),
                 "_context": self._context(place & NONE),
-                "_thread": self._roles.get(self._stream(end), {"function": "", "created": None}),
+                "_thread": self._roles.get(self._doer(end), {"function": "", "created": None}),
             }
         return self._shown[end]
 

@@ -22,6 +22,7 @@ from tracekit.dependence.kernels.dependence import (
     load_access,
     store_access,
 )
+from tracekit.dependence.kernels.doers import FIRST_TASK, doer_of, task_left, task_made
 from tracekit.dependence.kernels.executions import NUMBER
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.dependence.state import empty_state
@@ -105,19 +106,36 @@ def free(state: Threaded, address: int, size: int, stream: int, levels: Any) -> 
 
 
 def thread_memory(state: Threaded, address: int, size: int) -> None:
-    """The stack of a new thread, which was another's."""
+    """The stack of a new thread, which was another's; or what a task has of its own."""
     forgotten(state.between, address, size)
 
 
 def function_entry(state: Threaded, function: int, stream: int, levels: Any) -> None:
-    """An execution ends; what a thread begins with is its role."""
+    """An execution ends; what a thread or task begins with is its role."""
     interrupt(state.own, levels, stream)
-    entered(state.between.roles, function, stream)
+    entered(state.between.roles, function, doer_of(state.between.doers, stream))
 
 
 def thread_create(state: Threaded, stream: int, context: int) -> None:
     """A thread is made."""
     created(state.between.roles, stream, context)
+
+
+def task_create(state: Threaded, flags: int, task: int, stream: int) -> None:
+    """A task is made, contexts not told apart."""
+    task_made(state.between.doers, flags, task, stream)
+
+
+def task_create_in_context(state: Threaded, flags: int, task: int, stream: int, context: int) -> None:
+    """A task is made in a context."""
+    doer = task_made(state.between.doers, flags, task, stream)
+    if doer >= FIRST_TASK:
+        created(state.between.roles, doer, context)
+
+
+def task_schedule(state: Threaded, status: int, next: int, stream: int) -> None:
+    """A thread goes from one task to another."""
+    task_left(state.between.doers, status, next, stream)
 
 
 def other(state: Threaded, stream: int, levels: Any) -> None:
@@ -132,6 +150,9 @@ _ALIKE: dict[str, Callable[..., None]] = {
     "stack_free": free,
     "global_init": global_init,
     "thread_memory": thread_memory,
+    "task_memory": thread_memory,
+    "task_create": task_create,
+    "task_schedule": task_schedule,
     **dict.fromkeys((*CONTEXT_EVENTS, "external_call"), other),
     "function_entry": function_entry,
 }
@@ -142,4 +163,5 @@ CALLBACKS_IN_CONTEXT: dict[str, Callable[..., None]] = {
     "store": store_in_context,
     "thread_create": thread_create,
     **_ALIKE,
+    "task_create": task_create_in_context,
 }

@@ -12,7 +12,17 @@ from tracekit.containers.hash_table import used_rows
 from tracekit.contexts.names import ContextNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
-from tracekit.races.kernels.state import ATOMIC_READ, ATOMIC_WRITE, FREE, LANE_ROLE, READ, TASK_ROLE, THREAD_ROLE, WRITE, State
+from tracekit.races.kernels.state import (
+    ATOMIC_READ,
+    ATOMIC_WRITE,
+    FREE,
+    LANE_ROLE,
+    READ,
+    TASK_ROLE,
+    THREAD_ROLE,
+    WRITE,
+    State,
+)
 
 if TYPE_CHECKING:
     from tracekit.modules.contract import Module
@@ -125,7 +135,6 @@ class RaceRows:
             for number in racing
             for role in (self.state.roles.rows[number],)
         ]
-
 
     def _made_by(self, role: np.void) -> Json:
         """What a task is, and what makes it: an instruction, or a SIMD loop whose lanes they are."""
