@@ -1,4 +1,4 @@
-"""Recall and precision of `races` on DataRaceBench: each C and C++ program without `target`, compiled, run once, judged.
+"""Recall and precision of `races` on DataRaceBench: its C and C++ programs without `target`, each compiled and run.
 
     git clone https://github.com/LLNL/dataracebench
     python benchmarks/dataracebench.py [--threads 4] [--only DRB001,DRB013] dataracebench

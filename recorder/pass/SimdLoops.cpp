@@ -1,7 +1,7 @@
 // SimdLoops.cpp: see SimdLoops.h.
 //
-// Clang marks the accesses of a loop of `omp simd` as parallel. With `safelen` it only says how wide the vectors may be,
-// as it does for `#pragma clang loop`; then the counter that OpenMP makes for its loops tells the two apart.
+// Clang marks the accesses of a loop of `omp simd` as parallel. With `safelen` it only says how wide the vectors may
+// be, as it does for `#pragma clang loop`; then the counter that OpenMP makes for its loops tells the two apart.
 #include "SimdLoops.h"
 
 #include "Compat.h"

@@ -1,4 +1,4 @@
-// SimdLoops.h: loops that the source declares free to run several iterations at once, and what each lane has of its own.
+// SimdLoops.h: loops whose iterations the source lets run at once, and what each lane has of its own.
 #pragma once
 
 #include "llvm/Analysis/LoopInfo.h"

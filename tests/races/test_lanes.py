@@ -1,4 +1,4 @@
-"""SIMD loops in ``races``: random ones against threads for each iteration, and programs with and without a dependence."""
+"""SIMD loops in ``races``: random ones against threads for each iteration, and programs with and without a race."""
 
 from __future__ import annotations
 

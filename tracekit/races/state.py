@@ -22,8 +22,8 @@ from tracekit.races.kernels.state import (
     MOST_CHAINS,
     MOST_HELD,
     MOST_LANES,
-    OF_LANE,
     NOW,
+    OF_LANE,
     RACE,
     RECENT,
     ROLE,
@@ -53,8 +53,8 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
 
 def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
     """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE."""
-    kinds = atomic_instructions(program) * np.uint8(ATOMIC)
-    kinds[:-1] |= (program.ops["use"] & OpUse.OF_LANE != 0) * np.uint8(OF_LANE)
+    kinds: NDArray[np.uint8] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint8)
+    kinds[:-1][program.ops["use"] & OpUse.OF_LANE != 0] |= OF_LANE
     return kinds
 
 

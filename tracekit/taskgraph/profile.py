@@ -14,6 +14,7 @@ from tracekit.modules.merge_rows import add, greatest, join_rows, least
 from tracekit.paths.profile import Names
 from tracekit.program.program import Program
 from tracekit.taskgraph.collector import StepCollector
+from tracekit.taskgraph.distinct import distinct
 from tracekit.taskgraph.graph import TaskGraph
 from tracekit.taskgraph.kernels.layouts import EDGE_KINDS, NODE_KINDS, TASK
 from tracekit.taskgraph.lines import Places
@@ -44,14 +45,13 @@ class TaskGraphProfile:
 
     def _number_groups(self) -> None:
         nodes = self.graph.nodes[1:]
-        keys = np.stack([nodes["kind"], nodes["created"], nodes["context"]])
-        found, index = np.unique(keys, axis=1, return_inverse=True)
-        shown = [self.names.group(*key) for key in found.T.tolist()]
+        found, index = distinct([nodes["kind"], nodes["created"], nodes["context"]])
+        shown = [self.names.group(*key) for key in found.tolist()]
         by_id = {group["id"]: group for group in shown}
         self.groups = list(by_id.values())
         number = {name: place for place, name in enumerate(by_id)}
         of = np.array([number[group["id"]] for group in shown], np.int64)
-        self.group_of = np.concatenate([[-1], of[index.reshape(-1)]]) if len(of) else np.array([-1])
+        self.group_of = np.concatenate([[-1], of[index]]) if len(of) else np.array([-1])
 
     def result(self, faster: Faster, most: int) -> dict[str, Any]:
         """All tables; `most`: nodes up to which the whole graph is one of them."""
@@ -85,7 +85,7 @@ class TaskGraphProfile:
     def _group_rows(self) -> list[dict[str, Any]]:
         count = len(self.groups)
         of, nodes = self.group_of[1:], self.graph.nodes[1:]
-        pairs = np.unique(np.stack([of, nodes["stream"].astype(np.int64)]), axis=1)[0]
+        pairs = distinct([of, nodes["stream"]])[0][:, 0]
         columns = {
             "count": np.bincount(of, minlength=count),
             "threads": np.bincount(pairs, minlength=count),
@@ -109,7 +109,8 @@ class TaskGraphProfile:
     def _edge_rows(self) -> list[dict[str, Any]]:
         edges = self.graph.edges
         ends = (self.group_of[edges["source"]], self.group_of[edges["destination"]])
-        keys, counts = np.unique(np.stack([*ends, edges["kind"].astype(np.int64)]), axis=1, return_counts=True)
+        keys, of = distinct([*ends, edges["kind"]])
+        counts = np.bincount(of, minlength=len(keys))
         return [
             {
                 "source": self.groups[source]["id"],
@@ -117,7 +118,7 @@ class TaskGraphProfile:
                 "kind": EDGE_KINDS[kind],
                 "count": count,
             }
-            for (source, destination, kind), count in zip(keys.T.tolist(), counts.tolist())
+            for (source, destination, kind), count in zip(keys.tolist(), counts.tolist())
         ]
 
     # -- lines and functions --
