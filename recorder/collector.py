@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
 from tracekit.formats.imageframe import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
+from tracekit.recorder import trimming
 from tracekit.recorder.addressspace import Snapshots
 from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, compress
 from tracekit.recorder.encoder import Encoder, Payload
@@ -136,8 +137,12 @@ class Collector:
         workers: int = 1,
         snapshots: float = 0.0,
         physical: bool = False,
+        left_out: Collection[str] = (),
     ) -> None:
-        """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables."""
+        """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables.
+
+        ``left_out``: kinds of accesses that the trace is not to hold (windowfilters.EVENTS).
+        """
         self._pool = pool
         self._meta = dict(meta)
         self._with_sources = with_sources
@@ -148,6 +153,9 @@ class Collector:
         self._chunks = InOrder(self._write_chunk)
         self._workers = workers
         self._encoder = Encoder(buffer_words=pool.buffer_words, workers=workers)
+        self._left_out = left_out
+        for code in trimming.dropped_events(left_out):
+            self._encoder.drop(code)
         self._adding = threading.Lock()
         self._facts: list[PathFacts] = []
         self._sources: dict[str, bytes] = {}
@@ -250,6 +258,10 @@ class Collector:
         image = self._pool.image(number)
         units = [Unit.parse(unit) for unit in image.units]
         try:
+            if self._left_out:
+                left = trimming.trim_image(image, units, self._left_out)
+                self._encoder.trim(left.words, left.kept, left.which)
+                image, units = image._replace(units=left.units), [Unit.parse(unit) for unit in left.units]
             return image, units, path_facts(image, units)
         except (IndexError, ValueError) as error:  # a row names what the unit does not have
             raise DamagedPoolError from error
@@ -415,6 +427,7 @@ def collect(
     workers: int = 1,
     snapshots: float = 0.0,
     physical: bool = False,
+    left_out: Collection[str] = (),
 ) -> None:
     """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
     status = 1
@@ -423,9 +436,10 @@ def collect(
             signal.signal(number, signal.SIG_IGN)
         pool.adopt()
         with open(control, "rb") as stream:
-            outcome = Collector(pool, descriptor, meta, with_sources, progress, workers, snapshots, physical).run(
-                stream
+            collector = Collector(
+                pool, descriptor, meta, with_sources, progress, workers, snapshots, physical, left_out
             )
+            outcome = collector.run(stream)
         os.write(result, json.dumps(asdict(outcome)).encode())
         status = 0
     except BaseException as error:  # a bug: the program must not wait for a collector that is gone

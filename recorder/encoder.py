@@ -83,6 +83,21 @@ class Encoder:
             raise MemoryError
         return first
 
+    def trim(self, words: NDArray[np.uint16], kept: NDArray[np.uint16], which: NDArray[np.uint16]) -> None:
+        """Of the records of the image that is added next, leave out all words but some.
+
+        ``words``, ``kept``: u2, of each of its path numbers how many words the program writes, and how many are left;
+        ``which``: u2, number by number the places of these. Only records that workers take from the program count.
+        """
+        arrays = [np.ascontiguousarray(array, np.uint16) for array in (words, kept, which)]
+        pointers = [array.ctypes.data for array in arrays]
+        if not library().tk_encoder_trim(self._handle, self.ids, len(words), *pointers, len(which)):
+            raise MemoryError
+
+    def drop(self, code: int) -> None:
+        """Leave out the records of an event."""
+        library().tk_encoder_drop(self._handle, code)
+
     def encode(self, words: NDArray[np.uint64], stream: int = 0, thread: int = 0, kind: int = 0, epoch: int = 0) -> int:
         """Encode whole records from ``words`` (u8); returns how many words that took.
 

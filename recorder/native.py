@@ -65,6 +65,8 @@ _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_encoder_lanes": (c_uint32, (c_void_p,)),
     "tk_encoder_free": (None, (c_void_p,)),
     "tk_encoder_add": (c_uint32, (c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_uint32)),
+    "tk_encoder_trim": (c_int, (c_void_p, c_uint32, c_uint32, c_void_p, c_void_p, c_void_p, c_uint64)),
+    "tk_encoder_drop": (None, (c_void_p, c_uint32)),
     "tk_encoder_ids": (c_uint32, (c_void_p,)),
     "tk_encoder_counts": (None, (c_void_p, c_void_p, c_uint32)),
     "tk_encoder_iterations": (None, (c_void_p, c_void_p, c_uint32)),

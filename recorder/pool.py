@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.native import PoolStatus, library
-from tracekit.recorder.windowfilters import Filter
+from tracekit.recorder.windowfilters import Filter, of_code
 from tracekit.recorder.windowrules import WindowRule
 
 IMAGE_AREA = 1 << 30
@@ -112,7 +112,7 @@ class Pool:
         library().tk_pool_set_windows(self.view, windows is not None)
         for number, rule in enumerate(windows or ()):
             self._set_rule(number, rule)
-        for each in filters:
+        for each in of_code(filters):
             library().tk_pool_add_filter(self.view, each.of, each.excludes, each.number, each.name.encode())
         self._allocated = 0
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tracekit.environment import users_environment
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import mpi, toolchain
+from tracekit.recorder import mpi, toolchain, windowfilters
 from tracekit.recorder.collector import Ending, Outcome, collect
 from tracekit.recorder.pool import DEFAULT_BUFFER, Pool, Windows
 from tracekit.recorder.preloadable import preloadable
@@ -238,6 +238,7 @@ def fork_collector(
         workers,
         request.snapshots,
         request.physical,
+        windowfilters.left_out(request.filters),
     )
     raise AssertionError("the collector does not return")
 

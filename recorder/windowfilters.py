@@ -1,6 +1,7 @@
 """What is recorded inside windows: `record --only` and `--without`, and their tables in the file of `--windows`.
 
-The runtime decides by function, file, image and thread (runtime/preload_filter.c).
+The runtime decides by function, file, image and thread (runtime/preload_filter.c), the collector by kind of event
+(trimming.py).
 """
 
 from __future__ import annotations
@@ -24,9 +25,18 @@ class Of(IntEnum):
     FILE = 2
     LIBRARY = 3
     THREAD = 4
+    EVENT = 5  # not the runtime's
 
 
-_WORDS = {"functions": Of.FUNCTION, "files": Of.FILE, "libraries": Of.LIBRARY, "threads": Of.THREAD}
+_WORDS = {
+    "functions": Of.FUNCTION,
+    "files": Of.FILE,
+    "libraries": Of.LIBRARY,
+    "threads": Of.THREAD,
+    "events": Of.EVENT,
+}
+EVENTS = ("loads", "stores", "values", "pointers")
+"""What of the program's events can be left out."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,8 @@ def _of(key: str, values: Iterable[str], excludes: bool, what: str) -> Iterator[
                     f"{what}: threads are numbers, from 0 in the order of their creation, not {value!r}"
                 )
             yield Filter(of, number=int(value), excludes=excludes)
+        elif of is Of.EVENT and value not in EVENTS:
+            raise TracekitError(f"{what}: events are {', '.join(EVENTS)}, not {value!r}")
         elif not value or len(value.encode()) > LONGEST_NAME:
             raise TracekitError(f"{what}: {value!r} is no name")
         else:
@@ -92,3 +104,16 @@ def together(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     if len(found) > MOST:
         raise TracekitError(f"{len(found)} names in --only and --without are more than the {MOST} that there can be")
     return found
+
+
+def of_code(filters: Iterable[Filter]) -> list[Filter]:
+    """Those that the runtime decides by."""
+    return [each for each in filters if each.of is not Of.EVENT]
+
+
+def left_out(filters: Iterable[Filter]) -> frozenset[str]:
+    """The kinds of events that are not recorded (names of :data:`EVENTS`)."""
+    chosen = [each for each in filters if each.of is Of.EVENT]
+    only = {each.name for each in chosen if not each.excludes}
+    without = {each.name for each in chosen if each.excludes}
+    return frozenset(without | (set(EVENTS) - only if only else set()))

@@ -7,6 +7,7 @@
 #include "Twins.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -21,6 +22,7 @@ using namespace llvm;
 namespace tracekit {
 
 static constexpr uint64_t FirstLife = 8; // behind the number of the door
+static constexpr unsigned ManyDoors = 16;
 
 DebugLoc Twin::noLine(Function &Of) const {
   DISubprogram *Described = Of.getSubprogram();
@@ -166,12 +168,63 @@ void Twin::findArguments() {
   }
 }
 
+/// Whether what the instruction computes follows from its operands alone, and at no great cost.
+static bool isRepeatable(const Instruction &I) {
+  return isa<GetElementPtrInst, CastInst, CmpInst, SelectInst>(I) || (isa<BinaryOperator>(I) && !I.isIntDivRem());
+}
+
+/// What follows from other values that are alive at the door is computed again behind it. Else the clean body would
+/// keep the address of each member of a structure in a register of its own, for the doors alone.
+void Twin::deriveLives(Door &D) {
+  SmallPtrSet<const Value *, 32> Alive(D.Arguments.begin(), D.Arguments.end()), Looked;
+  Alive.insert(D.Lives.begin(), D.Lives.end());
+  std::function<void(Instruction *)> Look = [&](Instruction *Life) {
+    if (!Looked.insert(Life).second || !isRepeatable(*Life) ||
+        !all_of(Life->operands(), [&](const Use &Of) { return isa<Constant>(Of) || Alive.contains(Of); }))
+      return;
+    for (Use &Of : Life->operands())
+      if (auto *Before = dyn_cast<Instruction>(Of))
+        Look(Before);
+    D.Derived.insert(Life);
+  };
+  for (Instruction *Life : D.Lives)
+    Look(Life);
+  erase_if(D.Lives, [&](Instruction *Life) { return D.Derived.contains(Life); });
+}
+
+/// Where the lives stand that the clean body has stored, and what follows from them.
+void Twin::takeLives(Door &D, IRBuilder<> &B, Value *Lives, function_ref<void(Instruction *, Value *)> Take) {
+  const DataLayout &DL = Body->getParent()->getDataLayout();
+  ValueToValueMapTy Taken; // by what the clean body calls it, whose instructions are still as they were
+  for (Argument &A : F.args())
+    Taken[&A] = Body->getArg(A.getArgNo());
+  uint64_t At = FirstLife;
+  for (Instruction *Life : D.Lives) {
+    At = alignTo(At, DL.getABITypeAlign(Life->getType()));
+    Value *From = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, At);
+    Value *Loaded = B.CreateLoad(Life->getType(), From);
+    Taken[CleanOf[Life]] = Loaded;
+    Take(Life, Loaded);
+    At += DL.getTypeAllocSize(Life->getType());
+  }
+  for (Instruction *Life : D.Derived) {
+    auto *Clean = cast<Instruction>(CleanOf[Life]);
+    Instruction *Again = B.Insert(Clean->clone());
+    RemapInstruction(Again, Taken, RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
+    Again->setDebugLoc(DebugLoc());
+    Taken[Clean] = Again;
+    Take(Life, Again);
+  }
+}
+
 /// The hall hands each door's lives on.
 void Twin::takeLives() {
   MapVector<Instruction *, AllocaInst *> Slots;
-  for (auto &[K, D] : Doors)
+  for (auto &[K, D] : Doors) {
     for (Instruction *Life : D.Lives)
       Slots[Life] = nullptr;
+    deriveLives(D);
+  }
   for (auto &[Life, Slot] : Slots) {
     if (isa<AllocaInst>(Life)) // it may be the clean body's
       for (User *U : make_early_inc_range(Life->users()))
@@ -180,19 +233,14 @@ void Twin::takeLives() {
     Slot = Life->use_empty() ? nullptr : DemoteRegToStack(*Life);
   }
   Value *Lives = Body->getArg(Body->arg_size() - 1);
-  const DataLayout &DL = Body->getParent()->getDataLayout();
   for (auto &[K, D] : Doors) {
     IRBuilder<> B(BasicBlock::Create(Body->getContext(), "tk.door", Body, D.Filling));
     B.SetCurrentDebugLocation(DebugLoc());
     Choice->addCase(B.getInt32(K), B.GetInsertBlock());
-    uint64_t At = FirstLife;
-    for (Instruction *Life : D.Lives) {
-      At = alignTo(At, DL.getABITypeAlign(Life->getType()));
-      Value *From = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, At);
+    takeLives(D, B, Lives, [&](Instruction *Life, Value *Taken) {
       if (AllocaInst *Slot = Slots.lookup(Life))
-        B.CreateStore(B.CreateLoad(Life->getType(), From), Slot);
-      At += DL.getTypeAllocSize(Life->getType());
-    }
+        B.CreateStore(Taken, Slot);
+    });
     B.CreateBr(D.Filling);
   }
   SmallVector<AllocaInst *, 32> Promoted;
@@ -354,6 +402,10 @@ void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value
   if (!Doors.empty())
     openDoors(Armed);
   openEntry(Armed);
+  // The SLP vectoriser looks at what each door hands over: in an interpreter that takes nine tenths of the compiler's
+  // time. Nothing but runs gains by vectors.
+  if (Paths.Runs.empty() || Doors.size() > ManyDoors)
+    Body->addFnAttr(Attribute::NoImplicitFloat);
 }
 
 } // namespace tracekit

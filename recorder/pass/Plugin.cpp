@@ -19,6 +19,7 @@
 #include "Descriptors.h"
 #include "Emit.h"
 #include "Fates.h"
+#include "LoopDoors.h"
 #include "Loops.h"
 #include "Names.h"
 #include "Probes.h"
@@ -168,7 +169,12 @@ public:
     if (O.What == Record::Both)
       addGroundTruth(S);
     countWords(S);
-    Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both);
+    bool HasTwin = O.Windows && Twin::isPossible(S);
+    SmallVector<unsigned, 4> Doors;
+    if (HasTwin)
+      for (const LoopDoor &Of : loopDoors(S, DT, LI))
+        Doors.push_back(S.OfBlock.lookup(Of.At).first);
+    Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both, Doors);
     FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI, InSource, Types);
     PostDominatorTree PDT(F);
     FunctionShape Shape = {LI, DT, PDT, SE};
@@ -186,7 +192,7 @@ public:
       Keep = describeResumes(S, Paths, Rows, LI, U);
     GlobalVariable *Ids = Out.addFunction(F, Rows.Function, U.Functions[Rows.Function].paths);
     std::optional<Twin> Other;
-    if (O.Windows && Twin::isPossible(S)) {
+    if (HasTwin) {
       Other.emplace(S, Paths, Keep, DT, LI);
       Other->split(Paths);
       Keep.Armed = Out.addArmed(F);

@@ -12,10 +12,13 @@ namespace tracekit {
 static constexpr uint64_t MaxPaths = 64;
 static constexpr unsigned MaxLength = 48;
 
-Regions::Regions(const SegmentedFunction &S, std::vector<RunLoop> Loops, bool EverySegment, bool GroundTruth)
+Regions::Regions(const SegmentedFunction &S, std::vector<RunLoop> Loops, bool EverySegment, bool GroundTruth,
+                 ArrayRef<unsigned> Starts)
     : Runs(std::move(Loops)), GroundTruth(GroundTruth), S(S), Nodes(S.Segments.size()) {
   link();
   startAtEntries();
+  for (unsigned K : Starts)
+    Nodes[K].Start = true;
   for (const RunLoop &Run : Runs)
     takeOut(Run);
   if (EverySegment)

@@ -12,8 +12,9 @@ namespace tracekit {
 class Regions {
 public:
   /// With `EverySegment` each segment is a region of its own (the block recorder). With `GroundTruth` the iterations of
-  /// run loops have records as well.
-  Regions(const SegmentedFunction &S, std::vector<RunLoop> Runs, bool EverySegment, bool GroundTruth);
+  /// run loops have records as well. Regions begin with the segments `Starts`, too.
+  Regions(const SegmentedFunction &S, std::vector<RunLoop> Runs, bool EverySegment, bool GroundTruth,
+          llvm::ArrayRef<unsigned> Starts);
 
   /// Whether a region begins with segment `K`.
   bool starts(unsigned K) const { return Nodes[K].Start; }

@@ -2,6 +2,7 @@
 #include "Twins.h"
 
 #include "Compat.h"
+#include "LoopDoors.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -143,31 +144,6 @@ Twin::Twin(SegmentedFunction &S, const Regions &Paths, const Resumes &Keep, cons
   }
 }
 
-/// Whether iterations may take long: there are loops in them, and loops in those, or nothing around.
-static bool isLong(const Loop &L) {
-  return !L.isInnermost() && (L.isOutermost() || any_of(L, [](const Loop *Inner) { return !Inner->isInnermost(); }));
-}
-
-/// A loop whose iterations pass no door of its own, and may take long.
-bool Twin::wantsHeader(const Loop &L, const LoopInfo &LI) const {
-  auto Known = S.OfBlock.find(L.getHeader());
-  if (!isLong(L) || Known == S.OfBlock.end() || Paths.isInRun(Known->second.first) || !L.getLoopPredecessor())
-    return false;
-  if (auto *Jump = dyn_cast<IndirectBrInst>(L.getHeader()->getTerminator()); Jump && isa<PHINode>(Jump->getAddress()))
-    return false; // an address of this body is alive there
-  for (const BasicBlock *BB : L.blocks()) {
-    auto Inside = S.OfBlock.find(BB);
-    if (LI.getLoopFor(BB) != &L || Inside == S.OfBlock.end())
-      continue;
-    for (unsigned K = Inside->second.first; K <= Inside->second.second; ++K)
-      if (S.Segments[K].Continues)
-        return false;
-  }
-  return S.OfBlock.count(L.getLoopPredecessor()) && any_of(predecessors(L.getHeader()), [&](const BasicBlock *Before) {
-           return L.contains(Before) && S.OfBlock.count(Before);
-         });
-}
-
 void Twin::findDoors(const DominatorTree &DT, const LoopInfo &LI) {
   auto LastOf = [&](const BasicBlock *BB) { return S.OfBlock.lookup(BB).second; };
   for (unsigned K = 0; K < S.Segments.size(); ++K) {
@@ -186,17 +162,16 @@ void Twin::findDoors(const DominatorTree &DT, const LoopInfo &LI) {
         }
     }
   }
-  for (const Loop *L : LI.getLoopsInPreorder()) {
-    const BasicBlock *Header = L->getHeader();
-    if (!wantsHeader(*L, LI) || isDoor(S.OfBlock.lookup(Header).first))
+  for (const LoopDoor &Of : loopDoors(S, DT, LI)) {
+    unsigned K = S.OfBlock.lookup(Of.At).first;
+    if (isDoor(K))
       continue;
-    unsigned K = S.OfBlock.lookup(Header).first;
-    for (const BasicBlock *Before : predecessors(Header))
-      if (L->contains(Before) && S.OfBlock.count(Before))
-        addDoor(K, LastOf(Before), DT, LI);
-    Door &D = Doors.find(K)->second;
-    D.Header = Header;
-    D.BehindAtFirst = LastOf(L->getLoopPredecessor());
+    addDoor(K, LastOf(Of.Before), DT, LI);
+    if (Of.Entering) {
+      Door &D = Doors.find(K)->second;
+      D.Header = Of.At;
+      D.BehindAtFirst = LastOf(Of.Entering);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "Resumes.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Transforms/Utils/ValueMapper.h"
 
 namespace tracekit {
@@ -43,8 +44,9 @@ private:
     llvm::SmallVector<const Operation *, 4> Objects;      // that are alive, by their STACK_ALLOC
     llvm::SmallVector<const llvm::BasicBlock *, 4> Loops; // headers of those that contain the door
     llvm::BasicBlock *Target = nullptr, *Filling = nullptr;
-    llvm::Instruction *Clean = nullptr; // where the clean body tests
-    llvm::SmallVector<llvm::Instruction *, 16> Lives;
+    llvm::Instruction *Clean = nullptr;                     // where the clean body tests
+    llvm::SmallVector<llvm::Instruction *, 16> Lives;       // that the clean body stores
+    llvm::SmallSetVector<llvm::Instruction *, 16> Derived;  // that follow from others, each behind its operands
     llvm::SmallPtrSet<const llvm::Argument *, 8> Arguments; // that are alive, too
   };
 
@@ -57,7 +59,6 @@ private:
 
   void findDoors(const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
   void addDoor(unsigned K, unsigned Behind, const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
-  bool wantsHeader(const llvm::Loop &L, const llvm::LoopInfo &LI) const;
   void findObjects();
   void dropRegisters();
   void count(const llvm::BasicBlock *Header);
@@ -66,6 +67,9 @@ private:
   void fill(Door &D, Runtime &R, llvm::GlobalVariable *Ids, llvm::Value *Activation);
   void findLives();
   void findArguments();
+  void deriveLives(Door &D);
+  void takeLives(Door &D, llvm::IRBuilder<> &B, llvm::Value *Lives,
+                 llvm::function_ref<void(llvm::Instruction *, llvm::Value *)> Take);
   void takeLives();
   void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
   void openDoors(llvm::GlobalVariable *Armed);

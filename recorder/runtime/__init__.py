@@ -63,6 +63,7 @@ RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
             "encoder_vector.c",
             "encoder_predictors.c",
             "encoder_tables.c",
+            "encoder_trim.c",
             "encoder_work.c",
             "encoder_pool.c",
             "encoder_crc.c",

@@ -134,6 +134,11 @@ struct tk_encoder {
     uint32_t rows, slots;  /* given out */
     uint32_t failed;       /* out of memory */
     uint64_t stuck;        /* nanoseconds: since when the program has had no buffer and no worker one to encode */
+
+    struct tk_trim *trims; /* words that are left out (encoder_trim.c), by image */
+    uint32_t trim_count;
+    uint32_t trims_any;             /* records or words are left out */
+    uint8_t dropped[TK_FIRST_PATH]; /* records of these events are left out */
 };
 
 /* Slots of a record. */
@@ -151,6 +156,9 @@ int tk_see_buffer(struct tk_view *view, uint32_t number, struct tk_filled *fille
 int tk_is_pristine(const struct tk_view *view);
 size_t tk_encode(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
                  uint32_t epoch);
+size_t tk_encode_trimmed(struct tk_encoder *encoder, struct tk_chunk *chunk, const uint64_t *words, size_t count,
+                         uint32_t epoch);
+void tk_encoder_free_trims(struct tk_encoder *encoder);
 struct tk_chunk *tk_chunk_begin(struct tk_encoder *encoder, uint32_t stream, uint32_t thread, uint32_t kind);
 struct tk_stream_chunks *tk_stream_chunks(struct tk_encoder *encoder, uint32_t stream);
 uint32_t tk_vector_lanes(void);

@@ -68,6 +68,7 @@ TK_EXPORT void tk_encoder_free(struct tk_encoder *encoder)
     for (uint32_t number = 0; number < encoder->stream_count; number++)
         free_chunks(encoder, encoder->streams[number].open);
     free_chunks(encoder, encoder->idle);
+    tk_encoder_free_trims(encoder);
     free(encoder->streams);
     free(encoder->ranges);
     free(encoder->ids);

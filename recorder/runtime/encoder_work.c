@@ -235,7 +235,7 @@ static int encode_buffer(const struct tk_job *job, int force)
     int can_be = chunk->resume <= words;
     if (can_be)
         chunk->resume +=
-            tk_encode(job->encoder, chunk, first + chunk->resume, words - chunk->resume, job->filled.epoch);
+            tk_encode_trimmed(job->encoder, chunk, first + chunk->resume, words - chunk->resume, job->filled.epoch);
     if (chunk->resume < words) {
         const uint64_t raw = __atomic_load_n(&first[chunk->resume], __ATOMIC_RELAXED);
         can_be = raw ? can_be_explained(raw) : !job->filled.full;

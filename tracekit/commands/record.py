@@ -77,7 +77,8 @@ BUILD = 'build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" m
     "--only",
     metavar="WHAT",
     multiple=True,
-    help="Record these only: 'functions=parse,lex* files=src/*.c libraries=libz* threads=0,2'; built with --windows.",
+    help="Record these only: 'functions=parse,lex* files=src/*.c libraries=libz* threads=0,2', built with --windows; "
+    "'events=stores,values'.",
 )
 @click.option("--without", metavar="WHAT", multiple=True, help="Leave these out; written as for --only.")
 @click.option("--buffer-size", metavar="SIZE", default="256K", help="Of one of the 256 buffers; default 256K.")
@@ -109,7 +110,7 @@ def command(
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
-    from tracekit.recorder import addressspace, follow, session, windowrules
+    from tracekit.recorder import addressspace, follow, session, windowfilters, windowrules
     from tracekit.recorder import physical as frames
     from tracekit.recorder import processes as numbers
 
@@ -119,7 +120,7 @@ def command(
         if physical:
             frames.require()
         rules, filters, chosen = _rules(windows, windows_file, sample, only, without)
-        if filters and not rules and not paused:
+        if windowfilters.of_code(filters) and not rules and not paused:
             rules = (windowrules.ALWAYS,)
         if processes is not None:
             chosen = numbers.parse(processes)
