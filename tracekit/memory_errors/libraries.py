@@ -61,6 +61,25 @@ HARMLESS = (
 ).split()
 """Write no memory of the program that it could know the address of, but what was given to the library before."""
 
+RELEASED = frozenset(
+    [
+        *"printf fprintf vprintf vfprintf putchar putc fputc puts fputs fwrite fread fgets getchar getc fgetc".split(),
+        *"ungetc scanf fscanf vscanf vfscanf fflush fseek fseeko fseeko64 ftell ftello ftello64 rewind perror".split(),
+        *"__printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk __fgets_chk __fread_chk _IO_putc _IO_getc".split(),
+        *"__isoc99_scanf __isoc99_fscanf __isoc99_vfscanf __isoc23_scanf __isoc23_fscanf __isoc23_vfscanf".split(),
+        *"putchar_unlocked putc_unlocked fputc_unlocked puts_unlocked fputs_unlocked fwrite_unlocked".split(),
+        *"fread_unlocked fgets_unlocked getchar_unlocked getc_unlocked fgetc_unlocked fflush_unlocked".split(),
+        *"wprintf fwprintf putwchar putwc fputwc fputws getwchar getwc fgetwc fgetws".split(),
+        *"setlocale gettext dgettext dcgettext ngettext dngettext dcngettext textdomain bindtextdomain".split(),
+        *"bind_textdomain_codeset strerror strsignal dlerror localtime localtime_r mktime tzset strftime".split(),
+        *"setenv putenv getpwnam getpwuid getpwent getgrnam getgrgid getgrent getservbyname gethostbyname".split(),
+        *"getaddrinfo getmntent getlogin ttyname crypt openlog syslog backtrace".split(),
+    ]
+)
+"""Calls by which the C library allocates for itself: buffers of streams, locales, catalogs of messages, time zones, what
+it knows of users. It can free all of it (__libc_freeres), which memcheck lets it do before it looks for leaks. What it
+gives to the program (of fopen, getline, newlocale) is not among it."""
+
 _HARMLESS_PREFIXES = (
     "_ZNSols",
     "_ZNSo9_M_insert",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,11 +75,8 @@ def found_errors(program: Program, contexts: ContextTable, state: checks.State) 
                 "object_size": int(found["bytes"]) if found["bytes"] >= 0 else None,
             }
         )
-    return {
-        "summary": _summary(rows, state),
-        "errors": _joined([rows]),
-        "leaks": _leaks(program, state, sites),
-    }
+    leaks, released = _leaks(program, state, sites)
+    return {"summary": {**_summary(rows, state), "released": released}, "errors": _joined([rows]), "leaks": leaks}
 
 
 def _summary(rows: Sequence[Json], state: checks.State) -> Json:
@@ -92,10 +89,16 @@ def _summary(rows: Sequence[Json], state: checks.State) -> Json:
     }
 
 
-def _leaks(program: Program, state: checks.State, sites: SiteNames) -> list[Json]:
-    """The heap blocks that live at the end, by site and by how they are reached; the system's mappings are none."""
+def _leaks(program: Program, state: checks.State, sites: SiteNames) -> tuple[list[Json], Json]:
+    """The heap blocks that live at the end, by site and by how they are reached; the system's mappings are none.
+
+    Beside them how many of the C library's own there were, which are not listed.
+    """
     blocks, own = _blocks(program, state)
     reach, doubts = _reach(program, state, blocks, own)
+    released = np.isin(blocks["site"], _released_sites(program, state, blocks))
+    gone = blocks[released]
+    blocks, own, reach, doubts = blocks[~released], own[~released], reach[~released], doubts[~released]
     rows = []
     for site, how in sorted({*zip(blocks["site"].tolist(), reach.tolist())}):
         chosen = (blocks["site"] == site) & (reach == how)
@@ -110,7 +113,17 @@ def _leaks(program: Program, state: checks.State, sites: SiteNames) -> list[Json
                 "unsure": int(doubts[chosen].sum()),
             }
         )
-    return _joined_leaks([rows])
+    return _joined_leaks([rows]), {"blocks": len(gone), "bytes": int((gone["end"] - gone["start"]).sum())}
+
+
+def _released_sites(program: Program, state: checks.State, blocks: Any) -> list[int]:
+    """The sites of blocks that the C library made for itself."""
+    keys = used_rows(state.live.sites)["key"]
+    return [
+        site
+        for site in np.unique(blocks["site"]).tolist()
+        if _calls(program, (int(keys[site]) >> SITE_SHIFT) & SITE_BITS, libraries.RELEASED)
+    ]
 
 
 def _blocks(program: Program, state: checks.State) -> tuple[Any, Any]:
@@ -141,10 +154,11 @@ def _reach(program: Program, state: checks.State, blocks: Any, own: Any) -> tupl
     numbers, values = shadow.words(state.contents.words)
     reach = reached(blocks["start"], blocks["end"], ~own, numbers << 3, values)
     lost = reach < len(LOST)
-    return reach, lost & ((blocks["born"] <= state.control[checks.UNKNOWN_AT]) | bool(np.any(values == HIDDEN)))
+    is_hidden = bool(np.any(values == HIDDEN)) or bool(state.control[checks.OPEN_AT_END])
+    return reach, lost & ((blocks["born"] <= state.control[checks.UNKNOWN_AT]) | is_hidden)
 
 
-def _calls(program: Program, op: int, names: Sequence[str]) -> bool:
+def _calls(program: Program, op: int, names: Collection[str]) -> bool:
     """Whether an instruction calls one of these functions."""
     if op >= len(program.ops):
         return False
@@ -186,6 +200,9 @@ def merged(results: Sequence[Json]) -> Json:
             "ended": all(each["ended"] for each in summaries),
             "open_calls": max((each.get("open_calls", 0) for each in summaries), default=0),
             "suppressed": sum(each["suppressed"] for each in summaries),
+            "released": {
+                name: sum(each.get("released", {}).get(name, 0) for each in summaries) for name in ("blocks", "bytes")
+            },
         },
         "errors": _joined([result["errors"] for result in results]),
         "leaks": _joined_leaks([result["leaks"] for result in results]),

@@ -94,7 +94,7 @@ def errors_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
 
 def _leaks(result: Json, shown: list[Json], style: Style) -> list[str]:
     if not result["leaks"]:
-        return ["", "no heap block was left"]
+        return ["", "no heap block was left", *(f"  {line}" for line in doubts(result))]
     blocks, size = (sum(row[name] for row in result["leaks"]) for name in ("blocks", "bytes"))
     end = "at the end of the run" if result["summary"]["ended"] else "where the trace ends"
     lines = ["", style(f"never freed: {counted(blocks, 'block')}, {_bytes(size)}, {end}", "bold")]
@@ -116,24 +116,29 @@ def _leaks(result: Json, shown: list[Json], style: Style) -> list[str]:
 
 
 def doubts(result: Json) -> list[str]:
-    """What may be wrong about how blocks are reached, a sentence each."""
+    """What may be wrong about how blocks are reached, and what is left out, a sentence each."""
     unsure = sum(row.get("unsure", 0) for row in result["leaks"])
+    open_calls = result["summary"].get("open_calls")
     said = []
-    if unsure:
-        said.append(f"Of {counted(unsure, 'lost block')} a pointer may be where no event tells of it.")
-    if result["summary"].get("open_calls") and any(
-        (row.get("reach") or "").endswith("lost") for row in result["leaks"]
-    ):
+    if unsure and open_calls:
         said.append(
-            f"The run ended inside {counted(result['summary']['open_calls'], 'call')}: "
-            "of pointers in registers nothing is known."
+            f"The run ended inside {counted(open_calls, 'call')}: local variables and registers of "
+            f"{'it' if open_calls == 1 else 'these'} may point to blocks that are called lost, and no event tells of them."
         )
+    elif unsure:
+        said.append(f"Of {counted(unsure, 'lost block')} a pointer may be where no event tells of it.")
+    released = result["summary"].get("released", {})
+    if released.get("blocks"):
+        amount = f"{counted(released['blocks'], 'block')}, {_bytes(released['bytes'])}"
+        said.append(f"Left out: {amount} that the C library keeps for itself (buffers of streams, locales).")
     return said
 
 
 def reach_of(row: Json) -> str:
-    """`definitely lost`, `still reachable`: how blocks are reached at the end."""
-    return (row.get("reach") or "").replace("_", " ")
+    """`definitely lost`, `still reachable`: how blocks are reached at the end; `(unsure)` where this may be wrong."""
+    unsure = row.get("unsure", 0)
+    doubt = "" if not unsure else " (unsure)" if unsure == row["blocks"] else f" ({unsure:,} unsure)"
+    return (row.get("reach") or "").replace("_", " ") + doubt
 
 
 def _made_in(row: Json) -> str:
