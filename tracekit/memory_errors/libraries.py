@@ -76,9 +76,9 @@ RELEASED = frozenset(
         *"getaddrinfo getmntent getlogin ttyname crypt openlog syslog backtrace".split(),
     ]
 )
-"""Calls by which the C library allocates for itself: buffers of streams, locales, catalogs of messages, time zones, what
-it knows of users. It can free all of it (__libc_freeres), which memcheck lets it do before it looks for leaks. What it
-gives to the program (of fopen, getline, newlocale) is not among it."""
+"""Calls by which the C library allocates for itself: buffers of streams, locales, catalogs of messages, time zones,
+what it knows of users. It can free all of it (__libc_freeres), which memcheck lets it do before it looks for leaks.
+What it gives to the program (of fopen, getline, newlocale) is not among it."""
 
 _HARMLESS_PREFIXES = (
     "_ZNSols",

@@ -22,12 +22,12 @@ HEADINGS = {
 """What each kind of error is called."""
 
 REASONS = {
-    "unknown_effects": "reads of memory that a call of unknown effect may have written",
-    "unknown_order": "accesses of threads or signal handlers whose order is not known",
-    "partly_written": "reads of bytes only some of which were written",
-    "unseen_allocation": "frees of blocks whose allocation was not seen",
+    "unknown_effects": ("read", "reads", "of memory that a call of unknown effect may have written"),
+    "unknown_order": ("access", "accesses", "of threads or signal handlers whose order is not known"),
+    "partly_written": ("read", "reads", "of bytes only some of which were written"),
+    "unseen_allocation": ("free", "frees", "of a block whose allocation was not seen"),
 }
-"""What is not decided."""
+"""What is not decided, and why."""
 
 
 def has_errors(report: Json) -> bool:
@@ -83,13 +83,18 @@ def errors_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
         lines += ["", "no errors"]
     lines += more(len(result["errors"]), len(shown["errors"]), "error")
     lines += _leaks(result, shown["leaks"], style)
-    undecided = {name: count for name, count in result["summary"]["undecided"].items() if count}
-    if undecided:
-        lines += ["", style("not decided", "bold")]
-        lines += [f"  {count:,} {REASONS[name]}" for name, count in undecided.items()]
+    if undecided := not_decided(result):
+        lines += ["", style("not decided", "bold"), *(f"  {line}" for line in undecided)]
     if result["summary"]["suppressed"]:
         lines += ["", f"{counted(result['summary']['suppressed'], 'row')} suppressed"]
     return "\n".join(lines) + "\n"
+
+
+def not_decided(result: Json) -> list[str]:
+    """`2 reads of bytes only some of which were written`: how much is not decided, by the reason."""
+    counts = result["summary"]["undecided"].items()
+    said = [(count, *REASONS[name]) for name, count in counts if count]
+    return [f"{counted(count, noun, plural)} {which}" for count, noun, plural, which in said]
 
 
 def _leaks(result: Json, shown: list[Json], style: Style) -> list[str]:
@@ -121,9 +126,10 @@ def doubts(result: Json) -> list[str]:
     open_calls = result["summary"].get("open_calls")
     said = []
     if unsure and open_calls:
+        theirs = "its" if open_calls == 1 else "their"
         said.append(
-            f"The run ended inside {counted(open_calls, 'call')}: local variables and registers of "
-            f"{'it' if open_calls == 1 else 'these'} may point to blocks that are called lost, and no event tells of them."
+            f"The run ended inside {counted(open_calls, 'call')}: {theirs} local variables and registers may point to "
+            "blocks that are called lost, and no event tells of these."
         )
     elif unsure:
         said.append(f"Of {counted(unsure, 'lost block')} a pointer may be where no event tells of it.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
-from tracekit.render.memory_errors import HEADINGS, REASONS, doubts, error_line, reach_of
+from tracekit.render.memory_errors import HEADINGS, doubts, error_line, not_decided, reach_of
 from tracekit.render.objects import context_name, object_name
 from tracekit.render.places import instruction_text
 
@@ -49,8 +49,7 @@ def section(report: Json, shown: Shown) -> str:
         if len(result[name]) > len(rows):
             parts.append(f"<p>... and {len(result[name]) - len(rows):,} more rows.</p>")
     parts += [f"<p>{text(sentence)}</p>" for sentence in doubts(result)]
-    undecided = [f"{count:,} {REASONS[name]}" for name, count in result["summary"]["undecided"].items() if count]
-    if undecided:
+    if undecided := not_decided(result):
         parts.append(f"<p>Not decided: {text('; '.join(undecided))}.</p>")
     return "\n".join(parts)
 
