@@ -88,7 +88,7 @@ def advice_text(advice: Json) -> str:
 
 def saved_text(advice: Json) -> str:
     """What it saves."""
-    return f"{advice['percent']:g} % of the lines, {advice['bytes_saved']:,} bytes"
+    return f"saves {advice['percent']:g} % of the lines, {advice['bytes_saved']:,} bytes"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from tracekit.cli import main
 from tracekit.inputs import Gathered
 from tracekit.profiles.profile import Profile
 from tracekit.program.sources import Sources
-from tracekit.render.html import MOST_BYTES, write_page
+from tracekit.render.html import MOST_BYTES, layout, write_page
 from tracekit.render.html.data import Limits, choose
 from tracekit.render.names import brief
 
@@ -337,3 +337,17 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     page = (tmp_path / "report.html").read_text()
     assert "as lamp found them" in page and ">Footprint</h2>" in page
     assert main(["report", "src/app.c"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "shown"),
+    [
+        ("key", 3, "key"),
+        ("node.key", 8, "node.key"),
+        ("node.key", 7, "key"),
+        ("node.document", 5, "docu\N{HORIZONTAL ELLIPSIS}"),
+        ("document", 2, ""),
+    ],
+)
+def test_the_picture_of_a_structure_shows_as_much_of_a_name_as_fits(name: str, room: int, shown: str) -> None:
+    assert layout._label(name, room) == shown

@@ -14,6 +14,12 @@ DARKEST = 0.78
 """Opacity of a field that each visit uses: text on it keeps a contrast of 4.5, on light pages and on dark ones."""
 MOST_LINES = 16
 """Lines of a structure that the picture has."""
+CHARACTER = 7.5
+"""Width of a character of a field's name, and of what lies at its left and right."""
+LEGEND = (
+    f"In the pictures a row is {LINE} bytes, a line of the cache; the redder a field, the more of the visits touch it. "
+    "What has no frame is padding."
+)
 
 
 def section(report: Json, shown: Shown) -> str:
@@ -28,6 +34,8 @@ def section(report: Json, shown: Shown) -> str:
         ]
         head = (("Load", False), ("Kind", False), ("Visits begun", True), ("%", True), ("Prefetch", False))
         parts.append(table("layout-loads", "Loads that begin most visits", head, rows))
+    if result["structures"]:
+        parts.insert(0, f'<p class="legend">{text(LEGEND)}</p>')
     return "\n".join(parts)
 
 
@@ -64,6 +72,14 @@ def picture(row: Json) -> str:
     )
 
 
+def _label(name: str, room: int) -> str:
+    """As much of a field's name as has so many characters: all, or the last of its parts, or the beginning of this."""
+    last = name if len(name) <= room else name.rpartition(".")[2]
+    if len(last) <= room:
+        return last
+    return last[: room - 1] + "\N{HORIZONTAL ELLIPSIS}" if room > 2 else ""
+
+
 def _boxes(field: Json, lines: int) -> str:
     """A field, which may lie in several lines."""
     scale, made = WIDTH / LINE, []
@@ -71,7 +87,7 @@ def _boxes(field: Json, lines: int) -> str:
     while at < end and at // LINE < lines:
         stop = min(end, (at // LINE + 1) * LINE)
         x, y, width = at % LINE * scale, at // LINE * HEIGHT, (stop - at) * scale
-        label = field["field"] if 7 * len(field["field"]) < width else ""
+        label = _label(field["field"], int(width / CHARACTER) - 1)
         made.append(
             f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{HEIGHT}" fill="#d7301f" '
             f'fill-opacity="{DARKEST * field["percent"] / 100:.2f}" stroke="currentColor">'

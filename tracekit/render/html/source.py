@@ -42,6 +42,7 @@ def _file(shown: Shown, number: int, file: SourceFile) -> str:
     return (
         f'<details class="file"{" open" if unfolded else ""}><summary>{text(name)}{counts}</summary>'
         f'<div class="scroll" role="region" aria-label="{text(name)}" tabindex="0"><table class="code">'
+        f'<caption class="visually-hidden">{text(name)}</caption>'
         f'<caption class="visually-hidden">{text(name)}</caption><thead><tr>{head}</tr></thead>\n'
         f"<tbody>{''.join(rows)}</tbody></table></div></details>"
     )
