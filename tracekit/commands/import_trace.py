@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Any
 
 import click
 
 from tracekit.commands.progress import shown
+from tracekit.counted import rounded, rounded_bytes
 
 FORMATS = ("lackey", "champsim", "drmemtrace")
 
@@ -75,3 +78,20 @@ def command(
         options["size"] = access_bytes
     with shown():
         import_trace(form, file, output, known, modules, **options)
+    _report(output)
+
+
+def _report(output: str) -> None:
+    """Say what was imported, unless it went into a pipe."""
+    from tracekit.formats.reader import TraceReader
+
+    path = Path(output)
+    if path.is_file():
+        with TraceReader(output) as reader:
+            accesses = (reader.done or {})["totals"]["accesses"]
+        quoted = shlex.quote(output)
+        click.echo(
+            f"tracekit: {rounded(accesses)} accesses, {rounded_bytes(path.stat().st_size)} -> {quoted}; "
+            f"see: tracekit analyze --module=cache {quoted}",
+            err=True,
+        )

@@ -11,6 +11,7 @@ import click
 
 from tracekit import sizes
 from tracekit.commands import completing
+from tracekit.counted import rounded, rounded_bytes
 from tracekit.formats.errors import TracekitError
 from tracekit.version import __version__
 
@@ -266,21 +267,8 @@ def _report(result: Result, name: str) -> int:
         if count
     )
     print(
-        f"tracekit: {_count(outcome.accesses)} accesses, {_bytes(outcome.file_bytes)} -> {quoted}{waited}{lost}; "
+        f"tracekit: {rounded(outcome.accesses)} accesses, {rounded_bytes(outcome.file_bytes)} -> {quoted}{waited}{lost}; "
         f"see: tracekit analyze --module=camp {quoted}",
         file=sys.stderr,
     )
     return result.status
-
-
-def _count(number: float) -> str:
-    """Three digits and a unit, as in "634 M"."""
-    for power, unit in ((3, " G"), (2, " M"), (1, " k")):
-        if number >= 999.5 * 1000 ** (power - 1):
-            return f"{number / 1000**power:.3g}{unit}"
-    return f"{number:.0f}"
-
-
-def _bytes(number: float) -> str:
-    text = _count(number)
-    return text + ("B" if " " in text else " B")
