@@ -267,8 +267,8 @@ def _report(result: Result, name: str) -> int:
         if count
     )
     print(
-        f"tracekit: {rounded(outcome.accesses)} accesses, {rounded_bytes(outcome.file_bytes)} -> {quoted}{waited}{lost}; "
-        f"see: tracekit analyze --module=camp {quoted}",
+        f"tracekit: {rounded(outcome.accesses)} accesses, {rounded_bytes(outcome.file_bytes)} -> "
+        f"{quoted}{waited}{lost}; see: tracekit analyze --module=camp {quoted}",
         file=sys.stderr,
     )
     return result.status
