@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 TRACEKIT = [sys.executable, "-m", "tracekit"]
-RUN, ANALYSE = 20, 300
-"""Seconds after which a program is interrupted, and those after which its analysis is given up."""
+RUN, ANALYSE = 5, 300
+"""Seconds after which a program is ended, and those after which its analysis is given up."""
 ARGUMENTS = {"DRB105": ["12"], "DRB106": ["12"]}
 """What makes recursions small."""
 POLYBENCH = "-DMINI_DATASET -DPOLYBENCH_NO_FLUSH_CACHE -DPOLYBENCH_TIME -D_POSIX_C_SOURCE=200112L".split()
@@ -71,7 +71,7 @@ def compiled(path: Path, to: Path) -> str:
 
 
 def recorded(program: Path, trace: Path, arguments: list[str], threads: int) -> None:
-    """Record a run, in a process group of its own, which is interrupted if it takes long."""
+    """Record a run, in a process group of its own, which is ended if it takes long."""
     process = subprocess.Popen(
         [*TRACEKIT, "record", "-f", "-o", str(trace), "--", str(program), *arguments],
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
@@ -83,7 +83,7 @@ def recorded(program: Path, trace: Path, arguments: list[str], threads: int) -> 
     try:
         process.wait(timeout=RUN)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait()
 
 

@@ -14,7 +14,7 @@ from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.clocks import drop, set_time, shared
-from tracekit.races.kernels.order import end_chain, make_own, meet, running, share_clock, take_chain, tick
+from tracekit.races.kernels.order import end_chain, knows_end, make_own, meet, running, share_clock, take_chain, tick
 from tracekit.races.kernels.state import ALIVE, LANE_ROLE, STREAM, State
 
 
@@ -38,6 +38,8 @@ def put_in_lane(state: State, stream: Any) -> None:
     row.acquired, row.over, row.situation = 0, 0, 0
     if row.chain == 0:
         take_chain(state, task)
+    else:
+        tick(state, task)
     known.task = task
     state.now[STREAM] = -1
 
@@ -71,8 +73,20 @@ def end_lanes(state: State, simd: Any) -> None:
         task = np.int64(loop.lanes[lane])
         chain = np.int64(state.tasks.rows[task].chain)
         set_time(state.clocks, clock, chain, state.chains.rows[chain].time)
-        tick(state, task)
     state.now[STREAM] = -1
+
+
+@kernel
+def keep_chains(state: State, simd: Any) -> None:
+    """Lanes go on with their chains if the task that comes to the loop knows what was done there in the last one."""
+    loop = state.simd_loops.rows[simd]
+    for lane in range(loop.length):
+        task = np.int64(loop.lanes[lane])
+        if task != 0:
+            row = state.tasks.rows[task]
+            if row.chain != 0 and not knows_end(state, loop.task, np.int64(row.chain)):
+                end_chain(state, task)
+                row.chain = 0
 
 
 @kernel
@@ -93,6 +107,7 @@ def begin_loop(state: State, stream: Any, loop: Any, context: Any) -> None:
     role = state.roles.rows[row.role]
     role.kind, role.context, role.instruction = LANE_ROLE, context, loop
     row.task, row.loop, row.length = task, loop, lanes_of(state, loop)
+    keep_chains(state, known.simd)
     state.now[ALIVE] += 1
     begin_lanes(state, stream)
 
@@ -123,11 +138,6 @@ def end_loop(state: State, stream: Any) -> None:
         row.inside -= 1
         return
     end_lanes(state, np.int64(known.simd))
-    for lane in range(row.length):
-        task = np.int64(row.lanes[lane])
-        if task != 0 and state.tasks.rows[task].chain != 0:
-            end_chain(state, task)
-            state.tasks.rows[task].chain = 0
     known.task, row.task = row.task, 0
     state.tasks.rows[known.task].situation = 0
     state.now[ALIVE] -= 1
