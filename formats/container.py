@@ -109,7 +109,7 @@ def scan(file: BinaryIO, name: str = "This") -> Layout:
     while size - offset >= HEADER.size and (not frames or frames[-1].type != b"DONE"):
         file.seek(offset)
         data = file.read(HEADER.size)
-        if offset == 0 and not _looks_like_head(data):
+        if offset == 0 and not begins_as_trace(data):
             raise TracekitError(f"{name} is not a tracekit trace.")
         frame = parse_header(data, offset)
         if frame.sequence != len(frames):
@@ -127,7 +127,8 @@ def scan(file: BinaryIO, name: str = "This") -> Layout:
     return Layout(tuple(frames), _ends_with(file, seek_table(frames), offset))
 
 
-def _looks_like_head(data: bytes) -> bool:
+def begins_as_trace(data: bytes) -> bool:
+    """Whether these are the first bytes, 12 or more, of a trace."""
     return data[:8] == struct.pack("<II", SKIPPABLE_MAGIC, CONTENT_BYTES) and data[8:12] == b"HEAD"
 
 

@@ -329,3 +329,23 @@ def test_explain_says_what_was_generated_and_where_kernels_came_from(
     assert "the window: function_entry, function_exit, load, store" in lines
     assert "the replay began at the beginning of the trace" in lines
     assert lines[-1] == "events generated: 19 of 19; removed: 0.0 %"
+
+
+def test_a_profile_does_not_take_the_place_of_a_trace(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = trace.read_bytes()
+    assert main(["analyze", "-m", "accesses", "-o", str(trace), str(trace)]) == 1
+    assert f"{trace} is a trace: give the profile another name" in capsys.readouterr().err
+    assert trace.read_bytes() == before
+
+
+def test_a_compressed_profile_file_is_read_by_other_commands(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = str(tmp_path / "one.json"), str(tmp_path / "two.json.zst")
+    for path in (one, two):
+        assert main(["analyze", "-m", "camp", "-o", path, str(trace)]) == 0
+    capsys.readouterr()
+    assert main(["diff", one, two]) == 0
+    assert "LOOPS: 0 new, 0 gone, 0 changed" in capsys.readouterr().out
+    assert main(["advise", two]) == 0
+    assert main(["report", two, "-o", str(tmp_path / "page.html")]) == 0

@@ -14,7 +14,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.imports import binaries, champsim, drmemtrace, drmemtrace_files, lackey
 from tracekit.imports.files import pieces
 from tracekit.imports.made import Made
-from tracekit.profiles.files import written_whole
+from tracekit.profiles.files import TRACE, written_whole
 
 
 def import_trace(
@@ -34,7 +34,7 @@ def import_trace(
     with Made(_folder(output)) as made:
         facts = _READ[form](path, made, **options)
         made.stream(0)
-        with progress.step("writing the trace"), written_whole(output, "the trace") as file:
+        with progress.step("writing the trace"), written_whole(output, TRACE) as file:
             made.write(file, form, facts, known)
 
 

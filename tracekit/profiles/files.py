@@ -14,6 +14,8 @@ relative names start (``compilation``), and the one that all of them but the sys
 out if the former is not known, as of older traces.
 
 A merged profile has ``traces``, the sorted content hashes, in place of ``trace``.
+
+A file whose name ends in ``.zst`` is compressed (tracekit.profiles.compressed).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
+from tracekit.profiles import compressed
 from tracekit.profiles.gc_paused import gc_paused
 from tracekit.profiles.json import json_parts
 
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The version of the layout that this code writes, and the newest that it reads."""
 
+TRACE = "the trace"
+"""What is written where a trace is."""
+
 PRINTED = ("tracekit", "module", "trace", "traces", "folders", "options", "window", "windows", "filters", "result")
 """The keys of what ``analyze --json`` prints; the others are of files alone."""
 
@@ -44,9 +50,9 @@ PRINTED = ("tracekit", "module", "trace", "traces", "folders", "options", "windo
 @gc_paused()
 def save(path: str | Path, profiles: Sequence[Profile]) -> None:
     """Write a profile file, whole or not at all. Raises TracekitError if it cannot be written."""
-
+    parts = (part.encode() for part in json_parts([_object(profile) for profile in profiles]))
     with progress.step(f"writing {path}"):
-        write_whole(path, json_parts([_object(profile) for profile in profiles]), "the profile")
+        write_bytes_whole(path, compressed.parts(parts) if compressed.wanted(path) else parts, "the profile")
 
 
 def write_whole(path: str | Path, text: Iterable[str], what: str) -> None:
@@ -67,9 +73,12 @@ def write_bytes_whole(path: str | Path, parts: Iterable[bytes | memoryview], wha
 def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """A file to write to, which takes its name once the block ends without an error; else nothing is left of it.
 
-    What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError if that cannot be done.
+    What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError if that cannot be done, and
+    if something else than a trace is to be written over one: a trace cannot be had again by analysing it.
     """
     target = Path(path)
+    if what != TRACE and target.is_file() and _is_trace(target):
+        raise TracekitError(f"{path} is a trace: give {what} another name, or remove the trace first.")
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
@@ -120,12 +129,13 @@ def load(path: str | Path) -> list[Profile]:
     """
     try:
         with progress.step(f"reading {path}"), open(path, "rb") as file:
-            beginning = file.read(4)
-            if beginning[:1] not in (b"{", b"["):
-                raise TracekitError(f"{path} is no profile: {_what(beginning)}.")
-            content = json.loads(beginning + file.read())
+            if not _begins_as_one(file):
+                raise TracekitError(f"{path} is no profile: {_what(file.read(4))}.")
+            content = json.loads(compressed.text(file))
     except OSError as error:
         raise TracekitError(f"Cannot read {path}: {error.strerror}.") from None
+    except compressed.NotWhole as error:
+        raise TracekitError(f"{path} is no profile: {error}.") from None
     except (ValueError, RecursionError):
         raise TracekitError(f"{path} is no profile: it is not JSON, or not all of it.") from None
     objects = content if isinstance(content, list) else [content]
@@ -148,13 +158,30 @@ def is_trace_start(beginning: bytes) -> bool:
     return number & 0xFFFFFFF0 == 0x184D2A50 or number == 0xFD2FB528
 
 
-def is_profile(path: str | Path) -> bool:
-    """Whether a file is a profile rather than a trace, by its first byte."""
+def _is_trace(path: Path) -> bool:
+    from tracekit.formats.container import begins_as_trace
+
     try:
-        with open(path, "rb") as file:
-            return file.read(1) in (b"{", b"[")
+        with path.open("rb") as file:
+            return begins_as_trace(file.read(12))
     except OSError:
         return False
+
+
+def is_profile(path: str | Path) -> bool:
+    """Whether a file is a profile rather than a trace, by its first byte, decompressed if need be."""
+    try:
+        with open(path, "rb") as file:
+            return _begins_as_one(file)
+    except OSError:
+        return False
+
+
+def _begins_as_one(file: BinaryIO) -> bool:
+    """Whether an open file begins as JSON, compressed or not; it stands at its start afterwards."""
+    first = compressed.first_byte(file)
+    file.seek(0)
+    return first in (b"{", b"[")
 
 
 def _profile(path: str | Path, content: Any) -> Profile:
