@@ -123,7 +123,7 @@ class Pool:
         for closes, condition in enumerate((rule.on, rule.till)):
             for each in condition.happenings:
                 library().tk_pool_add_event(
-                    self.view, number, closes, condition.all, each.kind, each.name.encode(), each.number, each.line
+                    self.view, number, closes, condition.enough, each.kind, each.name.encode(), each.number, each.line
                 )
 
     def adopt(self) -> None:

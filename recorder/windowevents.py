@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
@@ -71,10 +71,20 @@ class Happening:
 
 @dataclass(frozen=True)
 class Condition:
-    """What has to happen: all of it, in any order, or any one; nothing is never."""
+    """What has to happen: all of it, in any order, or any one; nothing is never. Such conditions nest."""
 
     happenings: tuple[Happening, ...] = ()
     all: bool = False
+    """Whether it is more than any one of them."""
+    nested: int = 0
+    """Of conditions in conditions, what :attr:`enough` is; else 0."""
+
+    @property
+    def enough(self) -> int:
+        """Which sets of its events are enough: bit s for set s, in which event k is bit k."""
+        count = len(self.happenings)
+        flat = 1 << ((1 << count) - 1) if self.all else (1 << (1 << count)) - 2
+        return self.nested or (flat if count else 0)
 
     def of_kind(self, *kinds: Kind) -> Iterator[Happening]:
         """Those of it that are of these kinds."""
@@ -85,31 +95,53 @@ NOTHING = Condition()
 
 
 def condition(value: Any) -> Condition:
-    """`call:f`, `any(call:f,2s)`, or from a file ``{"all": ["call:f", "2s"]}``.
+    """`call:f`, `any(call:f,all(2s,call:g))`, or from a file ``{"all": ["call:f", "2s"]}``.
 
     Raises ValueError, with the reason as its text, for anything else.
     """
+    found: list[Happening] = []
+    test = _test(value, found)
+    if not 0 < len(found) <= MOST_EVENTS:
+        raise ValueError(f"any and all take 1 to {MOST_EVENTS} events together")
+    word, parts = _group(value)
+    if not any(_group(part)[0] for part in parts):
+        return Condition(tuple(found), word == "all" and len(parts) > 1)
+    return Condition(tuple(found), True, sum(1 << seen for seen in range(1 << len(found)) if test(seen)))
+
+
+def _test(value: Any, found: list[Happening]) -> Callable[[int], bool]:
+    """Whether a set of events is enough, by their places among those that were found, this one's own at the end."""
+    word, parts = _group(value)
+    if not word:
+        found.append(_happening(parts[0].strip()))
+        event = 1 << (len(found) - 1)
+        return lambda seen: bool(seen & event)
+    tests = [_test(part, found) for part in parts]
+    whole = all if word == "all" else any
+    return lambda seen: whole(test(seen) for test in tests)
+
+
+def _group(value: Any) -> tuple[str, list[Any]]:
+    """`all` or `any` and the parts of that; of a single event nothing, and itself."""
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("all", "any"):
         ((word, parts),) = value.items()
-        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-            raise ValueError(f"{word} needs a list of texts")
-    elif isinstance(value, str):
-        group = _GROUP.fullmatch(value)
-        word, parts = (group[1], list(_split(group[2]))) if group else ("any", [value])
-    else:
+        if not isinstance(parts, list) or not parts:
+            raise ValueError(f"{word} needs a list")
+        return word, parts
+    if not isinstance(value, str):
         raise ValueError("values are texts, as '2s', or tables, as {any = ['2s', 'call:f']}")
-    if not 0 < len(parts) <= MOST_EVENTS:
-        raise ValueError(f"{word} takes 1 to {MOST_EVENTS} events")
-    return Condition(tuple(_happening(part.strip()) for part in parts), word == "all" and len(parts) > 1)
+    group = _GROUP.fullmatch(value.strip())
+    return (group[1], list(split(group[2], ",".__eq__))) if group else ("", [value])
 
 
-def _split(text: str) -> Iterator[str]:
-    """What commas separate, but for those in the brackets of C++'s names."""
+def split(text: str, separates: Callable[[str], bool]) -> Iterator[str]:
+    """What some letters separate, but for those in brackets."""
     depth = start = 0
     for at, letter in enumerate(text):
-        depth += {"<": 1, ">": -1}.get(letter, 0)
-        if letter == "," and depth <= 0:
-            yield text[start:at]
+        depth += (letter in "<(") - (letter in ">)")
+        if separates(letter) and depth <= 0:
+            if at > start:
+                yield text[start:at]
             start = at + 1
     yield text[start:]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import processes, windowfilters
-from tracekit.recorder.windowevents import NOTHING, OF_CODE, Condition, Happening, Kind, amount, condition, wrong
+from tracekit.recorder.windowevents import NOTHING, OF_CODE, Condition, Happening, Kind, amount, condition, split, wrong
 from tracekit.recorder.windowfilters import Filter
 
 MOST = 16
@@ -18,7 +18,6 @@ MOST = 16
 MOST_OF_CODE = 30
 """As many events of code as functions can be marked for (tk_activation_layout.watched)."""
 
-_WORD = re.compile(r"(\w+)=((?:all|any)\([^)]*\)|\S*)\s*|(\S+)\s*")
 _KEYS = ("on", "till", "for", "every", "name")
 
 
@@ -56,10 +55,10 @@ ALWAYS = WindowRule(begin=1)
 def parse(text: str) -> WindowRule:
     """The rule `on=call:parse#3`, `on=2s for=500ms`, `every=1s for=20ms`. Raises TracekitError for anything else."""
     parts: dict[str, str] = {}
-    for match in _WORD.finditer(text.strip()):
-        key, value, other = match.groups()
-        if other is not None or key in parts or not value:
-            raise wrong(text, f"{match[0].strip()} is no part of a window")
+    for word in split(text.strip(), str.isspace):
+        key, _, value = word.partition("=")
+        if not re.fullmatch(r"\w+", key) or key in parts or not value:
+            raise wrong(text, f"{word} is no part of a window")
         parts[key] = value
     return of_parts(parts, text)
 

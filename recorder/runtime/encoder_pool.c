@@ -75,8 +75,9 @@ TK_EXPORT int tk_pool_set_rule(struct tk_view *view, uint32_t number, uint64_t f
     return 1;
 }
 
-/* One more event that opens the window of a rule, or closes it; 0 if there is no place for it. */
-TK_EXPORT int tk_pool_add_event(struct tk_view *view, uint32_t number, int closes, int all, uint32_t kind,
+/* One more event that opens the window of a rule, or closes it; 0 if there is no place for it. `enough`: as in struct
+ * tk_window_condition, the same for all events of one. */
+TK_EXPORT int tk_pool_add_event(struct tk_view *view, uint32_t number, int closes, uint32_t enough, uint32_t kind,
                                 const char *name, uint64_t which, uint32_t line)
 {
     if (number >= TK_RULES || strlen(name) >= TK_NAME)
@@ -88,7 +89,7 @@ TK_EXPORT int tk_pool_add_event(struct tk_view *view, uint32_t number, int close
     struct tk_window_event *event = &condition->event[condition->count++];
     *event = (struct tk_window_event){.kind = kind, .line = line, .number = which};
     strcpy(event->name, name);
-    condition->all = all != 0;
+    condition->enough = enough;
     return 1;
 }
 

@@ -49,7 +49,7 @@ struct tk_window_event {
 
 #define TK_EVENTS 4
 struct tk_window_condition {
-    uint32_t all; /* whether all of it has to happen, not any one */
+    uint32_t enough; /* bit s: the events of set s are, in which event k is bit k */
     uint32_t count;
     struct tk_window_event event[TK_EVENTS];
 };

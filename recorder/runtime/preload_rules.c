@@ -64,22 +64,28 @@ static int happen(int number, int closes, uint32_t index, const void *activation
 
 static int is_whole(const struct tk_window_condition *condition, uint64_t seen)
 {
-    return condition->all ? seen == ((uint64_t)1 << condition->count) - 1 : seen != 0;
+    return condition->enough >> seen & 1;
 }
 
-/* The bits of what goes on being so. */
+static int is_enough_alone(const struct tk_window_condition *condition, uint32_t index)
+{
+    return is_whole(condition, (uint64_t)1 << index);
+}
+
+/* The bits of what goes on being so, and is not enough by itself. */
 static uint64_t for_good(const struct tk_window_condition *condition)
 {
     uint64_t bits = 0;
     for (uint32_t index = 0; index < condition->count; index++)
-        bits |= (uint64_t)is_for_good(&condition->event[index]) << index;
+        if (is_for_good(&condition->event[index]) && !is_enough_alone(condition, index))
+            bits |= (uint64_t)1 << index;
     return bits;
 }
 
 static void forget(int number, int closes)
 {
     const struct tk_window_condition *condition = condition_of(number, closes);
-    uint64_t kept = condition->all ? for_good(condition) : 0;
+    uint64_t kept = for_good(condition);
     __atomic_and_fetch(closes ? &rules[number].till : &rules[number].on, kept, __ATOMIC_SEQ_CST);
 }
 
@@ -87,8 +93,9 @@ static void forget(int number, int closes)
 static int is_too_late(const struct tk_window_condition *till)
 {
     uint64_t now = tk_nanoseconds() - tk_windows.began;
-    for (uint32_t index = 0; !till->all && index < till->count; index++)
-        if (till->event[index].kind == TK_HAPPENS_TIME && till->event[index].number <= now)
+    for (uint32_t index = 0; index < till->count; index++)
+        if (is_enough_alone(till, index) && till->event[index].kind == TK_HAPPENS_TIME &&
+            till->event[index].number <= now)
             return 1;
     return 0;
 }

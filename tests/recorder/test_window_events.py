@@ -172,6 +172,11 @@ def test_conditions_of_several_events_and_other_windows(tmp_path: Path) -> None:
     assert begins("on=any(call:parse#1,call:inner#30)") == 2
     assert begins("on=all(call:parse#1,call:inner#2) till=return:inner") == 1
     assert begins("on=all(call:parse,call:nothing)") == 0
+    assert begins("on=any(call:nothing,all(call:parse#1,call:inner#2)) till=return:inner") == 1
+    assert begins("on=all(call:parse,any(call:nothing,call:other))") == 0
+    assert (
+        begins("on=all(any(call:nothing,call:parse#1),call:inner#2) till=all(return:inner,any(call:parse,1min))") == 1
+    )
     assert begins("on=call:parse#2 name=first", "on=end:first till=return:inner") == 1, "one behind the other"
     assert begins("on=return:parse#1 till=end:2", "on=call:inner#20 name=other") == 1, "they overlap: one window"
     assert begins("on=load:app till=call:parse") == 1
@@ -179,7 +184,8 @@ def test_conditions_of_several_events_and_other_windows(tmp_path: Path) -> None:
     assert begins("on=call:parse till=any(1min,call:inner#3)") == 2
     file = tmp_path / "w.toml"
     file.write_text(
-        '[[window]]\nname = "a"\non = {any = ["call:parse#1"]}\n[[window]]\non = "end:a"\nfor = "accesses:5"\n'
+        '[[window]]\nname = "a"\non = {any = ["call:parse#1", {all = ["1min", "call:inner"]}]}\n'
+        '[[window]]\non = "end:a"\nfor = "accesses:5"\n'
     )
     assert record(tmp_path, app, options=("-f", "-o", "t.zst", "--windows", str(file))).returncode == 0
     assert len(info(tmp_path / "t.zst")["windows"]) == 1, "the second opens where the first ends"  # type: ignore[arg-type]

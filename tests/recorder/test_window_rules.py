@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from tests.programs.test_windows import Event, located, place, recorded
 from tests.recorder.recording import build, record
 from tests.recorder.test_windows import good, info
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.windowevents import Condition, Happening, Kind
+from tracekit.recorder.windowevents import Condition, Happening, Kind, condition
 from tracekit.recorder.windowrules import Asked, WindowRule, parse, read, sampled, together
 
 MS, S = 1_000_000, 1_000_000_000
@@ -101,6 +102,37 @@ def test_what_means_nothing_is_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(TracekitError) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
+
+
+CONDITIONS = st.recursive(
+    st.sampled_from(["call:f", "2s", "accesses:5", "return:g"]),
+    lambda inner: st.tuples(st.sampled_from(["all", "any"]), st.lists(inner, min_size=1, max_size=4)),
+    max_leaves=4,
+)
+
+
+@given(CONDITIONS)
+def test_which_events_are_enough(tree: object) -> None:
+    """Texts and tables mean the same, and what a plain reading of the tree says."""
+
+    def text(node: Any) -> str:
+        return node if isinstance(node, str) else f"{node[0]}({','.join(map(text, node[1]))})"
+
+    def table(node: Any) -> Any:
+        return node if isinstance(node, str) else {node[0]: [table(part) for part in node[1]]}
+
+    def is_enough(node: Any, left: list[bool]) -> bool:
+        if isinstance(node, str):
+            return left.pop(0)
+        each = [is_enough(part, left) for part in node[1]]
+        return all(each) if node[0] == "all" else any(each)
+
+    found = condition(text(tree))
+    assert condition(table(tree)) == found
+    count = len(found.happenings)
+    assert text(tree).count(":") + text(tree).count("2s") == count
+    for seen in range(1 << count):
+        assert found.enough >> seen & 1 == is_enough(tree, [bool(seen >> k & 1) for k in range(count)])
 
 
 @given(st.text(alphabet="on=call:#ties.frv0129msuy(), ", max_size=40))
