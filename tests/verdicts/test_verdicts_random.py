@@ -19,6 +19,8 @@ FLAGS = st.sampled_from(["used_after", "used_after", "sometimes", "global", "glo
 RARE_FLAGS = st.sampled_from(["induction", "read_first", "reached", "varying", "no_reduction", "sometimes", "pointee"])
 
 CALLS = ("call", "recursion", "recursive call")
+LEVELS = (*LOOPS, "recursion")
+"""What dependences have levels at; only loops are judged."""
 
 
 @st.composite
@@ -176,7 +178,7 @@ def _possible(s: Scenario, op: int) -> list[int]:
 def _levels(s: Scenario, first: int, second: int) -> list[int]:
     """The loops around both contexts; all of them where contexts are not told apart."""
     if first == second == 0:
-        return [number for number, context in enumerate(s.contexts) if context.kind in LOOPS]
+        return [number for number, context in enumerate(s.contexts) if context.kind in LEVELS]
 
     def around(at: int | None) -> set[int]:
         found = set()
@@ -185,7 +187,7 @@ def _levels(s: Scenario, first: int, second: int) -> list[int]:
             at = s.contexts[at].parent
         return found
 
-    return sorted(number for number in around(first) & around(second) if s.contexts[number].kind in LOOPS)
+    return sorted(number for number in around(first) & around(second) if s.contexts[number].kind in LEVELS)
 
 
 A_SUM_OF_PRIVATE_MEMORY = Scenario(
@@ -221,6 +223,21 @@ def test_what_a_reduction_removes_makes_no_object_private() -> None:
     assert scenario_tables.as_answer(answer).transformations == {("reduction", "memory", 0, "+")}
 
 
+RECURSION_AROUND_A_DEPENDENCE = Scenario(
+    ops=[Op("load", 0), Op("store", 0), Op("call", 1), Op("store", 2), Op("load", 2)],
+    blocks=[Block(0, 0), Block(0), Block(1)],
+    loops=[Loop(0, 0)],
+    contexts=[Context("root"), Context("loop", 0, 0), Context("recursion", 0, None, 2)],
+    dependences=[
+        Dependence("RAW", 1, 1, 0, 1, None, [(1, False, True)]),
+        Dependence("RAW", 3, 2, 4, 2, None, [(2, True, True)]),
+    ],
+    counts=dict.fromkeys(range(5), 1),
+)
+"""A level that is no loop has no graph in which the ends of its dependences lie."""
+
+
+@example(RECURSION_AROUND_A_DEPENDENCE)
 @example(A_SUM_OF_PRIVATE_MEMORY)
 @example(A_SUM_FORBIDS_A_PRIVATE_OBJECT)
 @settings(max_examples=200, deadline=None)
