@@ -21,7 +21,7 @@ from pathlib import Path
 import tracekit
 from tracekit.replay.totals import trace_totals
 
-SOURCE = Path(__file__).parent / "kernels" / "parallel.c"
+SOURCE = Path(__file__).with_suffix(".c")
 TRACEKIT = [sys.executable, "-m", "tracekit"]
 MODULES = ("races", "taskgraph", "paths")
 

@@ -8,6 +8,7 @@ from typing import Any
 from tests.naive.dependence import Path, StreamState
 from tests.naive.objects import GLOBAL, HEAP, STACK, NaiveObjects, Object, Site
 from tracekit.memory_errors.kernels import checks
+from tracekit.memory_errors.libraries import RELEASED
 
 UNKNOWN, WRITTEN, UNWRITTEN, BESIDE = "unknown", "written", "unwritten", "beside"
 
@@ -271,9 +272,23 @@ class NaiveMemoryErrors(NaiveObjects):
             self.note("unwritten_read", place, owner.site, None, told)
 
     def left(self) -> Counter[tuple[Site, int]]:
-        """Heap blocks that live: site, bytes -> how many; none of the system's mappings."""
-        return Counter(
-            (each.site, each.end - each.start)
+        """Heap blocks that live: site, bytes -> how many; none of the system's mappings, nor of the C library's own."""
+        return Counter((each.site, each.end - each.start) for each in self.blocks() if not self.of_libc(each))
+
+    def released(self) -> Counter[tuple[Site, int]]:
+        """The C library's own, which it frees."""
+        return Counter((each.site, each.end - each.start) for each in self.blocks() if self.of_libc(each))
+
+    def blocks(self) -> list[Object]:
+        return [
+            each
             for each in self.all
             if each.alive and each.site[0] == HEAP and not self.rule(each.site[1], checks.MAPS)
-        )
+        ]
+
+    def of_libc(self, block: Object) -> bool:
+        instruction = block.site[1]
+        if instruction >= len(self.program.ops):
+            return False
+        call = int(self.program.ops["base"][instruction])
+        return call < len(self.program.calls) and self.program.text(int(self.program.calls["callee"][call])) in RELEASED
