@@ -23,6 +23,7 @@ namespace tracekit {
 
 static constexpr uint64_t FirstLife = 8; // behind the number of the door
 static constexpr unsigned ManyDoors = 16;
+static constexpr unsigned ManyLives = 4096; // of all doors of a function together
 
 DebugLoc Twin::noLine(Function &Of) const {
   DISubprogram *Described = Of.getSubprogram();
@@ -192,20 +193,48 @@ void Twin::deriveLives(Door &D) {
   erase_if(D.Lives, [&](Instruction *Life) { return D.Derived.contains(Life); });
 }
 
+uint64_t Twin::place(Type *T, uint64_t &End) {
+  const DataLayout &DL = Body->getParent()->getDataLayout();
+  Align Own = DL.getABITypeAlign(T);
+  Strictest = std::max(Strictest, Own);
+  uint64_t At = alignTo(End, Own);
+  End = At + DL.getTypeAllocSize(T);
+  LivesEnd = std::max(LivesEnd, End);
+  return At;
+}
+
+/// Where the clean body stores what is alive at each door: one behind the other, or each where it is at all doors.
+void Twin::placeLives() {
+  size_t HandedOver = 0;
+  for (auto &[K, D] : Doors) {
+    deriveLives(D);
+    HandedOver += D.Lives.size();
+  }
+  Shared = HandedOver > ManyLives;
+  DenseMap<Instruction *, uint64_t> Only;
+  uint64_t End = FirstLife;
+  for (auto &[K, D] : Doors) {
+    if (!Shared)
+      End = FirstLife;
+    for (Instruction *Life : D.Lives) {
+      auto Known = Shared ? Only.find(Life) : Only.end();
+      D.Places.push_back(Known != Only.end() ? Known->second : place(Life->getType(), End));
+      if (Shared)
+        Only[Life] = D.Places.back();
+    }
+  }
+}
+
 /// Where the lives stand that the clean body has stored, and what follows from them.
 void Twin::takeLives(Door &D, IRBuilder<> &B, Value *Lives, function_ref<void(Instruction *, Value *)> Take) {
-  const DataLayout &DL = Body->getParent()->getDataLayout();
   ValueToValueMapTy Taken; // by what the clean body calls it, whose instructions are still as they were
   for (Argument &A : F.args())
     Taken[&A] = Body->getArg(A.getArgNo());
-  uint64_t At = FirstLife;
-  for (Instruction *Life : D.Lives) {
-    At = alignTo(At, DL.getABITypeAlign(Life->getType()));
-    Value *From = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, At);
+  for (auto [Life, Place] : zip(D.Lives, D.Places)) {
+    Value *From = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, Place);
     Value *Loaded = B.CreateLoad(Life->getType(), From);
     Taken[CleanOf[Life]] = Loaded;
     Take(Life, Loaded);
-    At += DL.getTypeAllocSize(Life->getType());
   }
   for (Instruction *Life : D.Derived) {
     auto *Clean = cast<Instruction>(CleanOf[Life]);
@@ -217,13 +246,50 @@ void Twin::takeLives(Door &D, IRBuilder<> &B, Value *Lives, function_ref<void(In
   }
 }
 
+/// The twin's values are kept where the clean body puts them; if control came by the entry, in a place like it.
+///
+/// Where hundreds of doors hand over dozens of values each, as in an interpreter's loop, nearly every block would begin
+/// with a phi for nearly every value, 150,000 in all in sqlite3VdbeExec, and allocating registers for them would take
+/// half a minute. Most are on the stack in the end.
+void Twin::shareMemory(const MapVector<Instruction *, AllocaInst *> &Slots) {
+  DenseMap<Instruction *, uint64_t> PlaceOf;
+  for (auto &[K, D] : Doors)
+    for (auto [Life, Place] : zip(D.Lives, D.Places))
+      PlaceOf[Life] = Place;
+  uint64_t End = LivesEnd;
+  for (auto &[Life, Slot] : Slots)
+    if (!PlaceOf.count(Life))
+      PlaceOf[Life] = place(Life->getType(), End);
+  BasicBlock *Hall = &Body->getEntryBlock();
+  IRBuilder<> B(Hall, Hall->begin());
+  B.SetCurrentDebugLocation(DebugLoc());
+  AllocaInst *Own = B.CreateAlloca(ArrayType::get(B.getInt8Ty(), LivesEnd), nullptr, "tk.lives");
+  Own->setAlignment(Strictest);
+  B.SetInsertPoint(Hall->getTerminator());
+  Value *Given = Body->getArg(Body->arg_size() - 1);
+  Value *Memory = hidden(B, B.CreateSelect(B.CreateIsNull(Given), Own, Given));
+  for (auto &[Life, Slot] : Slots) {
+    if (!Slot)
+      continue;
+    for (Use &U : make_early_inc_range(Slot->uses())) {
+      auto *User = cast<Instruction>(U.getUser());
+      if (User->getParent() == Hall) // the address of the twin's own stack object, which is another behind doors
+        User->moveBefore(*Inside, Inside->getFirstInsertionPt());
+      B.SetInsertPoint(User);
+      U.set(B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Memory, PlaceOf.lookup(Life)));
+    }
+    Slot->eraseFromParent();
+  }
+}
+
 /// The hall hands each door's lives on.
 void Twin::takeLives() {
   MapVector<Instruction *, AllocaInst *> Slots;
   for (auto &[K, D] : Doors) {
     for (Instruction *Life : D.Lives)
       Slots[Life] = nullptr;
-    deriveLives(D);
+    for (Instruction *Life : D.Derived)
+      Slots[Life] = nullptr;
   }
   for (auto &[Life, Slot] : Slots) {
     if (isa<AllocaInst>(Life)) // it may be the clean body's
@@ -237,12 +303,20 @@ void Twin::takeLives() {
     IRBuilder<> B(BasicBlock::Create(Body->getContext(), "tk.door", Body, D.Filling));
     B.SetCurrentDebugLocation(DebugLoc());
     Choice->addCase(B.getInt32(K), B.GetInsertBlock());
-    takeLives(D, B, Lives, [&](Instruction *Life, Value *Taken) {
-      if (AllocaInst *Slot = Slots.lookup(Life))
+    takeLives(D, B, Lives, [&, &Through = D](Instruction *Life, Value *Taken) {
+      if (AllocaInst *Slot = Slots.lookup(Life); Slot && !(Shared && !Through.Derived.contains(Life)))
         B.CreateStore(Taken, Slot);
     });
     B.CreateBr(D.Filling);
   }
+  if (Shared)
+    shareMemory(Slots);
+  else
+    promote(Slots);
+}
+
+/// Stack slots become registers again.
+void Twin::promote(const MapVector<Instruction *, AllocaInst *> &Slots) {
   SmallVector<AllocaInst *, 32> Promoted;
   for (auto &[Life, Slot] : Slots)
     if (Slot && isAllocaPromotable(Slot))
@@ -284,34 +358,18 @@ void Twin::test(Instruction *Position, BasicBlock *Cold, GlobalVariable *Armed) 
 }
 
 void Twin::openDoors(GlobalVariable *Armed) {
-  const DataLayout &DL = F.getParent()->getDataLayout();
-  uint64_t Most = FirstLife;
-  Align Strictest(8);
-  for (auto &[K, D] : Doors) {
-    uint64_t At = FirstLife;
-    for (Instruction *Life : D.Lives) {
-      Align Own = DL.getABITypeAlign(Life->getType());
-      Strictest = std::max(Strictest, Own);
-      At = alignTo(At, Own) + DL.getTypeAllocSize(Life->getType());
-    }
-    Most = std::max(Most, At);
-  }
   BasicBlock &Entry = F.getEntryBlock();
   IRBuilder<> Top(&Entry, Entry.begin());
   Top.SetCurrentDebugLocation(DebugLoc());
-  AllocaInst *Lives = Top.CreateAlloca(ArrayType::get(Top.getInt8Ty(), Most), nullptr, "tk.lives");
+  AllocaInst *Lives = Top.CreateAlloca(ArrayType::get(Top.getInt8Ty(), LivesEnd), nullptr, "tk.lives");
   Lives->setAlignment(Strictest);
   for (auto &[K, D] : Doors) {
     IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.leave", &F));
     B.SetCurrentDebugLocation(DebugLoc());
     test(D.Clean, B.GetInsertBlock(), Armed);
     B.CreateStore(B.getInt32(K), Lives);
-    uint64_t At = FirstLife;
-    for (Instruction *Life : D.Lives) {
-      At = alignTo(At, DL.getABITypeAlign(Life->getType()));
-      B.CreateStore(CleanOf[Life], B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, At));
-      At += DL.getTypeAllocSize(Life->getType());
-    }
+    for (auto [Life, Place] : zip(D.Lives, D.Places))
+      B.CreateStore(CleanOf[Life], B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, Place));
     CallInst *Call = callTwin(B, Lives, &D);
     markSite(Call, nullptr, {});
     F.getReturnType()->isVoidTy() ? B.CreateRetVoid() : B.CreateRet(Call);
@@ -397,6 +455,7 @@ void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value
     fill(D, R, Ids, Activation);
   findLives();
   findArguments();
+  placeLives();
   takeLives();
   markSites(Ids);
   if (!Doors.empty())

@@ -46,6 +46,7 @@ private:
     llvm::BasicBlock *Target = nullptr, *Filling = nullptr;
     llvm::Instruction *Clean = nullptr;                     // where the clean body tests
     llvm::SmallVector<llvm::Instruction *, 16> Lives;       // that the clean body stores
+    llvm::SmallVector<uint64_t, 16> Places;                 // where, in bytes
     llvm::SmallSetVector<llvm::Instruction *, 16> Derived;  // that follow from others, each behind its operands
     llvm::SmallPtrSet<const llvm::Argument *, 8> Arguments; // that are alive, too
   };
@@ -68,9 +69,13 @@ private:
   void findLives();
   void findArguments();
   void deriveLives(Door &D);
+  void placeLives();
+  uint64_t place(llvm::Type *T, uint64_t &End);
   void takeLives(Door &D, llvm::IRBuilder<> &B, llvm::Value *Lives,
                  llvm::function_ref<void(llvm::Instruction *, llvm::Value *)> Take);
   void takeLives();
+  void shareMemory(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
+  void promote(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
   void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
   void openDoors(llvm::GlobalVariable *Armed);
   void openEntry(llvm::GlobalVariable *Armed);
@@ -89,7 +94,10 @@ private:
   llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Counters;
   llvm::SmallVector<Site, 16> Sites;
   llvm::SmallVector<std::pair<llvm::GlobalVariable *, llvm::GlobalVariable *>, 2> Tables; // of addresses of blocks
-  llvm::BasicBlock *Inside = nullptr;                                                     // the twin's own first block
+  uint64_t LivesEnd = 8;              // bytes that doors hand over, at most
+  llvm::Align Strictest{8};           // of what they hand over
+  bool Shared = false;                // each value has one place, whatever the door, and the twin keeps it there
+  llvm::BasicBlock *Inside = nullptr; // the twin's own first block
   llvm::SwitchInst *Choice = nullptr;
 };
 

@@ -166,6 +166,62 @@ def windows(paused: Recorded) -> list[tuple[int, int, int]]:
     return found
 
 
+def many_lives(values: int, calls: int) -> str:
+    """A function with so many values alive at so many calls, behind each of which a window may have opened."""
+    numbers = range(values)
+    each = [f"x{k % values} += through(x{(k * 7 + 1) % values}, &key[x{k % values} & 7]);" for k in range(calls)]
+    half = calls // 2
+    return f"""
+#include <stdio.h>
+#define STEP (0)
+static long seen[64];
+__attribute__((noinline)) static long through(long value, long *key)
+{{
+    (void)STEP;
+    seen[value & 63] += value;
+    *key ^= value;
+    return value * 3 + 1;
+}}
+__attribute__((noinline)) static long many(long *from, int rounds)
+{{
+    long key[8] = {{0}};
+    long {", ".join(f"x{k} = from[{k}]" for k in numbers)};
+    for (int i = 0; i < rounds; i++) {{
+        if (i & 1) {{
+            {" ".join(each[:half])}
+        }} else {{
+            {" ".join(each[half:])}
+        }}
+    }}
+    {" ".join(f"from[{k}] = x{k};" for k in numbers)}
+    return key[3];
+}}
+int main(void)
+{{
+    long values[{values}];
+    for (int k = 0; k < {values}; k++)
+        values[k] = k;
+    long last = many(values, 5);
+    printf("%ld %ld %ld\\n", last, values[0], values[{values - 1}]);
+    return 0;
+}}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2"])
+def test_windows_in_a_function_that_hands_over_thousands_of_values(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.c"
+    source.write_text(with_windows(many_lives(64, 80), [3, 60, 101, 102, 150, 190]))
+    app = compile_program([source], tmp_path / "app", [level, "--windows"], instrumented=True)
+    (tmp_path / "plain.c").write_text(many_lives(64, 80))
+    plain = compile_program([tmp_path / "plain.c"], tmp_path / "plain", [level], instrumented=False)
+    whole = recorded(app, tmp_path / "whole.zst")
+    paused = recorded(app, tmp_path / "paused.zst", "--paused")
+    compare(whole, paused)
+    again = run([*TRACEKIT, "record", "--paused", "-o", tmp_path / "again.zst", "--", app])
+    assert run([app]).stdout == again.stdout == run([plain]).stdout
+
+
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_the_events_inside_are_those_of_the_whole_run(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
