@@ -216,3 +216,17 @@ def test_a_loop_forced_parallel_against_the_advice_goes_wrong(
         if any(output != printed for output in parallel_outputs(source, tmp_path, truth.line, pragma, REPEATS)):
             return
     pytest.fail(f"{source.name}:{truth.line} came to the same in {ATTEMPTS} runs with {pragma}")
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_a_loop_that_is_simd_already_is_told_so(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.c"
+    source.write_text(
+        "int a[100];\nint main(void)\n{\n#pragma omp simd\n    for (int i = 0; i < 100; i++)\n        a[i] = i;\n"
+        "    return a[7] != 7;\n}\n"
+    )
+    flags = [level, "-g", "-fopenmp-simd"]
+    trace = record(compile_program([source], tmp_path / "app", flags, instrumented=True)).trace
+    (row,) = analyze(trace, "advise", min_share=0).result["loops"]
+    assert (row["verdict"], row["openmp"]["pragma"]) == ("doall", None)
+    assert "`omp parallel for simd`" in row["openmp"]["missing"]

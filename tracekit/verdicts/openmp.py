@@ -120,6 +120,8 @@ class Directives:
     def _check_place(self, loop: int) -> None:
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
             raise NoDirective("it stands in no file of C or C++")
+        if int(self.program.loops["flags"][loop]) & LoopFlag.SIMD:
+            raise NoDirective("`omp simd` stands before it; `omp parallel for simd` there gives threads a part each")
         for row in self.judge.source_variables.rows(loop):
             self._check_pointee(row)
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
