@@ -117,12 +117,36 @@ static void note_task(ompt_data_t *task, uint32_t flags)
         TK_RECORD3(task_create, tk_ticket(), flags, tk_number_of(task));
 }
 
+/* libomp keeps the data of a `taskwait depend` in the thread, and asserts that there are none when another begins: one
+   of a task that the thread runs meanwhile. So they are set aside while the thread waits. */
+#define MOST_WAITS 64
+static __thread ompt_data_t set_aside[MOST_WAITS];
+static __thread int waits;
+static __thread ompt_data_t *begun_wait; /* whose dependences are told next */
+
+static void wait_begins(ompt_data_t *task)
+{
+    if (task != begun_wait || waits == MOST_WAITS)
+        return;
+    begun_wait = NULL;
+    set_aside[waits++] = *task;
+    task->ptr = NULL;
+}
+
+static void wait_ends(ompt_data_t *task)
+{
+    if (task && !task->ptr && waits > 0)
+        *task = set_aside[--waits];
+}
+
 typedef void (*task_create_t)(ompt_data_t *, const void *, ompt_data_t *, int, int, const void *);
 
 static void task_create(ompt_data_t *creator, const void *frame, ompt_data_t *task, int flags, int depends,
                         const void *caller)
 {
     note_task(task, (uint32_t)flags);
+    if (flags & TK_TASK_TASKWAIT)
+        begun_wait = task;
     THEIRS(OMPT_TASK_CREATE, task_create_t, tk_theirs(creator), frame, tk_theirs(task), flags, depends, caller);
 }
 
@@ -139,6 +163,8 @@ typedef void (*task_schedule_t)(ompt_data_t *, int, ompt_data_t *);
 
 static void task_schedule(ompt_data_t *task, int status, ompt_data_t *next)
 {
+    if (status == TK_TASK_STATUS_TASKWAIT_COMPLETE)
+        wait_ends(task);
     if (next && !tk_number_of(next)) /* one that the runtime made by itself, to split a taskloop */
         note_task(next, TK_TASK_EXPLICIT);
     if (tk_noting()) {
@@ -171,6 +197,7 @@ static void dependences(ompt_data_t *task, const ompt_dependence_t *on, int coun
                            tk_number_of(task));
     }
     THEIRS(OMPT_DEPENDENCES, dependences_t, tk_theirs(task), on, count);
+    wait_begins(task);
 }
 
 typedef void (*task_dependence_t)(ompt_data_t *, ompt_data_t *);

@@ -12,7 +12,7 @@ import pytest
 
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
-from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskStatus
+from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskFlag, TaskStatus
 from tracekit.recorder.toolchain import find_clang
 
 SOURCE = (ROOT / "fixtures/openmp.c").read_text()
@@ -179,3 +179,57 @@ def test_another_tool_beside(tmp_path: Path) -> None:
     assert run.returncode == 0 and run.stdout == "1 team, 3 tasks, 0 wrong\n", run.stderr
     trace = tmp_path / "trace.zst"
     assert len(events(trace, "parallel_begin")) == 1 and len(events(trace, "task_create")) == 3
+
+
+WAITS_IN_WAITS = """
+#include <stdio.h>
+#include <unistd.h>
+static int outer[8], inner[8], sum;
+static void wait_inside(int k)
+{
+    #pragma omp task depend(out : inner[k])
+    {
+        usleep(200);
+        inner[k] = k;
+    }
+    #pragma omp taskwait depend(in : inner[k])
+    inner[k] += 1;
+}
+int main(void)
+{
+    #pragma omp parallel num_threads(2)
+    #pragma omp single
+    for (int round = 0; round < 20; round++) {
+        for (int k = 0; k < 8; k++) {
+            #pragma omp task depend(out : outer[k])
+            {
+                wait_inside(k);
+                outer[k] = inner[k];
+            }
+        }
+        #pragma omp taskwait depend(in : outer[7])
+        sum += outer[7];
+        #pragma omp taskwait
+    }
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+"""A thread that waits for some tasks runs another, which waits for some: libomp asserts that it does not."""
+
+
+def test_a_task_that_waits_inside_a_wait(tmp_path: Path) -> None:
+    run = record(tmp_path, build(tmp_path, WAITS_IN_WAITS, "-fopenmp", "--threads"))
+    assert (run.returncode, run.stdout) == (0, "160\n"), run.stderr
+    created = {
+        row.words[2] for row in events(tmp_path / "trace.zst", "task_create") if row.words[1] & TaskFlag.TASKWAIT
+    }
+    told = Counter(row.words[3] for row in events(tmp_path / "trace.zst", "task_dependence") if row.words[3] in created)
+    over = [
+        row.words[3]
+        for row in events(tmp_path / "trace.zst", "task_schedule")
+        if row.words[1] == TaskStatus.TASKWAIT_COMPLETE
+    ]
+    assert len(created) == 180
+    assert told == dict.fromkeys(created, 1)
+    assert sorted(over) == sorted(created)
