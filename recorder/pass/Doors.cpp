@@ -401,8 +401,8 @@ static std::string rows(const Function &F, StringRef Section, StringRef Rows) {
       Group += Letter == '$' ? "$$" : std::string(1, Letter);
     Group = ",\"" + Group + "\",comdat";
   }
-  return ("\n\t.pushsection " + Section + ",\"a" + (Group.empty() ? "" : "G") + "o\",@progbits" + Group + ",${0:c}" +
-          Rows + "\n\t.popsection")
+  return ("\n\t.pushsection " + Section + ",\"a" + (Group.empty() ? "" : "G") + "o\",@progbits,${0:c}" + Group + Rows +
+          "\n\t.popsection")
       .str();
 }
 

@@ -248,3 +248,40 @@ def compare(whole: Recorded, paused: Recorded) -> None:
         assert place(paused.events[:begin]).heap == before.heap
         last = len(paused.events) if stop == len(whole.events) else end
         assert located_inside[inside:last] == located_whole[start:stop]
+
+
+INLINE_FUNCTIONS = """
+extern long sink;
+long step(long);
+template <typename T> struct Held {
+    T value;
+    explicit Held(T given) : value(step(given)) {}
+    __attribute__((noinline)) ~Held() { sink += step(value); }
+    __attribute__((noinline)) T twice() { T kept[4] = {value}; kept[step(1) & 3] += value; return step(kept[0]); }
+};
+template <typename T> __attribute__((noinline)) inline T sum(int count)
+{
+    T result = 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < 3; k++) {
+            Held<T> held(i + k);
+            result += held.twice();
+        }
+    return result;
+}
+"""
+"""Both files have each of these; the linker keeps one, with what tells where in it a window may open."""
+
+
+def test_inline_functions_of_two_files(tmp_path: Path) -> None:
+    (tmp_path / "held.hpp").write_text(INLINE_FUNCTIONS)
+    (tmp_path / "other.cpp").write_text('#include "held.hpp"\nlong other(int n) { return sum<long>(n); }\n')
+    main = (
+        "#include <cstdio>\n#define STEP (0)\nlong sink;\nlong other(int);\n"
+        "__attribute__((noinline)) long step(long value) { (void)STEP; return value + sink % 2; }\n"
+        '#include "held.hpp"\nint main() { printf("%ld %ld\\n", sum<long>(9), other(7)); return 0; }\n'
+    )
+    (tmp_path / "main.cpp").write_text(with_windows(main, [5, 40, 61, 62, 120, 170]))
+    flags = ["-O1", "--windows"]
+    app = compile_program([tmp_path / "main.cpp", tmp_path / "other.cpp"], tmp_path / "app", flags, instrumented=True)
+    compare(recorded(app, tmp_path / "whole.zst"), recorded(app, tmp_path / "paused.zst", "--paused"))
