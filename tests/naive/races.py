@@ -147,3 +147,15 @@ def races(events: Sequence[Event], atomic: Collection[int] = ()) -> dict[tuple[i
             if common and conflict and not ordered:
                 found[earlier.number, later.number] = common
     return found
+
+
+def has_first_races(reported: Collection[tuple[int, int]], races: dict[tuple[int, int], set[int]]) -> bool:
+    """Whether for each byte that is in any of the `races` one of those that end first is reported."""
+    first: dict[int, int] = {}
+    for (_, later), common in sorted(races.items(), key=lambda item: item[0][1]):
+        for byte in common:
+            first.setdefault(byte, later)
+    return all(
+        any(pair in reported and byte in common for pair, common in races.items() if pair[1] == later)
+        for byte, later in first.items()
+    )

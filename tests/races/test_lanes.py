@@ -87,12 +87,7 @@ def test_iterations_are_as_threads(seed: int, count: int, bytes_: int, length: i
     run(batches([(*event, 0) for event in events], length), [runner], 1)
     reported = {(one, two) for one, two, _ in runner.result()[0]["pairs"]}
     assert reported <= wanted.keys()
-    first: dict[int, int] = {}
-    for (_, later), common in sorted(wanted.items(), key=lambda item: item[0][1]):
-        for byte in common:
-            first.setdefault(byte, later)
-    for byte, later in first.items():
-        assert any(pair in reported and byte in common for pair, common in wanted.items() if pair[1] == later)
+    assert naive.has_first_races(reported, wanted)
 
 
 CASES = re.findall(r'\{"(\w+)", \w+\}', (FOLDER / "simd.c").read_text())

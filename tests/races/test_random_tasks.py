@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import tasks as naive
-from tests.naive.races import Event
+from tests.naive.races import Event, has_first_races
 from tests.races.test_random import MEMORY, MOST_EVENTS, found_by_module
 from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskFlag, TaskStatus
 
@@ -207,9 +207,4 @@ def test_every_byte_has_its_first_race_and_no_pair_is_ordered(seed: int, count: 
     for earlier, later, address in found:
         assert (earlier, later) in wanted and events[later][3] <= address
     reported = {(earlier, later) for earlier, later, _ in found}
-    first: dict[int, int] = {}
-    for (_, later), common in sorted(wanted.items(), key=lambda item: item[0][1]):
-        for byte in common:
-            first.setdefault(byte, later)
-    for byte, later in first.items():
-        assert any(pair in reported and byte in common for pair, common in wanted.items() if pair[1] == later)
+    assert has_first_races(reported, wanted)

@@ -110,7 +110,7 @@ def empty_state(program: Program) -> State:
         places=hash_table([]),
         sites=hash_table(fields(SITE)),
         recent=np.zeros(2 * instructions, RECENT),
-        atomic=kinds_of_instructions(program),
+        kinds=kinds_of_instructions(program),
         accesses=hash_table([]),
         sets=hash_table([]),
         scratch=np.zeros(SCRATCH, np.uint64),

@@ -241,7 +241,7 @@ def is_atomic(state: Any, instruction: Any) -> Any:
 @inlined
 def kind_of(state: Any, instruction: Any) -> Any:
     """What is known of an instruction."""
-    return state.atomic[np.uint64(min(instruction, np.int64(state.atomic.size - 1)))]
+    return state.kinds[np.uint64(min(instruction, np.int64(state.kinds.size - 1)))]
 
 
 @inlined

@@ -129,7 +129,7 @@ class State(NamedTuple):
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
     recent: Any  # RECENT [2 * instruction + stores]
-    atomic: Any  # u1 by instruction: ATOMIC, OF_LANE
+    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE
     accesses: HashTable  # an access
     sets: HashTable  # access << 32 | set: one access more
     scratch: Any  # u8: accesses of a set
