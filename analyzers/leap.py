@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tracekit.leap.comparison import comparison
+from tracekit.leap.comparison import Pairs, Truth, comparison, truth_of
 from tracekit.leap.evidence import evidence, tables
 from tracekit.leap.evidence import joined as joined_runs
 from tracekit.leap.joining import joined
@@ -104,34 +104,52 @@ class Leap(Module):
 
     def result(self, state: State) -> dict[str, Any]:
         """Pairs by store, then load; instructions in their order."""
-        pairs, strides = self.pairs, self.profile.strides()
-        executions = self.profile.executions()
+        truth = truth_of(state.exact) if self.options.compare else None
         result: dict[str, Any] = {
             "summary": self.profile.summary(),
-            "dependences": [
-                {
-                    "store": self._instruction(store),
-                    "load": self._instruction(load),
-                    "percent": round(100 * frequency, 2),
-                    "loads": executions[load],
-                }
-                for (store, load), frequency in sorted(pairs.items())
-            ],
-            "strided": [
-                {
-                    "instruction": self._instruction(each),
-                    "stride": stride,
-                    "percent": round(100 * min(share, 1.0), 1),
-                    "accesses": executions[each],
-                }
-                for each, (stride, share) in sorted(strides.items())
-            ],
+            "dependences": self._dependences(truth),
+            "strided": self._strided(truth),
         }
         if self.options.list:
             result["streams"] = [self._stream(row) for row in self.profile.streams]
-        if self.options.compare:
-            result |= comparison(pairs, strides, state.exact)
+        if truth is not None:
+            result |= comparison(result["summary"], self.pairs, self.profile.strides(), truth)
         return result
+
+    def _dependences(self, truth: Truth | None) -> list[dict[str, Any]]:
+        """A row for each pair that LEAP found, or that there is."""
+        executions = self.profile.executions()
+        beside: dict[str, Pairs] = {}
+        if truth is not None:
+            beside = {"exact": truth.pairs, "last": truth.last, "window": truth.window}
+        return [
+            {
+                "store": self._instruction(pair[0]),
+                "load": self._instruction(pair[1]),
+                "percent": _percent(self.pairs.get(pair, 0.0)),
+                **{name: _percent(pairs.get(pair, 0.0)) for name, pairs in beside.items()},
+                "loads": executions[pair[1]],
+            }
+            for pair in sorted(set(self.pairs).union(*beside.values()))
+        ]
+
+    def _strided(self, truth: Truth | None) -> list[dict[str, Any]]:
+        """A row for each instruction and stride that LEAP calls strong, or that is."""
+        executions = self.profile.executions()
+        found = {(each, stride): part for each, (stride, part) in self.profile.strides().items()}
+        strong = set(found)
+        if truth is not None:
+            strong |= {(each, stride) for each, (stride, _) in truth.strided.items()}
+        return [
+            {
+                "instruction": self._instruction(access),
+                "stride": stride,
+                "percent": round(100 * min(found.get((access, stride), 0.0), 1.0), 1),
+                **({} if truth is None else {"exact": round(100 * truth.strides.get((access, stride), 0.0), 1)}),
+                "accesses": executions[access],
+            }
+            for access, stride in sorted(strong)
+        ]
 
     def _instruction(self, access: int) -> dict[str, Any] | None:
         return self.program.instruction(access >> 1) if access >> 1 < len(self.program.ops) else None
@@ -171,6 +189,10 @@ class Leap(Module):
             raise CannotMergeError("one was written by a version that kept no counts; analyse its trace again")
         together = joined_runs(profile["evidence"] for profile in profiles)
         return {"result": tables(together), "evidence": together}
+
+
+def _percent(part: float) -> float:
+    return round(100 * part, 2)
 
 
 OTHERS = ("least_object", "greatest_object", "least_offset", "greatest_offset", "granularity")

@@ -4,9 +4,10 @@
 
 Table 1 and Fig. 6 to 9, of LEAP: compression over a trace of 12 bytes an access, dilation (recording and the whole
 `tracekit analyze -m leap`, over the native run), accesses and instructions captured, pairs of a store and a load whose
-frequency is right or off by at most 10 %, by LEAP and by a window of stores, strongly strided instructions found of all
-that there are. Fig. 5, of WHOMP, in the first accesses of the run (--whomp): the object-relative grammars over those of
-instructions and addresses. Speed in million accesses a second of processor time, one thread, replay included.
+frequency is right or off by at most 10 %, by LEAP and by a window of stores, strongly strided instructions found of
+all that there are; then the error distributions of LEAP (Fig. 6) and of the window (Fig. 7), and their means (Fig. 8).
+Fig. 5, of WHOMP, in the first accesses of the run (--whomp): the object-relative grammars over those of instructions
+and addresses. Speed in million accesses a second of processor time, one thread, replay included.
 """
 
 from __future__ import annotations
@@ -44,8 +45,12 @@ def recorded(program: programs.Program, size: int) -> tuple[Path, float]:
     return path, run.seconds
 
 
-def leap(program: programs.Program, size: int) -> dict[str, float]:
-    """What LEAP's table says of a program."""
+Errors = list[dict[str, Any]]
+"""Rows of LEAP's table ``errors``."""
+
+
+def leap(program: programs.Program, size: int) -> tuple[dict[str, float], Errors]:
+    """What LEAP's table says of a program, and its error distribution."""
     native = measure.native(program, size)
     path, recording = recorded(program, size)
     measure.analyze(path, "leap")  # what has to be compiled is compiled
@@ -75,7 +80,17 @@ def leap(program: programs.Program, size: int) -> dict[str, float]:
         f"{figures['rate']:4.1f}",
         flush=True,
     )
-    return figures
+    return figures, result["errors"]
+
+
+def print_errors(names: list[str], tables: list[Errors]) -> None:
+    """Share of pairs, in percent, by error (Fig. 6 and 7), and the means (Fig. 8)."""
+    for which, title in (("leap", "LEAP"), ("window", "window")):
+        print(f"{'pairs, % by ' + title:18}" + "".join(f"{name:>10}" for name in [*names, "mean"]))
+        for rows in zip(*tables):
+            shares = [row[which] for row in rows]
+            print(f"{rows[0]['error']:18}" + "".join(f"{each:10.1f}" for each in [*shares, statistics.mean(shares)]))
+    sys.stdout.flush()
 
 
 def whomp(program: programs.Program, size: int, most: int) -> dict[str, float]:
@@ -126,7 +141,9 @@ def main() -> None:
     options = parser.parse_args()
     chosen = [programs.EVERYTHING[name] for name in options.only.split(",")]
     print(LEAP)
-    print_means([leap(program, options.size) for program in chosen])
+    measured = [leap(program, options.size) for program in chosen]
+    print_means([figures for figures, _ in measured])
+    print_errors([program.name for program in chosen], [errors for _, errors in measured])
     print(WHOMP)
     print_means([whomp(program, options.size, options.whomp) for program in chosen])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -11,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.naive.leap import NaiveLeap, beyond, described
+from tests.naive.leap import NaiveLeap, beyond, described, error_shares
 from tests.naive.translation import MemoryMachine
 from tests.translation.test_translation import fed, made
 from tracekit.analyzers.leap import Leap, LeapOptions
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE
-from tracekit.leap.comparison import errors, exact_pairs, exact_strides
+from tracekit.leap.comparison import errors, truth_of
 from tracekit.modules.options import make_options
 
 PLENTY = 1 << 20
@@ -83,19 +84,54 @@ def test_descriptors(seed: int, most: int, workers: int) -> None:
 def test_what_follows_from_all_descriptors_is_exact(seed: int, by: str, stack: bool) -> None:
     options = LeapOptions(descriptors=PLENTY, by=by, stack=stack, compare=True, window=5)
     module, runner, naive = run(seed, options)
-    exact, near = exact_pairs(runner.finished().exact)
-    for found, counts in ((module.profile.dependences(), naive.pairs), (exact, naive.pairs), (near, naive.near)):
+    truth = truth_of(runner.finished().exact)
+    for found, counts in (
+        (module.profile.dependences(), naive.pairs),
+        (truth.pairs, naive.pairs),
+        (truth.last, naive.last_pairs),
+        (truth.window, naive.near),
+    ):
         wanted = {
-            (access((store, True)), access((load, False))): count / naive.executions[load, False]
-            for (store, load), count in counts.items()
-            if count
+            (access((store, True)), access((load, False))): float(part)
+            for (store, load), part in naive.frequencies(counts).items()
         }
         assert found == pytest.approx(wanted)
-    strides = {each: stride for each, (stride, _) in exact_strides(runner.finished().exact).items()}
+    strides = {each: stride for each, (stride, _) in truth.strided.items()}
     assert strides == {access(name): stride for name, stride in naive.strong().items()}
     result, _ = runner.result()
     assert result["comparison"]["within_10_percent"] in (100, 0)  # 0: no pair
     assert sum(row["window"] for row in result["errors"]) in (0, pytest.approx(100, abs=1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), most=st.sampled_from([1, 2, 30]), window=st.sampled_from([1, 5, 1024]))
+def test_few_descriptors_beside_what_is_exact(seed: int, most: int, window: int) -> None:
+    options = LeapOptions(descriptors=most, compare=True, window=window)
+    module, runner, naive = run(seed, options)
+    result, _ = runner.result()
+    columns = {"exact": naive.pairs, "last": naive.last_pairs, "window": naive.near}
+    parts = {name: naive.frequencies(pairs) for name, pairs in columns.items()}
+    by_leap = {(store >> 1, load >> 1): Fraction(part) for (store, load), part in module.pairs.items()}
+    rows = Counter[str]()
+    for pair in set(by_leap) | set(parts["exact"]):
+        ends = [module._instruction(2 * each) for each in pair]
+        found = [100 * float(each.get(pair, 0)) for each in (by_leap, *parts.values())]
+        rows[json.dumps([*ends, *(round(each, 2) for each in found), naive.executions[pair[1], False]])] += 1
+    assert Counter(json.dumps(list(row.values())) for row in result["dependences"]) == rows
+    by_leap = {pair: part.limit_denominator(10**6) for pair, part in by_leap.items()}
+    wanted = [error_shares(parts["exact"], each) for each in (by_leap, parts["window"])]
+    for row in result["errors"]:
+        shares = [shares[row["error"]] for shares in wanted]
+        assert [row["leap"], row["window"]] == [pytest.approx(100 * float(part), abs=0.051) for part in shares]
+    for row in result["strided"]:
+        exact = [
+            round(100 * count / naive.executions[name], 1)
+            for name, count in ((name, naive.strides[name, row["stride"]]) for name in naive.executions)
+            if module._instruction(access(name)) == row["instruction"]
+        ]
+        assert row["exact"] in exact
+    strong = [(module._instruction(access(name)), stride) for name, stride in naive.strong().items()]
+    assert all(each in [(row["instruction"], row["stride"]) for row in result["strided"]] for each in strong)
 
 
 @settings(deadline=None, max_examples=40)

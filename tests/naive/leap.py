@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import gcd
 from typing import Any
 
@@ -66,7 +67,10 @@ class NaiveLeap:
     """(Instruction, is it a store), group -> its points."""
     stored: dict[Any, dict[int, int]] = field(default_factory=dict)
     pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    last_pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Of them those with the last store to the place."""
     near: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Of them those with one of the last `window` stores of all."""
     strides: Counter[tuple[Any, int]] = field(default_factory=Counter)
     last: dict[Any, Any] = field(default_factory=dict)
     executions: Counter[Any] = field(default_factory=Counter)
@@ -89,6 +93,8 @@ class NaiveLeap:
             for store, number in here.items():
                 self.pairs[store, instruction] += 1
                 self.near[store, instruction] += self.stores - number < self.window
+            if here:
+                self.last_pairs[max(here, key=lambda store: here[store]), instruction] += 1
         self.time += 1
 
     def strong(self) -> dict[Any, int]:
@@ -98,3 +104,23 @@ class NaiveLeap:
             for (name, stride), count in self.strides.items()
             if stride and 10 * count >= 7 * self.executions[name]
         }
+
+    def frequencies(self, pairs: Counter[tuple[int, int]]) -> dict[tuple[int, int], Fraction]:
+        """(Store, load), which part of the load's executions conflicts, where any does."""
+        return {pair: Fraction(count, self.executions[pair[1], False]) for pair, count in pairs.items() if count}
+
+
+def error_shares(
+    exact: dict[tuple[int, int], Fraction], estimated: dict[tuple[int, int], Fraction]
+) -> dict[str, Fraction]:
+    """Of all pairs that one of the two has, which part is how far off (Fig. 6 to 8 of the paper)."""
+    pairs = set(exact) | set(estimated)
+    distances = [estimated.get(pair, Fraction(0)) - exact.get(pair, Fraction(0)) for pair in pairs]
+    shares = {"0 %": Fraction(sum(distance == 0 for distance in distances), max(len(pairs), 1))}
+    for ten in range(10):
+        low, high = Fraction(ten, 10), Fraction(ten + 1, 10)
+        above = sum(low < distance <= high for distance in distances)
+        below = sum(low < -distance <= high for distance in distances)
+        shares[f"{10 * ten} to {10 * ten + 10} %"] = Fraction(above, max(len(pairs), 1))
+        shares[f"{-10 * ten - 10} to {-10 * ten} %"] = Fraction(below, max(len(pairs), 1))
+    return shares

@@ -56,6 +56,20 @@ def test_the_sessions_of_the_page(module: str, name: str, request: pytest.Fixtur
     assert lines(found) == lines(shown[1])
 
 
+@pytest.mark.parametrize("name", ["trace", "list_trace"])
+def test_what_leap_compares_with_are_the_dependences_of_the_module(name: str, request: pytest.FixtureRequest) -> None:
+    """Of accesses of one size, in objects: which load read what which store stored."""
+    path = request.getfixturevalue(name)
+    rows = tracekit.analyze(path, "leap", compare=True).result["dependences"]
+    exact = tracekit.analyze(path, "dependence", counts=True).result["dependences"]
+    wanted = {(row["source"]["id"], row["destination"]["id"]): row["count"] for row in exact}
+    found = {
+        (row["store"]["id"], row["load"]["id"]): round(row["last"] * row["loads"] / 100) for row in rows if row["last"]
+    }
+    assert found == wanted
+    assert all(row["window"] <= row["exact"] and row["last"] <= row["exact"] for row in rows)
+
+
 def test_layouts_of_several_runs_are_those_of_one(trace: Path) -> None:
     profile = tracekit.analyze(trace, "layout")
     with tracekit.open(trace) as opened:

@@ -22,8 +22,10 @@ STORED = np.dtype(
         ("number", "<i8"),  # of its last store there, among all stores
     ]
 )
-PAIR = [("exact", "<i8"), ("window", "<i8")]
-"""Loads that conflict; by store << 32 | load, as accesses (compressor.py)."""
+PAIR = [("exact", "<i8"), ("last", "<i8"), ("window", "<i8")]
+"""Loads that conflict, that do with the last store before them, and in the window; by store << 32 | load, as accesses
+(compressor.py).
+"""
 LAST = np.dtype([("group", "<i8"), ("object", "<i8"), ("offset", "<i8"), ("accesses", "<i8")])
 STRIDE_BITS = 38
 OFFSET_BITS = 36
@@ -72,12 +74,18 @@ def noted_store(exact: Any, access: Any, group: Any, object: Any, offset: Any) -
 def noted_load(exact: Any, access: Any, group: Any, object: Any, offset: Any, window: Any) -> None:
     """A load: each store in the list of the location conflicts; in the window, if it is recent."""
     row = np.int64(_place(exact, group, object, offset).first)
+    newest, last = np.int64(0), np.int64(0)
     while row != 0:
         stored = exact.stored.rows[row]
-        pair = exact.pairs.rows[row_of(exact.pairs, (np.uint64(stored.access) << np.uint64(32)) | np.uint64(access))]
+        number = row_of(exact.pairs, (np.uint64(stored.access) << np.uint64(32)) | np.uint64(access))
+        pair = exact.pairs.rows[number]
         pair.exact += 1
         pair.window += np.int64(exact.stores[0] - stored.number < window)
+        if stored.number > newest:
+            newest, last = np.int64(stored.number), np.int64(number)
         row = np.int64(stored.next)
+    if newest != 0:
+        exact.pairs.rows[last].last += 1
 
 
 @inlined
