@@ -11,16 +11,22 @@ import numpy as np
 from tracekit.module import (
     MOST_INTERVALS,
     CannotMergeError,
+    HashTable,
     Module,
     Shadow,
     changing,
+    hash_table,
     inlined,
     interval_bits,
     interval_count,
     left_in_interval,
     option,
+    row_of,
     shadow,
+    used_rows,
 )
+from tracekit.schedule.kernels.moments import Moments, next_slice
+from tracekit.schedule.moments import moments, slice_length
 
 RECENT = 512
 LAST = 16
@@ -38,6 +44,18 @@ class State(NamedTuple):
     new: Any  # those that no slice before has touched
     accesses: Any
 
+
+class TimedState(NamedTuple):
+    """What each slice of the run's time has touched; threads come to slices in any order."""
+
+    seen: HashTable  # a granule times SLICES, plus the number of the slice plus 1 (0: no time is known)
+    recent: Any  # int64 (RECENT): keys of seen
+    moments: Moments
+    accesses: Any  # int64 (MOST_INTERVALS + 1): those of no known time first
+
+
+SLICES = 512
+"""More than there are slices."""
 
 COUNTS = ("touched", "new", "accesses")
 
@@ -57,6 +75,12 @@ class FootprintOptions:
     """What is counted."""
 
     granule: int = option(64, "Bytes of the unit that is counted: 64 for cache lines, 4096 for pages.", "BYTES")
+    axis: str = option(
+        "accesses",
+        "What slices are equal in: accesses, in the order of replay, or seconds of the run, by hand-overs of buffers.",
+        choices=("accesses", "seconds"),
+        unsaid=True,
+    )
 
     def __post_init__(self) -> None:
         if self.granule < 1 or self.granule & (self.granule - 1) or self.granule > 1 << 30:
@@ -110,14 +134,47 @@ def touch_all(
             address += step
 
 
+def touch_timed(
+    state: TimedState, instruction: int, address: int, size: int, stream: int, options: FootprintOptions
+) -> None:
+    """An access: note what it touches in its slice of time."""
+    now = next_slice(state.moments, stream, instruction) + 1
+    state.accesses[now] += 1
+    if size > 0:
+        low = address // options.granule
+        for granule in range(low, (address + size - 1) // options.granule + 1):
+            key = granule * SLICES + now
+            if state.recent[granule & (RECENT - 1)] != key:
+                state.recent[granule & (RECENT - 1)] = key
+                row_of(state.seen, key)
+
+
 class Footprint(Module):
     """One row for each slice of the run."""
 
     Options = FootprintOptions
     shard_by = "address"
 
-    def state(self) -> State:
+    def __init__(self, program: Any, options: FootprintOptions) -> None:
+        super().__init__(program, options)
+        if options.axis == "seconds":
+            self.wants_hand_overs = True
+            self.shard_by, self.whole_because = "", "each thread's accesses are counted from its beginning"
+
+    def callbacks(self) -> dict[str, Any]:
+        """Those of the axis."""
+        return dict.fromkeys(("load", "store"), touch_timed) if self.wants_hand_overs else super().callbacks()
+
+    def range_callbacks(self) -> dict[str, Any]:
+        """None where each access has a time."""
+        return {} if self.wants_hand_overs else super().range_callbacks()
+
+    def state(self) -> Any:
         """Nothing touched."""
+        if self.wants_hand_overs:
+            timed = moments(self.program, self.hand_overs, MOST_INTERVALS)
+            recent = np.full(RECENT, -1)
+            return TimedState(hash_table([]), recent, timed, np.zeros(MOST_INTERVALS + 1, np.int64))
         counts = (np.zeros(MOST_INTERVALS + 1, np.int64) for _ in range(3))
         bits = np.array([interval_bits(self.accesses)])
         return State(shadow.empty(np.uint32), np.zeros(RECENT, np.int64), bits, *counts)
@@ -151,8 +208,10 @@ class Footprint(Module):
         """Those of one slice."""
         return left_in_interval(time, state.bits[0])
 
-    def reduce(self, states: Sequence[State]) -> State:
+    def reduce(self, states: Sequence[Any]) -> Any:
         """Each granule is one worker's."""
+        if self.wants_hand_overs:
+            return states[0]
         sums = {name: sum(getattr(state, name) for state in states) for name in COUNTS}
         return states[0]._replace(**sums)
 
@@ -174,13 +233,15 @@ class Footprint(Module):
         order = np.argsort(granules, kind="stable")
         return Summary(granules[order], np.concatenate([first.slices, then.slices[~again]])[order], **counts)
 
-    def combine(self, states: Sequence[Summary]) -> State:
+    def combine(self, states: Sequence[Summary]) -> Any:
         """Their counts."""
         (made,) = states
         return self.state()._replace(**{name: getattr(made, name) for name in COUNTS})
 
-    def result(self, state: State) -> dict[str, Any]:
+    def result(self, state: Any) -> dict[str, Any]:
         """Slices in order of time."""
+        if self.wants_hand_overs:
+            return self._timed_result(state)
         unit, rows, total = self.options.granule, [], 0
         for number in range(min(interval_count(self.accesses), MOST_INTERVALS) + 1):
             if state.accesses[number]:
@@ -199,6 +260,35 @@ class Footprint(Module):
             "summary": {
                 "bytes": total * unit,
                 "largest_working_set": max((row["touched_bytes"] for row in rows), default=0),
+            },
+        }
+
+    def _timed_result(self, state: TimedState) -> dict[str, Any]:
+        """A granule is new in the first slice that touches it, whichever thread replay delivers first."""
+        unit, length = self.options.granule, slice_length(self.hand_overs, MOST_INTERVALS)
+        keys = np.sort(used_rows(state.seen)["key"][1:].astype(np.int64))
+        granules, slices = keys // SLICES, keys % SLICES - 1
+        touched = np.bincount(slices[slices >= 0], minlength=MOST_INTERVALS)
+        _, first = np.unique(granules[slices >= 0], return_index=True)
+        new = np.bincount(slices[slices >= 0][first], minlength=MOST_INTERVALS)
+        rows = [
+            {
+                "nanoseconds": number * length,
+                "accesses": int(state.accesses[number + 1]),
+                "touched_bytes": int(touched[number]) * unit,
+                "new_bytes": int(new[number]) * unit,
+                "total_bytes": int(new[: number + 1].sum()) * unit,
+            }
+            for number in range(MOST_INTERVALS)
+            if state.accesses[number + 1]
+        ]
+        return {
+            "slices": rows,
+            "summary": {
+                "bytes": len(np.unique(granules)) * unit,
+                "largest_working_set": max((row["touched_bytes"] for row in rows), default=0),
+                "nanoseconds_per_slice": length,
+                "untimed_accesses": int(state.accesses[0]),
             },
         }
 

@@ -30,6 +30,8 @@ from tracekit.module import (
     take,
     taken,
 )
+from tracekit.schedule.kernels.moments import UNTIMED, Moments, next_slice
+from tracekit.schedule.moments import moments, slice_length
 
 CELL = np.dtype([("slice", "u4"), ("loads", "u4"), ("stores", "u4"), ("listed", "u4")])
 NOTED = np.dtype([("granule", "i8"), ("slice", "i8"), ("loads", "i8"), ("stores", "i8")])
@@ -48,11 +50,28 @@ class State(NamedTuple):
     bits: Any  # int64 (1): log2 of the accesses in a slice
 
 
+class TimedState(NamedTuple):
+    """The same, where slices are of the run's time."""
+
+    recent: Any
+    cells: Shadow
+    past: Arena
+    granules: Arena
+    moments: Moments
+    untimed: Any  # int64 (1): accesses of which no time is known
+
+
 @dataclass(frozen=True)
 class HeatmapOptions:
     """How fine the map is."""
 
     granule: int = option(4096, "Least bytes of memory in a row.", "BYTES")
+    axis: str = option(
+        "accesses",
+        "What slices are equal in: accesses, in the order of replay, or seconds of the run, by hand-overs of buffers.",
+        choices=("accesses", "seconds"),
+        unsaid=True,
+    )
     rows: int = option(64, "Rows at most; they grow by powers of two until they are so few.", "N")
 
     def __post_init__(self) -> None:
@@ -91,9 +110,14 @@ def count_in(state: State, number: int, granule: int, now: int, loads: int, stor
 @inlined
 def touch(state: State, address: int, size: int, time: int, loads: int, stores: int, options: HeatmapOptions) -> None:
     """An access: count it in every granule that it touches."""
+    touch_in(state, address, size, min(time >> state.bits[0], MOST_INTERVALS) + 1, loads, stores, options)
+
+
+@inlined
+def touch_in(state: Any, address: int, size: int, now: int, loads: int, stores: int, options: HeatmapOptions) -> None:
+    """An access in a slice, whose number plus 1 is `now`."""
     if size <= 0:
         return
-    now = min(time >> state.bits[0], MOST_INTERVALS) + 1
     granule = address // options.granule
     count = (address + size - 1) // options.granule - granule + 1
     recent = state.recent[granule & (RECENT - 1)]
@@ -108,6 +132,39 @@ def touch(state: State, address: int, size: int, time: int, loads: int, stores: 
         recent[0] = granule + 1
         recent[1] = number
         granule += 1
+
+
+@inlined
+def touch_timed(
+    state: TimedState,
+    instruction: int,
+    address: int,
+    size: int,
+    stream: int,
+    loads: int,
+    stores: int,
+    options: HeatmapOptions,
+) -> None:
+    """An access whose slice is one of the run's time, if that is known."""
+    now = next_slice(state.moments, stream, instruction)
+    if now == UNTIMED:
+        state.untimed[0] += 1
+    else:
+        touch_in(state, address, size, now + 1, loads, stores, options)
+
+
+def load_timed(
+    state: TimedState, instruction: int, address: int, size: int, stream: int, options: HeatmapOptions
+) -> None:
+    """A load, in its slice of time."""
+    touch_timed(state, instruction, address, size, stream, 1, 0, options)
+
+
+def store_timed(
+    state: TimedState, instruction: int, address: int, size: int, stream: int, options: HeatmapOptions
+) -> None:
+    """A store, in its slice of time."""
+    touch_timed(state, instruction, address, size, stream, 0, 1, options)
 
 
 @inlined
@@ -174,15 +231,27 @@ class Heatmap(Module):
     Options = HeatmapOptions
     shard_by = "address"
 
-    def state(self) -> State:
+    def __init__(self, program: Any, options: HeatmapOptions) -> None:
+        super().__init__(program, options)
+        if options.axis == "seconds":
+            self.wants_hand_overs = True
+            self.shard_by, self.whole_because = "", "each thread's accesses are counted from its beginning"
+
+    def callbacks(self) -> dict[str, Any]:
+        """Those of the axis."""
+        return {"load": load_timed, "store": store_timed} if self.wants_hand_overs else super().callbacks()
+
+    def range_callbacks(self) -> dict[str, Any]:
+        """None where each access has a time."""
+        return {} if self.wants_hand_overs else super().range_callbacks()
+
+    def state(self) -> Any:
         """Nothing touched."""
-        return State(
-            np.zeros((RECENT, 2), np.int64),
-            shadow.empty(CELL),
-            arena(NOTED),
-            arena(np.int64),
-            np.array([interval_bits(self.accesses)]),
-        )
+        touched = (np.zeros((RECENT, 2), np.int64), shadow.empty(CELL), arena(NOTED), arena(np.int64))
+        if self.wants_hand_overs:
+            timed = moments(self.program, self.hand_overs, MOST_INTERVALS)
+            return TimedState(*touched, timed, np.zeros(1, np.int64))
+        return State(*touched, np.array([interval_bits(self.accesses)]))
 
     @staticmethod
     def load(state: State, address: int, size: int, time: int, options: HeatmapOptions) -> None:
@@ -211,8 +280,10 @@ class Heatmap(Module):
         """Those of one slice."""
         return left_in_interval(time, state.bits[0])
 
-    def reduce(self, states: Sequence[State]) -> Any:
+    def reduce(self, states: Sequence[Any]) -> Any:
         """All that the workers noted, NOTED; each granule is one worker's, but for large ones."""
+        if self.wants_hand_overs:
+            self._untimed = int(states[0].untimed[0])
         for state in states:
             finish(state, taken(state.granules))
         return np.concatenate([taken(state.past) for state in states])
@@ -232,6 +303,11 @@ class Heatmap(Module):
     def result(self, state: Any) -> dict[str, Any]:
         """Rows by address; ``loads`` and ``stores`` have a number for each slice."""
         slices = min(interval_count(self.accesses), MOST_INTERVALS + 1)
+        said = {"accesses_per_slice": 1 << interval_bits(self.accesses)}
+        if self.wants_hand_overs:
+            slices = MOST_INTERVALS
+            length = slice_length(self.hand_overs, MOST_INTERVALS)
+            said = {"nanoseconds_per_slice": length, "untimed_accesses": self._untimed}
         bytes_per_row, starts, row_of = self._rows(state["granule"])
         shape = (len(starts), slices)
         counts = {}
@@ -247,7 +323,7 @@ class Heatmap(Module):
             "summary": {
                 "bytes_per_row": bytes_per_row,
                 "slices": slices,
-                "accesses_per_slice": 1 << interval_bits(self.accesses),
+                **said,
             },
         }
 

@@ -272,6 +272,7 @@ def modules_of(
     from tracekit.modules.contract import RecordModule
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals
+    from tracekit.schedule.hand_overs import read_hand_overs
 
     accesses = trace_totals(trace, program)["accesses"]
     modules: dict[str, Analysis] = {}
@@ -281,12 +282,16 @@ def modules_of(
         made.metadata = {**trace.meta, **(trace.done or {})}
         if made.wants_address_space:
             made.address_space = [snapshot.as_json() for snapshot in read_snapshots(trace)]
-        made.windowed = is_windowed(trace) or (restricted is not None and restricted.window is not None)
         name = registry.shown_name(module)
+        made.windowed = is_windowed(trace) or (restricted is not None and restricted.window is not None)
         if isinstance(made, RecordModule) and is_windowed(trace):
             raise TracekitError(f"The module {name} looks at whole runs, and this trace holds windows of one.")
         if isinstance(made, RecordModule) and made.windowed:
             raise TracekitError(f"The module {name} looks at whole runs: leave out the window.")
+        if made.wants_hand_overs:
+            if made.windowed:
+                raise TracekitError(f"With --axis seconds {name} looks at whole runs, without windows.")
+            made.hand_overs = read_hand_overs(trace, program)
         if name in modules:
             raise TracekitError(f"Two modules of one pass are called {name!r}.")
         modules[name] = made

@@ -151,3 +151,63 @@ def accesses(events: Sequence[Event]) -> dict[int, tuple[int, int, int]]:
         loads, stores, total = found.get(subject, (0, 0, 0))
         found[subject] = (loads + (name == "load"), stores + (name == "store"), total + size)
     return found
+
+
+def timed_slices(
+    events: Sequence[Event], hand_overs: dict[int, list[tuple[int, int]]], length: int
+) -> list[int | None]:
+    """The slice of the run's time of each load and store; None where no time is known.
+
+    hand_overs: of each stream the time, and how many accesses of the stream came before.
+    """
+    done: Counter[int] = Counter()
+    found: list[int | None] = []
+    for stream, *_ in accesses_of(events):
+        number = done[stream]
+        done[stream] += 1
+        slice_ = None
+        for (since, before), (until, after) in pairwise(hand_overs.get(stream, ())):
+            if before <= number < after:
+                slice_ = int(since + (number - before) / (after - before) * (until - since)) // length
+        found.append(slice_)
+    return found
+
+
+def timed_footprint(events: Sequence[Event], slices: Sequence[int | None], granule: int, length: int) -> dict[str, Any]:
+    chosen = accesses_of(events)
+    rows: list[dict[str, int]] = []
+    seen: set[int] = set()
+    for number in sorted({slice_ for slice_ in slices if slice_ is not None}):
+        part = [event for event, slice_ in zip(chosen, slices) if slice_ == number]
+        here = {place for event in part for place in touched(event, granule)}
+        rows.append(
+            {
+                "nanoseconds": number * length,
+                "accesses": len(part),
+                "touched_bytes": len(here) * granule,
+                "new_bytes": len(here - seen) * granule,
+                "total_bytes": len(here | seen) * granule,
+            }
+        )
+        seen |= here
+    return {
+        "slices": rows,
+        "summary": {
+            "bytes": len({place for event in chosen for place in touched(event, granule)}) * granule,
+            "largest_working_set": max((row["touched_bytes"] for row in rows), default=0),
+            "nanoseconds_per_slice": length,
+            "untimed_accesses": sum(slice_ is None for slice_ in slices),
+        },
+    }
+
+
+def timed_heatmap(
+    events: Sequence[Event], slices: Sequence[int | None], granule: int
+) -> dict[str, Counter[tuple[str, int]]]:
+    """Loads and stores by address of the granule and slice."""
+    counts: dict[str, Counter[tuple[str, int]]] = {"load": Counter(), "store": Counter()}
+    for event, slice_ in zip(accesses_of(events), slices):
+        if slice_ is not None:
+            for number in touched(event, granule):
+                counts[event[1]][hex(number * granule), slice_] += 1
+    return counts

@@ -166,6 +166,16 @@ class Analysis:
     address_space: Sequence[Mapping[str, Any]] = ()
     """The snapshots of `record --snapshots`, each as `tracekit regions --json` prints it; known beforehand."""
 
+    wants_hand_overs: bool = False
+    """Whether :attr:`hand_overs` is read for it; the class's, or set by ``__init__`` where options decide. It is not
+    analysed inside a window then.
+    """
+
+    hand_overs: Mapping[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = {}
+    """By stream that filled a buffer: times in nanoseconds since the start, and the stream's accesses before each, but
+    those of operations whose size the run decides; known before the first event.
+    """
+
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 

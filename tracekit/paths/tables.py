@@ -129,6 +129,11 @@ def _operations(program: Program) -> _Operations:
     )
 
 
+def has_known_size(program: Program) -> NDArray[np.bool_]:
+    """By operation: whether each of its accesses has the same size, so that :class:`Work` counts it; bool (ops,)."""
+    return _operations(program).size_word < 0
+
+
 def _work(program: Program, operations: _Operations, first: I8, count: I8, members: Rows) -> Work:
     known = (operations.size_word < 0) & (operations.size != 0)
     sums = []

@@ -27,18 +27,19 @@ def _bits(report: Json) -> Iterator[tuple[Any, ...]]:
 
 def _footprint(report: Json) -> Iterator[tuple[Any, ...]]:
     for row in report["result"]["slices"]:
-        names = ("first_access", "accesses", "touched_bytes", "new_bytes", "total_bytes")
-        yield tuple(row[name] for name in names)
+        names = ("first_access", "nanoseconds", "accesses", "touched_bytes", "new_bytes", "total_bytes")
+        yield tuple(row.get(name) for name in names)
 
 
 def _heatmap(report: Json) -> Iterator[tuple[Any, ...]]:
     """Only cells in which something happened."""
     summary = report["result"]["summary"]
+    accesses, length = summary.get("accesses_per_slice"), summary.get("nanoseconds_per_slice")
     for row in report["result"]["rows"]:
         for slice_, (loads, stores) in enumerate(zip(row["loads"], row["stores"])):
             if loads or stores:
-                first = slice_ * summary["accesses_per_slice"]
-                yield (row["start"], summary["bytes_per_row"], first, summary["accesses_per_slice"], loads, stores)
+                first, begin = (None if each is None else slice_ * each for each in (accesses, length))
+                yield (row["start"], summary["bytes_per_row"], first, accesses, begin, loads, stores)
 
 
 _LOADS = number("loads", "how often it loads")
@@ -84,7 +85,8 @@ TABLES = (
         ("footprint",),
         "The working set over time, slice by slice.",
         (
-            number("first_access", "loads and stores before the slice"),
+            number("first_access", "loads and stores before the slice; null with --axis seconds"),
+            number("nanoseconds", "when the slice begins, with --axis seconds; else null"),
             _ACCESSES,
             number("touched_bytes", "memory that the slice touches"),
             number("new_bytes", "of that what nothing had touched before"),
@@ -99,8 +101,9 @@ TABLES = (
         (
             text("start", "the first address of the cell, 0x..."),
             number("bytes", "how much memory a cell is"),
-            number("first_access", "loads and stores before the cell's slice of time"),
-            number("accesses", "how many a slice has"),
+            number("first_access", "loads and stores before the cell's slice; null with --axis seconds"),
+            number("accesses", "how many a slice has; null with --axis seconds"),
+            number("nanoseconds", "when the slice begins, with --axis seconds; else null"),
             number("loads", "in the cell"),
             number("stores", "in the cell"),
         ),

@@ -29,10 +29,10 @@ def heatmap_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
     slices = max(summary["slices"], 1)
     step = -(-slices // COLUMNS)
     key = (
-        f"A row is {summary['bytes_per_row']:,} bytes, a column {step * summary['accesses_per_slice']:,} accesses; "
+        f"A row is {summary['bytes_per_row']:,} bytes, a column {_length(summary, step)}; "
         f"a shade is ten times the one before it, '{SHADES[-1]}' the most."
     )
-    lines = [f"{report['module']}, {traces_text(report)}", "", key, ""]
+    lines = [f"{report['module']}, {traces_text(report)}", "", key, *untimed(summary), ""]
     cells = [[sum(total[at : at + step]) for at in range(0, slices, step)] for total in map(_total, rows)]
     hottest = max((max(row) for row in cells), default=0)
     lines.append(style(f"{'address':>14}  {'loads':>13}  {'stores':>13}", "bold"))
@@ -45,6 +45,19 @@ def heatmap_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
         shades = "".join(_shade(count, hottest) for count in counts)
         lines.append(f"{row['start']:>14}  {sum(row['loads']):13,}  {sum(row['stores']):13,}  |{shades}|")
     return "\n".join(lines) + "\n"
+
+
+def _length(summary: Json, slices: int) -> str:
+    """How long so many slices are: accesses, or time of the run."""
+    if "nanoseconds_per_slice" in summary:
+        return f"{slices * summary['nanoseconds_per_slice'] / 1e6:,.3f} ms"
+    return f"{slices * summary['accesses_per_slice']:,} accesses"
+
+
+def untimed(summary: Json) -> list[str]:
+    """A line about accesses that are not shown because their time is not known; none if there are none."""
+    count = summary.get("untimed_accesses", 0)
+    return [f"Left out: {count:,} accesses before or behind the hand-overs of their thread."] if count else []
 
 
 def _total(row: Json) -> list[int]:
@@ -94,8 +107,7 @@ def svg(report: Json) -> str:
     width = LABELS + CELL_WIDTH * max(summary["slices"], 1) + 10
     height = CELL_HEIGHT * (len(cells) + 3)
     title = (
-        f"Accesses to memory over time: rows of {summary['bytes_per_row']:,} bytes, columns of "
-        f"{summary['accesses_per_slice']:,} accesses"
+        f"Accesses to memory over time: rows of {summary['bytes_per_row']:,} bytes, columns of {_length(summary, 1)}"
     )
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '

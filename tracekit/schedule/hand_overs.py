@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from tracekit.formats.events import CODE, FIRST_PATH, NONE
 from tracekit.formats.image import PathFlag
 from tracekit.formats.limits import LONGEST_RUN
+from tracekit.formats.reader import TraceReader
+from tracekit.formats.records import RecordSource
 from tracekit.paths.tables import walked
 from tracekit.program.program import Program
 
@@ -67,3 +69,36 @@ class HandOvers:
             stream.processors.append((words[behind[at] - 1] & np.uint64(0xFFFF)).astype(np.int64))
             stream.before.append(stream.accesses + along[at])
         stream.accesses += int(along[-1]) if len(along) else 0
+
+
+def stamps(number: int, stream: StreamTimes) -> tuple[I8, I8, I8]:
+    """Times, processors and accesses before, from the beginning: of the first thread at 0, of another at its first."""
+    if not stream.times:
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    times = np.maximum.accumulate(np.concatenate(stream.times))
+    processors, before = np.concatenate(stream.processors), np.concatenate(stream.before)
+    begin = 0 if number == 0 else int(times[0])
+    return (
+        np.concatenate([[begin], times]),
+        np.concatenate([processors[:1], processors]),
+        np.concatenate([[0], before]),
+    )
+
+
+def read_hand_overs(trace: TraceReader, program: Program) -> dict[int, tuple[I8, I8]]:
+    """By stream that has any: times in nanoseconds, and the accesses before, both ascending, int64 of one length.
+
+    Accesses of operations whose size the run decides are not counted (tracekit/paths/tables.py: has_known_size).
+    """
+    taken = HandOvers(program)
+    source = RecordSource(trace, program.arity)
+    for number in source.streams():
+        for ids, words in source.records(number):
+            taken.add(number, ids, words)
+    made = {}
+    for number, stream in taken.streams.items():
+        times, _, before = stamps(number, stream)
+        if len(times):
+            made[number] = times, before
+    return made

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.program.program import Program
-from tracekit.schedule.hand_overs import StreamTimes
+from tracekit.schedule.hand_overs import StreamTimes, stamps
 
 I8 = NDArray[np.int64]
 
@@ -19,12 +19,12 @@ GAP = 20
 
 def result_of(program: Program, streams: Mapping[int, StreamTimes], slices: int) -> dict[str, Any]:
     """The profile."""
-    stamps = {number: _stamps(number, stream) for number, stream in sorted(streams.items())}
-    end = max((int(times[-1]) for times, *_ in stamps.values() if len(times)), default=0)
+    known = {number: stamps(number, stream) for number, stream in sorted(streams.items())}
+    end = max((int(times[-1]) for times, *_ in known.values() if len(times)), default=0)
     threads: list[dict[str, Any]] = []
     stretches: list[dict[str, Any]] = []
     on: dict[int, list[int]] = {}
-    for number, (times, processors, before) in stamps.items():
+    for number, (times, processors, before) in known.items():
         stream = streams[number]
         if not stream.accesses and not len(times):
             continue
@@ -66,21 +66,6 @@ def result_of(program: Program, streams: Mapping[int, StreamTimes], slices: int)
         ],
         "stretches": sorted(stretches, key=lambda row: (row["begin"], row["thread"])),
     }
-
-
-def _stamps(number: int, stream: StreamTimes) -> tuple[I8, I8, I8]:
-    """Times, processors and accesses before, from the beginning: of the first thread at 0, of another at its first."""
-    if not stream.times:
-        none = np.zeros(0, np.int64)
-        return none, none, none
-    times = np.maximum.accumulate(np.concatenate(stream.times))
-    processors, before = np.concatenate(stream.processors), np.concatenate(stream.before)
-    begin = 0 if number == 0 else int(times[0])
-    return (
-        np.concatenate([[begin], times]),
-        np.concatenate([processors[:1], processors]),
-        np.concatenate([[0], before]),
-    )
 
 
 def _slices(times: I8, processors: I8, before: I8, end: int, slices: int) -> tuple[I8, I8]:

@@ -11,6 +11,7 @@ def section(report: Json, shown: Shown) -> str:
     """The map as a drawing, and its rows as a table; nothing of a trace without accesses."""
     if not report["result"]["rows"]:
         return ""
+    left_out = "".join(f"<p>{text(line)}</p>" for line in heatmap.untimed(report["result"]["summary"]))
     rows = [
         f'<tr><th scope="row">{text(row["start"])}</th>{number_cell(sum(row["loads"]))}'
         f"{number_cell(sum(row['stores']))}</tr>"
@@ -23,5 +24,5 @@ def section(report: Json, shown: Shown) -> str:
         "<p>Memory downwards, time to the right; the stronger the colour, the more accesses, on a scale of "
         "logarithms.</p>"
         '<div class="scroll heat" role="region" aria-label="Heat map" tabindex="0">'
-        f"{heatmap.svg(report)}</div><details><summary>The rows as a table</summary>{totals}</details>"
+        f"{heatmap.svg(report)}</div>{left_out}<details><summary>The rows as a table</summary>{totals}</details>"
     )
