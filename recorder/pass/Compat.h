@@ -1,6 +1,7 @@
 // Compat.h: everything that differs between LLVM 16 and 22, and nothing else.
 #pragma once
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -110,25 +111,39 @@ inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Val
   return Found;
 }
 
-/// The local variable that lies at the address `V`, by its declaration or by the assignments that are tracked instead.
-inline const llvm::DILocalVariable *variableAt(llvm::Value *V) {
+/// The local variable that lies at the address `V`, by its declaration or by the assignments that are tracked instead;
+/// `Whole`: only one that lies there as a whole and by itself.
+inline const llvm::DILocalVariable *variableAt(llvm::Value *V, bool Whole = false) {
   const llvm::DILocalVariable *Found = nullptr;
+  auto See = [&](const auto &Record) {
+    if (!Whole || !Record.getExpression()->getNumElements())
+      Found = Record.getVariable();
+  };
 #if LLVM_VERSION_MAJOR >= 19
   if (auto *Wrapped = llvm::ValueAsMetadata::getIfExists(V))
     for (llvm::DbgVariableRecord *Record : Wrapped->getAllDbgVariableRecordUsers())
       if (Record->isDbgAssign() ? Record->getAddress() == V : Record->isDbgDeclare())
-        Found = Record->getVariable();
+        See(*Record);
 #endif
   if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
     if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
       for (llvm::User *U : AsValue->users()) {
-        if (auto *Assigned = llvm::dyn_cast<llvm::DbgAssignIntrinsic>(U))
-          Found = Assigned->getAddress() == V ? Assigned->getVariable() : Found;
-        else if (auto *Declared = llvm::dyn_cast<llvm::DbgDeclareInst>(U))
-          Found = Declared->getVariable();
+        if (auto *Assigned = llvm::dyn_cast<llvm::DbgAssignIntrinsic>(U)) {
+          if (Assigned->getAddress() == V)
+            See(*Assigned);
+        } else if (auto *Declared = llvm::dyn_cast<llvm::DbgDeclareInst>(U)) {
+          See(*Declared);
+        }
       }
   return Found;
 }
+
+/// What GEPOperator::collectOffset fills: steps in bytes by index.
+#if LLVM_VERSION_MAJOR >= 20
+using OffsetSteps = llvm::SmallMapVector<llvm::Value *, llvm::APInt, 4>;
+#else
+using OffsetSteps = llvm::MapVector<llvm::Value *, llvm::APInt>;
+#endif
 
 /// Calls `callback(const DILocalVariable *, const DILocation *, Value *)` for each local variable that is assigned at
 /// `I`; the value is null if it is not one value.

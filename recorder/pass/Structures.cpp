@@ -2,8 +2,10 @@
 #include "Structures.h"
 
 #include "Names.h"
+#include "Referents.h"
 #include "SourceTypes.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/Instructions.h"
@@ -20,6 +22,12 @@ static bool isStructure(const DIType *T) {
     return false;
   unsigned Tag = Composite->getTag();
   return Tag == dwarf::DW_TAG_structure_type || Tag == dwarf::DW_TAG_class_type || Tag == dwarf::DW_TAG_union_type;
+}
+
+/// Whether an element of a type is the variants of an enumeration in Rust.
+static bool isVariantPart(const DINode *Each) {
+  auto *Composite = dyn_cast<DICompositeType>(Each);
+  return Composite && Composite->getTag() == dwarf::DW_TAG_variant_part;
 }
 
 /// The name with the namespaces and classes around it, without the parameters of templates.
@@ -133,15 +141,55 @@ MemberAt Structures::memberAt(const Instruction &I, const Value *Address) const 
   return Found;
 }
 
-void SourceMembers::look(const Function &F) {
-  for (const BasicBlock &BB : F)
-    for (const Instruction &I : BB) {
-      const Value *Address = getLoadStorePointerOperand(&I);
+/// Whether the front end says where pointers lead by the types of variables alone.
+static bool knowsByVariables(const Function &F) {
+  const DICompileUnit *Unit = F.getSubprogram() ? F.getSubprogram()->getUnit() : nullptr;
+  return Unit && Unit->getProducer().contains("rustc");
+}
+
+/// Whether a structure is more than a name for its one part, as Box, NonNull and Option<&T> are.
+static bool hasParts(const DICompositeType &T) {
+  unsigned Parts = 0;
+  for (const DINode *Each : T.getElements()) {
+    auto *Member = dyn_cast<DIDerivedType>(Each);
+    if (isVariantPart(Each))
+      Parts += T.getSizeInBits() > 64 ? 2 : 0;
+    else if (Member && !Member->isStaticMember() && Member->getSizeInBits())
+      Parts += 1;
+  }
+  return Parts > 1;
+}
+
+static MemberAt byVariables(Referents &Pointers, Value *Address) {
+  Referent To = Pointers.of(Address);
+  auto *Type = dyn_cast_or_null<DICompositeType>(plainType(To.Type));
+  if (!isStructure(Type) || !hasParts(*Type) || To.Offset >= Type->getSizeInBits() / 8)
+    return {};
+  return {Type, To.Offset};
+}
+
+static bool movesPointer(const Instruction &I) {
+  auto *Store = dyn_cast<StoreInst>(&I);
+  return (Store ? Store->getValueOperand()->getType() : I.getType())->isPointerTy();
+}
+
+/// The place of an access in the source. `list->next->value` in C has a place for each arrow; in Rust the pointer that
+/// leads there and what is read through it have the same.
+static std::string memberKey(const DILocation &At, bool OfPointer) { return placeKey(At) + (OfPointer ? "*" : ""); }
+
+void SourceMembers::look(Function &F) {
+  Referents Pointers(F.getParent()->getDataLayout());
+  bool ByVariables = knowsByVariables(F);
+  for (BasicBlock &BB : F)
+    for (Instruction &I : BB) {
+      Value *Address = getLoadStorePointerOperand(&I);
       const DILocation *At = I.getDebugLoc().get();
       if (!Address || !At || !At->getColumn() || isa<AllocaInst>(Address))
         continue;
       MemberAt Here = Known.memberAt(I, Address);
-      auto [Entry, New] = Places.try_emplace(placeKey(*At), Here);
+      if (!Here.Type && ByVariables)
+        Here = byVariables(Pointers, Address);
+      auto [Entry, New] = Places.try_emplace(memberKey(*At, movesPointer(I)), Here);
       if (!New && (Entry->second.Type != Here.Type || Entry->second.Offset != Here.Offset))
         Entry->second = {};
     }
@@ -150,9 +198,13 @@ void SourceMembers::look(const Function &F) {
 MemberAt SourceMembers::find(const Instruction &I, const Value *Address) const {
   MemberAt Found = Known.memberAt(I, Address);
   const DILocation *At = I.getDebugLoc().get();
-  if (!Found.Type && At && At->getColumn() && getLoadStorePointerOperand(&I))
-    Found = Places.lookup(placeKey(*At));
-  return Found;
+  if (Found.Type || !At || !At->getColumn() || !getLoadStorePointerOperand(&I))
+    return Found;
+  bool OfPointer = movesPointer(I);
+  auto Place = Places.find(memberKey(*At, OfPointer));
+  if (Place == Places.end()) // the optimiser moves pointers as numbers
+    Place = Places.find(memberKey(*At, !OfPointer));
+  return Place == Places.end() ? Found : Place->second;
 }
 
 // -- rows ------------------------------------------------------------------------------------------
@@ -172,6 +224,26 @@ static std::pair<const DIType *, StringRef> elementOf(const DIType *T) {
       break;
   }
   return {T, Alias};
+}
+
+/// Whether a type is an enumeration of Rust with the size of a pointer, as Option<Box<T>>: one field, not its variants.
+static bool isChoiceOfPointer(const DIType *T) {
+  auto *Composite = dyn_cast_or_null<DICompositeType>(T);
+  return isStructure(Composite) && Composite->getSizeInBits() <= 64 && any_of(Composite->getElements(), isVariantPart);
+}
+
+/// `Option<alloc::boxed::Box<list::Node, alloc::alloc::Global>>` is Option<Box<Node>>.
+static std::string withoutPaths(StringRef Name) {
+  std::string Text = Name.str();
+  for (size_t At; (At = Text.find(", alloc::alloc::Global")) != std::string::npos;)
+    Text.erase(At, strlen(", alloc::alloc::Global"));
+  for (size_t At; (At = Text.find("::")) != std::string::npos;) {
+    size_t Begin = At;
+    while (Begin > 0 && (isAlnum(Text[Begin - 1]) || Text[Begin - 1] == '_'))
+      --Begin;
+    Text.erase(Begin, At + 2 - Begin);
+  }
+  return Text;
 }
 
 static std::string nameOfType(const DIType *T, unsigned Depth = 0) {
@@ -207,6 +279,8 @@ static std::string nameOfType(const DIType *T, unsigned Depth = 0) {
   }
   if (isa<DISubroutineType>(T))
     return "function";
+  if (isChoiceOfPointer(T))
+    return withoutPaths(T->getName());
   if (!T->getName().empty())
     return T->getName().str();
   unsigned Tag = T->getTag();
@@ -222,23 +296,39 @@ Row TypeRows::of(const DIType *T) {
   return Known != Rows.end() ? Known->second : add(*Type, Alias);
 }
 
+/// Bases and members; of an enumeration in Rust what tells its variants apart, and each of these.
+static SmallVector<const DIDerivedType *, 8> membersOf(const DICompositeType &T) {
+  SmallVector<const DIDerivedType *, 8> Found;
+  for (const DINode *Each : T.getElements()) {
+    if (isVariantPart(Each)) {
+      auto *Variants = cast<DICompositeType>(Each);
+      if (Variants->getDiscriminator())
+        Found.push_back(Variants->getDiscriminator());
+      Found.append(membersOf(*Variants));
+    } else if (auto *Member = dyn_cast<DIDerivedType>(Each); Member && !Member->isStaticMember()) {
+      if (Member->getTag() == dwarf::DW_TAG_inheritance || Member->getTag() == dwarf::DW_TAG_member)
+        Found.push_back(Member);
+    }
+  }
+  return Found;
+}
+
 /// Members after those of the structures that they are made of: a run of rows belongs to one structure.
 Row TypeRows::add(const DICompositeType &T, StringRef Alias) {
   std::vector<tk_row_members> Members;
-  for (const DINode *Each : T.getElements()) {
-    auto *Member = dyn_cast<DIDerivedType>(Each);
-    bool IsBase = Member && Member->getTag() == dwarf::DW_TAG_inheritance;
-    if (!Member || Member->isStaticMember() || !(IsBase || Member->getTag() == dwarf::DW_TAG_member))
-      continue;
+  for (const DIDerivedType *Member : membersOf(T)) {
+    bool IsBase = Member->getTag() == dwarf::DW_TAG_inheritance;
     const DIType *Of = Member->getBaseType(), *Plain = plainType(Of);
     uint64_t Bits = Member->getSizeInBits() ? Member->getSizeInBits() : Plain ? Plain->getSizeInBits() : 0;
     std::string Name = IsBase ? nameOfType(Of) : Member->getName().str();
+    if (Name.empty() && Member->isArtificial()) // what tells the variants of an enumeration apart
+      Name = "(variant)";
     tk_row_members R = {};
     R.offset = Member->getOffsetInBits();
     R.size = Bits;
     R.name = U.string(Name);
     R.type_name = U.string(nameOfType(Of));
-    R.type = TypeRows::of(Of);
+    R.type = isChoiceOfPointer(Plain) ? TK_NONE : TypeRows::of(Of);
     R.location = Sources.declaration(Member->getFile(), Member->getLine(), nullptr);
     Members.push_back(R);
   }

@@ -1,8 +1,9 @@
 // Structures.h: which member of which structure an access is made to, and structures -> rows of `types` and `members`.
 //
 // Pointers say nothing of what they lead to. What does: the alias information that clang gives an access (the outermost
-// structure and the offset in it), the structures that its address is computed through, and where the optimiser has
-// made other code of these, the place in the source, if all accesses there are to one member.
+// structure and the offset in it), the structures that its address is computed through, in Rust the variables that
+// hold the pointer (Referents.h), and where the optimiser has made other code of these, the place in the source, if all
+// accesses there are to one member.
 #pragma once
 
 #include "SourceMap.h"
@@ -46,7 +47,7 @@ private:
 /// The members that accesses of the source are made to, by place, before any optimisation.
 class SourceMembers {
 public:
-  void look(const llvm::Function &F);
+  void look(llvm::Function &F);
   void look(const llvm::Module &M) { Known.look(M); }
 
   /// What an access is made to that stands in the optimised program.

@@ -33,31 +33,23 @@ def recorded(folder: Path, program: Path) -> list[str]:
     return native.splitlines()
 
 
+def rust_program(source: Path, folder: Path, options: Sequence[str] = ()) -> Path:
+    """A program of Rust, compiled as the page says."""
+    rustc = needs.rustc()
+    bitcode, program = folder / f"{source.stem}.bc", folder / source.stem
+    for_clang = ("prefer-dynamic", "opt-level=1", "no-prepopulate-passes", "codegen-units=1")
+    flags = [word for option in for_clang for word in ("-C", option)]
+    _run(rustc, *flags, *options, "-g", "--emit=llvm-bc", source, "-o", bitcode)
+    libraries = Path(_run(rustc, "--print", "target-libdir").strip())
+    (library,) = libraries.glob("libstd-*.so")
+    _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, library, f"-Wl,-rpath,{libraries}", "-o", program)
+    return program
+
+
 @needs.needs("rustc")
 @pytest.mark.parametrize("mangling", [(), ("-C", "symbol-mangling-version=v0")])  # the compiler's own, and the newer
 def test_rust(mangling: Sequence[str], tmp_path: Path) -> None:
-    rustc = needs.rustc()
-    bitcode, program = tmp_path / "primes.bc", tmp_path / "primes"
-    _run(
-        rustc,
-        "-C",
-        "prefer-dynamic",
-        "-C",
-        "opt-level=1",
-        "-C",
-        "no-prepopulate-passes",
-        "-C",
-        "codegen-units=1",
-        *mangling,
-        "-g",
-        "--emit=llvm-bc",
-        SOURCES / "primes.rs",
-        "-o",
-        bitcode,
-    )
-    folder = Path(_run(rustc, "--print", "target-libdir").strip())
-    (library,) = folder.glob("libstd-*.so")
-    _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, library, f"-Wl,-rpath,{folder}", "-o", program)
+    program = rust_program(SOURCES / "primes.rs", tmp_path, mangling)
     assert recorded(tmp_path, program) == ["669 primes, 126 twins", "true"]
     records = read(tmp_path / "trace.zst")
     assert any("sieve" in found.name for found in records) and any("gaps" in found.name for found in records)
@@ -67,6 +59,26 @@ def test_rust(mangling: Sequence[str], tmp_path: Path) -> None:
     assert "core::ptr::drop_in_place<alloc::vec::Vec<bool>>" in {name.replace("::<", "<") for name in names}
     allocated = {found.words[2] for found in records if found.name == "heap_alloc"}
     assert 5001 in allocated  # vec![false; 5001]
+
+
+@needs.needs("rustc")
+def test_fields_of_structures_in_rust(tmp_path: Path) -> None:
+    """By the types of variables: of a vector's elements, of boxed nodes, of the variants of an enumeration."""
+    program = rust_program(ROOT / "fixtures/layout/particles.rs", tmp_path)
+    assert recorded(tmp_path, program) == ["79.5 12 5 44962522500"]
+    rows = tracekit.analyze(tmp_path / "trace.zst", "layout", min_share=0).result["structures"]
+    fields = {
+        row["type"]: {field["field"]: (field["type"], field["loads"], field["stores"]) for field in row["fields"]}
+        for row in rows
+    }
+    particle, node, shape = fields["Particle"], fields["Node"], fields["Shape"]
+    assert list(particle) == ["x", "v", "id", "born", "name"]  # as the compiler orders them
+    assert particle["v"][:2] == ("f64", 200_000) and particle["x"][1] >= 200_000 and particle["id"][1] == 1
+    assert node["key"][0] == "u64" and node["left"][0] == node["right"][0] == "Option<Box<Node>>"
+    assert node["key"][1] > node["right"][1] > 100_000 and node["payload"] == ("u64[6]", 0, 0)
+    assert shape["(variant)"][1:] == (15_000, 3000) and shape["Box.height"][1:] == (10_000, 3000)
+    (advice,) = [row["advice"] for row in rows if row["type"] == "Particle"]
+    assert advice[0]["keep"] == ["x", "v"]
 
 
 @needs.needs("flang")
