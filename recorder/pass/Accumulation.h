@@ -60,6 +60,9 @@ private:
     bool Outcome;
   };
   using Facts = llvm::SmallVector<Fact, 2>;
+  using Chain = llvm::SmallSetVector<llvm::Value *, 8>;
+  using Pair = std::pair<llvm::Value *, llvm::Value *>; // of a position's chain, and of the extreme's values
+  using Pairs = llvm::SmallSetVector<Pair, 8>;
 
   bool contains(const llvm::Instruction *I) const { return !L || L->contains(I); }
   const llvm::BasicBlock *header() const { return L ? L->getHeader() : nullptr; }
@@ -86,7 +89,10 @@ private:
   bool takeNew(llvm::Value *New, const Facts &Known, llvm::ArrayRef<llvm::Value *> Kept);
   bool castsFit() const;
   bool positionsFit();
-  bool choosesAsTheKey(llvm::Instruction &Chosen, const llvm::SmallPtrSetImpl<llvm::Value *> &Chain) const;
+  Chain chainOf(llvm::PHINode &Phi) const;
+  bool goesWithTheKey(llvm::PHINode &Position, const Chain &Handed) const;
+  bool isPair(llvm::Value *Of, llvm::Value *Key, const Chain &Handed, const Pairs &Fitting) const;
+  bool choosesAsTheKey(llvm::Instruction &Of, llvm::Value *Key, const Chain &Handed, const Pairs &Fitting) const;
   llvm::StringRef setsTo(const llvm::Constant &C) const;
 
   Facts factsAt(const llvm::Use &U) const;

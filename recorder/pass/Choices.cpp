@@ -181,67 +181,93 @@ bool Accumulation::positionsFit() {
   }
   if (Chosen.empty())
     return true;
-  SmallPtrSet<Value *, 8> Covered;
   if (!L)
     return false;
+  SmallPtrSet<Value *, 8> Covered;
   for (PHINode &Phi : L->getHeader()->phis()) {
-    if (&Phi == Root || none_of(Phi.incoming_values(), [&](Value *V) {
-          auto *I = dyn_cast<Instruction>(V);
-          return I && Chosen.contains(I);
-        }))
+    Chain Handed = chainOf(Phi);
+    if (&Phi == Root || none_of(Handed, [&](Value *V) { return Chosen.contains(cast<Instruction>(V)); }))
       continue;
-    SmallPtrSet<Value *, 8> Chain = {&Phi};
-    SmallVector<Value *, 8> Open = {&Phi};
-    while (!Open.empty())
-      for (User *U : Open.pop_back_val()->users()) {
-        auto *I = cast<Instruction>(U);
-        if (!contains(I) || I == &Phi)
-          continue;
-        if (!Chosen.contains(I))
-          return false;
-        if (Chain.insert(I).second)
-          Open.push_back(I);
-      }
-    for (Value *V : Chain)
-      if (V != &Phi && !choosesAsTheKey(*cast<Instruction>(V), Chain))
-        return false;
-    Covered.insert(Chain.begin(), Chain.end());
+    if (!goesWithTheKey(Phi, Handed))
+      return false;
+    Covered.insert(Handed.begin(), Handed.end());
     Positions.insert(&Phi);
   }
   return all_of(Chosen, [&](Instruction *I) { return Covered.contains(I); });
 }
 
-/// Whether a phi or selection takes a new value exactly where one of the extreme's own does.
-bool Accumulation::choosesAsTheKey(Instruction &I, const SmallPtrSetImpl<Value *> &Chain) const {
+/// What hands on the value of a header's phi inside the loop, itself first; nothing if it is used for anything else.
+Accumulation::Chain Accumulation::chainOf(PHINode &Phi) const {
+  Chain Handed;
+  Handed.insert(&Phi);
+  for (size_t K = 0; K < Handed.size(); ++K)
+    for (User *U : Handed[K]->users()) {
+      auto *I = cast<Instruction>(U);
+      if (!contains(I) || I == &Phi)
+        continue;
+      if (!isa<SelectInst>(I) && !(isa<PHINode>(I) && I->getParent() != header()))
+        return {};
+      Handed.insert(I);
+    }
+  return Handed;
+}
+
+/// Whether each value of a position's chain is kept, replaced and handed on where a value of the extreme is: all pairs
+/// that could be such are dropped until the rest is of pairs whose own operands are pairs, too.
+bool Accumulation::goesWithTheKey(PHINode &Position, const Chain &Handed) const {
+  Pairs Fitting;
+  Fitting.insert({&Position, Root});
+  for (Value *Of : Handed)
+    for (Value *Key : Values)
+      if (Of != &Position && Key != Root)
+        Fitting.insert({Of, Key});
+  bool Changes = true;
+  while (Changes)
+    Changes = Fitting.remove_if([&](const Pair &Each) {
+      return Each.first != &Position && !choosesAsTheKey(*cast<Instruction>(Each.first), Each.second, Handed, Fitting);
+    });
+  auto *Key = cast<PHINode>(Root);
+  return all_of(Position.blocks(), [&](BasicBlock *Before) {
+    return !L->contains(Before) ||
+           isPair(Position.getIncomingValueForBlock(Before), Key->getIncomingValueForBlock(Before), Handed, Fitting);
+  });
+}
+
+/// Whether both values are new ones, or both are handed on and known to go together.
+bool Accumulation::isPair(Value *Of, Value *Key, const Chain &Handed, const Pairs &Fitting) const {
+  if (!Handed.contains(Of) || !Values.contains(Key))
+    return Handed.contains(Of) == Values.contains(Key);
+  return Fitting.contains({Of, withoutCasts(Key)});
+}
+
+/// Whether a phi or selection takes a new value exactly where the extreme's own `Key` does.
+bool Accumulation::choosesAsTheKey(Instruction &I, Value *Key, const Chain &Handed, const Pairs &Fitting) const {
   auto *Select = dyn_cast<SelectInst>(&I);
   auto *Phi = dyn_cast<PHINode>(&I);
-  for (Value *V : Values) {
-    if (auto *Key = dyn_cast<SelectInst>(V);
-        Key && Select && Key->getCondition() == Select->getCondition() &&
-        Values.contains(Key->getTrueValue()) == Chain.contains(Select->getTrueValue()) &&
-        Values.contains(Key->getFalseValue()) == Chain.contains(Select->getFalseValue()))
+  if (auto *Other = dyn_cast<SelectInst>(Key))
+    return Select && Other->getCondition() == Select->getCondition() &&
+           isPair(Select->getTrueValue(), Other->getTrueValue(), Handed, Fitting) &&
+           isPair(Select->getFalseValue(), Other->getFalseValue(), Handed, Fitting);
+  if (auto *Other = dyn_cast<PHINode>(Key))
+    return Phi && Other->getParent() == Phi->getParent() && isMerge(Other) &&
+           all_of(Other->blocks(), [&](BasicBlock *Before) {
+             return isPair(Phi->getIncomingValueForBlock(Before), Other->getIncomingValueForBlock(Before), Handed,
+                           Fitting);
+           });
+  // The extreme itself may be an instruction of its own by now, beside a comparison of the same two values.
+  auto *Step = dyn_cast<IntrinsicInst>(Key);
+  if (!Step || !Select || !Steps.contains(Step) || !isa<CmpInst>(Select->getCondition()))
+    return false;
+  Value *Own = Step->getArgOperand(Values.contains(Step->getArgOperand(0)) ? 0 : 1);
+  Value *New = Step->getArgOperand(Own == Step->getArgOperand(0) ? 1 : 0);
+  for (bool Way : {true, false}) {
+    Facts Known;
+    implied(Select->getCondition(), Way, Known);
+    Value *Taken = Way ? Select->getTrueValue() : Select->getFalseValue();
+    Value *Kept = Way ? Select->getFalseValue() : Select->getTrueValue();
+    if (!Handed.contains(Taken) && isPair(Kept, Own, Handed, Fitting) && Known.size() == 1 &&
+        direction(Known.front(), New, Own) == Operator)
       return true;
-    if (auto *Key = dyn_cast<PHINode>(V); Key && Phi && Key->getParent() == Phi->getParent() && isMerge(Key)) {
-      bool Agree = true;
-      for (BasicBlock *Before : Key->blocks())
-        Agree &= Values.contains(Key->getIncomingValueForBlock(Before)) ==
-                 Chain.contains(Phi->getIncomingValueForBlock(Before));
-      if (Agree)
-        return true;
-    }
-    // The extreme itself may be an instruction of its own by now, beside a comparison of the same two values.
-    if (auto *Step = dyn_cast<IntrinsicInst>(V); Step && Select && Steps.contains(Step)) {
-      Value *Own = Step->getArgOperand(Values.contains(Step->getArgOperand(0)) ? 0 : 1);
-      Value *New = Step->getArgOperand(Own == Step->getArgOperand(0) ? 1 : 0);
-      for (bool Way : {true, false}) {
-        Facts Known;
-        implied(Select->getCondition(), Way, Known);
-        bool TakesNew = !Chain.contains(Way ? Select->getTrueValue() : Select->getFalseValue());
-        if (TakesNew && Known.size() == 1 && isa<CmpInst>(Select->getCondition()) &&
-            direction(Known.front(), New, Own) == Operator)
-          return true;
-      }
-    }
   }
   return false;
 }

@@ -20,7 +20,8 @@ public:
   void lend(const CallBase &Call, unsigned Number) {
     const Function *Callee = Call.getCalledFunction();
     auto *Moved = dyn_cast<MemIntrinsic>(&Call);
-    if (Callee && Callee->hasExactDefinition() && Number < Callee->arg_size())
+    // Other files' definitions of an inline function say the same: this is about the source, before any optimisation.
+    if (Callee && !Callee->isDeclaration() && !Callee->isInterposable() && Number < Callee->arg_size())
       Addresses.insert(Callee->getArg(Number));
     else if (Moved || callsLeaf(Call) || Call.doesNotCapture(Number))
       Found.IsStored |= Moved ? Number == 0 : !Call.onlyReadsMemory(Number);

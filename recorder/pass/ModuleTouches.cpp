@@ -47,6 +47,10 @@ CalleeEffect ModuleTouches::effectOfCalls(ArrayRef<Function *> Callees) const {
       }
     for (const auto &[BB, Called] : Known->second->Calls)
       Open.insert(Called.begin(), Called.end());
+    for (const auto &[BB, Types] : Known->second->StoresElsewhere)
+      Effect.StoresElsewhere.insert(Types.begin(), Types.end());
+    if (!Known->second->CallsUnknown.empty())
+      Effect.StoresElsewhere.insert(nullptr);
   }
   return Effect;
 }

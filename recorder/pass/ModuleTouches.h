@@ -10,9 +10,10 @@
 
 namespace tracekit {
 
-/// The global variables that calls touch.
+/// The global variables that calls touch, and what calls store through pointers.
 struct CalleeEffect {
   llvm::SmallPtrSet<const llvm::GlobalVariable *, 8> Touched, Written, ReadFirst;
+  StoredTypes StoresElsewhere; // null, too, if something is called through a pointer
 };
 
 /// The functions of a module, where nothing has been optimised.

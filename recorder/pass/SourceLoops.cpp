@@ -83,7 +83,8 @@ private:
     bool CalledWrites = G && Text.Callees.Written.contains(G);
     // The address of a local variable that no call keeps is found by those calls alone that are given it.
     bool Reached = In.MayBeReached && (G || In.IsKept) &&
-                   any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); });
+                   (mayChange(Variable, Text.Callees.StoresElsewhere) ||
+                    any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); }));
     if (!E.Writes && !CalledWrites && !Reached)
       return std::nullopt;
     const DIVariable *Declared = declarationOf(Variable);

@@ -105,9 +105,9 @@ void Touches::lookAtCall(CallBase &Call) {
     return;
   Function *Callee = Call.getCalledFunction();
   CallsSomething.insert(Call.getParent());
-  if (!Callee || !Callee->isDeclaration())
-    CallsInside.insert(Call.getParent());
-  if (Callee)
+  if (!Callee)
+    CallsUnknown.insert(Call.getParent());
+  else
     Calls[Call.getParent()].push_back(Callee);
   for (unsigned K = 0; K < Call.arg_size(); ++K) {
     Value *Given = Call.getArgOperand(K);
@@ -131,12 +131,18 @@ void Touches::lookAtCall(CallBase &Call) {
   }
 }
 
+/// Whether a store of this type, null if it is not known, changes no variable of another: characters and what is made
+/// of several values may.
+static bool isOfOneType(const Type *As) {
+  return As && As->isSingleValueType() && !As->isVectorTy() && !As->isIntegerTy(8);
+}
+
 /// `As` is the type that the access has, null if any type will do.
 void Touches::access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads, bool Writes, Type *As) {
   Place P = placeOf(Pointer, DL);
   if (!P.Of) {
     if (Writes)
-      StoresElsewhere[I.getParent()].insert(As && As->isIntegerTy(8) ? nullptr : As);
+      StoresElsewhere[I.getParent()].insert(isOfOneType(As) ? As : nullptr);
     return;
   }
   ObjectTouches &Variable = Of[P.Of];
@@ -158,16 +164,18 @@ void Touches::escape(Value *V) {
   }
 }
 
-/// A store of one type does not change a variable of another, but for characters: as C and C++ have it.
 bool Touches::mayReach(Object Variable, const BasicBlock *BB) const {
-  if (CallsInside.contains(BB))
-    return true;
   auto Known = StoresElsewhere.find(BB);
-  if (Known == StoresElsewhere.end())
+  return CallsUnknown.contains(BB) || (Known != StoresElsewhere.end() && mayChange(Variable, Known->second));
+}
+
+/// A store of one type does not change a variable of another, but for characters.
+bool mayChange(Object Variable, const StoredTypes &Types) {
+  if (Types.empty())
     return false;
   auto *A = dyn_cast<AllocaInst>(Variable);
   Type *Declared = A ? A->getAllocatedType() : cast<GlobalVariable>(Variable)->getValueType();
-  return !Declared->isSingleValueType() || Known->second.contains(nullptr) || Known->second.contains(Declared);
+  return !Declared->isSingleValueType() || Types.contains(nullptr) || Types.contains(Declared);
 }
 
 namespace {

@@ -30,17 +30,23 @@ struct ObjectTouches {
   llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<Touch, 4>> In;
 };
 
+/// The types of what is stored; null stands for any.
+using StoredTypes = llvm::SmallPtrSet<llvm::Type *, 2>;
+
+/// Whether stores of these types through pointers may change a variable, as C and C++ have it.
+bool mayChange(Object Variable, const StoredTypes &Types);
+
 /// The accesses of one function.
 class Touches {
 public:
   explicit Touches(llvm::Function &F);
 
   llvm::MapVector<Object, ObjectTouches> Of;
-  llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallPtrSet<llvm::Type *, 2>> StoresElsewhere; // through pointers
+  llvm::DenseMap<const llvm::BasicBlock *, StoredTypes> StoresElsewhere; // through pointers
   llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<llvm::Function *, 2>> Calls;
-  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> CallsSomething, CallsInside; // anything; what this module may define
+  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> CallsSomething, CallsUnknown; // anything; through a pointer
 
-  /// Whether a block may store into a variable through a pointer, or call a function that does.
+  /// Whether a block may store into a variable through a pointer, or call through a pointer what does.
   bool mayReach(Object Variable, const llvm::BasicBlock *BB) const;
 
 private:

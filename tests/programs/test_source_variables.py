@@ -17,7 +17,7 @@ SOURCE = """#include <stdio.h>
 #define NOINLINE __attribute__((noinline)) static
 double a[500], out[500];
 static double one, two, *kept;
-static int notes;
+static int notes, *kept_count, counts[500];
 static struct pair { double x, y; } both;
 NOINLINE void note(int i) { notes += i; }
 static void get(int i, double *into) { *into = a[i] * 2; }
@@ -117,6 +117,32 @@ NOINLINE double kept_elsewhere(int n, double *p) {
   }
   return x;
 }
+static void put(double *to, double value) { *to = value; }
+NOINLINE int kept_by_a_pointer_to_another_type(int n, double *p) {
+  int x = 1;
+  kept_count = &x;
+  for (int i = 0; i < n; i++) { // for : parallel for
+    put(p + i, *kept_count);
+  }
+  return x;
+}
+static void put_count(int *to, int value) { *to = value; }
+NOINLINE int kept_by_a_pointer_to_its_type(int n, int *p) {
+  int x = 1;
+  kept_count = &x;
+  for (int i = 0; i < n; i++) { // for x
+    put_count(p + i, *kept_count);
+  }
+  return x;
+}
+NOINLINE int kept_while_anything_is_called(int n, void (*how)(double *, double)) {
+  int x = 1;
+  kept_count = &x;
+  for (int i = 0; i < n; i++) { // for x out!
+    how(out + i, *kept_count);
+  }
+  return x;
+}
 NOINLINE void fill(int i, double *to) {
   for (int k = 0; k < 2; k++) to[k] = i + a[k];
 }
@@ -188,6 +214,8 @@ int main(void) {
   two = compact(n) + by_two_steps(n / 3);
   in_two_lines(n);
   one = lent_elsewhere(n, out) + lent_inside(n, out) + kept_elsewhere(n, out);
+  notes += kept_by_a_pointer_to_another_type(n, out) + kept_by_a_pointer_to_its_type(n, counts);
+  notes += kept_while_anything_is_called(n, put);
   double got;
   get(3, &got);
   printf("%f %d %d %f %f\\n", locals(n), append(n), sometimes(n), structure(n), got);
@@ -251,3 +279,31 @@ def test_directives_speak_of_the_source(trace: Path) -> None:
         expected = EXPECTED.get(row["loop"]["line"], ("", set(), ""))[2]
         if row["openmp"] and expected:
             assert expected in (row["openmp"]["pragma"] or row["openmp"]["missing"]), row["loop"]
+
+
+GIVEN_BACK = """#include <cstdio>
+#include <cstdlib>
+template <typename T> static T *take(int n) { return static_cast<T *>(std::malloc(n * sizeof(T))); }
+template <typename T> inline void give_back(T **from) { std::free(*from); *from = nullptr; }
+inline double half(double x) { return x * 0.5; }
+__attribute__((noinline)) double work(int n)
+{
+    double *x = take<double>(n), sum = 0;
+    for (int i = 0; i < n; i++) x[i] = half(i); // parallel for
+    for (int i = 0; i < n; i++) sum += half(x[i]);
+    give_back(&x);
+    return sum;
+}
+int main() { std::printf("%g\\n", work(400)); }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
+def test_a_loop_does_not_change_a_pointer_that_is_given_back_later(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.cpp"
+    source.write_text(GIVEN_BACK)
+    made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    line = 1 + GIVEN_BACK.splitlines().index(next(line for line in GIVEN_BACK.splitlines() if "parallel for" in line))
+    (row,) = (row for row in rows if row["loop"]["line"] == line)
+    assert row["openmp"]["pragma"] == "#pragma omp parallel for"
