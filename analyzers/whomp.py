@@ -55,17 +55,38 @@ class WhompOptions:
             raise ValueError(f"hot is not negative, not {self.hot}.")
 
 
+SHARES = {"address": 0, "offset": 1, "object": 2, "instruction": 3, "group": 5}
+"""Number modulo workers: who makes a grammar. Those of addresses and offsets take longest, and two workers are equally
+busy with {address, object} and {offset, instruction, group}.
+"""
+ADDRESS, OFFSET, OBJECT, INSTRUCTION, GROUP = SHARES.values()
+
+
 @inlined
 def touch(
-    state: State, instruction: int, address: int, group: int, object: int, offset: int, time: int, options: WhompOptions
+    state: State,
+    instruction: int,
+    address: int,
+    group: int,
+    object: int,
+    offset: int,
+    time: int,
+    worker: int,
+    workers: int,
+    options: WhompOptions,
 ) -> None:
     """A load or a store."""
     closes = (time + 1) % options.block == 0
-    append(state.instruction, instruction, closes)
-    append(state.group, group, closes)
-    append(state.object, object, closes)
-    append(state.offset, offset, closes)
-    append(state.address, address, closes)
+    if INSTRUCTION % workers == worker:
+        append(state.instruction, instruction, closes)
+    if GROUP % workers == worker:
+        append(state.group, group, closes)
+    if OBJECT % workers == worker:
+        append(state.object, object, closes)
+    if OFFSET % workers == worker:
+        append(state.offset, offset, closes)
+    if ADDRESS % workers == worker:
+        append(state.address, address, closes)
 
 
 class Whomp(Module):
@@ -73,6 +94,7 @@ class Whomp(Module):
 
     Options = WhompOptions
     compute_bound = True
+    shard_by = "work"
 
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)
@@ -94,10 +116,12 @@ class Whomp(Module):
         object: int,
         offset: int,
         time: int,
+        worker: int,
+        workers: int,
         options: WhompOptions,
     ) -> None:
         """A load."""
-        touch(state, instruction, address, group, object, offset, time, options)
+        touch(state, instruction, address, group, object, offset, time, worker, workers, options)
 
     @staticmethod
     def store(
@@ -108,20 +132,23 @@ class Whomp(Module):
         object: int,
         offset: int,
         time: int,
+        worker: int,
+        workers: int,
         options: WhompOptions,
     ) -> None:
         """A store."""
-        touch(state, instruction, address, group, object, offset, time, options)
+        touch(state, instruction, address, group, object, offset, time, worker, workers, options)
 
     def reduce(self, states: Sequence[State]) -> State:
-        """The grammars of the run."""
-        self.made: dict[str, Written] = {name: joined([getattr(state, name) for state in states]) for name in ALL}
-        self.streams = candidates(self.made["instruction"], self.options.longest)
-        return states[0]
+        """Each grammar is one worker's."""
+        workers = len(states)
+        return self.combine([State(*(getattr(states[SHARES[name] % workers], name) for name in State._fields))])
 
     def combine(self, states: Sequence[State]) -> State:
         """A block that is in two segments is made once more."""
-        return self.reduce(states)
+        self.made: dict[str, Written] = {name: joined([getattr(state, name) for state in states]) for name in ALL}
+        self.streams = candidates(self.made["instruction"], self.options.longest)
+        return states[0]
 
     def result(self, state: State) -> dict[str, Any]:
         """Dimensions in the order of ALL; hot streams by heat."""

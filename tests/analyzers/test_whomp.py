@@ -30,14 +30,14 @@ ROOT = Path(tracekit.__file__).resolve().parents[1]
 FIXTURE = ROOT / "fixtures" / "traces" / "v1.zst"
 
 
-def played(seed: int, options: WhompOptions) -> tuple[Whomp, dict[str, Any], list[tuple[Any, ...]]]:
+def played(seed: int, options: WhompOptions, workers: int = 1) -> tuple[Whomp, dict[str, Any], list[tuple[Any, ...]]]:
     """The module, its result, and all accesses: instruction, kind and site, object, offset, address."""
     program, sites = made()
     machine = MemoryMachine(Random(seed), sites, stack=options.stack, by=options.by)
     machine.begin_threads()
     machine.run(1 + seed % 150)
     module = Whomp(program, options)
-    result, _ = fed(module, machine.events, 1 + seed % 40).result()
+    result, _ = fed(module, machine.events, 1 + seed % 40, workers).result()
     accesses = [event for event in machine.events if event[1] in (CODE["load"], CODE["store"])]
     wanted = [
         (event[2], ("unknown", NONE) if group is None else group[:2], number, offset, event[3])
@@ -47,10 +47,15 @@ def played(seed: int, options: WhompOptions) -> tuple[Whomp, dict[str, Any], lis
 
 
 @settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 2**32), block=st.sampled_from([7, 1 << 23]), stack=st.booleans())
-def test_the_file_is_the_run_again(tmp_path_factory: Any, seed: int, block: int, stack: bool) -> None:
+@given(
+    seed=st.integers(0, 2**32),
+    block=st.sampled_from([7, 1 << 23]),
+    stack=st.booleans(),
+    workers=st.sampled_from([1, 2, 3, 5, 8]),
+)
+def test_the_file_is_the_run_again(tmp_path_factory: Any, seed: int, block: int, stack: bool, workers: int) -> None:
     path = tmp_path_factory.mktemp("grammars") / "run.whomp"
-    module, result, wanted = played(seed, WhompOptions(block=block, stack=stack, grammars=str(path)))
+    module, result, wanted = played(seed, WhompOptions(block=block, stack=stack, grammars=str(path)), workers)
     found = [tuple(row) for part in whomp.accesses(path) for row in zip(*(column.tolist() for column in part))]
     groups = [module.groups.describe(group)["kind"] for group in range(len(module.groups))]
     assert [group["kind"] for group in whomp.groups(path)] == groups

@@ -90,7 +90,7 @@ class Plan(NamedTuple):
         if "time" in self.services:
             for name in ACCESS_EVENTS:
                 needed.setdefault(name, set())
-        shared = {"address": {"address", "size"}, "instruction": {"subject"}, "": set()}[self.shard_by]
+        shared = {"address": {"address", "size"}, "instruction": {"subject"}, "work": set(), "": set()}[self.shard_by]
         for name in ACCESS_EVENTS:
             if name in self.callbacks:
                 needed[name].update(shared)
@@ -350,13 +350,18 @@ def _branch(made: Plan, name: str, in_window: bool = True) -> Iterator[str]:
 
 
 WHOLE = {
+    "worker": "np.int64(0)",
+    "workers": "np.int64(1)",
     "first": "np.int64(1)",
     "whole": "np.int64(1)",
     "mine": "np.int64(1)",
     "address": "np.int64(address[event])",
     "size": "np.int64(size[event])",
 }
+OF_WORK = {**WHOLE, "worker": "np.int64(worker)", "workers": "np.int64(workers)"}
 PART = {
+    "worker": "np.int64(0)",
+    "workers": "np.int64(1)",
     "first": "np.int64(begin == low)",
     "whole": "np.int64(begin == low and end == high)",
     "mine": "np.int64(mine)",
@@ -382,7 +387,8 @@ def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[s
     if name in ACCESS_EVENTS:
         given |= share
     else:
-        given |= {"first": "first_worker", "whole": "alone", "mine": "first_worker"}
+        numbers = {"worker": "np.int64(0)", "workers": "np.int64(1)"}
+        given |= {"first": "first_worker", "whole": "alone", "mine": "first_worker", **numbers}
     if TRANSLATED & set(made.parameters[name]) - {field.name for field in BY_NAME[name].fields}:
         address = given.get("address", "np.int64(address[event])")
         yield f"here = block_at(state.translation, {address})"
@@ -394,6 +400,10 @@ def _shared(made: Plan, name: str) -> Iterator[str]:
     """The call, for a worker that has a share of the accesses."""
     yield "if worker is None:"
     yield from (f"    {line}" for line in _call(made, name))
+    if made.shard_by == "work":
+        yield "else:"
+        yield from (f"    {line}" for line in _call(made, name, OF_WORK))
+        return
     if made.shard_by == "instruction":
         yield "elif np.int64(subject[event]) % workers == worker:"
         yield from (f"    {line}" for line in _call(made, name))

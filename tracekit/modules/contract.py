@@ -77,6 +77,8 @@ SERVICES: dict[str, str] = {
     "start": "address of the load or store, also in a callback for a part of it that does not begin there",
     "mine": "1 if a load or store, or this part of one, is the worker's own; a callback that asks for it is called for "
     "the others', too",
+    "worker": 'number of the worker that the callback runs in, of a module with shard_by = "work"; else 0',
+    "workers": "how many workers there are of such a module; else 1",
     "inside": "1 inside the window that the analysis is restricted to: a load or store outside never arrives, but what "
     "keeps a state right (entries, loops, objects) does; 1 everywhere without a window",
     "group": "of an event with an address: what made the object there (self.groups names it); 0: unknown memory",
@@ -220,6 +222,9 @@ class Module(Analysis, ABC):
 
     shard_by: str = ""
     """How several workers may share the loads and stores: by ``address``, by ``instruction``, or not at all.
+
+    By ``work`` each worker is given all of them and does a part of what is to be done with each (the services worker,
+    workers).
 
     The class's, or set by ``__init__`` where options decide.
 
