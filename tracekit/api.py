@@ -108,17 +108,21 @@ def analyze_all(
         restricted = Restriction(window, trace, program)
         options = expanded(trace, program, options, window, restricted.loop, threads)
         modules = modules_of(trace, program, options, restricted)
+        is_known = False
         whole = None if elsewhere else _why_whole(trace, program, modules, restricted, segments, threads)
         replay, runners = _prepared(trace, program, modules, 1 if whole is None else threads, restricted)
         if elsewhere is not None:
             parts = elsewhere(trace, program, runners, options)
         elif whole is None:
-            parts = _run_in_segments(trace, program, runners, segments, threads, memory)
+            parts, is_known = _run_in_segments(trace, program, runners, segments, threads, memory)
         else:
             _run(replay, runners, restricted, threads)
             _run_records(trace, program, runners, threads)
         if explain is not None:
-            explain(f"analysed in {counted(parts, 'segment')}" if whole is None else f"analysed as a whole: {whole}.")
+            kept = ", which begin with what an earlier analysis has kept" if is_known else ""
+            explain(
+                f"analysed in {counted(parts, 'segment')}{kept}" if whole is None else f"analysed as a whole: {whole}."
+            )
             _explain(trace, program, runners, restricted, replay, explain)
         windows = [window.as_json() for window in recorded_windows(trace, program)]
         return [
@@ -243,8 +247,11 @@ def _run_in_segments(
     segments: int | None,
     threads: int,
     memory: int | None,
-) -> int:
-    """Replay segments of the trace, each through all modules. Returns how many there are."""
+) -> tuple[int, bool]:
+    """Replay segments of the trace, each through all modules.
+
+    Returns how many there are, and whether an earlier analysis has kept what they begin with.
+    """
     from tracekit.modules.runner import CallbackRunner
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import SegmentedAnalysis
@@ -254,7 +261,8 @@ def _run_in_segments(
     if segments is not None:
         accesses = trace_totals(trace, program)["accesses"]
         cuts = [accesses * number // segments for number in range(1, segments)]
-    return SegmentedAnalysis(trace, program, working, memory=memory).run(threads, cuts)
+    analysis = SegmentedAnalysis(trace, program, working, memory=memory)
+    return analysis.run(threads, cuts), analysis.is_known
 
 
 def _loaded(module: str | type[Analysis]) -> type[Analysis]:

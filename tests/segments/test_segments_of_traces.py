@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,20 @@ from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
 from tracekit.segments import analysis
 from tracekit.segments.analysis import SegmentedAnalysis
+from tracekit.segments.kept import KeptBeginnings
 from tracekit.verdicts.module import ContextOptions
 
 MUCH = 1 << 20
 """Broken records claim accesses of more bytes, of which the shadow takes all memory."""
 FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_kept() -> Iterator[None]:
+    """Each analysis has a pass ahead."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(KeptBeginnings, "write", lambda kept: None)
+        yield
 
 
 def results(path: Path, cuts: list[int] | None, batch: int, jobs: int) -> tuple[Any, Any]:

@@ -71,6 +71,7 @@ class CarriedSegments:
 
     memory: int | None = None
     needs_pass = True
+    beginnings: str | None = None
 
     def __init__(self, module: Module) -> None:
         self.pilot: Module = LoopAhead(module)

@@ -35,6 +35,7 @@ class FlowSegments:
 
     memory: int | None = None
     needs_pass = True
+    beginnings: str | None = None
 
     def __init__(self, module: Module) -> None:
         self.pilot: Module = Summaries(module, plan(module)).pilot

@@ -21,6 +21,7 @@ from tracekit.containers.kernels.hash_table import HashTable
 from tracekit.containers.kernels.shadow import Shadow
 from tracekit.containers.spilling import Stack
 from tracekit.contexts.kernels.streams import CLOCK, Stream
+from tracekit.contexts.rules import is_static
 from tracekit.contexts.state import empty_stream
 from tracekit.dependence.kernels import executions, front, load_history, seams
 from tracekit.dependence.kernels.dependence import Detail, State
@@ -74,6 +75,8 @@ class DependenceSegments:
         inside: bool = False,
     ) -> None:
         self._inside = inside
+        told = {"context": context, "static": is_static(options), "loops": detail.loops, "objects": detail.profile}
+        self.beginnings: str | None = " ".join(name for name, is_so in told.items() if is_so)
         self._seams = Seams(program, detail)
         self._reduce = reduce
         self.pilot: Module = Pilot(program, options, context, bool(detail.loops), bool(detail.profile))

@@ -29,6 +29,10 @@ class Segments(Protocol):
     needs_pass: bool
     """Whether a segment begins with more than its place in the trace and the time, so there has to be a pass ahead."""
 
+    beginnings: str | None
+    """What tells what segments begin with from what those of other analyses do: two that say the same, by code of one
+    version of tracekit, have the same pass ahead and the same marks. None: what was found once is not kept."""
+
     def mark(self, state: Any, streams: Sequence[int]) -> Any:
         """What a segment that begins now has to know; it serves once.
 

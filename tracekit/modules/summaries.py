@@ -68,6 +68,7 @@ class Summaries:
     """See above; `asked`: what the module's callbacks ask for."""
 
     memory: int | None = None
+    beginnings: str | None = None
 
     def __init__(self, module: Module, asked: Plan) -> None:
         self._module = module

@@ -5,7 +5,8 @@ their order. All that is computed in kernels, which other threads do not wait fo
 
 Where segments begin may be said; each then waits for the pass ahead to come to its end. Otherwise there are as many as
 threads: each begins as soon as its beginning is known, and is told its end when the pass ahead has come so far that, by
-what both have done so far, all will be over at the same time.
+what both have done so far, all will be over at the same time. If an earlier analysis has kept what segments begin with
+(kept.py), there is no pass ahead.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.segments.ahead import PassAhead, Start, begin
 from tracekit.segments.course import Course
+from tracekit.segments.kept import KeptBeginnings
 
 LEAST_ACCESSES = 1 << 25
 """A shorter trace is analysed before more kernels are loaded."""
@@ -98,6 +100,8 @@ class SegmentedAnalysis:
         self._is_over = threading.Event()
         self._tasks: deque[Task] = deque()  # those that are not joined yet
         self._courses: list[Course] = []
+        self.is_known = False
+        """Whether an earlier analysis had kept what segments begin with."""
 
     def run(self, jobs: int, cuts: Sequence[int] | None = None) -> int:
         """Analyse the trace in so many threads, the calling one among them; returns in how many segments.
@@ -105,15 +109,17 @@ class SegmentedAnalysis:
         cuts: segments begin where so many accesses are over; None: as it keeps all threads busy.
         """
         self._room = threading.Semaphore(jobs)
-        pilots = {name: CallbackRunner(each.pilot, f"{name}_ahead", 1) for name, each in self.segments.items()}
-        ahead = PassAhead(self.segments, pilots, self._replay(pilots.values()))
+        kept = KeptBeginnings(self.trace, self.segments, jobs) if cuts is None else None
         with ThreadPoolExecutor(jobs) as self._pool, progress.step("replaying", self._records, self._position):
             try:
                 with self._room:
-                    if cuts is None:
-                        self._share(ahead, jobs)
+                    if kept is not None and kept.are_there:
+                        self.is_known = True
+                        self._begin_kept(kept)
+                    elif kept is not None:
+                        self._share(self._ahead(), jobs, kept)
                     else:
-                        self._cut(ahead, jobs, cuts)
+                        self._cut(self._ahead(), jobs, cuts or ())
                     while self._tasks:
                         self._join()
             finally:
@@ -121,6 +127,10 @@ class SegmentedAnalysis:
         for name, runner in self.runners.items():
             runner.finish(self.segments[name].reduce)
         return len(self._courses)
+
+    def _ahead(self) -> PassAhead:
+        pilots = {name: CallbackRunner(each.pilot, f"{name}_ahead", 1) for name, each in self.segments.items()}
+        return PassAhead(self.segments, pilots, self._replay(pilots.values()))
 
     def _position(self) -> int:
         return sum(course.records for course in list(self._courses))
@@ -150,17 +160,27 @@ class SegmentedAnalysis:
                 start, starts = snapshot, ahead.starts()
         self._begin(Segment(start, None, starts, Course()))
 
-    def _share(self, ahead: PassAhead, jobs: int) -> None:
+    def _begin_kept(self, kept: KeptBeginnings) -> None:
+        """Begin all segments; the first one goes on while what the others begin with is read."""
+        newest = self._begin(Segment(None, None, {}, Course()))
+        for piece in kept.pieces():
+            assert piece.start is not None
+            if newest.course.end_at(piece.start):
+                newest = self._begin(Segment(piece.start, None, piece.starts, Course()))
+
+    def _share(self, ahead: PassAhead, jobs: int, kept: KeptBeginnings) -> None:
         """Begin a segment whenever that is due, the last one when one thread is left, that of the pass ahead."""
         newest = self._begin(Segment(None, None, {}, Course()))
         while ahead.go_on():
+            kept.look(ahead)
             free = jobs - sum(not self._is_done(task) for task in self._tasks)
             if self._is_due(ahead, newest, free):
                 snapshot = ahead.snapshot()
                 if snapshot is not None and newest.course.end_at(snapshot):
                     newest = self._begin(Segment(snapshot, None, ahead.starts(), Course()))
                     if free == 1:
-                        return
+                        break
+        self._pool.submit(kept.write)
 
     @staticmethod
     def _is_done(task: Task) -> bool:
