@@ -1,11 +1,12 @@
 """How far do segments scale? Measures each part of an analysis in segments, and simulates it on more cores.
 
-    python -m benchmarks.scaling [--module camp] [--segments 64] [--cores 1,2,16,64] TRACE...
+    python -m benchmarks.scaling [--module camp] [--segments 64] [--cores 1,2,16,64] [--known] TRACE...
 
 Measured, in processor time of this machine: the pass ahead up to the beginning of each segment, the analysis of each,
 its joining, making the result, and the analysis of the whole. Simulated: one core goes ahead and hands segments to the
 others, and takes the last ones when it is done; segments are joined in order as they end (as today), or, with --tree,
-two by two beside one another. What cores share, memory and caches, is not simulated.
+two by two beside one another. With --known an earlier analysis has kept what segments begin with, and no core goes
+ahead. What cores share, memory and caches, is not simulated.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ def main() -> None:
     parser.add_argument("--segments", type=int, default=64)
     parser.add_argument("--cores", default="1,2,16,64")
     parser.add_argument("--tree", action="store_true")
+    parser.add_argument("--known", action="store_true")
     parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
     chosen = parser.parse_args()
     cores = [int(number) for number in chosen.cores.split(",")]
@@ -128,6 +130,8 @@ def main() -> None:
     print("".join(f"{number:>6} c." for number in cores))
     for path in chosen.traces:
         parts = measure(path, chosen.module, chosen.set, chosen.segments)
+        if chosen.known:
+            parts.ready = [0.0] * len(parts.ready)
         print(f"{path.stem:14}{parts.whole:8.2f}{parts.ready[-1]:8.2f}{sum(parts.analysed):10.2f}", end="")
         print(f"{sum(parts.joined):9.2f}{parts.result:8.2f}", end="")
         print("".join(f"{parts.whole / simulated(parts, number, chosen.tree):8.2f}" for number in cores))
