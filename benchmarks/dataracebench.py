@@ -1,9 +1,10 @@
-"""Recall and precision of `races` on DataRaceBench: its C and C++ programs without `target`, each compiled and run.
+"""Recall and precision of `races` on DataRaceBench: its programs without `target`, each compiled and run.
 
     git clone https://github.com/LLNL/dataracebench
-    python benchmarks/dataracebench.py [--threads 4] [--only DRB001,DRB013] dataracebench
+    python benchmarks/dataracebench.py [--fortran] [--threads 4] [--only DRB001,DRB013] dataracebench
 
-A program's name says whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that
+Those in C and C++, or, with `--fortran`, those in Fortran, which flang 19 makes bitcode of. A program's name says
+whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that
 goes on for ever is interrupted after some seconds, and what it did until then is judged.
 """
 
@@ -23,9 +24,10 @@ from typing import NamedTuple
 TRACEKIT = [sys.executable, "-m", "tracekit"]
 RUN, ANALYSE = 5, 300
 """Seconds after which a program is ended, and those after which its analysis is given up."""
-ARGUMENTS = {"DRB105": ["12"], "DRB106": ["12"]}
-"""What makes recursions small."""
 POLYBENCH = "-DMINI_DATASET -DPOLYBENCH_NO_FLUSH_CACHE -DPOLYBENCH_TIME -D_POSIX_C_SOURCE=200112L".split()
+
+FLANG, FORTRAN = "flang-new-19", ["-c", "-emit-llvm"]
+RUNTIME = ["-L/usr/lib/llvm-19/lib", "-lFortranRuntime", "-lFortranDecimal", "-lm"]
 
 
 class Verdict(NamedTuple):
@@ -44,12 +46,14 @@ class Verdict(NamedTuple):
         return f"{self.name}: {self.found} found{'' if right else ', missed' if self.races else ', false'}"
 
 
-def programs(folder: Path) -> list[Path]:
+def programs(folder: Path, fortran: bool) -> list[Path]:
     """Those that need no device."""
-    found = [*folder.glob("micro-benchmarks/DRB*.c"), *folder.glob("micro-benchmarks/DRB*.cpp")]
-    return sorted(
-        path for path in found if not re.search(r"^\s*#\s*pragma\s+omp.*\btarget\b", text(path), re.MULTILINE)
-    )
+    patterns = ["micro-benchmarks/DRB*.c", "micro-benchmarks/DRB*.cpp"]
+    if fortran:
+        patterns = ["micro-benchmarks-fortran/DRB*.f95", "micro-benchmarks-fortran/DRB*.F95"]
+    found = [path for pattern in patterns for path in folder.glob(pattern)]
+    device = re.compile(r"^\s*(#\s*pragma\s+|!\$)omp.*\btarget\b", re.MULTILINE | re.IGNORECASE)
+    return sorted(path for path in found if not device.search(text(path)))
 
 
 def text(path: Path) -> str:
@@ -57,23 +61,36 @@ def text(path: Path) -> str:
     return path.read_text(errors="replace")
 
 
+def failure(*command: str | Path) -> str:
+    """Run a command; returns what it says if it fails, else nothing."""
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (run.stderr.strip() or "no message") if run.returncode else ""
+
+
 def compiled(path: Path, to: Path) -> str:
     """Compile a program; returns what the compiler says if it does not."""
+    if path.suffix.lower() == ".f95":
+        return compiled_fortran(path, to)
     sources, options = [path], ["-fopenmp", "--threads", "-g", "-O0", "-w"]
     if "polybench" in text(path).lower():
         utilities = path.parent / "utilities"
         sources.append(utilities / "polybench.c")
         options += [*POLYBENCH, f"-I{path.parent}", f"-I{utilities}", f"-I{path.parent / 'polybench'}"]
     compiler = "c++" if path.suffix == ".cpp" else "cc"
-    command = [*TRACEKIT, compiler, *options, *map(str, sources), "-o", str(to), "-lm"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    return run.stderr.strip() if run.returncode else ""
+    return failure(*TRACEKIT, compiler, *options, *sources, "-o", to, "-lm")
 
 
-def recorded(program: Path, trace: Path, arguments: list[str], threads: int) -> None:
+def compiled_fortran(path: Path, to: Path) -> str:
+    """The same of a program in Fortran, whose module files go beside the program."""
+    bitcode = to.with_suffix(".bc")
+    wrong = failure(FLANG, "-fopenmp", "-O0", "-g", "-module-dir", to.parent, *FORTRAN, path, "-o", bitcode)
+    return wrong or failure(*TRACEKIT, "cc", "-fopenmp", "--threads", "-g", "-O0", "-w", bitcode, *RUNTIME, "-o", to)
+
+
+def recorded(program: Path, trace: Path, threads: int) -> None:
     """Record a run, in a process group of its own, which is ended if it takes long."""
     process = subprocess.Popen(
-        [*TRACEKIT, "record", "-f", "-o", str(trace), "--", str(program), *arguments],
+        [*TRACEKIT, "record", "-f", "-o", str(trace), "--", str(program)],
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -93,7 +110,7 @@ def judged(path: Path, folder: Path, threads: int) -> Verdict:
     program, trace = folder / path.stem, folder / "trace.zst"
     if wrong := compiled(path, program):
         return Verdict(path.name, races, None, wrong.splitlines()[-1])
-    recorded(program, trace, ARGUMENTS.get(path.name.split("-")[0], []), threads)
+    recorded(program, trace, threads)
     command = [*TRACEKIT, "analyze", "-m", "races", "--json", str(trace)]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=ANALYSE, check=False)
@@ -110,11 +127,13 @@ def judged(path: Path, folder: Path, threads: int) -> Verdict:
 def main() -> None:
     """A line for each program, then recall and precision."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fortran", action="store_true", help="the programs in Fortran, not those in C and C++")
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--only", default="", help="beginnings of names, with commas")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
-    chosen = [path for path in programs(options.folder) if path.name.startswith(tuple(options.only.split(",")))]
+    every = programs(options.folder, options.fortran)
+    chosen = [path for path in every if path.name.startswith(tuple(options.only.split(",")))]
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
         for path in chosen:

@@ -17,6 +17,9 @@ from tracekit.jit.kernel import inlined, kernel
 CLOCK = np.dtype([("first", "<i8"), ("length", "<i4"), ("room", "<i4"), ("users", "<i4"), ("next", "<i4")])
 """Where its elements begin in ``values``, how many it has, how many there is room for; the next one that is free."""
 
+BLOCK = 256
+"""Elements of clocks that are compared at once."""
+
 
 class Clocks(NamedTuple):
     """All vector clocks."""
@@ -74,8 +77,10 @@ def lengthen(clocks: Clocks, clock: Any, length: Any) -> None:
     if length > row.room:
         room = max(2 * row.room, length + 3 & ~3)
         first = np.int64(take(clocks.values, room))
+        into = clocks.values.rows[first : first + row.length]
+        known = clocks.values.rows[row.first : row.first + row.length]
         for chain in range(row.length):
-            clocks.values.rows[first + chain] = clocks.values.rows[row.first + chain]
+            into[chain] = known[chain]
         row.first = first
         row.room = room
     for chain in range(row.length, length):
@@ -92,18 +97,31 @@ def join(clocks: Clocks, clock: Any, other: Any) -> None:
     if length > clocks.table.rows[clock].length:
         lengthen(clocks, clock, length)
     first, source = clocks.table.rows[clock].first, clocks.table.rows[other].first
-    values = clocks.values.rows
+    mine, theirs = clocks.values.rows[first : first + length], clocks.values.rows[source : source + length]
     for chain in range(length):
-        values[first + chain] = max(values[first + chain], values[source + chain])
+        mine[chain] = theirs[chain] if theirs[chain] > mine[chain] else mine[chain]
 
 
 @kernel
 def covers(clocks: Clocks, clock: Any, other: Any) -> Any:
-    """Whether `clock` knows all that `other` does."""
-    for chain in range(clocks.table.rows[other].length):
-        if time_of(clocks, other, chain) > time_of(clocks, clock, chain):
+    """Whether `clock` knows all that `other` does. Long clocks are compared in blocks, each without a branch."""
+    row, source = clocks.table.rows[clock], clocks.table.rows[other]
+    both = min(row.length, source.length)
+    mine = clocks.values.rows[row.first : row.first + both]
+    theirs = clocks.values.rows[source.first : source.first + source.length]
+    begin = 0
+    while begin < both:
+        end = min(begin + BLOCK, both)
+        later = np.int32(0)
+        for chain in range(begin, end):
+            later |= np.int32(theirs[chain] > mine[chain])
+        if later != 0:
             return False
-    return True
+        begin = end
+    known = np.uint32(0)
+    for chain in range(both, source.length):
+        known |= theirs[chain]
+    return known == 0
 
 
 @kernel
