@@ -2,6 +2,7 @@
 
     python benchmarks/windows.py count      # no window open, by callgrind; needs valgrind
     python benchmarks/windows.py time       # no window open, a window over all, sampled, with snapshots
+    python benchmarks/windows.py sample     # sampled alone, which takes no more memory or time than the program
     python benchmarks/windows.py compile    # processor time of native, without --windows, with it
 
 `count` and `time` print ratios to the native program at -O2, but for a window over all: that is over a recording of a
@@ -95,7 +96,7 @@ def time(program: Program, repeat: int) -> list[float]:
         "plain": lambda: recorded(program, size, "plain"),
         "inside": lambda: recorded(program, size, "windows", "--window", "on=start"),
         "sampled": lambda: recorded(program, size, "windows", "--sample", "2%"),
-        "snapshots": lambda: recorded(program, size, "plain", "--snapshots", "1"),
+        "snapshots": lambda: recorded(program, size, "plain", "--snapshots", "1s"),
     }
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeat):
@@ -108,6 +109,17 @@ def time(program: Program, repeat: int) -> list[float]:
         median["sampled"] / median["native"],
         median["snapshots"] / median["plain"],
     ]
+
+
+def sample(program: Program, repeat: int) -> list[float]:
+    """Sampled over native, and seconds that it takes longer, of which some are record's start and end."""
+    size = SIZE[0] or program.full
+    native, sampled = [], []
+    for _ in range(repeat):
+        native.append(alone(program, size, "native"))
+        sampled.append(recorded(program, size, "windows", "--sample", "2%"))
+    before, after = statistics.median(native), statistics.median(sampled)
+    return [after / before, after - before]
 
 
 def processor_time(command: list[str]) -> float:
@@ -144,6 +156,7 @@ SIZE = [0]
 WORKS: dict[str, tuple[list[str], Callable[[Program, int], list[float]]]] = {
     "count": (["no window open"], count),
     "time": (["no window open", "inside", "sampled 2%", "snapshots 1s"], time),
+    "sample": (["sampled 2%", "seconds more"], sample),
     "compile": (["plain", "windows", "windows/plain"], compile_),
 }
 

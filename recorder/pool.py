@@ -113,7 +113,7 @@ class Pool:
         for number, rule in enumerate(windows or ()):
             self._set_rule(number, rule)
         for each in of_code(filters):
-            library().tk_pool_add_filter(self.view, each.of, each.excludes, each.number, each.name.encode())
+            library().tk_pool_add_filter(self.view, each.rule, each.of, each.excludes, each.number, each.name.encode())
         self._allocated = 0
 
     def _set_rule(self, number: int, rule: WindowRule) -> None:

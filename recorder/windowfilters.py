@@ -37,6 +37,8 @@ _WORDS = {
 }
 EVENTS = ("loads", "stores", "values", "pointers")
 """What of the program's events can be left out."""
+IN_ALL = 16
+"""The place of a filter that holds in all windows (TK_RULES)."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,13 @@ class Filter:
     number: int = 0
     """Of the thread: its stream's; the main thread has 0."""
     excludes: bool = False
+    rule: int = IN_ALL
+    """The place of the rule in whose windows it holds, from 0."""
 
     def __str__(self) -> str:
         word = next(word for word, of in _WORDS.items() if of is self.of)
-        return f"{'without' if self.excludes else 'only'} {word}={self.number if self.of is Of.THREAD else self.name}"
+        text = f"{'without' if self.excludes else 'only'} {word}={self.number if self.of is Of.THREAD else self.name}"
+        return text if self.rule == IN_ALL else f"{text} in windows by rule {self.rule + 1}"
 
 
 def parse(text: str, excludes: bool) -> list[Filter]:
@@ -64,6 +69,21 @@ def parse(text: str, excludes: bool) -> list[Filter]:
         found += _of(key, values.split(","), excludes, f"{option} {text!r}")
     if not found:
         raise TracekitError(f"{option} {text!r} names nothing; write it as 'functions=parse,lex* files=src/*.c'")
+    return found
+
+
+def of_tables(tables: dict[str, Any], what: str, of_window: bool = False) -> list[Filter]:
+    """Those of the tables `only` and `without`, which are taken out of ``tables``. Raises TracekitError as below.
+
+    ``of_window``: they are a window's own; then kinds of events cannot be chosen by them.
+    """
+    found = [
+        each
+        for key in ("only", "without")
+        for each in of_table(tables.pop(key, {}), key == "without", f"{what}, {key}")
+    ]
+    if of_window and any(each.of is Of.EVENT for each in found):
+        raise TracekitError(f"{what}: events are chosen for all windows; name them in [only] or [without]")
     return found
 
 
@@ -102,7 +122,9 @@ def together(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     """All of them. Raises TracekitError if there are more than the recorder has places for."""
     found = tuple(filters)
     if len(found) > MOST:
-        raise TracekitError(f"{len(found)} names in --only and --without are more than the {MOST} that there can be")
+        raise TracekitError(
+            f"{len(found)} names that choose what is recorded are more than the {MOST} that there can be"
+        )
     return found
 
 

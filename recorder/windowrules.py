@@ -41,6 +41,8 @@ class WindowRule:
     """It opens again after so many loads and stores; 0: it does not."""
     name: str = ""
     """By which `end:` calls it."""
+    filters: tuple[Filter, ...] = ()
+    """What is recorded in its windows, beside what holds in all."""
 
     @property
     def is_of_code(self) -> bool:
@@ -168,15 +170,25 @@ def read(path: str) -> Asked:
         raise TracekitError(f"{path} is no TOML: {error}") from None
     windows = tables.pop("window", [])
     chosen = processes.of_table(tables.pop("processes"), path) if "processes" in tables else frozenset()
-    filters = [
-        each
-        for key in ("only", "without")
-        for each in windowfilters.of_table(tables.pop(key, {}), key == "without", f"{path}, {key}")
-    ]
+    filters = windowfilters.of_tables(tables, path)
     if tables or not isinstance(windows, list) or not all(isinstance(window, dict) for window in windows):
         raise TracekitError(f"{path} has other things than tables [[window]], only and without, and the list processes")
-    rules = [of_parts(window, f"{path}, window {number}") for number, window in enumerate(windows, 1)]
+    rules = [_of_table(window, f"{path}, window {number}") for number, window in enumerate(windows, 1)]
     return Asked(rules, filters, chosen)
+
+
+def _of_table(window: dict[str, Any], what: str) -> WindowRule:
+    filters = windowfilters.of_tables(window, what, of_window=True)
+    return replace(of_parts(window, what), filters=tuple(filters))
+
+
+def all_filters(rules: Iterable[WindowRule], filters: Iterable[Filter]) -> tuple[Filter, ...]:
+    """Those of all windows, and those that rules have of their own, each with its rule's place.
+
+    Raises TracekitError if there are more than the recorder has places for.
+    """
+    own = [replace(each, rule=place) for place, rule in enumerate(rules) for each in rule.filters]
+    return windowfilters.together([*filters, *own])
 
 
 def together(rules: Iterable[WindowRule]) -> tuple[WindowRule, ...]:

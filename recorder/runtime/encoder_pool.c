@@ -93,14 +93,15 @@ TK_EXPORT int tk_pool_add_event(struct tk_view *view, uint32_t number, int close
     return 1;
 }
 
-/* One more choice of what is recorded; 0 if there is no place for it. */
-TK_EXPORT int tk_pool_add_filter(struct tk_view *view, uint32_t of, int excludes, uint64_t number, const char *name)
+/* One more choice of what is recorded, in windows of a rule or in all (TK_RULES); 0 if there is no place for it. */
+TK_EXPORT int tk_pool_add_filter(struct tk_view *view, uint32_t rule, uint32_t of, int excludes, uint64_t number,
+                                 const char *name)
 {
     struct tk_pool *pool = view->at.pool;
-    if (pool->filters >= TK_FILTERS || strlen(name) >= TK_NAME)
+    if (pool->filters >= TK_FILTERS || strlen(name) >= TK_NAME || rule > TK_RULES)
         return 0;
     struct tk_filter *filter = &pool->filter[pool->filters++];
-    *filter = (struct tk_filter){.of = of, .excludes = excludes != 0, .number = number};
+    *filter = (struct tk_filter){.of = of, .excludes = excludes != 0, .rule = rule, .number = number};
     strcpy(filter->name, name);
     return 1;
 }

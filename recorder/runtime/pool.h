@@ -15,7 +15,7 @@
 
 #include "state.h"
 
-#define TK_POOL_MAGIC 0x324c4f4f504b54ull /* "TKPOOL2" */
+#define TK_POOL_MAGIC 0x334c4f4f504b54ull /* "TKPOOL3" */
 #define TK_MAX_IMAGES 4096
 #define TK_MAX_BUFFERS 4096
 #define TK_NO_STREAM 0xffffffffu
@@ -71,7 +71,9 @@ enum { TK_FILTER_FUNCTION = 1, TK_FILTER_FILE, TK_FILTER_LIBRARY, TK_FILTER_THRE
 struct tk_filter {
     uint32_t of;       /* TK_FILTER_... */
     uint32_t excludes; /* it is left out; else what is not named so is */
-    uint64_t number;   /* of the thread */
+    uint32_t rule;     /* in whose windows; TK_RULES: in all */
+    uint32_t reserved;
+    uint64_t number; /* of the thread */
     char name[TK_NAME];
 };
 

@@ -73,6 +73,9 @@ struct tk_thread {
     struct tk_steps steps;
     struct {
         int is_muted, depth;
+        uint32_t chosen;      /* by which choice of functions */
+        const void *entering; /* the activation that begins, before it is in the list; NULL: none does */
+        const struct tk_activation_layout *entered;
         struct {
             const char *activation;
             int was_muted; /* before */
@@ -100,6 +103,8 @@ struct tk_windows {
     uint32_t number;  /* of windows so far */
     uint32_t current; /* the number of the one that is open; 0: none is */
     uint64_t began;   /* nanoseconds: when the pool was claimed */
+    int differ;       /* they have filters of their own */
+    uint32_t asking;  /* if so: what asked for the one that is open */
     int may_step;     /* some rule waits for a line or a number of accesses, sooner or later */
     int steps;        /* what some rule waits for now: TK_COUNTING, TK_AWAITING_LINES */
 };
@@ -173,7 +178,7 @@ void tk_settle_windows(void);
 void tk_note(enum tk_event event, int words, const uint64_t *values);
 
 /* preload_rules.c */
-int tk_is_a_rule_open(void);
+uint32_t tk_open_rules(void);
 void tk_read_rules(void);
 void tk_look_at_the_clock(void);
 uint64_t tk_next_change(void);
@@ -208,6 +213,9 @@ int tk_is_excluded(const struct tk_activation_layout *layout);
 int tk_is_armed(const struct tk_activation_layout *layout, int open);
 void tk_mute(const struct tk_activation_layout *layout, const void *activation, int enters);
 void tk_unmute_landing(const void *place);
+void tk_choose(uint32_t asking);
+void tk_mute_anew(struct tk_thread *thread);
+void tk_unfilter_layouts(const struct tk_code *code);
 
 /* preload_clock.c */
 void tk_start_clock(void);

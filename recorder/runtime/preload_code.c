@@ -174,6 +174,7 @@ void tk_leave_code(const struct tk_code *code)
         struct image_code *entry = &images[number];
         if (!code->layouts || entry->code.layouts != code->layouts)
             continue;
+        tk_unfilter_layouts(code);
         if (entry->places)
             tk_munmap(entry->places, (entry->count + entry->objects) * sizeof(struct tk_place));
         *entry = (struct image_code){0};

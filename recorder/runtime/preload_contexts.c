@@ -211,6 +211,7 @@ void tk_resumed(struct tk_activation *activation, const void *lives)
     if (!tk_pool || !tk_windows.paused || !thread)
         return;
     uint32_t openings = thread->openings;
+    tk_mute(activation->layout, activation, 1);
     if (__tk_state.pos >= __tk_state.limit)
         tk_flip();
     if (!__tk_state.stream || thread->openings != openings)

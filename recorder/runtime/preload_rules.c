@@ -50,12 +50,13 @@ static int is_for_good(const struct tk_window_event *event)
     return event->kind == TK_HAPPENS_TIME || event->kind == TK_HAPPENS_ACCESSES || event->kind == TK_HAPPENS_LOAD;
 }
 
-int tk_is_a_rule_open(void)
+/* A bit for each. */
+uint32_t tk_open_rules(void)
 {
+    uint32_t open = 0;
     for (int number = 0; number < TK_RULES; number++)
-        if (__atomic_load_n(&rules[number].open, __ATOMIC_SEQ_CST))
-            return 1;
-    return 0;
+        open |= (uint32_t)__atomic_load_n(&rules[number].open, __ATOMIC_SEQ_CST) << number;
+    return open;
 }
 
 /* -- opening and closing ---------------------------------------------------------------------- */

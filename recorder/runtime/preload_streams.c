@@ -301,6 +301,8 @@ struct tk_thread *tk_new_thread(uint32_t stream)
     thread->window = 0;
     thread->steps.is_on = thread->steps.opens = thread->steps.late = 0;
     thread->mute.is_muted = thread->mute.depth = 0;
+    thread->mute.chosen = 0;
+    thread->mute.entering = NULL;
     thread->handle = 0;
     thread->stream = (struct tk_stream){stream, stream, TK_THREAD, 0, 0};
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {

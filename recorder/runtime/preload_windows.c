@@ -33,6 +33,27 @@ void tk_pause_thread(struct tk_thread *thread)
 
 /* -- opening and closing ---------------------------------------------------------------------- */
 
+/* What asks for a window now: a bit for each rule, and TK_RULES for calls and signals. */
+static uint32_t askers(void)
+{
+    uint32_t others = __atomic_load_n(&tk_windows.calls, __ATOMIC_SEQ_CST) > 0 ||
+                      __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST);
+    return tk_open_rules() | others << TK_RULES;
+}
+
+/* Where windows have filters of their own, other functions are recorded than before: that is another window, for what
+ * is under way in it differs. The caller holds tk_lock. */
+static void change_window(void)
+{
+    uint32_t asking = askers();
+    if (asking == tk_windows.asking)
+        return;
+    tk_choose(asking);
+    __atomic_store_n(&tk_windows.asking, asking, __ATOMIC_SEQ_CST);
+    uint32_t next = asking ? __atomic_add_fetch(&tk_windows.number, 1, __ATOMIC_SEQ_CST) : 0;
+    __atomic_store_n(&tk_windows.current, next, __ATOMIC_SEQ_CST);
+}
+
 /* The lock of the list of threads may be held, by this very thread if a signal interrupted it: then who holds it does
  * this when it lets go. */
 void tk_tell_threads(void)
@@ -41,6 +62,8 @@ void tk_tell_threads(void)
     if (!tk_try_lock())
         return;
     __atomic_store_n(&tk_windows.unheard, 0, __ATOMIC_SEQ_CST);
+    if (tk_windows.differ)
+        change_window();
     tk_arm();
     tk_clear_limits();
     tk_unlock();
@@ -49,12 +72,17 @@ void tk_tell_threads(void)
 /* Opens or closes the window if what asks for one has changed. */
 void tk_settle_windows(void)
 {
-    int open = __atomic_load_n(&tk_windows.calls, __ATOMIC_SEQ_CST) > 0 ||
-               __atomic_load_n(&tk_windows.signalled, __ATOMIC_SEQ_CST) || tk_is_a_rule_open();
+    uint32_t asking = askers();
+    int open = asking != 0;
     uint32_t current = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
     int steps =
         !tk_windows.may_step ? 0 : (tk_is_counting() ? TK_COUNTING : 0) | (tk_awaits_lines() ? TK_AWAITING_LINES : 0);
     int before = __atomic_exchange_n(&tk_windows.steps, steps, __ATOMIC_SEQ_CST);
+    if (tk_windows.differ) {
+        if (steps != before || asking != __atomic_load_n(&tk_windows.asking, __ATOMIC_SEQ_CST))
+            tk_tell_threads();
+        return;
+    }
     if (open == (current != 0)) {
         if (steps != before)
             tk_tell_threads();
@@ -123,20 +151,13 @@ static void close_window(struct tk_thread *thread)
         tk_pause_thread(thread);
 }
 
-/* At a check, with signals blocked: go where the thread should be. Whether anything has changed. A handler runs to its
- * end as it began. */
-int tk_follow_window(void)
+static int follow(struct tk_thread *thread)
 {
-    struct tk_thread *thread = tk_current;
-    if (tk_windows.paused && tk_pool)
-        tk_look_at_the_clock();
     uint32_t wanted = __atomic_load_n(&tk_windows.current, __ATOMIC_SEQ_CST);
-    if (wanted && tk_pool && thread && !tk_is_recorded_thread(thread->stream.number))
+    if (wanted && !tk_is_recorded_thread(thread->stream.number))
         wanted = 0;
-    if (thread && thread->mute.is_muted)
-        return 0; /* what it does is not recorded */
-    if (!tk_windows.paused || !tk_pool || !thread || thread->depth > 0 || thread->crossing || thread->window == wanted)
-        return 0;
+    if (thread->mute.is_muted || thread->window == wanted)
+        return 0; /* what it does is not recorded, or it is there */
     if (thread->window ? !__tk_state.stream : !thread->held.stream)
         return 0; /* it runs unrecorded */
     thread->crossing = 1;
@@ -146,6 +167,29 @@ int tk_follow_window(void)
         open_window(thread, wanted);
     thread->crossing = 0;
     return 1;
+}
+
+/* At a check, with signals blocked: go where the thread should be. Whether anything has changed. A handler runs to its
+ * end as it began. */
+int tk_follow_window(void)
+{
+    struct tk_thread *thread = tk_current;
+    if (!tk_windows.paused || !tk_pool)
+        return 0;
+    tk_look_at_the_clock();
+    if (!thread || thread->depth > 0 || thread->crossing)
+        return 0;
+    if (!tk_windows.differ)
+        return follow(thread);
+    if (!tk_try_lock()) { /* who holds it, maybe this thread, makes all come here again when it lets go */
+        __atomic_store_n(&tk_windows.unheard, 1, __ATOMIC_SEQ_CST);
+        if (!tk_try_lock())
+            return 0;
+    }
+    tk_mute_anew(thread); /* what is open and what is recorded in it stay as they are meanwhile */
+    int changed = follow(thread);
+    tk_unlock();
+    return changed;
 }
 
 /* -- events with tickets, outside of windows -------------------------------------------------- */

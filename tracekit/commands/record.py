@@ -225,7 +225,8 @@ def _rules(
     rules += [windowrules.sampled(sample)] if sample is not None else []
     filters = [each for text in only for each in windowfilters.parse(text, excludes=False)]
     filters += [each for text in without for each in windowfilters.parse(text, excludes=True)]
-    return windowrules.together(rules), windowfilters.together(filters + asked.filters), asked.processes
+    chosen = windowrules.together(rules)
+    return chosen, windowrules.all_filters(chosen, filters + asked.filters), asked.processes
 
 
 def _require_windows(program: str) -> None:
