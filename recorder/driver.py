@@ -8,6 +8,7 @@ for each file of a build: keep the imports light.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -101,6 +102,7 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     clang = toolchain.find_clang()
     arguments = [clang.path] if name == "cc" else [clang.path, "--driver-mode=g++"]
     if wanted.links and not wanted.relocatable:
+        _refuse_musl(words)
         arguments += _link_options(wanted, clang)
         words = versionscript.export_state(words)
         last = _last_link_options(wanted, name, words, clang)
@@ -113,6 +115,16 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
             options.append("-g")  # for the types of arguments
         arguments += ["--start-no-unused-arguments", *options, "--end-no-unused-arguments"]
     return clang.path, arguments + after, ",".join(f"{key}={value}" for key, value in settings.items())
+
+
+def _refuse_musl(words: Sequence[str]) -> None:
+    """Raise TracekitError if a program is linked with another C library than the recorder's runtime needs."""
+    for word in commandline.expand(words):
+        if re.search(r"-linux-musl(?![a-z])", word):
+            raise TracekitError(
+                f"{word} asks for musl, and the recorder's runtime needs glibc, 2.34 or newer: link with glibc, "
+                "dynamically or with -static"
+            )
 
 
 def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -6,6 +6,7 @@ They raise TracekitError with one sentence. Nothing here knows of MCP (tracekit/
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.inputs import Gathered, gather_advice
 from tracekit.profiles import files
-from tracekit.profiles.annotation import Annotations
+from tracekit.profiles.annotation import VERDICTS, Annotations
 from tracekit.profiles.diff import compare
 from tracekit.program.sources import Sources, chosen_file
 from tracekit.query import listed
@@ -107,7 +108,10 @@ class Tools:
             and verdict in ("", row["verdict"])
             and 100 * row["accesses"] >= min_share * total
         ]
-        text = page(chosen, start, limit, "loop", lambda row: _loop_lines(row, report, total))
+        contexts = _verdicts_of_contexts(rows)
+        text = page(
+            chosen, start, limit, "loop", lambda row: _loop_lines(row, report, total) + _elsewhere(row, contexts)
+        )
         return _noted("\n".join([text, "", *UNSEEN]), run.complete)
 
     def dependences(
@@ -274,6 +278,28 @@ def _loop_lines(row: Json, report: Json, total: int) -> list[str]:
     if shown["context"]:
         lines.append(f"in {context_text(shown['context'], shown['loop']['function'], with_loop=False)}")
     return lines + loop_details(shown)
+
+
+def _loop_key(row: Json) -> str:
+    return repr(sorted(row["loop"].items()))
+
+
+def _verdicts_of_contexts(rows: Sequence[Json]) -> dict[str, Counter[str]]:
+    """Of each loop the verdicts of its rows, one for each context."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        found.setdefault(_loop_key(row), Counter())[row["verdict"]] += 1
+    return found
+
+
+def _elsewhere(row: Json, contexts: Mapping[str, Counter[str]]) -> list[str]:
+    """That the loop's other contexts have other verdicts, and which one is the loop's."""
+    verdicts = contexts[_loop_key(row)]
+    if len(verdicts) < 2:
+        return []
+    ranked = sorted(verdicts, key=VERDICTS.index)
+    told = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ranked)
+    return [f"one of {verdicts.total()} contexts of this loop: {told}; advice and source have the worst, {ranked[-1]}"]
 
 
 def _dependence_lines(row: Json, report: Json) -> list[str]:
