@@ -91,7 +91,9 @@ def run(app: Path, options: tuple[str, ...], pause: float, folder: Path) -> Figu
     while process.poll() is None:
         time.sleep(INTERVAL)
         collector = collector or collector_of(process.pid)
-        now = ticks(collector) if collector else 0
+        if not collector:
+            continue  # the program has not begun
+        now = ticks(collector)
         busy.append(max(now - last, 0) / TICK / INTERVAL)
         last = max(now, last)
     seconds = time.perf_counter() - begin

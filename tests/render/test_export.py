@@ -378,6 +378,33 @@ def test_sarif_of_verdicts(profiles: Path) -> None:
         assert len(set(related)) == len(related)  # the schema asks for that
 
 
+def test_sarif_of_races() -> None:
+    def access(kind: str, line: int, thread: int) -> dict[str, object]:
+        place = {
+            "id": "i",
+            "kind": kind,
+            "function": "f",
+            "file": "/s/a.c",
+            "line": line,
+            "column": 3,
+            "inlined_at": [],
+        }
+        context = {"id": 0, "root": "f", "path": []}
+        return {"access": kind, "instruction": place, "context": context, "threads": [thread], "locks": [[]]}
+
+    row = {"first": access("load", 4, 2), "second": access("store", 7, 1), "count": 3, "offset": 8, "number": 0}
+    races = [{**row, "object": {"kind": "global", "name": name}} for name in ("a", "b")]
+    report = {"module": "races", "folders": {}, "result": {"races": races}}
+    (run,) = json.loads(export.FORMATS["sarif"].write(report, ""))["runs"]
+    found = run["results"][0]
+    assert (found["ruleId"], found["level"], found["occurrenceCount"]) == ("race", "error", 3)
+    assert found["message"]["text"] == "Race on global a, byte 8: load and store, which nothing orders."
+    places = [found["locations"][0], *found["relatedLocations"]]
+    assert [each["physicalLocation"]["region"]["startLine"] for each in places] == [7, 4]
+    assert [each["message"]["text"] for each in found["stacks"]] == ["load by thread 2", "store by thread 1"]
+    assert len({each["partialFingerprints"]["tracekit/v1"] for each in run["results"]}) == 2
+
+
 @pytest.mark.parametrize("name", ["callgrind", "speedscope", "pprof"])
 @pytest.mark.parametrize("module", ["object_lifetime", "accesses", "memory_errors"])
 def test_profiles_of_modules_are_exported(name: str, module: str, profiles: Path, tmp_path: Path) -> None:
@@ -403,7 +430,7 @@ def test_misuse_and_failures(profiles: Path, tmp_path: Path) -> None:
         ("callgrind", profiles, "--module", "camp"): (1, "no rows of instructions or objects"),
         ("csv", profiles, "--module", "camp", "--table", "x"): (1, "no table 'x'; there are: dependences, loops"),
         ("dot", profiles, "--module", "accesses"): (1, "no table 'dependences'"),
-        ("sarif", profiles, "--module", "accesses"): (1, "neither errors of memory nor verdicts"),
+        ("sarif", profiles, "--module", "accesses"): (1, "no errors of memory, races or verdicts"),
         ("csv", profiles, "--thread", "1"): (2, "a profile has no window"),
         ("din", trace, "--table", "x"): (2, "--table is of profiles, parquet and arrow"),
         ("pprof", tmp_path / "none"): (1, "Cannot read"),

@@ -79,7 +79,7 @@ def command(
         callgrind   callgrind.out, for KCachegrind and callgrind_annotate
         speedscope  speedscope's JSON: a flame graph of each number
         pprof       pprof's protocol buffer: all numbers in one file
-        sarif       SARIF 2.1.0: errors of memory, verdicts of loops
+        sarif       SARIF 2.1.0: errors of memory, races, verdicts of loops
         memprof     LLVM's memory profile in YAML, for llvm-profdata merge
         dot         Graphviz: dependences between instructions, task graphs
         graphml     GraphML: dependences between instructions, task graphs

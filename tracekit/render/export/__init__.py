@@ -26,7 +26,7 @@ FORMATS = {
     "callgrind": Format("callgrind.out, for KCachegrind and callgrind_annotate", callgrind.write),
     "speedscope": Format("speedscope's JSON: a flame graph of each number", speedscope.write),
     "pprof": Format("pprof's protocol buffer: all numbers in one file", pprof.write, False),
-    "sarif": Format("SARIF 2.1.0: errors of memory, verdicts of loops", sarif.write),
+    "sarif": Format("SARIF 2.1.0: errors of memory, races, verdicts of loops", sarif.write),
     "memprof": Format("LLVM's memory profile in YAML, for llvm-profdata merge", memprof.write),
     "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot),
     "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml),

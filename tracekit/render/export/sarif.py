@@ -1,4 +1,4 @@
-"""SARIF 2.1.0 (OASIS), which editors and forges show beside the source: errors of memory, and verdicts of loops."""
+"""SARIF 2.1.0 (OASIS), which editors and forges show beside the source: errors of memory, races, verdicts of loops."""
 
 from __future__ import annotations
 
@@ -28,20 +28,24 @@ VERDICTS = {
 }
 """Verdicts of camp, lamp and advise (docs/verdicts.md)."""
 LEAK = "leak"
+RACE = "race"
 
 
 def write(report: Json, table: str) -> bytes:
-    """The file's bytes: one run. Raises TracekitError for a profile without errors and verdicts."""
+    """The file's bytes: one run. Raises TracekitError for a profile without errors, races and verdicts."""
     places = _Places(report)
     result = report["result"]
     if report["module"] == "memory_errors":
         found = [*(_error(row, places) for row in result["errors"]), *_leaks(result["leaks"], places)]
         rules = {**{f"memory/{kind}": text for kind, text in HEADINGS.items()}, f"memory/{LEAK}": "never freed"}
+    elif report["module"] == "races":
+        found = [_race(row, places) for row in result["races"]]
+        rules = {RACE: "two threads access the same byte, nothing orders them, and one of them stores"}
     elif _has_verdicts(result):
         found = [_verdict(row, places) for row in result["loops"]]
         rules = {f"loop/{verdict}": text for verdict, text in VERDICTS.items()}
     else:
-        raise TracekitError(f"The profile of {report['module']} has neither errors of memory nor verdicts of loops.")
+        raise TracekitError(f"The profile of {report['module']} has no errors of memory, races or verdicts of loops.")
     for each in found:
         rules.setdefault(each["ruleId"], each["ruleId"])
     names = list(rules)
@@ -135,6 +139,28 @@ def _leaks(rows: list[Json], places: _Places) -> Iterator[Json]:
         key = as_key(row, ("object", "reach") if reach else ("object",))
         made = _result(f"memory/{LEAK}", "note", text, site, key, places)
         yield {**made, "stacks": [places.stack(row["object"]["context"], site, "where they were made")]}
+
+
+def _race(row: Json, places: _Places) -> Json:
+    """At its second access, where it showed; the first one is related to it."""
+    first, second = row["first"], row["second"]
+    told = f"{first['access']} and {second['access']}, which nothing orders"
+    text = f"Race on {object_name(row['object'])}, byte {row['offset']}: {told}."
+    key = as_key(
+        {end: row[end]["instruction"] for end in ("first", "second")} | {"object": row["object"]},
+        ("first", "second", "object"),
+    )
+    made = _result(RACE, "error", text, second["instruction"], key, places)
+    stacks = [
+        places.stack(each["context"], each["instruction"], f"{each['access']} by thread {_threads(each)}")
+        for each in (first, second)
+    ]
+    related = [places.location(first["instruction"], f"the other access, a {first['access']}")]
+    return {**made, "occurrenceCount": row["count"], "relatedLocations": related, "stacks": stacks}
+
+
+def _threads(access: Json) -> str:
+    return ", ".join(map(str, access["threads"]))
 
 
 def _verdict(row: Json, places: _Places) -> Json:
