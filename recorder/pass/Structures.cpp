@@ -1,6 +1,8 @@
 // Structures.cpp: see Structures.h.
 #include "Structures.h"
 
+#include "Compat.h"
+#include "FortranTypes.h"
 #include "Names.h"
 #include "Referents.h"
 #include "SourceTypes.h"
@@ -65,6 +67,8 @@ void Structures::look(const Module &M) {
         enter(qualifiedName(*Type, Named->getName()), *Type);
     }
   }
+  for (const auto &Each : fortranTypes(M))
+    enter(Each.getKey(), *Each.getValue());
 }
 
 const DICompositeType *Structures::find(StringRef Name, uint64_t Bytes) const {
@@ -97,8 +101,10 @@ MemberAt Structures::byAliasInformation(const Instruction &I) const {
   return {Type ? Type : find(Name->getString(), 0), Offset->getZExtValue()};
 }
 
-/// As a structure is called whose LLVM type has this name: `struct.ns::name.12` is ns::name.
+/// As a structure is called whose LLVM type has this name: `struct.ns::name.12` is ns::name. In Fortran as the type is.
 static StringRef withoutKind(StringRef Name) {
+  if (startsWith(Name, "_Q"))
+    return Name;
   for (StringRef Kind : {"struct.", "class.", "union."})
     if (Name.take_front(Kind.size()) == Kind) {
       Name = Name.drop_front(Kind.size());
@@ -110,21 +116,42 @@ static StringRef withoutKind(StringRef Name) {
   return "";
 }
 
+/// Whether an address is that of a constant part of an element whose number is not constant, element `[i].member`; how
+/// many bytes the part is from the element's start.
+static bool memberOfElement(const GEPOperator &Part, const DataLayout &DL, APInt &Constant) {
+  if (!isa<StructType>(Part.getSourceElementType()))
+    return false;
+  unsigned Width = DL.getIndexTypeSizeInBits(Part.getType());
+  OffsetSteps Steps;
+  Constant = APInt(Width, 0);
+  uint64_t Size = DL.getTypeAllocSize(Part.getSourceElementType()).getFixedValue();
+  return Size && Part.collectOffset(DL, Width, Steps, Constant) &&
+         all_of(Steps, [&](const auto &Step) { return Step.second.getZExtValue() % Size == 0; });
+}
+
 /// The outermost structure that an address is computed through.
 MemberAt Structures::byAddress(const Value *Address, const DataLayout &DL) const {
   MemberAt Found;
-  uint64_t Offset = 0;
+  int64_t Offset = 0;
   while (auto *Part = dyn_cast<GEPOperator>(Address)) {
     APInt Constant(DL.getIndexTypeSizeInBits(Part->getType()), 0);
     auto *Structure = dyn_cast<StructType>(Part->getSourceElementType());
     bool IsElement = Structure && Part->getNumIndices() == 1; // pointer + number
-    if (!IsElement && (!Part->accumulateConstantOffset(DL, Constant) || Constant.isNegative()))
+    bool IsElsewhere = !IsElement && !Part->accumulateConstantOffset(DL, Constant);
+    if (IsElsewhere && !memberOfElement(*Part, DL, Constant))
       break;
-    Offset += IsElement ? 0 : Constant.getZExtValue();
-    if (Structure && Structure->hasName())
-      if (const DICompositeType *Type =
-              find(withoutKind(Structure->getName()), DL.getTypeAllocSize(Structure).getFixedValue()))
-        Found = {Type, Offset};
+    Offset += IsElement ? 0 : Constant.getSExtValue();
+    if (Structure && Structure->hasName()) {
+      int64_t Size = DL.getTypeAllocSize(Structure).getFixedValue();
+      if (const DICompositeType *Type = find(withoutKind(Structure->getName()), Size)) {
+        // in Fortran, whose arrays begin at 1, the element before: its offset is less than nothing
+        bool Before = Offset < 0 && startsWith(Structure->getName(), "_Q");
+        if (Offset >= 0 || Before)
+          Found = {Type, uint64_t(Before ? (Offset % Size + Size) % Size : Offset)};
+      }
+    }
+    if (IsElsewhere)
+      break;
     if (IsElement)
       break;
     Address = Part->getPointerOperand();
@@ -168,14 +195,14 @@ static MemberAt byVariables(Referents &Pointers, Value *Address) {
   return {Type, To.Offset};
 }
 
-static bool movesPointer(const Instruction &I) {
+/// The place of an access in the source, and what it moves: where front ends give no column of their own to each access
+/// (Fortran's, Rust's), the pointer that leads somewhere and what is read there have the same place.
+static std::string memberKey(const Instruction &I, const DILocation &At) {
   auto *Store = dyn_cast<StoreInst>(&I);
-  return (Store ? Store->getValueOperand()->getType() : I.getType())->isPointerTy();
+  const Type *Moved = Store ? Store->getValueOperand()->getType() : I.getType();
+  unsigned Width = Moved->isIntegerTy() ? Moved->getIntegerBitWidth() : 0;
+  return placeKey(At) + "/" + std::to_string(Moved->getTypeID()) + "/" + std::to_string(Width);
 }
-
-/// The place of an access in the source. `list->next->value` in C has a place for each arrow; in Rust the pointer that
-/// leads there and what is read through it have the same.
-static std::string memberKey(const DILocation &At, bool OfPointer) { return placeKey(At) + (OfPointer ? "*" : ""); }
 
 void SourceMembers::look(Function &F) {
   Referents Pointers(F.getParent()->getDataLayout());
@@ -189,9 +216,11 @@ void SourceMembers::look(Function &F) {
       MemberAt Here = Known.memberAt(I, Address);
       if (!Here.Type && ByVariables)
         Here = byVariables(Pointers, Address);
-      auto [Entry, New] = Places.try_emplace(memberKey(*At, movesPointer(I)), Here);
-      if (!New && (Entry->second.Type != Here.Type || Entry->second.Offset != Here.Offset))
-        Entry->second = {};
+      for (const std::string &Key : {placeKey(*At), memberKey(I, *At)}) {
+        auto [Entry, New] = Places.try_emplace(Key, Here);
+        if (!New && (Entry->second.Type != Here.Type || Entry->second.Offset != Here.Offset))
+          Entry->second = {};
+      }
     }
 }
 
@@ -200,11 +229,8 @@ MemberAt SourceMembers::find(const Instruction &I, const Value *Address) const {
   const DILocation *At = I.getDebugLoc().get();
   if (Found.Type || !At || !At->getColumn() || !getLoadStorePointerOperand(&I))
     return Found;
-  bool OfPointer = movesPointer(I);
-  auto Place = Places.find(memberKey(*At, OfPointer));
-  if (Place == Places.end()) // the optimiser moves pointers as numbers
-    Place = Places.find(memberKey(*At, !OfPointer));
-  return Place == Places.end() ? Found : Place->second;
+  auto Place = Places.find(memberKey(I, *At));
+  return Place == Places.end() ? Places.lookup(placeKey(*At)) : Place->second; // the optimiser may move other types
 }
 
 // -- rows ------------------------------------------------------------------------------------------

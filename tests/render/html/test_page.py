@@ -346,6 +346,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
         ("node.key", 8, "node.key"),
         ("node.key", 7, "key"),
         ("node.document", 5, "docu\N{HORIZONTAL ELLIPSIS}"),
+        ("Circle.radius, Box.width", 10, "Circle.ra\N{HORIZONTAL ELLIPSIS}"),
         ("document", 2, ""),
     ],
 )

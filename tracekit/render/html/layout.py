@@ -73,8 +73,11 @@ def picture(row: Json) -> str:
 
 
 def _label(name: str, room: int) -> str:
-    """As much of a field's name as has so many characters: all, or the last of its parts, or the beginning of this."""
-    last = name if len(name) <= room else name.rpartition(".")[2]
+    """As much of a field's name as has so many characters: all, or the last of its parts, or the beginning of this.
+
+    Of several fields that share bytes it is the beginning of all their names.
+    """
+    last = name if len(name) <= room or ", " in name else name.rpartition(".")[2]
     if len(last) <= room:
         return last
     return last[: room - 1] + "\N{HORIZONTAL ELLIPSIS}" if room > 2 else ""
