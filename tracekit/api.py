@@ -276,34 +276,39 @@ def modules_of(
     restricted: Restriction | None = None,
 ) -> dict[str, Analysis]:
     """The modules of one pass, by name, each with its options."""
+    modules: dict[str, Analysis] = {}
+    for module, chosen in options.items():
+        name, made = registry.shown_name(module), _loaded(module)(program, chosen)
+        if name in modules:
+            raise TracekitError(f"Two modules of one pass are called {name!r}.")
+        _inform(made, name, trace, program, restricted)
+        modules[name] = made
+    return modules
+
+
+def _inform(module: Analysis, name: str, trace: TraceReader, program: Program, restricted: Restriction | None) -> None:
+    """Tell a module what is known of the run before the first event.
+
+    Raises TracekitError if it looks at whole runs and is given a part of one.
+    """
     from tracekit.addressspace import read_snapshots
     from tracekit.modules.contract import RecordModule
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals
     from tracekit.schedule.hand_overs import read_hand_overs
 
-    accesses = trace_totals(trace, program)["accesses"]
-    modules: dict[str, Analysis] = {}
-    for module, chosen in options.items():
-        made = _loaded(module)(program, chosen)
-        made.accesses = accesses
-        made.metadata = {**trace.meta, **(trace.done or {})}
-        if made.wants_address_space:
-            made.address_space = [snapshot.as_json() for snapshot in read_snapshots(trace)]
-        name = registry.shown_name(module)
-        made.windowed = is_windowed(trace) or (restricted is not None and restricted.window is not None)
-        if isinstance(made, RecordModule) and is_windowed(trace):
-            raise TracekitError(f"The module {name} looks at whole runs, and this trace holds windows of one.")
-        if isinstance(made, RecordModule) and made.windowed:
-            raise TracekitError(f"The module {name} looks at whole runs: leave out the window.")
-        if made.wants_hand_overs:
-            if made.windowed:
-                raise TracekitError(f"With --axis seconds {name} looks at whole runs, without windows.")
-            made.hand_overs = read_hand_overs(trace, program)
-        if name in modules:
-            raise TracekitError(f"Two modules of one pass are called {name!r}.")
-        modules[name] = made
-    return modules
+    module.windowed = is_windowed(trace) or (restricted is not None and restricted.window is not None)
+    if module.windowed and (isinstance(module, RecordModule) or module.wants_hand_overs):
+        who = f"{'With these options the' if module.wants_hand_overs else 'The'} module {name} looks at whole runs"
+        raise TracekitError(
+            f"{who}, and this trace holds windows of one." if is_windowed(trace) else f"{who}: leave out the window."
+        )
+    module.accesses = trace_totals(trace, program)["accesses"]
+    module.metadata = {**trace.meta, **(trace.done or {})}
+    if module.wants_address_space:
+        module.address_space = [snapshot.as_json() for snapshot in read_snapshots(trace)]
+    if module.wants_hand_overs:
+        module.hand_overs = read_hand_overs(trace, program)
 
 
 def prepare(
