@@ -19,6 +19,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_NAME
 from tracekit.modules import registry
 from tracekit.modules.options import make_options, said
+from tracekit.modules.table import with_rows
 from tracekit.profiles.gc_paused import gc_paused
 from tracekit.profiles.profile import Profile
 
@@ -86,6 +87,7 @@ def analyze_all(
     segments: int | None = None,
     elsewhere: Elsewhere | None = None,
     memory: int | None = None,
+    as_tables: bool = False,
 ) -> list[Profile]:
     """Replay a trace once through several modules: name, file or class -> an instance of the module's Options.
 
@@ -93,6 +95,7 @@ def analyze_all(
     `segments`, which are analysed beside one another (tracekit/segments): None: as many as keep the `jobs` busy, if the
     trace is long, a module takes long, and all say how; more than 1: raises TracekitError if they do not.
     What segments leave and waits to be joined may take `memory` bytes, packed; the rest is on disk. None: any number.
+    `as_tables`: long tables of results may be a :class:`~tracekit.modules.table.Table` in place of a list.
     """
     from tracekit.formats.reader import TraceReader
 
@@ -126,7 +129,7 @@ def analyze_all(
             _explain(trace, program, runners, restricted, replay, explain)
         windows = [window.as_json() for window in recorded_windows(trace, program)]
         return [
-            _profile(name, chosen, trace, program, runner, restricted, windows)
+            _profile(name, chosen, trace, program, runner, restricted, windows, as_tables)
             for (name, runner), chosen in zip(runners.items(), options.values())
         ]
 
@@ -422,6 +425,7 @@ def _profile(
     runner: Runner,
     restricted: Restriction,
     windows: list[dict[str, Any]],
+    as_tables: bool,
 ) -> Profile:
     from tracekit.formats.keptimages import kept_images
     from tracekit.replay.recorded_windows import is_windowed
@@ -438,7 +442,7 @@ def _profile(
         **({} if restricted.window is None else {"window": restricted.window.as_json()}),
         **({"windows": windows} if is_windowed(trace) else {}),
         **({"filters": trace.meta["filters"]} if trace.meta.get("filters") else {}),
-        "result": result,
+        "result": result if as_tables else with_rows(result),
     }
     images = tuple(kept_images(trace)) if runner.module.merges_with_program else ()
     return Profile(

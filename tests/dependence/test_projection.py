@@ -36,12 +36,14 @@ def flattened(s: Scenario) -> Scenario:
             objects = objects if len(objects) <= LISTED_OBJECTS else None
         levels: dict[int, tuple[bool, bool]] = {}
         for node, intra, inter in (level for each in members for level in each.levels):
+            if node not in node_of:  # the level of a recursion, of which nothing is known without contexts
+                continue
             before = levels.get(node_of[node], (False, False))
             levels[node_of[node]] = (before[0] or intra, before[1] or inter)
         flat.dependences.append(
             Dependence(kind, source, 0, destination, 0, objects, [(node, *flags) for node, flags in levels.items()])
         )
-    flat.exposed = {(load, 0, node_of[level]) for load, _, level in s.exposed}
+    flat.exposed = {(load, 0, node_of[level]) for load, _, level in s.exposed if level in node_of}
     return flat
 
 

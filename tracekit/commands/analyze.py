@@ -256,7 +256,7 @@ def _gathered(
 
         said: list[str] = []
         say = said.append if explain else None
-        profiles = api.analyze_all(traces[0], options, jobs, say, window, segments, memory=memory)
+        profiles = api.analyze_all(traces[0], options, jobs, say, window, segments, memory=memory, as_tables=True)
         said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
         return _Gathered(profiles, said, False)
     if len(traces) > 1 and segments is not None and segments > 1:

@@ -97,9 +97,11 @@ class VariantReport(DependenceReport):
 
     def _histograms(self, at: Indices, count: int) -> list[bytes]:
         shown = at[self.level_of[self.distances["key"] >> DISTANCE_BITS]]
-        pairs, pair = grouped(shown, self.distances["key"] & np.uint64((1 << DISTANCE_BITS) - 1))
+        of_shown = shown >= 0
+        distances = self.distances[of_shown]
+        pairs, pair = grouped(shown[of_shown], distances["key"] & np.uint64((1 << DISTANCE_BITS) - 1))
         times = np.zeros(pairs.shape[1], np.int64)
-        np.add.at(times, pair, self.distances["times"])
+        np.add.at(times, pair, distances["times"])
         table = np.stack([pairs[1], times], axis=1)
         ends = np.searchsorted(pairs[0], np.arange(count + 1)).tolist()
         return [table[first:end].tobytes() for first, end in pairwise(ends)]

@@ -7,6 +7,8 @@ in which replay found them; rows that show the same thing are one row.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,8 @@ from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.names import ProfileNames
 from tracekit.dependence.profile import LEVEL, DependenceKind, DependenceProfile
 from tracekit.dependence.projection import unite_levels
+from tracekit.dependence.table import DependenceTable
 from tracekit.formats.events import NONE
-from tracekit.program.sources import is_meant
 
 LoopKey = tuple[str, str, int, int, int]
 RowKey = tuple[LoopKey, tuple[Any, ...]]
@@ -64,52 +66,36 @@ class DependenceReport:
 
     def dependences(self, kinds: Collection[str], carried_by: tuple[str, int] | None) -> list[Json]:
         """The rows of `kinds`; with `carried_by` (file, line) only what a loop at that place carries."""
+        return self.table(kinds, carried_by).rows()
+
+    def table(self, kinds: Collection[str], carried_by: tuple[str, int] | None) -> DependenceTable:
+        """The same, made when they are looked at."""
+        return DependenceTable(self, kinds, carried_by)
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.uint64]:
+        """How often each group happened."""
         counts = np.zeros(self.dependence_count, np.uint64)
-        np.add.at(counts, self.group_of, self.profile.dependences["count"])
-        levels = self._levels()
-        places = self._context_nodes()
-        kind_names = {kind.value: kind.name for kind in DependenceKind}
-        rows = []
-        order = self._order()
-        columns = (order.tolist(), *self.groups[:, order].tolist(), counts[order].tolist())
-        for number, kind, source, source_context, destination, destination_context, count in zip(*columns):
-            name = kind_names[kind]
-            if name not in kinds or (carried_by and not self._carried(levels.get(number, []), carried_by)):
-                continue
-            rows.append(
-                {
-                    "kind": name,
-                    "source": self.names.instruction(source),
-                    "destination": self.names.instruction(destination),
-                    "source_context": self.names.context(places[source_context]) if self.contexts else None,
-                    "destination_context": self.names.context(places[destination_context]) if self.contexts else None,
-                    "levels": levels.get(number, []),
-                    "count": count,
-                }
-            )
-        return rows
+        np.add.at(counts, self.group_of, self.profile.dependences["count"].copy())
+        return counts
 
-    def _carried(self, levels: list[Json], place: tuple[str, int]) -> bool:
-        """Does a loop at `place` carry it? The file may be given by its last components."""
-        file, line = place
-        return any(
-            level["inter"]
-            and level["loop"].get("line") == line
-            and is_meant(file, level["loop"]["file"], self.names.program.source_names.compilation)
-            for level in levels
-        )
+    def context(self, key: int) -> Json | None:
+        """The context with the key of this number; nothing is told apart without contexts."""
+        return self.names.context(self._context_nodes[key]) if self.contexts else None
 
+    @cached_property
     def _context_nodes(self) -> list[int]:
         """For each context key a node that has it."""
         first = np.full(len(self.context_keys), -1, np.int64)
         first[self.context_of[::-1]] = np.arange(self.context_of.size)[::-1]
         return [int(node) for node in first]
 
-    def _order(self) -> Indices:
-        """The groups as rows stand in the profile: by kind, then source, destination, contexts."""
-        kind, source, source_context, destination, destination_context = self.groups
+    def ordered(self, groups: Indices) -> Indices:
+        """Some groups as rows stand in the profile: by kind, then source, destination, contexts."""
+        kind, source, source_context, destination, destination_context = self.groups[:, groups]
         ranks = self._instruction_ranks(np.concatenate([source, destination]))
-        return np.lexsort((destination_context, source_context, ranks[source.size :], ranks[: source.size], kind))
+        order = np.lexsort((destination_context, source_context, ranks[source.size :], ranks[: source.size], kind))
+        return groups[order]
 
     def _instruction_ranks(self, instructions: Indices) -> Indices:
         """The position of each instruction in the order of source locations."""
@@ -120,61 +106,76 @@ class DependenceReport:
         positions: Indices = rank[at]
         return positions
 
-    def _levels(self) -> dict[int, list[Json]]:
-        """Group -> its levels, outermost first; levels that show the same loop are one."""
-        levels = self.profile.levels
+    def levels(self, groups: Indices | None = None) -> tuple[list[list[Json]], Indices]:
+        """Lists of levels, outermost first, and for each group the number of its own; levels of one loop are one.
+
+        Most dependences share their list with others: it is made once, and written once. With `groups` only theirs are
+        found; what is said of others means nothing.
+        """
+        levels, group = self.profile.levels, self.group_of[self.profile.levels["dependence"]]
+        chosen = np.arange(levels.size)
+        if groups is not None:
+            wanted = np.zeros(self.dependence_count, np.bool_)
+            wanted[groups] = True
+            chosen = np.flatnonzero(wanted[group])
+            levels, group = levels[chosen], group[chosen]
+        place, loops = self._shown_loops
+        keys, at = grouped(group, place[levels["node"]])
+        united = np.zeros(keys.shape[1], LEVEL)
+        unite_levels(levels, at, united)
+        shown = np.zeros(len(united), _SHOWN)
+        for name in ("intra", "inter", "min_distance", "max_distance"):
+            shown[name] = united[name]
+        shown["loop"] = keys[1]
+        shown_by = np.full(self.profile.levels.size, -1, np.int64)
+        shown_by[chosen] = at
+        histograms = self._histograms(shown_by, len(united))
+        different = dict.fromkeys(histograms)
+        number = {histogram: number for number, histogram in enumerate(different)}
+        if histograms:
+            shown["histogram"] = [number[histogram] for histogram in histograms]
+        return self._lists(keys[0], shown, loops, list(different))
+
+    @cached_property
+    def _shown_loops(self) -> tuple[Indices, list[Json]]:
+        """The loops and recursions that are shown, outermost first, and for each node with levels the place of its."""
         depth = self._depths()
         shown: dict[tuple[Any, ...], int] = {}
+        has_levels = np.zeros(len(self.profile.nodes), np.bool_)
+        has_levels[self.profile.levels["node"]] = True
         number_of = np.zeros(len(self.profile.nodes), np.int64)
         loops: list[Json] = []
-        for node in np.unique(levels["node"]).tolist():
+        for node in np.flatnonzero(has_levels).tolist():
             loop = self.names.level(node)
             key = (int(depth[node]), *(part for name, part in loop.items() if name != "called_at"))
             number_of[node] = shown.setdefault(key, len(shown))
             if number_of[node] == len(loops):
                 loops.append(loop)
+        order = [shown[key] for key in sorted(shown, key=mixed)]
         rank = np.zeros(len(shown), np.int64)
-        for position, key in enumerate(sorted(shown, key=mixed)):
-            rank[shown[key]] = position
-        keys, at = grouped(self.group_of[levels["dependence"]], rank[number_of[levels["node"]]])
-        united = np.zeros(keys.shape[1], LEVEL)
-        unite_levels(levels, at, united)
-        shown_rows = np.zeros(len(united), _SHOWN)
-        for name in ("intra", "inter", "min_distance", "max_distance"):
-            shown_rows[name] = united[name]
-        shown_rows["loop"] = keys[1]
-        histograms = self._histograms(at, len(united))
-        different = dict.fromkeys(histograms)
-        number = {histogram: number for number, histogram in enumerate(different)}
-        if histograms:
-            shown_rows["histogram"] = [number[histogram] for histogram in histograms]
-        by_rank = {int(rank[number]): loop for number, loop in enumerate(loops)}
-        return self._lists(keys[0], shown_rows, by_rank, list(different))
+        rank[order] = np.arange(len(shown))
+        place = rank[number_of] if loops else number_of
+        return place, [loops[number] for number in order]
 
     def _lists(
-        self, groups: Indices, rows: npt.NDArray[Any], loops: dict[int, Json], histograms: list[bytes]
-    ) -> dict[int, list[Json]]:
-        """Each of the ascending `groups` -> its levels, the `rows` beside it (_SHOWN), of whose numbers are the others.
-
-        Most dependences share their list with others: it is made once, and profiles/json.py writes it once.
-        """
+        self, groups: Indices, rows: npt.NDArray[Any], loops: list[Json], histograms: list[bytes]
+    ) -> tuple[list[list[Json]], Indices]:
+        """The lists of the ascending `groups`, the `rows` beside it (_SHOWN), of whose numbers are the others."""
         text, width = rows.tobytes(), rows.dtype.itemsize
-        firsts = np.flatnonzero(np.diff(groups, prepend=-1))
-        ends = [*(firsts[1:] * width).tolist(), len(text)]
-        lists: dict[bytes, list[Json]] = {}
-        found = {}
-        for group, first, end in zip(groups[firsts].tolist(), (firsts * width).tolist(), ends):
-            key = text[first:end]
-            if key not in lists:
-                lists[key] = [_level(row, loops, histograms) for row in rows[first // width : end // width].tolist()]
-            found[group] = lists[key]
-        return found
+        firsts = np.flatnonzero(np.diff(groups, prepend=-1)) * width
+        bounds = [*firsts.tolist(), len(text)]
+        numbers: dict[bytes, int] = {b"": 0}
+        number_of = [numbers.setdefault(text[first:end], len(numbers)) for first, end in pairwise(bounds)]
+        list_of = np.zeros(self.dependence_count, np.int64)
+        list_of[groups[firsts // width]] = number_of
+        lists = [[_level(row, loops, histograms) for row in np.frombuffer(key, _SHOWN).tolist()] for key in numbers]
+        return lists, list_of
 
     def _histograms(self, at: Indices, count: int) -> list[bytes]:
         """For each of `count` levels that are shown (distance, times), ascending, as i8 in memory, if they are wanted.
 
         So the few that differ of a million are found without making lists of them all.
-        `at`: for each row of the profile's levels the number of the level that shows it.
+        `at`: for each row of the profile's levels the number of the level that shows it, or -1.
         """
         return []
 
@@ -228,7 +229,7 @@ _SHOWN = np.dtype(
 """A level as it is shown: equal levels have equal bytes."""
 
 
-def _level(row: tuple[Any, ...], loops: dict[int, Json], histograms: list[bytes]) -> Json:
+def _level(row: tuple[Any, ...], loops: list[Json], histograms: list[bytes]) -> Json:
     """A row of _SHOWN as JSON."""
     position, intra, inter, least, greatest, histogram = row
     shown: Json = {

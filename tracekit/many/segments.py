@@ -53,7 +53,7 @@ def analyze_in_segments(
             cuts = cuts_for(trace_totals(trace, program)["accesses"], workers.count, segments)
             return SpreadAnalysis(trace, program, working, task, memory).run(workers, cuts)
 
-        return api.analyze_all(path, options, 1, explain, elsewhere=elsewhere)
+        return api.analyze_all(path, options, 1, explain, elsewhere=elsewhere, as_tables=True)
 
 
 def why_by_one(path: str | Path, options: Mapping[str, Any], window: Mapping[str, Any] | None) -> str | None:

@@ -6,13 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tracekit.modules.table import ROWS, Table
 from tracekit.profiles.gc_paused import gc_paused
 
 Json = Mapping[str, Any]
-
-
-ROWS = 1 << 10
-"""Rows that are joined: profiles may have hundreds of megabytes."""
 
 
 @gc_paused()
@@ -40,10 +37,10 @@ def _report_json(report: Json) -> Iterator[str]:
     separator = "\n"
     for key, value in report["result"].items():
         yield f"{separator}{_dump(key)}: "
-        if isinstance(value, list) and value:
+        if isinstance(value, (list, Table)) and value:
             yield from _rows_json(value, known)
         else:
-            yield _dump(value)
+            yield _dump([] if isinstance(value, Table) else value)
         separator = ",\n"
     yield "\n}" if report["result"] else "\n\n}"
     if "evidence" in report:  # of files; one part on a line
@@ -53,10 +50,17 @@ def _report_json(report: Json) -> Iterator[str]:
 
 
 def _rows_json(rows: Sequence[Any], known: dict[int, str]) -> Iterator[str]:
-    for first in range(0, len(rows), ROWS):
-        yield ",\n" if first else "[\n"
-        yield ",\n".join([_row_json(row, known) for row in rows[first : first + ROWS]])
+    separator = "[\n"
+    for part in rows.json_parts(_dump) if isinstance(rows, Table) else _joined_rows(rows, known):
+        yield separator
+        yield part
+        separator = ",\n"
     yield "\n]"
+
+
+def _joined_rows(rows: Sequence[Any], known: dict[int, str]) -> Iterator[str]:
+    for first in range(0, len(rows), ROWS):
+        yield ",\n".join([_row_json(row, known) for row in rows[first : first + ROWS]])
 
 
 def _row_json(row: Any, known: dict[int, str]) -> str:

@@ -7,7 +7,7 @@ row of ``ops``), then phis, then branches (one for each row of ``blocks``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class LoopGraphs:
         self.first_phi_node = len(program.ops)
         self.first_branch_node = len(program.ops) + len(program.phis)
         self._graphs: dict[int, LoopGraph] = {}
+        self._ends = lru_cache(maxsize=1)(self._ends_of)
 
     @cached_property
     def op_block(self) -> Indices:
@@ -104,7 +105,8 @@ class LoopGraphs:
 
     def _build(self, loop: int) -> LoopGraph:
         program = self.program
-        function = program.functions[program.loops["function"][loop]]
+        row = int(program.loops["function"][loop])
+        function = program.functions[row]
         blocks = np.arange(function["first_block"], int(function["first_block"]) + int(function["blocks"]))
         blocks = blocks[self.loop_contains(loop, program.blocks["loop"][blocks].astype(np.int64))]
         ops = _runs(program.blocks["first_op"][blocks], program.blocks["ops"][blocks])
@@ -117,7 +119,7 @@ class LoopGraphs:
         flags = program.calls["flags"][program.ops["base"][calls]]
         works = np.zeros(nodes.size, np.bool_)
         works[np.searchsorted(nodes, ops[np.isin(kinds, MEMORY) | (kinds == OpKind.CALL)])] = True
-        tails, heads = self._edges(function, nodes)
+        tails, heads = self._edges(row, nodes)
         leaving = np.unique(self.exit_rows(loop)["source"].astype(np.int64)) + self.first_branch_node
         leaving = leaving[np.isin(leaving, nodes)]
         return LoopGraph(
@@ -130,15 +132,20 @@ class LoopGraphs:
             np.searchsorted(nodes, leaving),
         )
 
-    def _edges(self, function: Rows, nodes: Indices) -> tuple[Indices, Indices]:
-        """The function's edges with both ends among `nodes`, as positions in `nodes`."""
-        edges = self.program.edges[int(function["first_edge"]) :][: int(function["edges"])]
-        tails = self.node_numbers(edges["from_kind"], edges["from"])
-        heads = self.node_numbers(edges["to_kind"], edges["to"])
+    def _edges(self, function: int, nodes: Indices) -> tuple[Indices, Indices]:
+        """The edges of a function with both ends among `nodes`, as positions in `nodes`."""
+        tails, heads = self._ends(function)
         tails_at, heads_at = np.searchsorted(nodes, tails), np.searchsorted(nodes, heads)
         behind = np.append(nodes, -1)  # an element for what is greater than all nodes
         inside = (behind[tails_at] == tails) & (behind[heads_at] == heads)
         return tails_at[inside], heads_at[inside]
+
+    def _ends_of(self, function: int) -> tuple[Indices, Indices]:
+        """The nodes at both ends of all edges of a function, which may have many loops."""
+        row = self.program.functions[function]
+        edges = self.program.edges[int(row["first_edge"]) :][: int(row["edges"])]
+        tails, heads = (self.node_numbers(edges[f"{end}_kind"], edges[end]) for end in ("from", "to"))
+        return tails, heads
 
     def node_numbers(self, kinds: Rows, rows: Rows) -> Indices:
         """The nodes that ends of edges (``NodeKind``, row of its table) stand for."""

@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from tracekit.counted import counted
+from tracekit.modules.table import heaviest
 from tracekit.render.places import instruction_text, loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import Json, Style, more, table, traces_text
 
@@ -51,12 +52,12 @@ def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: S
     """All sections, each at most `limit` rows (0: all)."""
     result = report["result"]
     loops = loops_told_apart(sorted(result["loops"], key=lambda row: -row["accesses"]))
-    dependences = sorted(result["dependences"], key=lambda row: -row["count"])
-    between = sorted(result.get("between_threads", ()), key=lambda row: -row["count"])
-    shown, folder = without_folder([rows[: limit or None] for rows in (loops, dependences, between)], report)
+    between = result.get("between_threads", ())
+    listed = [heaviest(rows, limit) for rows in (result["dependences"], between)]
+    shown, folder = without_folder([loops[: limit or None], *listed], report)
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else ""), ""]
     lines += [*_loops(shown[0], facts.get("accesses", 0), len(loops), style), ""]
-    lines += [*_dependences(shown[1], report["options"], len(dependences), style), ""]
+    lines += [*_dependences(shown[1], report["options"], len(result["dependences"]), style), ""]
     if with_threads(report):
         lines += [*between_lines(shown[2], len(between), style), ""]
     lines += [*_summary(report, style), "", *unseen_lines(with_threads(report))]

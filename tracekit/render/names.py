@@ -21,21 +21,31 @@ _STEP = re.compile(r"(loop |recursion |)(.*?)((?::\d+)*)")
 
 
 def with_brief_names(value: Any) -> Any:
-    """A copy of a JSON value in which names of functions are brief."""
+    """A copy of a JSON value in which names of functions are brief; what is one object in it is one in the copy."""
+    return _with_brief_names(value, {})
+
+
+def _with_brief_names(value: Any, known: dict[int, Any]) -> Any:
+    """The same; `known`: by identity what objects have been copied, for rows of a profile share most of theirs."""
     if isinstance(value, Mapping):
-        copy = {key: part if part.__class__ in SCALARS else with_brief_names(part) for key, part in value.items()}
-        return copy | {key: _brief_steps(value[key]) for key in _NAMED & value.keys()}
+        if id(value) not in known:
+            copy = {
+                key: part if part.__class__ in SCALARS else _with_brief_names(part, known)
+                for key, part in value.items()
+            }
+            known[id(value)] = copy | {key: _brief_steps(value[key], known) for key in _NAMED & value.keys()}
+        return known[id(value)]
     if isinstance(value, list):
-        return [part if part.__class__ in SCALARS else with_brief_names(part) for part in value]
+        return [part if part.__class__ in SCALARS else _with_brief_names(part, known) for part in value]
     return value
 
 
-def _brief_steps(value: Any) -> Any:
+def _brief_steps(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(value, str):
         return _brief_step(value)
     if isinstance(value, (list, tuple)):
-        return [_brief_steps(part) for part in value]
-    return with_brief_names(value)
+        return [_brief_steps(part, known) for part in value]
+    return _with_brief_names(value, known)
 
 
 @cache

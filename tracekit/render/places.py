@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from posixpath import isabs, join, normpath
 from typing import Any
 
@@ -49,11 +50,15 @@ class FileNames:
         Places in headers have ``system``: True, so that :func:`place_text` says where they were inlined.
         """
 
-        def shown(place: Json) -> Json:
-            header = {"system": True} if self._is_header(plain_path(place["file"])) else {}
-            return {**place, "file": self.short(place["file"]), **header}
+        @cache  # there are few files
+        def of_file(file: str) -> Json:
+            header = {"system": True} if self._is_header(plain_path(file)) else {}
+            return {"file": self.short(file), **header}
 
-        return _map_places(with_brief_names(rows), shown)
+        def shown(place: Json) -> Json:
+            return {**place, **of_file(place["file"])}
+
+        return _map_places(with_brief_names(rows), shown, {})
 
 
 def file_names(files: Iterable[str], folders: Mapping[str, str]) -> FileNames:
@@ -100,16 +105,18 @@ def _note_files(value: Any, files: set[str]) -> None:
             _note_files(part, files)
 
 
-def _map_places(value: Any, change: Callable[[Json], Json]) -> Any:
-    """A copy of a JSON value with every object changed that has a file name."""
+def _map_places(value: Any, change: Callable[[Json], Json], known: dict[int, Any]) -> Any:
+    """A copy of a JSON value with every object changed that has a file name; `known`: copies of objects by identity."""
     if isinstance(value, Mapping):
-        copy = {
-            key: part if part.__class__ in SCALARS or key == "file" else _map_places(part, change)
-            for key, part in value.items()
-        }
-        return change(copy) if isinstance(copy.get("file"), str) else copy
+        if id(value) not in known:
+            copy = {
+                key: part if part.__class__ in SCALARS or key == "file" else _map_places(part, change, known)
+                for key, part in value.items()
+            }
+            known[id(value)] = change(copy) if isinstance(copy.get("file"), str) else copy
+        return known[id(value)]
     if isinstance(value, list):
-        return [part if part.__class__ in SCALARS else _map_places(part, change) for part in value]
+        return [part if part.__class__ in SCALARS else _map_places(part, change, known) for part in value]
     return value
 
 

@@ -12,6 +12,7 @@ from tracekit.dependence.between import WHOLE_BECAUSE, BetweenRows, check_carrie
 from tracekit.dependence.merge import as_merge_state, from_merge_state, unite
 from tracekit.modules.contract import Module, option
 from tracekit.modules.options import contexts_option, make_options
+from tracekit.modules.table import with_rows
 
 if TYPE_CHECKING:
     from tracekit.dependence.kernels.dependence import Detail, State
@@ -161,9 +162,9 @@ class DependenceModule(Module):
         return [each for each in judgements if not self.windowed or profile.nodes["accesses"][each.node] > 0]
 
     def result(self, state: None) -> dict[str, Any]:
-        """Dependences, loops and summary."""
+        """Dependences (a Table: its rows are made when they are looked at), loops and summary."""
         return {
-            "dependences": self.report.dependences(self.options.listed_kinds, self.options.loop_place),
+            "dependences": self.report.table(self.options.listed_kinds, self.options.loop_place),
             **self.between_threads(self.options.listed_kinds),
             "loops": self.report.loops(),
             "summary": self.summary(),
@@ -195,4 +196,8 @@ class DependenceModule(Module):
         module.windowed = any("window" in profile or "windows" in profile for profile in profiles)
         module.between = joined([profile["result"].get("between_threads", []) for profile in profiles])
         module.profile = unite([from_merge_state(profile["evidence"], program) for profile in profiles])
-        return {"result": module.result(None), "facts": module.facts(None), "evidence": module.merge_state(None)}
+        return {
+            "result": with_rows(module.result(None)),
+            "facts": module.facts(None),
+            "evidence": module.merge_state(None),
+        }
