@@ -225,7 +225,8 @@ def command(
         click.echo(coverage(reports, displays), nl=False)
         return status
     style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-    texts = [as_text(profile.report, profile.facts, limit, style, displays.get(profile.module)) for profile in profiles]
+    with gc_paused():
+        texts = [as_text(each.report, each.facts, limit, style, displays.get(each.module)) for each in profiles]
     click.echo("\n".join(texts), nl=False)
     return status
 

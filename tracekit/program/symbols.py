@@ -53,6 +53,7 @@ class Symbols:
     def __init__(self, program: Tables) -> None:
         self.program = program
         self.function_name = lru_cache(maxsize=None)(self._function_name)
+        self._known_place = lru_cache(maxsize=None)(self._place)  # for reading: instructions share most of theirs
         self.phi_place = lru_cache(maxsize=None)(self._phi_place)
 
     def _function_name(self, function: int) -> str:
@@ -72,6 +73,9 @@ class Symbols:
 
     def place(self, location: int) -> dict[str, Any]:
         """File, line and column of a row of ``locations``; empty and zeros for NONE."""
+        return dict(self._known_place(location))
+
+    def _place(self, location: int) -> dict[str, Any]:
         if location == NONE:
             return {"file": "", "line": 0, "column": 0}
         row = self.program.locations[location]
@@ -106,7 +110,7 @@ class Symbols:
             "id": f"{program.unit_hashes[unit]}:{op - self._first_ops[unit]}",
             "kind": "free" if free else kind,
             "function": self._scope(shown) if chain else function,
-            **(self.place(location) if near == NONE else self.nearby(near)),
+            **(self._known_place(location) if near == NONE else self.nearby(near)),
             "inlined_at": chain,
         }
 
@@ -229,7 +233,7 @@ class Symbols:
         while location != NONE and len(chain) < INLINING_LIMIT:
             location = int(self.program.locations["inlined_at"][location])
             if location != NONE:
-                chain.append({"function": self._scope(location), **self.place(location)})
+                chain.append({"function": self._scope(location), **self._known_place(location)})
         if chain:
             chain[-1]["function"] = function
         return chain

@@ -28,13 +28,17 @@ def with_brief_names(value: Any) -> Any:
 def _with_brief_names(value: Any, known: dict[int, Any]) -> Any:
     """The same; `known`: by identity what objects have been copied, for rows of a profile share most of theirs."""
     if isinstance(value, Mapping):
-        if id(value) not in known:
-            copy = {
-                key: part if part.__class__ in SCALARS else _with_brief_names(part, known)
+        copy = known.get(id(value))
+        if copy is None:
+            copy = known[id(value)] = {
+                key: _brief_steps(part, known)
+                if key in _NAMED
+                else part
+                if part.__class__ in SCALARS
+                else _with_brief_names(part, known)
                 for key, part in value.items()
             }
-            known[id(value)] = copy | {key: _brief_steps(value[key], known) for key in _NAMED & value.keys()}
-        return known[id(value)]
+        return copy
     if isinstance(value, list):
         return [part if part.__class__ in SCALARS else _with_brief_names(part, known) for part in value]
     return value

@@ -108,13 +108,14 @@ def _note_files(value: Any, files: set[str]) -> None:
 def _map_places(value: Any, change: Callable[[Json], Json], known: dict[int, Any]) -> Any:
     """A copy of a JSON value with every object changed that has a file name; `known`: copies of objects by identity."""
     if isinstance(value, Mapping):
-        if id(value) not in known:
+        copy = known.get(id(value))
+        if copy is None:
             copy = {
                 key: part if part.__class__ in SCALARS or key == "file" else _map_places(part, change, known)
                 for key, part in value.items()
             }
-            known[id(value)] = change(copy) if isinstance(copy.get("file"), str) else copy
-        return known[id(value)]
+            copy = known[id(value)] = change(copy) if isinstance(copy.get("file"), str) else copy
+        return copy
     if isinstance(value, list):
         return [part if part.__class__ in SCALARS else _map_places(part, change, known) for part in value]
     return value

@@ -39,6 +39,7 @@ class LoopReport(DependenceReport):
     ) -> None:
         super().__init__(VerdictNames(program, profile), profile, contexts)
         self.judgements = judgements
+        self._place_keys: dict[int, tuple[Any, ...]] = {}
         self._keyed = lru_cache(maxsize=None)(self._keyed_blocker)  # contexts of a loop share most obstacles
 
     # -- loops -------------------------------------------------------------------------------------
@@ -78,7 +79,17 @@ class LoopReport(DependenceReport):
     def _keyed_blocker(self, blocker: Blocker) -> tuple[tuple[Any, ...], Json]:
         """An obstacle, and the key that orders and tells apart those of a row."""
         shown = self.names.blocker(blocker)
-        return _blocker_key(shown), shown
+        return (
+            _REASON_RANK[blocker.reason],
+            *(self._place_key(shown[end]) for end in ("source", "destination")),
+        ), shown
+
+    def _place_key(self, place: Json | None) -> tuple[Any, ...]:
+        """:func:`place_key`, kept by identity: most obstacles share their instructions, which the names keep."""
+        key = self._place_keys.get(id(place))
+        if key is None:
+            key = self._place_keys[id(place)] = place_key(place)
+        return key
 
     def _loop_context(self, judgements: list[Judgement]) -> Json:
         """The context of copies of one loop: they share root and path, and the least of their ids stands for all."""
@@ -97,8 +108,4 @@ class LoopReport(DependenceReport):
         return sum(verdict in PARALLEL for verdict in worst.values())
 
 
-_REASON_RANK = {reason.value: rank for rank, reason in enumerate(Reason)}
-
-
-def _blocker_key(blocker: Json) -> tuple[Any, ...]:
-    return (_REASON_RANK[blocker["reason"]], *(place_key(blocker[end]) for end in ("source", "destination")))
+_REASON_RANK = {reason: rank for rank, reason in enumerate(Reason)}
