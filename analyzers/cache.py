@@ -42,7 +42,12 @@ from tracekit.module import (
     join_rows,
     kernel,
     option,
+    physical_of,
 )
+
+PAGE = 4096
+NO_FRAME = 1 << 60
+"""Added to a virtual address that stands for a physical one: no machine has so much memory."""
 
 
 class State(NamedTuple):
@@ -52,6 +57,7 @@ class State(NamedTuple):
     shift: Any  # int64 (1): a line is 1 << shift bytes
     instructions: Any  # int64 (instructions + 1, levels + 2); in no level; copies that were taken from other cores
     groups: HashTable  # key: group << 8 | column of instructions; count
+    unlocated: Any  # int64 (1): accesses whose physical address is not known
     strides: Any  # STRIDES (cores, instructions + 1), if they are asked for
 
 
@@ -81,6 +87,11 @@ class CacheOptions:
     private: int = option(0, "Each core has the first N levels for itself, coherent by MESI.", "N")
     cores: int = option(8, "With private levels: how many there are; thread T runs on core T modulo N.", "N")
     seed: int = option(1, "Of random replacement.", "N")
+    addresses: str = option(
+        "virtual",
+        "What decides about sets and tags; physical ones are known of a trace of record --physical.",
+        choices=("virtual", "physical"),
+    )
     by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
@@ -89,6 +100,8 @@ class CacheOptions:
         caches.check_cores(self.shape, self.private, self.cores)
         if self.exclusive and (self.inclusive or self.write == "through"):
             raise ValueError("exclusive levels are not inclusive, and their stores are written back.")
+        if self.addresses == "physical" and self.shape[0].line > PAGE:
+            raise ValueError(f"with physical addresses a line has at most {PAGE} bytes, as a page does.")
 
     @cached_property
     def shape(self) -> list[caches.Level]:
@@ -154,6 +167,34 @@ def ahead(state: State, row: int, address: int, stream: int) -> None:
         prefetch(caches.words, caches.ages, caches.shape, caches.rules, caches.random, caches.counts, core, line)
 
 
+@kernel
+def access_located(
+    state: State, instruction: int, address: int, size: int, group: int, stream: int, store: bool, frames: Any
+) -> None:
+    """An access as one at its physical address; in each page, if there are several."""
+    end = address + size
+    while address < end:
+        here = min(end, (address | (PAGE - 1)) + 1) - address
+        place = physical_of(frames, stream, address)
+        if place < 0:
+            state.unlocated[0] += 1
+            place = NO_FRAME | (address & (NO_FRAME - 1))
+        access(state, instruction, place, here, group, stream, store)
+        address += here
+
+
+def load_located(state: State, instruction: int, address: int, size: int, group: int, stream: int, frames: Any) -> None:
+    """A load, by its physical address."""
+    access_located(state, instruction, address, size, group, stream, False, frames)
+
+
+def store_located(
+    state: State, instruction: int, address: int, size: int, group: int, stream: int, frames: Any
+) -> None:
+    """A store, by its physical address."""
+    access_located(state, instruction, address, size, group, stream, True, frames)
+
+
 class Cache(Module):
     """Counts by level, and rows by instruction and by what made the objects."""
 
@@ -172,6 +213,15 @@ class Cache(Module):
         """They do: objects are told apart where there are any."""
         return True
 
+    @property
+    def is_physical(self) -> bool:
+        """Whether physical addresses decide."""
+        return getattr(self.options, "addresses", "virtual") == "physical"
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Those that the option ``addresses`` wants."""
+        return {"load": load_located, "store": store_located} if self.is_physical else super().callbacks()
+
     def state(self) -> State:
         """Empty caches."""
         shape, hierarchy = self.options.shape, self.options.hierarchy()
@@ -181,6 +231,7 @@ class Cache(Module):
             np.array([shape[0].line.bit_length() - 1]),
             np.zeros((len(self.program.ops) + 1, len(shape) + 2), np.int64),
             hash_table([("count", "<i8")], 1 << 26),
+            np.zeros(1, np.int64),
             np.zeros((len(hierarchy.shape), len(self.program.ops) + 1 if strides else 1), STRIDES),
         )
 
@@ -218,6 +269,7 @@ class Cache(Module):
                 if self.options.private
                 else {}
             ),
+            **({"unlocated": int(state.unlocated[0])} if self.is_physical else {}),
         }
         return {"summary": summary, "levels": levels, **self.rows(state)}
 
@@ -259,6 +311,7 @@ class Cache(Module):
         """Counts add, as of runs one after another each of which finds the caches empty."""
         results = [profile["result"] for profile in profiles]
         is_private = "invalidations" in results[0]["summary"]
+        is_physical = "unlocated" in results[0]["summary"]
         sums: dict[str, Callable[[Any, Any], Any]] = {
             "touches": add,
             "misses": added,
@@ -270,7 +323,11 @@ class Cache(Module):
         ]
         totals = {
             name: sum(result["summary"][name] for result in results)
-            for name in (*cls.totals, *(("invalidations", "transfers") if is_private else ()))
+            for name in (
+                *cls.totals,
+                *(("invalidations", "transfers") if is_private else ()),
+                *(("unlocated",) if is_physical else ()),
+            )
         }
         return {
             "result": {

@@ -439,10 +439,12 @@ EVENTS: tuple[Event, ...] = (
     Event(
         90,
         "hand_over",
+        "",
+        "time",
+        "processor",
         words=("time", "processor"),
         since=2,
-        delivered=False,
-        doc="recorded only; the stream goes on in another buffer: nanoseconds since the start, and where it runs",
+        doc="the stream goes on in another buffer: nanoseconds since the start, and where it runs",
     ),
     # -- messages between processes: MPI ---------------------------------------------------------
     Event(

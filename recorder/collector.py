@@ -164,7 +164,7 @@ class Collector:
         self._is_file_cut = False
         self._owner: Watched | None = None  # once it has registered an image, or `record` was killed
         self._began = self._shown = time.monotonic()
-        self._snapshots = Snapshots(snapshots, self._began, self._write_snapshot, physical) if snapshots else None
+        self._snapshots = Snapshots(snapshots, pool.made, self._write_snapshot, physical) if snapshots else None
 
     def run(self, control: BinaryIO) -> Outcome:
         """Collect until the program is gone; ``control`` then yields an Ending as JSON (or ends: `record` is gone)."""

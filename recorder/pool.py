@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import os
 import resource
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -91,6 +92,8 @@ class Pool:
         ``windows``: the program records what happens in windows only, and by which rules they open by themselves;
         ``filters``: what of it.
         """
+        self.made = time.monotonic()
+        """When it was made: the program that writes to it begins after that."""
         self.buffer_words = buffer_bytes // 8
         self.buffers = buffers
         size = int(library().tk_pool_bytes(self.buffer_words, IMAGE_AREA))

@@ -295,7 +295,8 @@ def _inform(module: Analysis, name: str, trace: TraceReader, program: Program, r
     Raises TracekitError if it looks at whole runs and is given a part of one.
     """
     from tracekit.addressspace import read_snapshots
-    from tracekit.modules.contract import RecordModule
+    from tracekit.modules.contract import LOCATED, Module, RecordModule
+    from tracekit.physical.table import read_page_frames
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals
     from tracekit.schedule.hand_overs import read_hand_overs
@@ -312,6 +313,10 @@ def _inform(module: Analysis, name: str, trace: TraceReader, program: Program, r
         module.address_space = [snapshot.as_json() for snapshot in read_snapshots(trace)]
     if module.wants_hand_overs:
         module.hand_overs = read_hand_overs(trace, program)
+    if isinstance(module, Module) and LOCATED & module.services():
+        module.page_frames = read_page_frames(trace)
+        module.stream_count = max(trace.streams(), default=0) + 1
+        module.whole_because = module.whole_because or "page frames follow from the times of all that was before"
 
 
 def prepare(

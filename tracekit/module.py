@@ -54,6 +54,7 @@ from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_c
 from tracekit.modules.merge_rows import add, greatest, join_rows, least
 from tracekit.modules.options import contexts_option, groups_option
 from tracekit.modules.ranges import ENDLESS
+from tracekit.physical.kernels.frames import physical_of
 from tracekit.program.program import Program
 from tracekit.program.values import shown_value
 from tracekit.translation.groups import GroupTable
@@ -123,6 +124,7 @@ __all__ = [
     "open_scope",
     "open_scopes",
     "option",
+    "physical_of",
     "reading",
     "reading_range",
     "row_of",

@@ -91,7 +91,7 @@ class RecordedEvents:
             if value["size"]:
                 self.emit(name.removeprefix("library_"), call, value["address"], value["size"])
         elif name == "hand_over":
-            return
+            self.emit(name, 0, value["time"], value["processor"])
         elif name in OPENMP:
             self.emit(name, *({"call": call, "-": 0, **value}[field] for field in OPENMP[name].split()))
         else:

@@ -26,7 +26,7 @@ from tracekit.jit.cache import digest as digest_of
 from tracekit.jit.cache import home, name_of
 from tracekit.jit.kernel import Kernel, uncached
 from tracekit.modules import ranges, translating
-from tracekit.modules.contract import TRANSLATED, Module
+from tracekit.modules.contract import LOCATED, TRANSLATED, Module
 
 SIZED_EVENTS = (*ACCESS_EVENTS, *OBJECT_EVENTS)
 """The events whose size is a number of bytes."""
@@ -56,6 +56,11 @@ class Plan(NamedTuple):
         return bool(self.services & TRANSLATED)
 
     @property
+    def locates(self) -> bool:
+        """Whether page frames are kept."""
+        return bool(self.services & LOCATED)
+
+    @property
     def names_contexts(self) -> bool:
         """Whether contexts have to be told apart, not only levels."""
         return "context" in self.services or (self.translates and self.groups_by in ("context", "caller"))
@@ -68,7 +73,7 @@ class Plan(NamedTuple):
     @property
     def own_state(self) -> str:
         """What the kernel's source calls the module's state."""
-        return "state.own" if self.translates else "state"
+        return "state.own" if self.translates or self.locates else "state"
 
     def columns(self) -> dict[str, frozenset[str]]:
         """Event -> the columns that the kernel reads of it; no other event has to be made."""
@@ -87,6 +92,12 @@ class Plan(NamedTuple):
             for name in self.parameters:
                 if TRANSLATED & set(self.parameters[name]):
                     needed[name].add("address")
+        if self.locates:
+            for name, column in translating.TIMES.items():
+                needed.setdefault(name, set()).add(column)
+            for name, parameters in self.parameters.items():
+                if "physical" in parameters:
+                    needed[name].add("address")
         if "time" in self.services:
             for name in ACCESS_EVENTS:
                 needed.setdefault(name, set())
@@ -101,11 +112,7 @@ def plan(module: Module) -> Plan:
     """Read a module's callbacks."""
     callbacks = dict(sorted(module.callbacks().items(), key=lambda item: BY_NAME[item[0]].code))
     parameters = {name: _parameters(function) for name, function in callbacks.items()}
-    services = {
-        parameter
-        for name, wanted in parameters.items()
-        for parameter in set(wanted) - {field.name for field in BY_NAME[name].fields}
-    }
+    services = set(module.services())
     many = dict(sorted(module.range_callbacks().items()))
     services |= {name for function in many.values() for name in _parameters(function)} & {"options", "time"}
     values: dict[str, Any] = {}
@@ -188,6 +195,8 @@ _LEAVING = {
 def source(made: Plan, origin: str) -> str:
     """The text of the kernel's file."""
     imports = translating.IMPORTS if made.translates else ""
+    if made.locates:
+        imports += translating.LOCATING_IMPORTS
     text = _HEAD.format(origin=origin, options=_options(made.options), imports=imports)
     if made.keeps_contexts:
         text += _chain({_ENTERING[name]: [name] for name in made.columns() if name in _ENTERING})
@@ -339,6 +348,8 @@ def _branch(made: Plan, name: str, in_window: bool = True) -> Iterator[str]:
         yield "    return True"
     if is_access and "levels" in made.services:
         yield "levels.control[ACCESSES] += 1"
+    if made.locates and name in translating.TIMES:
+        yield f"passed(state.frames, stream, np.int64({translating.TIMES[name]}[event]))"
     if made.translates and name in translating.BEFORE:
         yield from translating.before(name, made.groups_by, made.stack_objects)
     if name in made.callbacks:
@@ -393,6 +404,9 @@ def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[s
         address = given.get("address", "np.int64(address[event])")
         yield f"here = block_at(state.translation, {address})"
         given = {**translating.GIVEN, "offset": f"{address} - here.start", **given}
+    if made.locates:
+        address = given.get("address", "np.int64(address[event])")
+        given = {"physical": f"physical_of(state.frames, stream, {address})", "frames": "state.frames", **given}
     yield f"on_{name}({', '.join([made.own_state, *(given[parameter] for parameter in made.parameters[name])])})"
 
 

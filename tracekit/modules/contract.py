@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from tracekit.contexts.table import ContextTable
     from tracekit.modules.segments import Segments
+    from tracekit.physical.table import PageFrames
     from tracekit.program.program import Program
     from tracekit.translation.groups import GroupTable
 
@@ -84,6 +85,8 @@ SERVICES: dict[str, str] = {
     "group": "of an event with an address: what made the object there (self.groups names it); 0: unknown memory",
     "object": "number of that object in its group, from 0, in the order of creation",
     "offset": "bytes from the start of that object to the address; of unknown memory, the address",
+    "physical": "of an event with an address: where that lay physically; -1 if its page frame is not known",
+    "frames": "what is known of page frames, for physical_of of tracekit.module",
 }
 """Parameters that a callback may have besides the fields of its event, and what they are."""
 
@@ -177,6 +180,12 @@ class Analysis:
     """By stream that filled a buffer: times in nanoseconds since the start, and the stream's accesses before each, but
     those of operations whose size the run decides; known before the first event.
     """
+
+    page_frames: PageFrames | None = None
+    """The page frames of the trace's snapshots, for modules whose callbacks ask for ``physical`` or ``frames``."""
+
+    stream_count: int = 1
+    """One more than the highest number of a stream in the trace."""
 
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
@@ -356,6 +365,15 @@ class Module(Analysis, ABC):
             if isinstance(method, staticmethod) and name in BY_NAME
         }
 
+    def services(self) -> frozenset[str]:
+        """What its callbacks ask for besides the fields of their events."""
+        return frozenset(
+            parameter
+            for name, function in self.callbacks().items()
+            for parameter in list(inspect.signature(function).parameters)[1:]
+            if parameter not in {field.name for field in BY_NAME[name].fields}
+        )
+
     def range_callbacks(self) -> dict[str, Callable[..., Any]]:
         """``loads``, ``stores`` and ``unordered`` (tracekit/modules/ranges.py), those that there are; override like
         :meth:`callbacks`.
@@ -468,14 +486,17 @@ def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
 TRANSLATED = frozenset({"group", "object", "offset"})
 """The services that stand for an address."""
 
-MORE_THAN_ACCESSES = TRANSLATED | {"context", "levels", "value"}
+LOCATED = frozenset({"physical", "frames"})
+"""The services for which page frames are kept."""
+
+MORE_THAN_ACCESSES = TRANSLATED | LOCATED | {"context", "levels", "value"}
 """What callbacks for loads and stores may ask for that does not come with every load and store."""
 
 
 def _check_translated(module: Module) -> None:
     for name, function in module.callbacks().items():
         fields = {field.name for field in BY_NAME[name].fields}
-        wanted = TRANSLATED & set(inspect.signature(function).parameters) - fields
+        wanted = (TRANSLATED | {"physical"}) & set(inspect.signature(function).parameters) - fields
         if wanted and "address" not in fields:
             raise WrongModuleError(
                 f"{type(module).__name__}.{name} asks for {min(wanted)!r}; the event {name} has no address."

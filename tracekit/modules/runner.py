@@ -22,7 +22,8 @@ from tracekit.jit.ready import Caller
 from tracekit.modules import diagnostics
 from tracekit.modules.codegen import Plan, kernel_of, plan
 from tracekit.modules.contract import Analysis, BatchModule, EventBatch, Module, RecordModule, declared
-from tracekit.modules.translating import TranslatedState
+from tracekit.modules.translating import given
+from tracekit.physical.kernels.frames import Frames
 from tracekit.translation.groups import GroupTable
 from tracekit.translation.kernels.translation import Translation
 from tracekit.translation.translation import no_objects
@@ -201,10 +202,12 @@ class RecordRunner:
 class Worker:
     """The state of one worker: the module's, and that of the services."""
 
-    def __init__(self, state: Any, contexts: Contexts | None, translation: Translation | None) -> None:
+    def __init__(
+        self, state: Any, contexts: Contexts | None, translation: Translation | None, frames: Frames | None = None
+    ) -> None:
         self.state = state
         self.translation = translation
-        self.given = state if translation is None else TranslatedState(state, translation)
+        self.given = given(state, translation, frames)
         self.contexts = contexts
         self.levels: dict[int, Stream] = {}
         self.clock = np.zeros(1, np.int64)
@@ -235,7 +238,12 @@ class CallbackRunner:
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
             self._workers = [
-                Worker(module.state(), self._contexts(), self._no_objects() if self.plan.translates else None)
+                Worker(
+                    module.state(),
+                    self._contexts(),
+                    self._no_objects() if self.plan.translates else None,
+                    self._no_time(),
+                )
                 for _ in range(workers)
             ]
 
@@ -249,6 +257,16 @@ class CallbackRunner:
 
     def _no_objects(self) -> Translation:
         return no_objects(self.module.program, self.module.groups_by == "caller")
+
+    def _no_time(self) -> Frames | None:
+        if not self.plan.locates:
+            return None
+        if self.module.page_frames is None:
+            raise TracekitError(
+                f"The module {self.name} asks for physical addresses, and the trace has no page frames: "
+                "record it with --physical."
+            )
+        return self.module.page_frames.state(self.module.stream_count)
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`. Raises TracekitError if a callback does not compile, or fails."""

@@ -1,7 +1,8 @@
-"""What generated kernels do so that callbacks may ask for ``group``, ``object`` and ``offset``.
+"""What generated kernels do so that callbacks may ask for objects and for physical addresses.
 
-The live objects (tracekit/translation) are kept beside the module's state. An object is there before the callback for
-its beginning is called, and until after the one for its end.
+For ``group``, ``object`` and ``offset`` the live objects (tracekit/translation) are kept beside the module's state. An
+object is there before the callback for its beginning is called, and until after the one for its end. For ``physical``
+and ``frames`` the page frames (tracekit/physical) are kept there, and the events that tell the time of their stream.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tracekit.formats.events import BY_NAME
+from tracekit.physical.kernels.frames import Frames
 from tracekit.translation.kernels.translation import CHANGING_AFTER, CHANGING_BEFORE, OF_STACK, Translation
 
 
@@ -18,6 +20,30 @@ class TranslatedState(NamedTuple):
 
     own: Any
     translation: Translation
+
+
+class LocatedState(NamedTuple):
+    """The same of one whose callbacks ask for physical addresses."""
+
+    own: Any
+    frames: Frames
+
+
+class TranslatedLocatedState(NamedTuple):
+    """The same of one whose callbacks ask for both."""
+
+    own: Any
+    translation: Translation
+    frames: Frames
+
+
+def given(own: Any, translation: Translation | None, frames: Frames | None) -> Any:
+    """The state that a kernel is given."""
+    if translation is not None and frames is not None:
+        return TranslatedLocatedState(own, translation, frames)
+    if translation is not None:
+        return TranslatedState(own, translation)
+    return own if frames is None else LocatedState(own, frames)
 
 
 IMPORTS = """from tracekit.contexts.kernels.makers import maker
@@ -32,6 +58,12 @@ from tracekit.translation.kernels.translation import (
     unloaded,
 )
 """
+
+LOCATING_IMPORTS = """from tracekit.physical.kernels.frames import passed, physical_of
+"""
+
+TIMES: Mapping[str, str] = {"hand_over": "address", "window_begin": "size"}
+"""Event that tells the time of its stream -> the column that has it."""
 
 BEFORE: Mapping[str, str] = {
     "load": "loaded(state.translation, np.int64(subject[event]), np.int64(address[event]))",

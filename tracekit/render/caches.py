@@ -62,9 +62,14 @@ def summary_text(summary: Json) -> str:
     cores = ""
     if "invalidations" in summary:
         cores = f", {summary['invalidations']:,} invalidations and {summary['transfers']:,} transfers between cores"
+    places = ""
+    if "unlocated" in summary:
+        places = "; by physical addresses"
+        if summary["unlocated"]:
+            places += f", but for {summary['unlocated']:,} accesses to pages whose frame is not known"
     return (
         f"{summary['touches']:,} touches of lines of {sizes.shown(summary['line'])}, "
-        f"{summary['memory_writes']:,} writes to memory{cores}"
+        f"{summary['memory_writes']:,} writes to memory{cores}{places}"
     )
 
 

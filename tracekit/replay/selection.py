@@ -44,7 +44,7 @@ class EventSelection:
         if unknown := set(events or ()) - CODE.keys():
             raise ValueError(f"there is no event {', '.join(sorted(unknown))}; see tracekit modules --events")
         if unknown := set(columns or ()) - COLUMNS.keys() - {VALUE}:
-            there_are = f"{', '.join((*COLUMNS, VALUE))}, and group, object, offset of a trace's batches"
+            there_are = f"{', '.join((*COLUMNS, VALUE))}, and group, object, offset and physical of a trace's batches"
             first = "(subject is an event's first field)"
             raise ValueError(f"there is no column {', '.join(sorted(unknown))}; there are {there_are} {first}")
         keep = np.zeros(256, np.uint8)

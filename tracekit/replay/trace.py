@@ -86,9 +86,12 @@ class Trace:
 
         The columns ``group``, ``object`` and ``offset`` (int64), where they are named, say in place of an address what
         made the object there, its number in that group, and the place in it; with `stack` local variables are objects,
-        too. Groups are told apart `by` "site", the instruction that allocates, "caller", of a wrapper of malloc the
-        call of it, or "context", the instruction in its calling context. :attr:`groups` says what groups are.
+        too. The column ``physical`` (int64), where it is named, has physical addresses, -1 where they are not known
+        (docs/windows.md, "Physical addresses"). Groups are told apart `by` "site", the instruction that allocates,
+        "caller", of a wrapper of malloc the call of it, or "context", the instruction in its calling context.
+        :attr:`groups` says what groups are.
         """
+        from tracekit.replay import located
         from tracekit.replay.engine import Replay
         from tracekit.replay.translated import COLUMNS, NAMES, ObjectColumns
         from tracekit.replay.window import Restriction
@@ -100,9 +103,14 @@ class Trace:
         if columns is not None and NAMES & set(columns):
             objects = self._objects = ObjectColumns(self.program, stack, by)
             columns = {*columns, *COLUMNS} - NAMES
+        places = None
+        if columns is not None and located.NAME in columns:
+            places = located.PhysicalColumn(self.reader)
+            columns = {*columns, *located.COLUMNS} - {located.NAME}
         try:
             names = CODE.keys() if events is None else events
-            seen = set(names) if objects is None else {*names, *objects.events}
+            located_ones = set(names) if places is None else {*names, *located.EVENTS}
+            seen = located_ones if objects is None else {*located_ones, *objects.events}
             replay = Replay(
                 self.reader,
                 self.program,
@@ -112,7 +120,11 @@ class Trace:
         except ValueError as error:
             raise TracekitError(f"{str(error).capitalize()}.") from None
         batches = restricted.batches(replay.batches(), seen)
-        return (batch for batch in (batches if objects is None else objects.batches(batches, names)) if len(batch.kind))
+        if objects is not None:
+            batches = objects.batches(batches, located_ones)
+        if places is not None:
+            batches = places.batches(batches, names)
+        return (batch for batch in batches if len(batch.kind))
 
     @property
     def groups(self) -> GroupTable:

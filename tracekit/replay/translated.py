@@ -87,7 +87,7 @@ class ObjectColumns:
             levels = self._with_room(batch.stream, columns.kind.size)
             translate(self._translation, self._contexts, levels, self._by == "caller", self._actions, *rows, *found)
             chosen = wanted[columns.kind]
-            yield TranslatedBatch(batch.stream, _rows(columns, chosen), *found[:, chosen])
+            yield TranslatedBatch(batch.stream, rows_of(columns, chosen), *found[:, chosen])
 
     def _with_room(self, stream: int, events: int) -> Stream | None:
         """The frames and levels of a stream, for so many more events; None if contexts are not followed."""
@@ -98,7 +98,7 @@ class ObjectColumns:
         return self._levels[stream]
 
 
-def _rows(columns: Columns, chosen: NDArray[np.bool_]) -> Columns:
+def rows_of(columns: Columns, chosen: NDArray[np.bool_]) -> Columns:
     """The chosen rows of columns."""
     names = ("kind", "subject", "address", "size", "value")
     rows = {name: column[chosen] for name in names if (column := getattr(columns, name)) is not None}

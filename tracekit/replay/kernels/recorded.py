@@ -49,7 +49,6 @@ LIBRARY_LOAD = CODE["library_load"]
 LIBRARY_STORE = CODE["library_store"]
 THREAD_START = CODE["thread_start"]
 THREAD_EXIT = CODE["thread_exit"]
-HAND_OVER = CODE["hand_over"]
 THREAD_CREATE = CODE["thread_create"]
 SIGNAL_ENTER = CODE["signal_enter"]
 SIGNAL_LEAVE = CODE["signal_leave"]
@@ -122,7 +121,7 @@ def deliver(
         n = resume(tables, stream, out, n, code, words, word)
     elif code == RESUMED_RETURN:
         n = unwind(stream, out, n, returned_to(stream, words[word]))
-    elif code != HAND_OVER:
+    else:
         n = _plain(tables, stream, out, n, code, words, word)
         if code == IMAGE_LOAD:
             n = _initialise(tables, out, n, words[word + 1])
