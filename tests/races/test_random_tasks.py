@@ -5,16 +5,26 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import tasks as naive
 from tests.naive.races import Event, has_first_races
 from tests.races.test_random import MEMORY, MOST_EVENTS, found_by_module
+from tracekit.containers.kernels.arena import USED
 from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskFlag, TaskStatus
+from tracekit.program.program import Program
+from tracekit.races.kernels.state import State
+from tracekit.races.state import empty_state
 
 KINDS = (TaskDependence.IN, TaskDependence.INOUT, TaskDependence.MUTEXINOUTSET, TaskDependence.INOUTSET)
 LOCK, ADDRESSES = 0x100, 0x500
+
+STEPS = ("access", "create", "wait", "group", "barrier", "mutex", "yield")
+WEIGHTS = ((10, 5, 1, 1, 1, 2, 1), (10, 5, 4, 2, 1, 0, 1), (10, 5, 4, 2, 1, 0.3, 1))
+"""How often each comes: with locks, which let others know of a task that is not over; where tasks are mostly known by
+those who wait for them; of that kind with a few locks."""
 
 
 @dataclass(eq=False)
@@ -34,8 +44,8 @@ class Task:
 class Run:
     """A team of a few streams that runs tasks, as libomp could: who waits runs others in the meantime."""
 
-    def __init__(self, rng: random.Random, count: int, bytes_: int) -> None:
-        self.rng, self.count, self.bytes = rng, count, bytes_
+    def __init__(self, rng: random.Random, count: int, bytes_: int, weights: tuple[float, ...]) -> None:
+        self.rng, self.count, self.bytes, self.weights = rng, count, bytes_, weights
         self.events: list[Event] = [(0, "program_start", 0, 0, 7)]
         self.numbers = 1
         for team in range(1, rng.choice((1, 2, 3)) + 1):
@@ -87,9 +97,7 @@ class Run:
         if hurry or task.left <= 0:
             self.finish(stream, task)
             return
-        what = rng.choices(("access", "create", "wait", "group", "barrier", "mutex", "yield"), (10, 5, 1, 1, 1, 2, 1))[
-            0
-        ]
+        what = rng.choices(STEPS, self.weights)[0]
         if what == "access":
             self.access(stream)
         elif what == "create" and len(stack) < 5:
@@ -196,10 +204,17 @@ class Run:
             self.add(stream, "task_schedule", TaskStatus.COMPLETE, back.number, task.number)
 
 
-@settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.sampled_from((10, 40, 100)), bytes_=st.sampled_from((8, 32, 80)))
-def test_every_byte_has_its_first_race_and_no_pair_is_ordered(seed: int, count: int, bytes_: int) -> None:
-    events = Run(random.Random(seed), count, bytes_).events
+@settings(max_examples=300, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from((10, 40, 100, 200)),
+    bytes_=st.sampled_from((8, 32, 80)),
+    weights=st.sampled_from(WEIGHTS),
+)
+def test_every_byte_has_its_first_race_and_no_pair_is_ordered(
+    seed: int, count: int, bytes_: int, weights: tuple[float, ...]
+) -> None:
+    events = Run(random.Random(seed), count, bytes_, weights).events
     if len(events) > MOST_EVENTS:
         return
     wanted = naive.races(events)
@@ -208,3 +223,59 @@ def test_every_byte_has_its_first_race_and_no_pair_is_ordered(seed: int, count: 
         assert (earlier, later) in wanted and events[later][3] <= address
     reported = {(earlier, later) for earlier, later, _ in found}
     assert has_first_races(reported, wanted)
+
+
+def recursion(depth: int, wait: int) -> tuple[list[Event], int]:
+    """What one thread of a team does that makes two tasks in each task and waits for them, the later one first; and how
+    many tasks there are. Each task stores to bytes of its own, and its creator reads one of them behind the wait.
+    """
+    events: list[Event] = [
+        (0, "program_start", 0, 0, 7),
+        (0, "parallel_begin", 0, 1, 1),
+        (0, "implicit_begin", 0, 1, 2),
+    ]
+    numbers = [2]
+
+    def run(task: int, left: int) -> None:
+        if left == 0:
+            return
+        if wait == SyncRegion.TASKGROUP:
+            events.append((0, "sync_begin", wait, 1, task))
+        children = []
+        for _ in range(2):
+            numbers[0] += 1
+            children.append(numbers[0])
+            events.append((0, "task_create", 0, int(TaskFlag.EXPLICIT), numbers[0]))
+        if wait == SyncRegion.TASKWAIT:
+            events.append((0, "sync_begin", wait, 1, task))
+        for child in reversed(children):
+            events.append((0, "task_schedule", TaskStatus.SWITCH, child, task))
+            events.append((0, "store", 1, MEMORY + 8 * child, 2))
+            run(child, left - 1)
+            events.append((0, "task_schedule", TaskStatus.COMPLETE, task, child))
+        events.append((0, "sync_end", wait, 1, task))
+        events.extend((0, "load", 2, MEMORY + 8 * child, 1) for child in children)
+
+    run(2, depth)
+    return events, numbers[0] - 2
+
+
+@pytest.mark.parametrize("wait", [SyncRegion.TASKWAIT, SyncRegion.TASKGROUP])
+def test_tasks_that_are_waited_for_need_no_chains_of_their_own(monkeypatch: pytest.MonkeyPatch, wait: int) -> None:
+    """There are some for each level of the recursion, not for each task; a race at its end is still found."""
+    made: list[State] = []
+
+    def kept(program: Program) -> State:
+        made.append(empty_state(program))
+        return made[-1]
+
+    monkeypatch.setattr("tracekit.analyzers.races.empty_state", kept)
+    events, tasks = recursion(12, int(wait))
+    assert tasks == 2**13 - 2
+    assert found_by_module(events, frozenset(), 1000) == []
+    assert made[-1].chains.control[USED] <= 3 * 13
+    # a task that nobody waits for stores where the last task did, and its creator reads that
+    late = [(0, "task_create", 0, int(TaskFlag.EXPLICIT), tasks + 3), (0, "task_schedule", 7, tasks + 3, 2)]
+    late += [(0, "store", 3, MEMORY + 8 * tasks, 1), (0, "task_schedule", TaskStatus.COMPLETE, 2, tasks + 3)]
+    late += [(0, "load", 4, MEMORY + 8 * tasks, 1)]
+    assert found_by_module([*events, *late], frozenset(), 1000) == [(3, 4, MEMORY + 8 * tasks)]

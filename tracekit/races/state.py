@@ -90,6 +90,7 @@ def empty_state(program: Program) -> State:
         tasks=arena.arena(TASK_ROW, 1 << 28, spare=1),
         chains=arena.arena(CHAIN_ROW, MOST_CHAINS, spare=1),
         ended=np.zeros(MOST_CHAINS, np.int64),
+        retired=hash_table([("into", "<i8")]),
         roles=hash_table(fields(ROLE)),
         held=arena.arena(HELD, 1 << 28, spare=MOST_HELD),
         objects=hash_table([clock, ("readers", "<i8"), ("group", "<i8"), ("offset", "<i8")]),

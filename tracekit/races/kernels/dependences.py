@@ -16,7 +16,7 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import TaskDependence
 from tracekit.jit.kernel import kernel
 from tracekit.races.kernels.clocks import drop, new_clock, set_time
-from tracekit.races.kernels.order import give, meet, tick
+from tracekit.races.kernels.order import give, meet, tell, tick
 from tracekit.races.kernels.state import FREE_GENERATION, FREE_LINK, State, known_task
 
 IN = int(TaskDependence.IN)
@@ -47,7 +47,7 @@ def give_done(state: State, task: Any, clock: Any) -> None:
     """What a task that is over did, a clock knows; what it knew of its creator's, those who wait for it do anyway."""
     row = state.tasks.rows[task]
     if row.acquired != 0:
-        give(state, task, clock)
+        tell(state, task, clock)
     elif row.chain != 0:
         set_time(state.clocks, clock, row.chain, state.chains.rows[row.chain].time)
 
@@ -60,6 +60,7 @@ def end_dependences(state: State, task: Any, by: Any) -> None:
     while link != 0:
         on = state.links.rows[link]
         if on.own != 0:
+            state.tasks.rows[by].shown = 1
             generation = state.generations.rows[on.own]
             if generation.clock == 0:
                 generation.clock = new_clock(state.clocks)

@@ -15,6 +15,7 @@ import numpy as np
 from tracekit.containers.kernels.hash_table import find_or_make, row_of
 from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, clear, page_of, reading, writing
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.races.kernels.chains import standing
 from tracekit.races.kernels.order import turn_to
 from tracekit.races.kernels.state import (
     ALIVE,
@@ -28,6 +29,7 @@ from tracekit.races.kernels.state import (
     CREATOR_TIME,
     FREE,
     KIND_SHIFT,
+    LAST_TIME,
     MOST_SITES,
     OF_LANE,
     OWN,
@@ -38,6 +40,7 @@ from tracekit.races.kernels.state import (
     STREAM,
     TASK,
     TEAMS,
+    TIME_BITS,
     UNKNOWN,
     WRITE,
     State,
@@ -56,14 +59,17 @@ WHOLE_FREE = 1 << 20
 @inlined
 def is_before(state: Any, access: Any) -> Any:
     """Whether an access happened before what the present task does now."""
-    chain = chain_of(access)
+    chain, time = chain_of(access), time_in(access)
+    if time <= state.chains.rows[chain].retired:
+        at = standing(state, (chain << TIME_BITS) | time)
+        chain, time = at >> TIME_BITS, at & LAST_TIME
     if chain == state.now[CHAIN]:
         return True
-    if chain == state.now[CREATOR_CHAIN] and time_in(access) <= state.now[CREATOR_TIME]:
+    if chain == state.now[CREATOR_CHAIN] and time <= state.now[CREATOR_TIME]:
         return True
     if chain >= state.now[CLOCK_LENGTH]:
         return False
-    return time_in(access) <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + chain)])
+    return time <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + chain)])
 
 
 @inlined

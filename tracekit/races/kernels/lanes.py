@@ -13,8 +13,9 @@ import numpy as np
 from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.races.kernels.chains import end_chain, end_task, knows, take_chain
 from tracekit.races.kernels.clocks import drop, set_time, shared
-from tracekit.races.kernels.order import end_chain, knows_end, make_own, meet, running, share_clock, take_chain, tick
+from tracekit.races.kernels.order import make_own, meet, running, share_clock, tick
 from tracekit.races.kernels.state import ALIVE, LANE_ROLE, STREAM, State
 
 
@@ -35,7 +36,7 @@ def put_in_lane(state: State, stream: Any) -> None:
     row, of = state.tasks.rows[task], state.tasks.rows[loop.task]
     row.stream, row.role, row.locks, row.team, row.group = stream, loop.role, of.locks, of.team, of.group
     row.clock, row.creator_chain, row.creator_time = shared(state.clocks, loop.clock), loop.chain, loop.time
-    row.acquired, row.over, row.situation = 0, 0, 0
+    row.acquired, row.over, row.situation, row.shown = 0, 0, 0, 0
     if row.chain == 0:
         take_chain(state, task)
     else:
@@ -64,10 +65,12 @@ def end_lanes(state: State, simd: Any) -> None:
         row = state.tasks.rows[loop.lanes[lane]]
         if row.acquired != 0:
             meet(state, of, row.clock)
+        state.tasks.rows[of].shown |= row.shown
         drop(state.clocks, row.clock)
         row.clock = 0
     drop(state.clocks, loop.clock)
     make_own(state, of)
+    state.tasks.rows[of].acquired = 1
     clock = np.int64(state.tasks.rows[of].clock)
     for lane in range(loop.lane + 1):
         task = np.int64(loop.lanes[lane])
@@ -84,8 +87,10 @@ def keep_chains(state: State, simd: Any) -> None:
         task = np.int64(loop.lanes[lane])
         if task != 0:
             row = state.tasks.rows[task]
-            if row.chain != 0 and not knows_end(state, loop.task, np.int64(row.chain)):
+            chain = np.int64(row.chain)
+            if chain != 0 and not knows(state, loop.task, chain, state.chains.rows[chain].time):
                 end_chain(state, task)
+                end_task(state, task)
                 row.chain = 0
 
 

@@ -14,7 +14,8 @@ from tracekit.containers.kernels.arena import USED, take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.races.kernels.clocks import assign, covers, drop, join, new_clock, set_time, shared, time_of
+from tracekit.races.kernels.chains import take_chain
+from tracekit.races.kernels.clocks import assign, covers, drop, join, new_clock, set_time, shared
 from tracekit.races.kernels.state import (
     ALIVE,
     CHAIN,
@@ -23,12 +24,8 @@ from tracekit.races.kernels.state import (
     CLOCK_LENGTH,
     CREATOR_CHAIN,
     CREATOR_TIME,
-    ENDED,
-    FIRST_ENDED,
     FREE_HELD,
     LAST_TIME,
-    MINGLED,
-    MOST_CHAINS,
     MOST_HELD,
     OLD_BARRIERS,
     OWN,
@@ -48,8 +45,6 @@ RELEASE = int(AtomicOrder.RELEASE)
 FIRST_TASK = 1
 ROUNDS = 8
 """Rounds of a barrier that are kept apart."""
-LOOKS = 4
-"""At each end of the chains that are over so many are looked at."""
 
 
 # -- tasks -------------------------------------------------------------------------------------------
@@ -89,66 +84,6 @@ def name_situation(state: State, task: Any) -> None:
     state.now[STREAM] = -1
 
 
-@inlined
-def knows_end(state: Any, task: Any, chain: Any) -> Any:
-    """Whether a task knows all that was done on a chain."""
-    row, time = state.tasks.rows[task], state.chains.rows[chain].time
-    if chain == row.creator_chain and time <= row.creator_time:
-        return True
-    return time <= time_of(state.clocks, row.clock, chain)
-
-
-@kernel
-def take_ended(state: State, number: Any) -> Any:
-    """The chain at a place of the ring of those that are over, and no longer there."""
-    now, ring = state.now, state.ended
-    place, first = (now[FIRST_ENDED] + number) % MOST_CHAINS, now[FIRST_ENDED]
-    chain = ring[place]
-    if number < LOOKS:
-        ring[place] = ring[first]
-        now[FIRST_ENDED] = (first + 1) % MOST_CHAINS
-    else:
-        ring[place] = ring[(first + now[ENDED] - 1) % MOST_CHAINS]
-    now[ENDED] -= 1
-    return chain
-
-
-@kernel
-def take_chain(state: State, task: Any) -> None:
-    """A task begins: on the chain of one that is over and that it knows, else on a new one."""
-    now, row = state.now, state.tasks.rows[task]
-    chain = np.int64(0)
-    for look in range(min(2 * LOOKS, now[ENDED])):
-        number = look >> 1 if look & 1 == 0 else now[ENDED] - 1 - (look >> 1)
-        if chain == 0 and knows_end(state, task, state.ended[(now[FIRST_ENDED] + number) % MOST_CHAINS]):
-            chain = take_ended(state, number)
-    if chain == 0 and state.chains.control[USED] == MOST_CHAINS and now[ENDED] > 0:
-        chain = take_ended(state, 0)
-        now[MINGLED] += 1
-    if chain == 0:
-        chain = np.int64(take(state.chains, 1))
-    row.chain = chain
-    state.chains.rows[chain].time = min(state.chains.rows[chain].time + 1, LAST_TIME)
-
-
-@kernel
-def end_chain(state: State, task: Any) -> None:
-    """A task is over: another one may go on with its chain, and it holds nothing."""
-    now, row = state.now, state.tasks.rows[task]
-    row.over = 1
-    if row.held != 0:
-        state.held.rows[row.held].object = now[FREE_HELD]
-        now[FREE_HELD] = row.held
-        row.held, row.holds = 0, 0
-    if row.chain != 0 and state.chains.rows[row.chain].time < LAST_TIME:
-        state.ended[(now[FIRST_ENDED] + now[ENDED]) % MOST_CHAINS] = row.chain
-        now[ENDED] += 1
-    drop(state.clocks, row.clock)
-    drop(state.clocks, row.children)
-    drop(state.clocks, row.fulfilled)
-    row.clock, row.children, row.fulfilled = 0, 0, 0
-
-
 @kernel
 def begin_thread(state: State, stream: Any) -> Any:
     """The task of a stream that is a thread's: made when it is first heard of. 0 if there are too many."""
@@ -177,6 +112,7 @@ def tick(state: State, task: Any) -> None:
     if chain.time < LAST_TIME:
         chain.time += 1
     else:  # that one is used up
+        row.shown = 1
         make_own(state, task)
         set_time(state.clocks, row.clock, row.chain, LAST_TIME)
         take_chain(state, task)
@@ -214,7 +150,14 @@ def meet(state: State, task: Any, clock: Any) -> None:
 
 @kernel
 def give(state: State, task: Any, clock: Any) -> None:
-    """What a task knows, a clock knows, too."""
+    """What a task knows, a clock knows, too, and whoever comes behind that."""
+    state.tasks.rows[task].shown = 1
+    tell(state, task, clock)
+
+
+@kernel
+def tell(state: State, task: Any, clock: Any) -> None:
+    """The same of a clock that nobody meets but who waits for the task."""
     row, clocks = state.tasks.rows[task], state.clocks
     if row.clock != 0:
         join(clocks, clock, row.clock)

@@ -1,8 +1,7 @@
 """What the race detector keeps: tasks, what they hold, objects that order them, the history of bytes, races.
 
 A *task* is what can run beside others: a thread, an implicit task of an OpenMP team, or an explicit one. Tasks that
-come one after the other may have one *chain* in common, by which vector clocks count: one that begins takes the chain
-of one that is over and that it knows, so there are not more chains than tasks that nothing orders.
+come one after the other may have one *chain* in common, by which vector clocks count (kernels/chains.py).
 """
 
 from __future__ import annotations
@@ -109,6 +108,7 @@ class State(NamedTuple):
     tasks: Arena  # TASK_ROW
     chains: Arena  # CHAIN_ROW
     ended: Any  # i8, a ring: chains whose tasks are over, the oldest first
+    retired: HashTable  # chain << TIME_BITS | time of a task that has retired: what it stands at, `into`
     roles: HashTable  # of threads by stream, of others by context and instruction; ROLE
     held: Arena  # HELD, MOST_HELD of each task that holds any
     objects: HashTable  # address: a lock, semaphore, ...
@@ -141,6 +141,7 @@ TASK_ROW = np.dtype(
         ("stream", "<i8"),  # that it runs on, or ran
         ("clock", "<i8"),  # without its own chain
         ("chain", "<i8"),  # 0 before it starts
+        ("first_time", "<i8"),  # of that chain
         ("creator_chain", "<i8"),  # beside the clock: what the creator did before; 0 if the clock has it
         ("creator_time", "<i8"),
         ("released", "<i8"),  # the clock at its last release fence, 0 before
@@ -154,6 +155,10 @@ TASK_ROW = np.dtype(
         ("acquired", "<i4"),  # 1 if it knows more than its creator did
         ("over", "<i4"),
         ("undeferred", "<i4"),  # it is part of its creator
+        ("shown", "<i4"),  # 1: others than those who wait for it may know of it
+        ("open", "<i4"),  # children that are not over, or that others may know of
+        ("finished", "<i8"),  # the first of its children that are over and may retire
+        ("next_finished", "<i8"),
         ("creator", "<i8"),  # task
         ("children", "<i8"),  # clock: what those that are over did
         ("fulfilled", "<i8"),  # clock of the event that it waits for
@@ -169,7 +174,8 @@ TASK_ROW = np.dtype(
         ("all", "<i8"),  # generation of the last child that depends on all memory
     ]
 )
-CHAIN_ROW = np.dtype([("time", "<i8")])
+CHAIN_ROW = np.dtype([("time", "<i8"), ("known", "<i8"), ("retired", "<i8")])
+"""`known`: up to where who goes on with it has to know it; `retired`: the last time of a task that has retired."""
 ROLE = np.dtype([("kind", "<i4"), ("context", "<i4"), ("instruction", "<u4"), ("stream", "<i8"), ("creator", "<i4")])
 """`creator`: of a thread, the stream that made it, plus 1. `context`: where it was made."""
 TEAM = np.dtype(

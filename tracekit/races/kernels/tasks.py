@@ -16,17 +16,10 @@ from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import SyncRegion, TaskFlag, TaskStatus
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.races.kernels.chains import end_chain, end_task, forget_finished, may_retire, retire, take_chain
 from tracekit.races.kernels.clocks import drop, new_clock, shared
 from tracekit.races.kernels.dependences import end_dependences, forget_addresses, give_done, meet_dependences
-from tracekit.races.kernels.order import (
-    end_chain,
-    give,
-    meet,
-    meet_task,
-    share_clock,
-    take_chain,
-    tick,
-)
+from tracekit.races.kernels.order import give, meet, meet_task, share_clock, tick
 from tracekit.races.kernels.state import (
     ALIVE,
     STREAM,
@@ -34,6 +27,7 @@ from tracekit.races.kernels.state import (
     TASKS,
     TEAM_ROLE,
     TEAMS,
+    TIME_BITS,
     State,
     known_task,
 )
@@ -92,6 +86,7 @@ def begin_team(state: State, creator: Any, number: Any, context: Any, instructio
     team.role = role_of(state, TEAM_ROLE, context, instruction)
     team.clock = share_clock(state, creator)
     row = state.tasks.rows[creator]
+    row.shown = 1
     team.creator_chain, team.creator_time = row.chain, state.chains.rows[row.chain].time
     state.now[TEAMS] += 1
     state.now[ALIVE] += 1
@@ -154,7 +149,9 @@ def end_team(state: State, number: Any) -> None:
         if row.undeferred != 0:
             state.tasks.rows[creator].chain = row.chain
             row.chain = 0
+        forget_finished(state, task)
         end_chain(state, task)
+        end_task(state, task)
         task = np.int64(row.next)
     for clock in (team.even, team.odd):
         meet(state, creator, clock)
@@ -199,6 +196,7 @@ def create_task(state: State, creator: Any, number: Any, flags: Any, context: An
         state.now[ALIVE] += 1  # outside of a team nothing says when it ends
     row.clock = share_clock(state, creator)
     row.creator_chain, row.creator_time = parent.chain, state.chains.rows[parent.chain].time
+    parent.open += 1
     tick(state, creator)
 
 
@@ -226,6 +224,7 @@ def complete_task(state: State, stream: Any, task: Any) -> None:
     if row.fulfilled != 0:
         meet(state, task, row.fulfilled)
     parent = state.tasks.rows[row.creator]
+    retires = False
     end_dependences(state, task, task)
     if row.undeferred != 0:
         if row.chain != 0:
@@ -233,9 +232,14 @@ def complete_task(state: State, stream: Any, task: Any) -> None:
             parent.clock, parent.chain = shared(state.clocks, row.clock), row.chain
             parent.creator_chain, parent.creator_time = row.creator_chain, row.creator_time
             parent.acquired = max(parent.acquired, row.acquired)
+            parent.shown, parent.open = max(parent.shown, row.shown), parent.open + row.open
             row.chain = 0
     else:
-        if parent.over == 0:
+        retires = may_retire(state, task)
+        if retires:
+            parent.open -= 1
+            row.next_finished, parent.finished = parent.finished, task
+        if parent.over == 0 and (row.acquired != 0 or not retires):
             if parent.children == 0:
                 parent.children = new_clock(state.clocks)
             give_done(state, task, parent.children)
@@ -245,7 +249,10 @@ def complete_task(state: State, stream: Any, task: Any) -> None:
             implicit = np.int64(state.streams.rows[row_of(state.streams, stream)].implicit)
             give_done(state, task, round_clock(state, row.team, state.tasks.rows[implicit].rounds))
     forget_addresses(state, task)
-    end_chain(state, task)
+    forget_finished(state, task)
+    if not retires:
+        end_chain(state, task)
+    end_task(state, task)
     state.now[STREAM] = -1
 
 
@@ -306,6 +313,26 @@ def end_waiting(state: State, kind: Any, number: Any) -> None:
 
 
 @kernel
+def retire_finished(state: State, task: Any, group: Any) -> None:
+    """A task has waited for children: for those of a taskgroup, or for all, -1."""
+    row = state.tasks.rows[task]
+    child = np.int64(row.finished)
+    if child == 0:
+        return
+    row.finished = 0
+    tick(state, task)
+    into = (row.chain << TIME_BITS) | state.chains.rows[row.chain].time
+    while child != 0:
+        of = state.tasks.rows[child]
+        following = np.int64(of.next_finished)
+        if group == -1 or of.group == group:
+            retire(state, child, into)
+        else:
+            of.next_finished, row.finished = row.finished, child
+        child = following
+
+
+@kernel
 def end_sync(state: State, kind: Any, number: Any) -> None:
     """What a task waited for is there."""
     task = known_task(state, number)
@@ -316,7 +343,9 @@ def end_sync(state: State, kind: Any, number: Any) -> None:
         meet(state, task, row.children)
         drop(state.clocks, row.children)
         row.children = 0
+        retire_finished(state, task, np.int64(-1))
     elif kind == TASKGROUP:
+        retire_finished(state, task, np.int64(row.group))
         group = state.groups.rows[row.group]
         meet(state, task, group.clock)
         drop(state.clocks, group.clock)
@@ -325,6 +354,7 @@ def end_sync(state: State, kind: Any, number: Any) -> None:
     else:
         if state.teams.rows[row.team].over == 0:
             meet(state, task, round_clock(state, row.team, row.rounds))
+        forget_finished(state, task)
         row.waits = 0
         row.rounds += 1
 
