@@ -264,7 +264,7 @@ class CallbackRunner:
         if self.module.page_frames is None:
             raise TracekitError(
                 f"The module {self.name} asks for physical addresses, and the trace has no page frames: "
-                "record it with --physical."
+                "record it with --physical, and a run that lasts until its first snapshot."
             )
         return self.module.page_frames.state(self.module.stream_count)
 

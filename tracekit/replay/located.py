@@ -50,7 +50,8 @@ class PhysicalColumn:
         known = read_page_frames(trace)
         if known is None:
             raise TracekitError(
-                "The trace has no page frames, which the column physical is made of: record it with --physical."
+                "The trace has no page frames, which the column physical is made of: "
+                "record it with --physical, and a run that lasts until its first snapshot."
             )
         self._frames = known.state(max(trace.streams(), default=0) + 1)
         self._actions = np.zeros(256, np.uint8)
