@@ -11,6 +11,7 @@
 static uint8_t ours[OMPT_EVENTS];
 static uint64_t teams, tasks; /* numbered so far */
 static ompt_get_task_memory_t get_task_memory;
+static ompt_get_thread_data_t get_thread_data;
 static __thread uint64_t taken; /* the ticket of what is being given up, 0: none was taken */
 
 static uint64_t next_number(uint64_t *counter)
@@ -117,36 +118,12 @@ static void note_task(ompt_data_t *task, uint32_t flags)
         TK_RECORD3(task_create, tk_ticket(), flags, tk_number_of(task));
 }
 
-/* libomp keeps the data of a `taskwait depend` in the thread, and asserts that there are none when another begins: one
-   of a task that the thread runs meanwhile. So they are set aside while the thread waits. */
-#define MOST_WAITS 64
-static __thread ompt_data_t set_aside[MOST_WAITS];
-static __thread int waits;
-static __thread ompt_data_t *begun_wait; /* whose dependences are told next */
-
-static void wait_begins(ompt_data_t *task)
-{
-    if (task != begun_wait || waits == MOST_WAITS)
-        return;
-    begun_wait = NULL;
-    set_aside[waits++] = *task;
-    task->ptr = NULL;
-}
-
-static void wait_ends(ompt_data_t *task)
-{
-    if (task && !task->ptr && waits > 0)
-        *task = set_aside[--waits];
-}
-
 typedef void (*task_create_t)(ompt_data_t *, const void *, ompt_data_t *, int, int, const void *);
 
 static void task_create(ompt_data_t *creator, const void *frame, ompt_data_t *task, int flags, int depends,
                         const void *caller)
 {
     note_task(task, (uint32_t)flags);
-    if (flags & TK_TASK_TASKWAIT)
-        begun_wait = task;
     THEIRS(OMPT_TASK_CREATE, task_create_t, tk_theirs(creator), frame, tk_theirs(task), flags, depends, caller);
 }
 
@@ -163,8 +140,6 @@ typedef void (*task_schedule_t)(ompt_data_t *, int, ompt_data_t *);
 
 static void task_schedule(ompt_data_t *task, int status, ompt_data_t *next)
 {
-    if (status == TK_TASK_STATUS_TASKWAIT_COMPLETE)
-        wait_ends(task);
     if (next && !tk_number_of(next)) /* one that the runtime made by itself, to split a taskloop */
         note_task(next, TK_TASK_EXPLICIT);
     if (tk_noting()) {
@@ -197,7 +172,6 @@ static void dependences(ompt_data_t *task, const ompt_dependence_t *on, int coun
                            tk_number_of(task));
     }
     THEIRS(OMPT_DEPENDENCES, dependences_t, tk_theirs(task), on, count);
-    wait_begins(task);
 }
 
 typedef void (*task_dependence_t)(ompt_data_t *, ompt_data_t *);
@@ -340,6 +314,7 @@ static int initialize(ompt_lookup_t lookup, int device, ompt_data_t *unused)
     (void)unused;
     ompt_set_callback_t set = (ompt_set_callback_t)lookup("ompt_set_callback");
     get_task_memory = (ompt_get_task_memory_t)lookup("ompt_get_task_memory");
+    get_thread_data = (ompt_get_thread_data_t)lookup("ompt_get_thread_data");
     for (size_t row = 0; set && row < sizeof callbacks / sizeof callbacks[0]; row++)
         if (!callbacks[row].passed_on || tk_is_another_tool)
             ours[callbacks[row].event] = (uint8_t)set(callbacks[row].event, callbacks[row].callback);
@@ -416,6 +391,33 @@ WRAP_GIVING_UP(omp_unset_lock_, (void *lock), lock)
 WRAP_GIVING_UP(omp_unset_nest_lock_, (void *lock), lock)
 WRAP_GIVING_UP(__kmpc_end_critical, (void *place, int thread, void *lock), place, thread, lock)
 WRAP_GIVING_UP(__kmpc_end_ordered, (void *place, int thread), place, thread)
+
+/* libomp keeps the data of a `taskwait depend` in the thread, behind the thread's own, and asserts that there are none
+ * when one begins. But those of another may be there, inside of which the thread runs a task that waits, and those of
+ * the thread's implicit task, from the barrier at its end on. */
+static ompt_data_t *data_of_wait(void)
+{
+    ompt_data_t *own = get_thread_data ? get_thread_data() : NULL;
+    return own ? own + 1 : NULL;
+}
+
+#define WRAP_WAITING(name, parameters, ...) \
+    void name parameters; \
+    TK_EXPORT void name parameters \
+    { \
+        ompt_data_t *data = data_of_wait(), kept = data ? *data : (ompt_data_t){0}; \
+        if (data) \
+            data->ptr = NULL; \
+        RUNTIMES(name)(__VA_ARGS__); \
+        if (data) \
+            *data = kept; \
+    }
+
+WRAP_WAITING(__kmpc_omp_wait_deps, (void *place, int thread, int count, void *on, int more, void *others), place,
+             thread, count, on, more, others)
+WRAP_WAITING(__kmpc_omp_taskwait_deps_51,
+             (void *place, int thread, int count, void *on, int more, void *others, int no_wait), place, thread, count,
+             on, more, others, no_wait)
 WRAP_GIVING_UP(__kmpc_doacross_post, (void *place, int thread, const int64_t *at), place, thread, at)
 
 /* A reduction in a critical section: OMPT tells of it before the lock is taken and after it is given up, so that those

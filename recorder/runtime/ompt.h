@@ -18,6 +18,7 @@ typedef int (*ompt_get_callback_t)(int event, ompt_function_t *callback);
 typedef int (*ompt_get_parallel_info_t)(int level, ompt_data_t **parallel, int *size);
 typedef int (*ompt_get_task_info_t)(int level, int *flags, ompt_data_t **task, void **frame, ompt_data_t **parallel,
                                     int *thread);
+typedef ompt_data_t *(*ompt_get_thread_data_t)(void);
 typedef int (*ompt_get_task_memory_t)(void **address, size_t *size, int block);
 
 typedef struct {

@@ -233,3 +233,54 @@ def test_a_task_that_waits_inside_a_wait(tmp_path: Path) -> None:
     assert len(created) == 180
     assert told == dict.fromkeys(created, 1)
     assert sorted(over) == sorted(created)
+
+
+WAITS_OF_WORKERS = """
+#include <omp.h>
+#include <stdio.h>
+static int sum;
+static void wait_for_one(int k)
+{
+    int value = 0;
+    #pragma omp task shared(value) depend(out : value)
+    value = k;
+    #pragma omp taskwait depend(in : value)
+    #pragma omp atomic
+    sum += value;
+}
+int main(void)
+{
+    for (int round = 0; round < 20; round++) {
+        #pragma omp parallel num_threads(4)
+        %s
+    }
+    printf("%%d\\n", sum);
+    return 0;
+}
+"""
+"""libomp leaves an implicit task's data, from the barrier at its end on, where a wait expects none."""
+
+
+@pytest.mark.parametrize(
+    ("region", "waits"),
+    [
+        ("if (omp_get_thread_num() == round % 4) wait_for_one(round);", 20),
+        ("""{
+            #pragma omp master
+            for (int k = 0; k < 8; k++) {
+                #pragma omp task
+                wait_for_one(round);
+            }
+        }""", 160),
+    ],
+    ids=["in the next region", "in the barrier at the end"],
+)  # fmt: skip
+def test_any_thread_may_wait_for_some_tasks(region: str, waits: int, tmp_path: Path) -> None:
+    run = record(tmp_path, build(tmp_path, WAITS_OF_WORKERS % region, "-fopenmp", "--threads"))
+    assert (run.returncode, run.stdout) == (0, f"{sum(range(20)) * waits // 20}\n"), run.stderr
+    trace = tmp_path / "trace.zst"
+    created = [row.words[2] for row in events(trace, "task_create") if row.words[1] & TaskFlag.TASKWAIT]
+    over = [row.words[3] for row in events(trace, "task_schedule") if row.words[1] == TaskStatus.TASKWAIT_COMPLETE]
+    assert len(created) == waits and sorted(over) == sorted(created)
+    ended = [row.words[1] for row in events(trace, "implicit_end")]
+    assert sorted(ended) == sorted(row.words[3] for row in events(trace, "implicit_begin")) and 0 not in ended
