@@ -52,7 +52,7 @@ def with_windows(source: str, places: list[int]) -> str:
 
 
 class Recorded(NamedTuple):
-    """The events of a recording's first stream."""
+    """The events of a recording's first stream, but for hand-overs: buffers are full elsewhere in a part of the run."""
 
     events: list[Event]
     calls: frozenset[int]
@@ -65,7 +65,8 @@ def recorded(app: Path, trace: Path, *options: str) -> Recorded:
     done = run(["setarch", "-R", *TRACEKIT, "record", "-f", *options, "-o", trace, "--", app])
     assert b"tracekit: " in done.stderr, done
     assert b"dropped" not in done.stderr, done
-    events = [(BY_CODE[kind].name, *rest) for stream, kind, *rest in replayed(trace).events if stream == 0]
+    found = [(BY_CODE[kind].name, *rest) for stream, kind, *rest in replayed(trace).events if stream == 0]
+    events = [event for event in found if event[0] != "hand_over"]
     return Recorded(events, *window_calls(trace))
 
 
