@@ -71,7 +71,7 @@ def end_dependences(state: State, task: Any, by: Any) -> None:
             if on.kind == MUTEXINOUTSET:
                 if generation.lock == 0:
                     generation.lock = new_clock(state.clocks)
-                give_done(state, by, generation.lock)
+                tell(state, by, generation.lock)  # also what a creator did before: who comes next may be its elder
         drop_generation(state, np.int64(on.prior))
         drop_generation(state, np.int64(on.own))
         after = np.int64(on.next)
