@@ -26,7 +26,7 @@ from tracekit.module import (
     used_rows,
 )
 from tracekit.schedule.kernels.moments import Moments, next_slice
-from tracekit.schedule.moments import moments, slice_length
+from tracekit.schedule.moments import axis_option, moments, slice_length
 
 RECENT = 512
 LAST = 16
@@ -75,12 +75,7 @@ class FootprintOptions:
     """What is counted."""
 
     granule: int = option(64, "Bytes of the unit that is counted: 64 for cache lines, 4096 for pages.", "BYTES")
-    axis: str = option(
-        "accesses",
-        "What slices are equal in: accesses, in the order of replay, or seconds of the run, by hand-overs of buffers.",
-        choices=("accesses", "seconds"),
-        unsaid=True,
-    )
+    axis: str = axis_option()
 
     def __post_init__(self) -> None:
         if self.granule < 1 or self.granule & (self.granule - 1) or self.granule > 1 << 30:

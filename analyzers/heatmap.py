@@ -31,7 +31,7 @@ from tracekit.module import (
     taken,
 )
 from tracekit.schedule.kernels.moments import UNTIMED, Moments, next_slice
-from tracekit.schedule.moments import moments, slice_length
+from tracekit.schedule.moments import axis_option, moments, slice_length
 
 CELL = np.dtype([("slice", "u4"), ("loads", "u4"), ("stores", "u4"), ("listed", "u4")])
 NOTED = np.dtype([("granule", "i8"), ("slice", "i8"), ("loads", "i8"), ("stores", "i8")])
@@ -66,12 +66,7 @@ class HeatmapOptions:
     """How fine the map is."""
 
     granule: int = option(4096, "Least bytes of memory in a row.", "BYTES")
-    axis: str = option(
-        "accesses",
-        "What slices are equal in: accesses, in the order of replay, or seconds of the run, by hand-overs of buffers.",
-        choices=("accesses", "seconds"),
-        unsaid=True,
-    )
+    axis: str = axis_option()
     rows: int = option(64, "Rows at most; they grow by powers of two until they are so few.", "N")
 
     def __post_init__(self) -> None:

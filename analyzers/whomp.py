@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracekit.module import CannotMergeError, Module, TracekitError, groups_option, inlined, option
+from tracekit.module import CannotMergeError, Module, TracekitError, groups_option, option
 from tracekit.whomp import ALL, DIMENSIONS
 from tracekit.whomp.file import save
 from tracekit.whomp.grammar import Written, empty_grammar
@@ -62,7 +62,6 @@ busy with {address, object} and {offset, instruction, group}.
 ADDRESS, OFFSET, OBJECT, INSTRUCTION, GROUP = SHARES.values()
 
 
-@inlined
 def touch(
     state: State,
     instruction: int,
@@ -107,37 +106,9 @@ class Whomp(Module):
         """No access."""
         return State(*(empty_grammar() for _ in ALL))
 
-    @staticmethod
-    def load(
-        state: State,
-        instruction: int,
-        address: int,
-        group: int,
-        object: int,
-        offset: int,
-        time: int,
-        worker: int,
-        workers: int,
-        options: WhompOptions,
-    ) -> None:
-        """A load."""
-        touch(state, instruction, address, group, object, offset, time, worker, workers, options)
-
-    @staticmethod
-    def store(
-        state: State,
-        instruction: int,
-        address: int,
-        group: int,
-        object: int,
-        offset: int,
-        time: int,
-        worker: int,
-        workers: int,
-        options: WhompOptions,
-    ) -> None:
-        """A store."""
-        touch(state, instruction, address, group, object, offset, time, worker, workers, options)
+    def callbacks(self) -> dict[str, Any]:
+        """Loads and stores are the same."""
+        return dict.fromkeys(("load", "store"), touch)
 
     def reduce(self, states: Sequence[State]) -> State:
         """Each grammar is one worker's."""

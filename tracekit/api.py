@@ -295,7 +295,8 @@ def _inform(module: Analysis, name: str, trace: TraceReader, program: Program, r
     Raises TracekitError if it looks at whole runs and is given a part of one.
     """
     from tracekit.addressspace import read_snapshots
-    from tracekit.modules.contract import LOCATED, Module, RecordModule
+    from tracekit.modules.contract import Module, RecordModule
+    from tracekit.modules.services import LOCATED
     from tracekit.physical.table import read_page_frames
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals

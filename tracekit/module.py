@@ -34,7 +34,6 @@ from tracekit.dependence.rows import instruction_key
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import ACCESS_EVENTS, CODE, CONTEXT_EVENTS, NONE, OBJECT_EVENTS
 from tracekit.modules.contract import (
-    SERVICES,
     Analysis,
     BatchModule,
     CannotMergeError,
@@ -44,16 +43,17 @@ from tracekit.modules.contract import (
     NoOptions,
     Preset,
     RecordModule,
-    declared,
     inlined,
     kernel,
     option,
 )
+from tracekit.modules.declared import declared
 from tracekit.modules.display import Display
 from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_count, left_in_interval
 from tracekit.modules.merge_rows import add, greatest, join_rows, least
 from tracekit.modules.options import contexts_option, groups_option
 from tracekit.modules.ranges import ENDLESS
+from tracekit.modules.services import SERVICES
 from tracekit.physical.kernels.frames import physical_of
 from tracekit.program.program import Program
 from tracekit.program.values import shown_value

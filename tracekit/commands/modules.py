@@ -22,7 +22,7 @@ def _modules() -> list[str]:
 
 def _events() -> list[str]:
     from tracekit.formats.events import DELIVERED
-    from tracekit.modules.contract import SERVICES
+    from tracekit.modules.services import SERVICES
 
     lines = [f"{'event':16}  {'since':5}  fields"]
     for event in DELIVERED:

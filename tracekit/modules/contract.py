@@ -25,7 +25,6 @@ accesses of one instruction at once there may be callbacks beside ``load`` and `
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from abc import ABC, abstractmethod
@@ -33,12 +32,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, DELIVERED, Event
+from tracekit.formats.events import ACCESS_EVENTS, BY_NAME
 from tracekit.jit.kernel import kernel
 from tracekit.jit.kernel import uncached as inlined
 from tracekit.modules import ranges
 from tracekit.modules.options import NoOptions, option
-from tracekit.translation import GROUPS_BY
+from tracekit.modules.services import MORE_THAN_ACCESSES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from tracekit.translation.groups import GroupTable
 
 __all__ = [
-    "SERVICES",
     "Analysis",
     "BatchModule",
     "CannotMergeError",
@@ -60,35 +58,10 @@ __all__ = [
     "NoOptions",
     "Preset",
     "RecordModule",
-    "declared",
     "inlined",
     "kernel",
     "option",
 ]
-
-SERVICES: dict[str, str] = {
-    "options": "the module's numbers and truth values of its Options, as constants: an `if` of one costs nothing",
-    "stream": "number of the thread's or signal handler's stream",
-    "own_stream": "the same, also of an event that has a field `stream`: a thread's creation, its end",
-    "time": "loads and stores of all streams before this event (in a window: those inside)",
-    "context": "row of the present calling and loop context (self.contexts names it)",
-    "levels": "the stream's open loops with their clocks, for distance_to and shared_levels of tracekit.module",
-    "first": "1 in one of the callbacks for this event, 0 in the others: count where it is 1",
-    "whole": "1 if this is the only callback for this event; 0 if other workers have it or parts of it, too",
-    "start": "address of the load or store, also in a callback for a part of it that does not begin there",
-    "mine": "1 if a load or store, or this part of one, is the worker's own; a callback that asks for it is called for "
-    "the others', too",
-    "worker": 'number of the worker that the callback runs in, of a module with shard_by = "work"; else 0',
-    "workers": "how many workers there are of such a module; else 1",
-    "inside": "1 inside the window that the analysis is restricted to: a load or store outside never arrives, but what "
-    "keeps a state right (entries, loops, objects) does; 1 everywhere without a window",
-    "group": "of an event with an address: what made the object there (self.groups names it); 0: unknown memory",
-    "object": "number of that object in its group, from 0, in the order of creation",
-    "offset": "bytes from the start of that object to the address; of unknown memory, the address",
-    "physical": "of an event with an address: where that lay physically; -1 if its page frame is not known",
-    "frames": "what is known of page frames, for physical_of of tracekit.module",
-}
-"""Parameters that a callback may have besides the fields of its event, and what they are."""
 
 
 class EventBatch(Protocol):
@@ -450,116 +423,3 @@ class Preset(Analysis, ABC):
     @abstractmethod
     def modules(self) -> Mapping[str, Any]:
         """Name of a module -> an instance of its Options."""
-
-
-class WrongModuleError(TracekitError, TypeError):
-    """A module asks for what there is not."""
-
-
-def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
-    """Event -> the fields that the module wants, services left out.
-
-    Raises WrongModuleError for a name that there is not.
-    """
-    _check_names(module)
-    if isinstance(module, BatchModule):
-        fields_of = {name: tuple(fields) for name, fields in module.events.items()}
-    else:
-        assert isinstance(module, Module)
-        _check_callbacks(module)
-        fields_of = {
-            name: tuple(
-                parameter for parameter in list(inspect.signature(function).parameters)[1:] if parameter not in SERVICES
-            )
-            for name, function in module.callbacks().items()
-        }
-    for name, fields in fields_of.items():
-        if name not in _DELIVERED:
-            doc = BY_NAME[name].doc if name in BY_NAME else f"there is no such event{_meant(name)}"
-            raise WrongModuleError(f"{type(module).__name__}.{name} is never called: {doc}.")
-        _check_fields(type(module).__name__, BY_NAME[name], fields)
-    if isinstance(module, Module):
-        _check_translated(module)
-    return fields_of
-
-
-TRANSLATED = frozenset({"group", "object", "offset"})
-"""The services that stand for an address."""
-
-LOCATED = frozenset({"physical", "frames"})
-"""The services for which page frames are kept."""
-
-MORE_THAN_ACCESSES = TRANSLATED | LOCATED | {"context", "levels", "value"}
-"""What callbacks for loads and stores may ask for that does not come with every load and store."""
-
-
-def _check_translated(module: Module) -> None:
-    for name, function in module.callbacks().items():
-        fields = {field.name for field in BY_NAME[name].fields}
-        wanted = (TRANSLATED | {"physical"}) & set(inspect.signature(function).parameters) - fields
-        if wanted and "address" not in fields:
-            raise WrongModuleError(
-                f"{type(module).__name__}.{name} asks for {min(wanted)!r}; the event {name} has no address."
-            )
-    if module.groups_by not in GROUPS_BY:
-        raise WrongModuleError(
-            f"{type(module).__name__}.groups_by is {', '.join(GROUPS_BY[:-1])} or {GROUPS_BY[-1]}, not "
-            f"{module.groups_by!r}."
-        )
-
-
-_DELIVERED = {event.name: event for event in DELIVERED}
-
-
-RENAMED = {"join": "merge", "evidence": "merge_state", "decoupled": "shard_by", "costly": "compute_bound"}
-"""Names of this contract before version 0.1 and now. (What is ``reduce`` now was called ``merge``.)"""
-
-
-def _check_names(module: Analysis) -> None:
-    """Find what a module means for an older contract: it would be ignored, or taken for something else."""
-    for parent in type(module).__mro__[: type(module).__mro__.index(Analysis)]:
-        for old in RENAMED.keys() & vars(parent).keys():
-            raise WrongModuleError(f"{parent.__name__}.{old} is called {RENAMED[old]} now: rename it.")
-        if inspect.isfunction(vars(parent).get("merge")):
-            raise WrongModuleError(
-                f"{parent.__name__}.merge, which makes one of the workers' states, is called reduce now: rename it."
-            )
-
-
-def _check_callbacks(module: Module) -> None:
-    """Find what was meant as a callback and is none."""
-    for parent in type(module).__mro__[: type(module).__mro__.index(Module)]:
-        for name, member in vars(parent).items():
-            if name in BY_NAME.keys() | ranges.NAMES and inspect.isfunction(member):
-                raise WrongModuleError(f"{parent.__name__}.{name} is a callback: it has to be a @staticmethod.")
-            is_known = name in BY_NAME.keys() | ranges.NAMES or name.startswith("_")
-            if isinstance(member, staticmethod) and not is_known and _meant(name):
-                raise WrongModuleError(
-                    f"{parent.__name__}.{name} is named for no event{_meant(name)} (the name of any "
-                    "other static method begins with an underscore)"
-                )
-    for name, function in module.callbacks().items():
-        if not inspect.signature(function).parameters:
-            raise WrongModuleError(f"{type(module).__name__}.{name} takes no state; its first parameter is the state.")
-    if not module.callbacks():
-        raise WrongModuleError(
-            f"{type(module).__name__} has no callback: no static method is named for an event "
-            "(`tracekit modules --events`)."
-        )
-    if told := ranges.wrong(module.callbacks(), module.range_callbacks()):
-        raise WrongModuleError(f"{type(module).__name__}.{told}.")
-
-
-def _meant(name: str) -> str:
-    near = difflib.get_close_matches(name, _DELIVERED, 1, 0.7)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
-def _check_fields(module: str, event: Event, fields: Sequence[str]) -> None:
-    known = [field.name for field in event.fields]
-    wrong = [field for field in fields if field not in known]
-    if wrong:
-        raise WrongModuleError(
-            f"{module}.{event.name} asks for {wrong[0]!r}; the event {event.name} has the fields "
-            f"{', '.join(known) or '(none)'}, and any event the services {', '.join(SERVICES)}."
-        )

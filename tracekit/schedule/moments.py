@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
+from tracekit.modules.options import option
 from tracekit.paths.tables import has_known_size
 from tracekit.program.program import Program
 from tracekit.schedule.kernels.moments import UNTIMED, Moments
@@ -16,6 +18,16 @@ I8 = NDArray[np.int64]
 
 PARTS = 20
 """log2 of the parts of a stream at most."""
+
+
+def axis_option() -> Any:
+    """The option `axis` of a module whose rows are slices of the run; its default is not said in profiles."""
+    return option(
+        "accesses",
+        "What slices are equal in: accesses, in the order of replay, or seconds of the run, by hand-overs of buffers.",
+        choices=("accesses", "seconds"),
+        unsaid=True,
+    )
 
 
 def slice_length(hand_overs: Mapping[int, tuple[I8, I8]], slices: int) -> int:

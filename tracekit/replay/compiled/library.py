@@ -41,7 +41,7 @@ class Sink(Protocol):
 
     @property
     def ranges(self) -> Mapping[str, Any]:
-        """What it has for many accesses of one instruction (codegen.Kernels.ranges): kernels with the same first
+        """What it has for many accesses of one instruction (generated.Kernels.ranges): kernels with the same first
         arguments; empty if it takes events one by one.
         """
 
