@@ -11,12 +11,12 @@ from tracekit.containers.arena import arena, taken
 from tracekit.containers.grouping import grouped
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import Arena, take
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import (
     Shadow,
     alike,
     changing,
-    clear,
     reading,
     reading_range,
     turn_to,

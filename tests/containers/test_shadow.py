@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.naive.shadow_bytes import NaiveShadow
 from tracekit.containers import arena, budget, shadow
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.shadow import (
     PAGES,
     SCRATCH,
     Shadow,
     changing,
-    clear,
     reading,
     reading_range,
     turn_to,

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.containers.kernels.shadow import Shadow, clear, read_word, writing
+from tracekit.containers.kernels.shadow import Shadow, read_word, writing
 from tracekit.contexts.kernels.roles import Roles
 from tracekit.jit.kernel import inlined, kernel
 

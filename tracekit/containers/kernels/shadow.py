@@ -1,6 +1,7 @@
 """Shadow memory of any metadata, byte by byte exact, word by word while it can (containers/shadow.py makes one).
 
-Callbacks of modules use four functions. The first three are for loops; rows are numbers for ``memory.rows``:
+Callbacks of modules use four functions, the last of clearing.py. The first three are for loops; rows are numbers for
+``memory.rows``:
 
     for row in reading(memory, address, size):    # what is known of the bytes; writes nothing, makes nothing
     for row in changing(memory, address, size):   # the same, to be changed: no row reaches beyond the bytes
@@ -29,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
-from tracekit.containers.kernels.before import begin_page, empty_pages
+from tracekit.containers.kernels.before import begin_page
 from tracekit.containers.kernels.hash_table import GOLDEN
 from tracekit.containers.kernels.rows import rows_of
-from tracekit.containers.kernels.zeros import is_zero, make_zero
+from tracekit.containers.kernels.zeros import make_zero
 from tracekit.jit.kernel import inlined, kernel
 
 PAGE_BITS = 12
@@ -149,11 +150,12 @@ def enter(memory: Shadow, stream: Any) -> None:
     elif not entered:
         memory.streams[control[STREAMS]] = stream
         control[STREAMS] += 1
-    _turn_to(memory.table, control, stream)
+    turn_table(memory.table, control, stream)
 
 
 @inlined
-def _turn_to(table: Any, control: Any, stream: Any) -> None:
+def turn_table(table: Any, control: Any, stream: Any) -> None:
+    """`turn_to` with the fields of a shadow memory, for callers that turn often."""
     control[STREAM] = stream
     control[FIRST] = min(stream * control[EACH], table.size)
     control[REACH] = min(control[EACH], table.size - control[FIRST])
@@ -163,7 +165,7 @@ def _turn_to(table: Any, control: Any, stream: Any) -> None:
 def make_pages(table: Any, pages: Any, far: Any, control: Any, numbers: Any, streams: Any) -> None:
     """Make pages of these numbers and streams, which have been entered, one after another."""
     for k in range(len(numbers)):
-        _turn_to(table, control, streams[k])
+        turn_table(table, control, streams[k])
         make_page(table, pages, far, control, np.uint64(numbers[k]))
 
 
@@ -171,7 +173,8 @@ def make_pages(table: Any, pages: Any, far: Any, control: Any, numbers: Any, str
 
 
 @inlined
-def _word(page: Any, address: Any) -> Any:
+def word_of(page: Any, address: Any) -> Any:
+    """The number of the word of a page that an address lies in."""
     return (page << 9) + ((address >> 3) & (WORDS - 1))
 
 
@@ -187,18 +190,19 @@ def _span(memory: Any, word: Any, granules: Any, first: Any, taken: Any) -> Any:
 def read_word(memory: Any, address: Any, left: Any) -> Any:
     """First and last row of the first word of the `left` bytes at `address`, and how many of them lie in it."""
     first = address & 7
-    word = _word(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
+    word = word_of(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
     return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, min(left, 8 - first))
 
 
 @inlined
-def _word_to_write(memory: Any, address: Any) -> Any:
+def word_to_write(memory: Any, address: Any) -> Any:
+    """The number of an address's word in the present stream, whose page is made if need be; SCRATCH's without room."""
     number = np.uint64(address) >> np.uint64(PAGE_BITS)
     page = page_of(memory, number)
     if page == NOWHERE:
         page = np.int64(make_page(memory.table, memory.pages, memory.far, memory.control, number))
         _begin_page(memory, memory.before, page, number)
-    return _word(page, address)
+    return word_of(page, address)
 
 
 @inlined
@@ -208,7 +212,7 @@ def _begin_page(memory: Any, before: Any, page: Any, number: Any) -> None:
 
 
 @inlined
-def _needed(first: Any, behind: Any) -> Any:
+def parts_needed(first: Any, behind: Any) -> Any:
     """log2 of the parts that a word has at least if one begins at its byte `first` and one ends before `behind`."""
     either = first | behind
     if either & 7 == 0:
@@ -225,8 +229,8 @@ def change_word(memory: Any, address: Any, left: Any) -> Any:
     """The same, after the word is divided so that no row reaches beyond the bytes."""
     first = address & 7
     taken = min(left, 8 - first)
-    word = _word_to_write(memory, address)
-    needed = _needed(first, first + taken)
+    word = word_to_write(memory, address)
+    needed = parts_needed(first, first + taken)
     if memory.granules[np.uint64(word)] < needed:
         divide(memory.rows, memory.granules, word, needed)
     return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, taken)
@@ -237,7 +241,7 @@ def write_word(memory: Any, address: Any, left: Any) -> Any:
     """The same, but a word that is covered becomes whole."""
     if address & 7 != 0 or left < 8:
         return change_word(memory, address, left)
-    word = _word_to_write(memory, address)
+    word = word_to_write(memory, address)
     row = memory.granules.size + word
     if memory.granules[np.uint64(word)] != 0:
         memory.granules[np.uint64(word)] = 0
@@ -268,7 +272,7 @@ def parts_of(memory: Any, row: Any) -> Any:
 def touch_word(memory: Any, address: Any, left: Any) -> Any:
     """As `read_word`, but their page is made."""
     first = address & 7
-    word = _word_to_write(memory, address)
+    word = word_to_write(memory, address)
     return _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, min(left, 8 - first))
 
 
@@ -310,7 +314,7 @@ def reading_range(memory: Any, address: Any, left: Any) -> Any:
     For the accesses of a run that adjoin one another: what is known of all of them takes one look for each word, not
     one for each access. The rows are those that `reading` gives of these bytes; call it again for the bytes behind.
     """
-    word = _word(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
+    word = word_of(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
     granules, first = np.int64(memory.granules[np.uint64(word)]), address & 7
     most = min((first + left + 7) >> 3, WORDS - (word & (WORDS - 1)))
     words = alike(memory.granules, word, most)
@@ -325,7 +329,7 @@ def writing_range(memory: Any, address: Any, left: Any) -> Any:
     """
     if address & 7 != 0 or left < 8:
         return change_word(memory, address, left)
-    word = _word_to_write(memory, address)
+    word = word_to_write(memory, address)
     words = min(left >> 3, WORDS - (word & (WORDS - 1)))
     row = memory.granules.size + word
     done = 0
@@ -336,197 +340,3 @@ def writing_range(memory: Any, address: Any, left: Any) -> Any:
             make_zero(memory.rows, row + done, same)  # what it was before it was divided says nothing
         done += same
     return row, row + words - 1, 8 * words
-
-
-# -- clearing --------------------------------------------------------------------------------------
-
-
-FEW = 32
-"""Fewer whole words are cleared without a call: most that is cleared are local variables of a few words."""
-
-
-@inlined
-def clear(memory: Any, address: Any, size: Any) -> None:
-    """Make all that is known of `size` bytes zero, in every stream."""
-    low = address & 4095
-    if memory.control[STREAMS] == 1 and 0 < size <= 4096 - low:
-        page = np.int64(_page_to_clear(memory, memory.before, address, size))
-        if page != NOWHERE:
-            if (low | size) & 7 == 0 and size < 8 * FEW:
-                _clear_few(memory, np.uint64(_word(page, address)), size >> 3)
-            elif (low & 7) + size > 8 or not _clear_one(memory, _word(page, address), low & 7, size):
-                clear_page(memory.rows, memory.granules, page, low, low + size)
-    elif size > 0:
-        _take_over_range(memory, memory.before, address, size)
-        clear_range(memory, address, address + size - 1)
-
-
-@inlined
-def _page_to_clear(memory: Any, before: Any, address: Any, size: Any) -> Any:
-    """The page that bytes lie in; NOWHERE: none is, or was before the segment."""
-    page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
-    if before is not None and page == NOWHERE:
-        _take_over(memory, before, address, address + size - 1)
-        page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
-    return page
-
-
-@inlined
-def _take_over_range(memory: Any, before: Any, address: Any, size: Any) -> None:
-    """See that what pages held before the segment, and have not yet taken over, is cleared as well."""
-    if before is not None:
-        _take_over(memory, before, address, address + size - 1)
-
-
-@kernel
-def _take_over(memory: Shadow, before: Any, address: Any, end: Any) -> None:
-    """Make the pages of which bytes address .. end are a part; those that are covered are known to be empty."""
-    first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(end) >> np.uint64(PAGE_BITS)
-    control, present = memory.control, memory.control[STREAM]
-    inner, behind = first, last
-    if address & 4095 != 0:
-        inner += np.uint64(1)
-    if end & 4095 == 4095:
-        behind += np.uint64(1)
-    if inner < behind:
-        empty_pages(before, inner, behind - np.uint64(1))
-    for place in range(control[STREAMS]):
-        _turn_to(memory.table, control, memory.streams[place])
-        if first < inner:
-            _word_to_write(memory, address)
-        if last >= behind and (last > first or first >= inner):
-            _word_to_write(memory, end)
-    _turn_to(memory.table, control, present)
-
-
-@inlined
-def _clear_words(memory: Any, word: Any, words: Any) -> Any:
-    """Make whole words zero; returns the one behind them."""
-    make_zero(memory.granules, word, words)
-    make_zero(memory.rows, np.uint64(memory.granules.size) + word, words)
-    return word + np.uint64(words)
-
-
-@inlined
-def _clear_few(memory: Any, word: Any, words: Any) -> None:
-    """Make fewer than FEW whole words zero: no loop, for stores of constant width take no call."""
-    if words & 16:
-        word = _clear_words(memory, word, 16)
-    if words & 8:
-        word = _clear_words(memory, word, 8)
-    if words & 4:
-        word = _clear_words(memory, word, 4)
-    if words & 2:
-        word = _clear_words(memory, word, 2)
-    if words & 1:
-        _clear_words(memory, word, 1)
-
-
-@inlined
-def _clear_one(memory: Any, word: Any, first: Any, size: Any) -> Any:
-    """Make bytes of one word zero if they have none or one row to themselves; returns whether that is so."""
-    granules = np.int64(memory.granules[np.uint64(word)])
-    row = memory.granules.size + word
-    if granules == 0:
-        return is_zero(memory.rows, row)
-    if size != 8 >> granules or first & (size - 1) != 0:
-        return False
-    make_zero(memory.rows, (row << granules) + (first >> (3 - granules)), 1)
-    return True
-
-
-@kernel
-def clear_range(memory: Shadow, address: Any, end: Any) -> None:
-    """Make what is known of the bytes address .. end zero, in every stream, in no more steps than there are pages."""
-    first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(end) >> np.uint64(PAGE_BITS)
-    control = memory.control
-    present = control[STREAM]
-    if np.int64(last - first) * control[STREAMS] < control[PAGES]:
-        for place in range(control[STREAMS]):
-            _turn_to(memory.table, control, memory.streams[place])
-            number = first
-            while number <= last:
-                page = page_of(memory, number)
-                if page != NOWHERE:
-                    _clear_in(memory, page, number, first, last, address, end)
-                number += np.uint64(1)
-        _turn_to(memory.table, control, present)
-    else:
-        for page in range(SCRATCH + 1, control[PAGES]):
-            number = np.uint64(memory.pages[page].number)
-            if first <= number <= last:
-                _clear_in(memory, page, number, first, last, address, end)
-
-
-@inlined
-def _clear_in(memory: Any, page: Any, number: Any, first: Any, last: Any, address: Any, end: Any) -> None:
-    low, high = np.int64(0), np.int64(4096)
-    if number == first:
-        low = address & 4095
-    if number == last:
-        high = (end & 4095) + 1
-    clear_page(memory.rows, memory.granules, page, low, high)
-
-
-@kernel
-def clear_page(rows: Any, granules: Any, page: Any, low: Any, high: Any) -> None:
-    """Make the bytes low .. high - 1 of a page zero."""
-    base = page << 9
-    word, stop = base + ((low + 7) >> 3), base + (high >> 3)
-    if stop < word:  # inside one word
-        _clear_part(rows, granules, stop, low & 7, high & 7)
-        return
-    if low & 7 != 0:
-        _clear_part(rows, granules, word - 1, low & 7, 8)
-    if high & 7 != 0:
-        _clear_part(rows, granules, stop, 0, high & 7)
-    make_zero(granules, word, stop - word)
-    make_zero(rows, granules.size + word, stop - word)
-
-
-@kernel
-def _clear_part(rows: Any, granules: Any, word: Any, first: Any, last: Any) -> None:
-    needed = _needed(first, last)
-    if granules[word] < needed:
-        if granules[word] == 0 and is_zero(rows, granules.size + word):
-            return  # a word without history stays whole
-        divide(rows, granules, word, needed)
-    parts = 3 - np.int64(granules[word])
-    start = (granules.size + word) << (3 - parts)
-    make_zero(rows, start + (first >> parts), (last - first) >> parts)
-
-
-# -- pages that change -----------------------------------------------------------------------------
-
-
-@inlined
-def dirty_pages(memory: Any, dirty: Any, address: Any, size: Any) -> None:
-    """Set the elements of `dirty`, one for each page, of the pages that `size` bytes, at least 1, lie in."""
-    if (
-        memory.control[STREAMS] == 1
-        and (np.uint64(address) ^ np.uint64(address + size - 1)) >> np.uint64(PAGE_BITS) == 0
-    ):
-        dirty[np.uint64(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)))] = 1
-    else:
-        _dirty_range(memory, dirty, address, address + size - 1)
-
-
-@kernel
-def _dirty_range(memory: Shadow, dirty: Any, address: Any, end: Any) -> None:
-    """The same of the bytes address .. end in every stream, in no more steps than there are pages.
-
-    A store that a damaged trace claims goes on at address 0 behind the last one, as that of a word does.
-    """
-    first = np.uint64(address) >> np.uint64(PAGE_BITS)
-    more = ((np.uint64(end) >> np.uint64(PAGE_BITS)) - first) & LAST_PAGE
-    control, present = memory.control, memory.control[STREAM]
-    if np.int64(more) * control[STREAMS] < control[PAGES]:
-        for place in range(control[STREAMS]):
-            _turn_to(memory.table, control, memory.streams[place])
-            for number in range(more + np.uint64(1)):
-                dirty[page_of(memory, (first + np.uint64(number)) & LAST_PAGE)] = 1
-        _turn_to(memory.table, control, present)
-    else:
-        for page in range(SCRATCH + 1, control[PAGES]):
-            if (np.uint64(memory.pages[page].number) - first) & LAST_PAGE <= more:
-                dirty[page] = 1

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
-from tracekit.containers.kernels.shadow import Shadow, changing, clear, writing
+from tracekit.containers.kernels.shadow import Shadow, changing, writing
 from tracekit.contexts.kernels.roles import Roles
 from tracekit.dependence.kernels.dependence_table import END_BITS, RAW, WAR, WAW
 from tracekit.dependence.kernels.doers import Doers, doer_of

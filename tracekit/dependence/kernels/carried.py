@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tracekit.containers import maps
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.shadow import Shadow, clear, reading, touching, turn_to, writing
+from tracekit.containers.kernels.clearing import clear
+from tracekit.containers.kernels.shadow import Shadow, reading, touching, turn_to, writing
 from tracekit.contexts.kernels.scopes import TICK, Scopes, close_loop, next_iteration, open_scope
 from tracekit.dependence.kernels.front import Front, in_row, lay_over, note_first
 from tracekit.jit.kernel import inlined, kernel

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.containers.kernels.shadow import Shadow, changing, clear, writing
+from tracekit.containers.kernels.shadow import Shadow, changing, writing
 from tracekit.contexts.kernels.levels import shared_levels
 from tracekit.contexts.kernels.streams import CLOCK, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs

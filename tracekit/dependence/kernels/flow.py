@@ -11,10 +11,10 @@ import numpy as np
 
 from tracekit.containers import maps
 from tracekit.containers.kernels.arena import USED
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.shadow import (
     Shadow,
     alike,
-    clear,
     reading,
     reading_range,
     touching,

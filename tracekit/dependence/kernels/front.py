@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED, Arena, take
 from tracekit.containers.kernels.before import Before
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.shadow import (
     NOWHERE,
     PAGE_BITS,
     PAGES,
     SCRATCH,
     WORDS,
-    clear,
     page_of,
     parts_of,
     turn_to,

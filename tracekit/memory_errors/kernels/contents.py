@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers.kernels.shadow import Shadow, clear, reading, writing
+from tracekit.containers.kernels.clearing import clear
+from tracekit.containers.kernels.shadow import Shadow, reading, writing
 from tracekit.jit.kernel import inlined, kernel
 
 HIDDEN = np.uint64(0x8BAD_C0DE_5EED_0001)

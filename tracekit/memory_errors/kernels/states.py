@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.shadow import (
     PAGE_BITS,
     WORDS,
     Shadow,
     alike,
-    clear,
     page_of,
     reading,
     reading_range,

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import Arena, take
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.containers.kernels.shadow import Shadow, clear, reading, writing
+from tracekit.containers.kernels.shadow import Shadow, reading, writing
 from tracekit.contexts.kernels.streams import FRAMES, LEAF_LEVEL, NO_CALL
 from tracekit.jit.kernel import inlined, kernel
 

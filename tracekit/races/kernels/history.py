@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import find_or_make, row_of
-from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, clear, page_of, reading, writing
+from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, page_of, reading, writing
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import standing
 from tracekit.races.kernels.order import turn_to
