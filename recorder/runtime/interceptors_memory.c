@@ -5,11 +5,9 @@
 #include "preload_record.h"
 
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #ifdef TK_STATIC
 
@@ -18,31 +16,7 @@
 
 #else
 
-/* The dynamic linker allocates thread-local storage in the middle of a record; its calls are not the program's. */
-static uintptr_t linker_low, linker_size;
-
-static int note_linker(struct dl_phdr_info *info, size_t size, void *base)
-{
-    (void)size;
-    if ((void *)info->dlpi_addr != base)
-        return 0;
-    uintptr_t high = info->dlpi_addr;
-    for (int index = 0; index < info->dlpi_phnum; index++)
-        if (info->dlpi_phdr[index].p_type == PT_LOAD) {
-            uintptr_t end = info->dlpi_addr + info->dlpi_phdr[index].p_vaddr + info->dlpi_phdr[index].p_memsz;
-            high = end > high ? end : high;
-        }
-    linker_low = info->dlpi_addr;
-    linker_size = high - linker_low;
-    return 1;
-}
-
-void tk_find_linker(void)
-{
-    dl_iterate_phdr(note_linker, (void *)getauxval(AT_BASE));
-}
-
-#define RECORDING() (tk_noting() && (uintptr_t)__builtin_return_address(0) - linker_low >= linker_size)
+#define RECORDING() (tk_noting() && !tk_is_linker((uintptr_t)__builtin_return_address(0)))
 
 #endif
 
@@ -69,7 +43,12 @@ static void *bootstrap_allocate(size_t size)
 
 #ifdef TK_STATIC
 #define REAL TK_REAL
+#define OF_LINKER(pointer) 0
+#define KEEP(pointer) (void)0
 #else
+#define OF_LINKER(pointer) tk_forget_linker_block((uintptr_t)(pointer))
+#define KEEP(pointer) tk_keep_linker_block((uintptr_t)(pointer))
+
 static void *resolve(void **slot, const char *name)
 {
     resolving++;
@@ -85,8 +64,16 @@ static void *resolve(void **slot, const char *name)
     })
 #endif
 
+#ifdef TK_STATIC
+#define KEEP_IF_LINKERS(pointer) (void)0
+#else
+#define KEEP_IF_LINKERS(pointer) (tk_is_linker((uintptr_t)__builtin_return_address(0)) ? KEEP(pointer) : (void)0)
+#endif
+
 #define ALLOCATED(pointer, size) \
-    ((pointer) && RECORDING() ? TK_RECORD3(heap_alloc, tk_ticket(), (uintptr_t)(pointer), size) : (void)0)
+    (!(pointer)    ? (void)0 \
+     : RECORDING() ? TK_RECORD3(heap_alloc, tk_ticket(), (uintptr_t)(pointer), size) \
+                   : KEEP_IF_LINKERS(pointer))
 
 TK_EXPORT void *malloc(size_t size)
 {
@@ -110,7 +97,7 @@ TK_EXPORT void free(void *pointer)
 {
     if (!pointer || from_bootstrap(pointer) || TK_UNLIKELY(resolving))
         return; /* dlsym gives back the text of an earlier error of the program's: a few bytes are lost */
-    if (RECORDING())
+    if (!OF_LINKER(pointer) && RECORDING())
         TK_RECORD2(heap_free, tk_ticket(), (uintptr_t)pointer);
     REAL(free)(pointer);
 }
@@ -148,8 +135,13 @@ static void *resize(void *old, size_t size, int recording)
         size_t before = ((size_t *)old)[-2];
         return pointer ? memcpy(pointer, old, size < before ? size : before) : NULL;
     }
-    if (!recording)
-        return REAL(realloc)(old, size);
+    if (!recording) {
+        int linkers = old && OF_LINKER(old);
+        void *pointer = REAL(realloc)(old, size);
+        if (linkers)
+            KEEP(pointer ? pointer : old);
+        return pointer;
+    }
     if (old && size)
         return reallocate(old, size);
     if (old)

@@ -273,12 +273,17 @@ struct tk_openmp {
 extern struct tk_openmp tk_openmp;
 extern __thread int tk_openmp_tool; /* this thread is in another OMPT tool */
 
-/* interceptors_threads.c, preload_fork.c, interceptors_process.c, interceptors_mappings.c, interceptors_memory.c */
+/* preload_linker.c: not in a static program */
+void tk_find_linker(void);
+int tk_is_linker(uintptr_t code);
+void tk_keep_linker_block(uintptr_t block);
+int tk_forget_linker_block(uintptr_t block);
+
+/* interceptors_threads.c, preload_fork.c, interceptors_process.c, interceptors_mappings.c */
 void tk_watch_threads(void);
 void tk_watch_forks(void);
 void tk_watch_process(void);
 void tk_watch_mappings(void);
-void tk_find_linker(void);
 
 /* The next definition of an interposed function: the linker's, in a static program. */
 #ifdef TK_STATIC

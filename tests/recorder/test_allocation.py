@@ -172,3 +172,34 @@ def test_a_pending_error_of_dlsym(tmp_path: Path) -> None:
     run = record(tmp_path, build(tmp_path, FREED_IN_DLSYM))
     assert run.returncode == 0, run.stderr
     assert [name for name, _ in heap_events(tmp_path / "trace.zst")].count("heap_free") < 10
+
+
+ERRORS = r"""
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <stdlib.h>
+    int main(void)
+    {
+        for (int i = 0; i < 100; i++) {
+            char *volatile like_a_text = malloc(68);
+            free(like_a_text);
+            if (dlsym(RTLD_DEFAULT, "no_function_has_this_name") || dlopen("no-library-has-this-name.so", RTLD_LAZY))
+                return 1;
+        }
+        return 0;
+    }"""
+
+
+def test_texts_of_errors_that_the_linker_allocates(tmp_path: Path) -> None:
+    """dlsym and dlopen free the text of the failure before, whose allocation is no event."""
+    run = record(tmp_path, build(tmp_path, ERRORS))
+    assert run.returncode == 0
+    alive = set()
+    freed = 0
+    for name, words in heap_events(tmp_path / "trace.zst"):
+        if name == "heap_free":
+            alive.remove(words[0])
+            freed += 1
+        else:
+            alive.add(words[0])
+    assert freed >= 100
