@@ -196,6 +196,15 @@ def test_what_decides_an_exit_is_named_once() -> None:
     assert "by something that the trace of an older tracekit does not name (build and record again)" in older
 
 
+def test_exits_that_depend_on_the_same_have_all_their_lines_each() -> None:
+    reads = [read("", line) for line in range(1000, 1010)]
+    exits = [{**leaving(line, reads), "thing": 1} for line in (3, 4)]
+    first, second = text(row(1, 9, "sequential", blocked_by=exits)).split("- whether it is left at ")[1:]
+    assert first.startswith("f.c:3:1 ") and second.startswith("f.c:4:1 ")
+    assert first.split()[1:] == second.split()[1 : len(first.split())]
+    assert "later iterations cannot begin before" in " ".join(second.split())
+
+
 def test_where_only_the_end_is_in_the_way_stages_promise_nothing() -> None:
     stage = {"parallel": False, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 60.0}
     stages = [stage, {**stage, "parallel": True, "share": 40.0}]

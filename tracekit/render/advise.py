@@ -264,21 +264,21 @@ def _step(step: Json) -> str:
 def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
     """What stands in the way: memory by object, then the rest."""
     memory: dict[str, list[Json]] = {}  # by what the objects are, for two may have one name
-    others: dict[str, list[str]] = {}
+    others: dict[str, list[tuple[str, ...]]] = {}
     for row in blockers:
         if row["reason"] == "dependence":
             memory.setdefault(repr(row["objects"]), []).append(row)
         elif row.get("thing") != 0 or row["reason"] == "external":  # what comes first has been said
-            others.setdefault(row["reason"], []).extend(_obstacle(row))
+            others.setdefault(row["reason"], []).append(tuple(_obstacle(row)))
     lines = []
     for rows in list(memory.values())[:BLOCKERS_SHOWN]:
         lines += _conflicts(_objects(rows[0]), rows, function)
     if len(memory) > BLOCKERS_SHOWN:
         count = len(memory) - BLOCKERS_SHOWN
         lines.append(f"- ... and on {counted(count, 'more object')} (--json shows all)")
-    for texts in others.values():
-        different = list(dict.fromkeys(texts))
-        lines += different[:BLOCKERS_SHOWN]
+    for obstacles in others.values():
+        different = [obstacle for obstacle in dict.fromkeys(obstacles) if obstacle]
+        lines += [line for obstacle in different[:BLOCKERS_SHOWN] for line in obstacle]
         if len(different) > BLOCKERS_SHOWN:
             lines.append(f"- ... and {len(different) - BLOCKERS_SHOWN:,} more of this kind (--json shows all)")
     return lines
