@@ -199,7 +199,9 @@ def test_what_decides_an_exit_is_named_once() -> None:
 def test_exits_that_depend_on_the_same_have_all_their_lines_each() -> None:
     reads = [read("", line) for line in range(1000, 1010)]
     exits = [{**leaving(line, reads), "thing": 1} for line in (3, 4)]
-    first, second = text(row(1, 9, "sequential", blocked_by=exits)).split("- whether it is left at ")[1:]
+    first, second = text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "x", thing=0), *exits])).split(
+        "- whether it is left at "
+    )[1:]
     assert first.startswith("f.c:3:1 ") and second.startswith("f.c:4:1 ")
     assert first.split()[1:] == second.split()[1 : len(first.split())]
     assert "later iterations cannot begin before" in " ".join(second.split())
