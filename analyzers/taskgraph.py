@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tracekit.module import Display, RecordModule, option
+from tracekit.module import Display, EventBatch, RecordModule, option
 
 if TYPE_CHECKING:
     from tracekit.taskgraph.collector import StepCollector
+    from tracekit.taskgraph.footprints import FootprintCollector
 
 
 def faster_of(text: str) -> list[tuple[str, float]]:
@@ -40,12 +41,15 @@ class TaskGraphOptions:
     work: str = option("blocks", "What work is counted in.", choices=("blocks", "accesses", "bytes"))
     locks: bool = option(True, "Whether the order in which threads got locks is an order of the graph.")
     faster: str = option("", "Work and span if these functions took FACTOR times less.", "FUNCTION:FACTOR,...")
+    footprint: int = option(0, "Bytes of the unit in which each node's working set is counted; 0: it is not.", "BYTES")
     graph: int = option(1000, "Nodes up to which the profile holds the whole graph, for `export dot`.", "N")
 
     def __post_init__(self) -> None:
         faster_of(self.faster)
         if self.graph < 0:
             raise ValueError(f"graph is a number of nodes, not {self.graph}.")
+        if not 0 <= self.footprint <= 1 << 30 or self.footprint & (self.footprint - 1):
+            raise ValueError(f"footprint is 0 or a power of two of at most 2**30, not {self.footprint}.")
 
 
 class TaskGraphModule(RecordModule):
@@ -63,11 +67,27 @@ class TaskGraphModule(RecordModule):
         """Take records."""
         self._collector.add(stream, ids, words)
 
+    @cached_property
+    def _footprints(self) -> FootprintCollector | None:
+        from tracekit.taskgraph.footprints import FootprintCollector
+
+        return FootprintCollector(self.options.footprint, self.options.locks) if self.options.footprint else None
+
+    @property
+    def events(self) -> Mapping[str, tuple[str, ...]]:
+        """Accesses and what begins a step, if footprints are asked for; else nothing is replayed."""
+        return self._footprints.events if self._footprints else {}
+
+    def feed_events(self, batch: EventBatch) -> None:
+        """Take events for the footprints."""
+        assert self._footprints is not None
+        self._footprints.add(batch)
+
     def result(self) -> dict[str, Any]:
         """All tables."""
         from tracekit.taskgraph.profile import TaskGraphProfile
 
-        made = TaskGraphProfile(self.program, self._collector, self.options.work)
+        made = TaskGraphProfile(self.program, self._collector, self.options.work, self._footprints)
         return made.result(faster_of(self.options.faster), self.options.graph)
 
     @classmethod

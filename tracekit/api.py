@@ -354,7 +354,7 @@ def _prepared(
     for_runs = all(
         isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())
         for module in modules.values()
-        if not isinstance(module, RecordModule)
+        if not isinstance(module, RecordModule) or module.events
     )
     records = worth.records_of(trace)
     work = worth.work_of(records, accesses, for_runs=for_runs)

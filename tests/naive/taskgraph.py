@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -143,3 +143,28 @@ def span_of(steps: Sequence[Step], edges: set[Edge]) -> int:
         return steps[number].work + max(map(finish, into.get(number, [])), default=0)
 
     return max(map(finish, range(len(steps))), default=0)
+
+
+def footprints_of(
+    events: Iterable[tuple[int, str, int, int]], orders: Container[str], granule: int
+) -> dict[int, list[tuple[int, int]]]:
+    """By stream, of each of its steps, how many accesses it makes, and how many bytes, in whole granules, they touch.
+
+    An event is (stream, name, address, size), of each stream in their order; those in `orders` begin a step.
+    """
+    accesses: dict[int, list[int]] = {}
+    touched: dict[int, list[set[int]]] = {}
+    for stream, name, address, size in events:
+        steps, counts = touched.setdefault(stream, [set()]), accesses.setdefault(stream, [0])
+        if name in orders:
+            steps.append(set())
+            counts.append(0)
+        if name in ("load", "store"):
+            counts[-1] += 1
+            steps[-1] |= {
+                at // granule for at in (*range(address, address + size, granule), address + size - 1) if size
+            }
+    return {
+        stream: [(count, granule * len(step)) for count, step in zip(accesses[stream], steps)]
+        for stream, steps in touched.items()
+    }

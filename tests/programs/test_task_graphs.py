@@ -12,15 +12,20 @@ from xml.etree import ElementTree
 import pytest
 
 import tracekit
+from tests.naive.taskgraph import footprints_of
 from tests.programs.running import Recording, compile_program, record, run_here
+from tracekit.formats.events import EVENTS
 from tracekit.formats.reader import TraceReader
 from tracekit.program.program import Program
 from tracekit.render.taskgraph import between_tasks, svg
+from tracekit.replay.engine import batches
 from tracekit.replay.totals import trace_totals
+from tracekit.taskgraph.collector import ordering_events
 from tracekit.taskgraph.profile import joined
 
 Recorder = Callable[..., Recording]
 Forked = Callable[[str], Path]
+NAMES = {event.code: event.name for event in EVENTS}
 NAMESPACE = {"g": "http://graphml.graphdrawing.org/xmlns"}
 
 
@@ -195,3 +200,57 @@ def test_what_cannot_be_asked_is_told(forked: Forked) -> None:
         assert outcome.status != 0 and told in outcome.stderr.decode()
     row = graph_of(trace, faster="fib:2,spawned:3").result["what_if"][-1]
     assert [each["name"] for each in row["faster"]] == ["fib", "spawned"]
+
+
+@pytest.mark.parametrize("program", ["threads.c", "siglongjmp.c", "fork.c", "atomics.c", "openmp.c"])
+@pytest.mark.parametrize("locks", [True, False])
+def test_footprints_of_nodes_are_those_of_their_events(program: str, locks: bool, recording: Recorder) -> None:
+    path = recording(program, 1).trace
+    result = graph_of(path, work="accesses", locks=locks, footprint=64, graph=10**6).result
+    with TraceReader(path) as trace:
+        events = (
+            (batch.stream, NAMES[kind], address, size)
+            for batch in batches(trace, Program.from_images(trace.images()))
+            for kind, address, size in zip(batch.kind.tolist(), batch.address.tolist(), batch.size.tolist())
+        )
+        expected = footprints_of(events, ordering_events(locks), 64)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for node in result["graph"]["nodes"]:
+        if node["work"]:
+            found.setdefault(node["thread"], []).append((node["work"], node["footprint"]))
+    assert found.keys() == {stream for stream, steps in expected.items() if any(count for count, _ in steps)}
+    for stream, nodes in found.items():
+        steps = [step for step in expected[stream] if step[0]]
+        assert [touched for _, touched in nodes] == [touched for _, touched in steps]
+        if program != "openmp.c":  # in which the library moves blocks (realloc), which is no work
+            assert nodes == steps
+    for name, fold in (("footprint", sum), ("largest_footprint", max)):
+        of_group = {row["group"]["id"]: row[name] for row in result["groups"]}
+        of_nodes: dict[str, list[int]] = {}
+        for node in result["graph"]["nodes"]:
+            of_nodes.setdefault(node["group"], []).append(node["footprint"])
+        assert of_group == {group: fold(values) for group, values in of_nodes.items()}
+
+
+def test_footprints_are_shown_exported_and_merged(forked: Forked, tmp_path: Path) -> None:
+    trace, plain, measured = forked("5"), tmp_path / "plain.profile", tmp_path / "measured.profile"
+    other, again = tmp_path / "other.profile", forked("4")
+    graph_of(trace).save(plain)
+    results = []
+    for run, profile in ((trace, measured), (again, other)):
+        made = graph_of(run, footprint=4096)
+        made.save(profile)
+        results.append({row["group"]["id"]: row for row in made.result["groups"]})
+    text = run_here("analyze", "-m", "taskgraph", "--footprint", "64", trace).stdout.decode()
+    assert "bytes each" in text and "most bytes" in text
+    assert "bytes each" not in run_here("analyze", "-m", "taskgraph", trace).stdout.decode()
+    xml = run_here("export", "graphml", measured).stdout.decode()
+    assert 'attr.name="footprint"' in xml
+    assert "footprint" not in run_here("export", "graphml", plain).stdout.decode()
+    for row in json.loads(run_here("merge", measured, other, "--json").stdout)["result"]["groups"]:
+        both = [result[row["group"]["id"]] for result in results if row["group"]["id"] in result]
+        assert row["footprint"] == sum(each["footprint"] for each in both)
+        assert row["largest_footprint"] == max(each["largest_footprint"] for each in both)
+    assert b"other values of footprint" in run_here("merge", plain, other).stderr
+    refused = run_here("analyze", "-m", "taskgraph", "--footprint", "48", trace)
+    assert refused.status == 2 and b"power of two" in refused.stderr

@@ -390,8 +390,17 @@ class BatchModule(Analysis, ABC):
 class RecordModule(Analysis, ABC):
     """One analysis that takes the records of a trace as they were recorded (formats/SPEC.md), without their events.
 
-    It is for what blocks and paths alone tell: nothing is replayed for it. There is no window on records.
+    It is for what blocks and paths alone tell: nothing is replayed for it, unless it names `events`. There is no window
+    on records.
     """
+
+    @property
+    def events(self) -> Mapping[str, tuple[str, ...]]:
+        """Events that it wants beside the records, as :attr:`BatchModule.events`; :meth:`feed_events` is fed those."""
+        return {}
+
+    def feed_events(self, batch: EventBatch) -> None:
+        """Take the events of one batch; records and events come in passes of their own, in either order."""
 
     @abstractmethod
     def feed(self, stream: int, ids: npt.NDArray[np.uint32], words: npt.NDArray[np.uint64]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_NAME, DELIVERED, Event
 from tracekit.modules import ranges
-from tracekit.modules.contract import Analysis, BatchModule, Module
+from tracekit.modules.contract import Analysis, BatchModule, Module, RecordModule
 from tracekit.modules.services import SERVICES, TRANSLATED
 from tracekit.translation import GROUPS_BY
 
@@ -24,7 +24,7 @@ def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
     Raises WrongModuleError for a name that there is not.
     """
     _check_names(module)
-    if isinstance(module, BatchModule):
+    if isinstance(module, (BatchModule, RecordModule)):
         fields_of = {name: tuple(fields) for name, fields in module.events.items()}
     else:
         assert isinstance(module, Module)

@@ -141,15 +141,14 @@ def _runs_alike(module: Module, other: Module) -> bool:
     )
 
 
-class BatchRunner:
-    """A module with kernels of its own."""
+class WholeBatches:
+    """Hands the events that a module names on to it, as whole batches."""
 
-    explained = "brings its own kernels"
-
-    def __init__(self, module: BatchModule, name: str) -> None:
-        self.module = module
+    def __init__(self, module: BatchModule | RecordModule, name: str) -> None:
+        self.module: BatchModule | RecordModule = module
         self.name = name
         self.workers = 1 if module.events else 0  # one that asks for no event needs no replay
+        self._take = module.feed_events if isinstance(module, RecordModule) else module.feed
         self._declared = np.zeros(256, np.bool_)
         self._declared[[BY_NAME[name].code for name in module.events]] = True
         self.columns = {
@@ -161,12 +160,8 @@ class BatchRunner:
         """See :class:`Runner`."""
         wanted = self._declared[batch.kind]  # none of an empty batch
         with diagnostics.of_author(self.module, self.name):
-            if not wanted.any():
-                return
-            if wanted.all():
-                self.module.feed(batch)
-            else:
-                self.module.feed(Selected.of(batch, wanted))
+            if wanted.any():
+                self._take(batch if wanted.all() else Selected.of(batch, wanted))
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
@@ -175,30 +170,28 @@ class BatchRunner:
             return self.module.result(), self.module.facts()
 
 
-class RecordRunner:
-    """A module that takes records: no batch of events is fed to it."""
+class BatchRunner(WholeBatches):
+    """A module with kernels of its own."""
 
-    workers = 0
-    columns: Mapping[str, frozenset[str]] = {}
-    explained = "looks at records alone, without their events"
+    explained = "brings its own kernels"
+
+
+class RecordRunner(WholeBatches):
+    """A module that takes records, and events only if it names some."""
 
     def __init__(self, module: RecordModule, name: str) -> None:
-        self.module = module
-        self.name = name
+        super().__init__(module, name)
+        self._take_records = module.feed
 
-    def feed(self, batch: EventBatch, worker: int) -> None:
-        """See :class:`Runner`; nobody calls it, for there is no worker."""
+    @property
+    def explained(self) -> str:
+        """See :class:`Runner`."""
+        return "looks at records" if self.workers else "looks at records alone, without their events"
 
     def feed_records(self, stream: int, ids: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
         """Hand on whole records of a stream."""
         with diagnostics.of_author(self.module, self.name):
-            self.module.feed(stream, ids, words)
-
-    def result(self) -> tuple[dict[str, Any], dict[str, int]]:
-        """See :class:`Runner`."""
-        with diagnostics.of_author(self.module, self.name):
-            self.merge_state = self.module.merge_state()
-            return self.module.result(), self.module.facts()
+            self._take_records(stream, ids, words)
 
 
 class Worker:

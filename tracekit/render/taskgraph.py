@@ -56,21 +56,27 @@ def taskgraph_text(report: Json, facts: Mapping[str, int], limit: int, style: St
     )
     lines += more(sum(row["critical_work"] > 0 for row in result["lines"]), len(tables["lines"]), "line")
     lines += ["", style("nodes by where they begin", "bold")]
+    measured = has_footprints(result)
     lines += table(
-        ("nodes", "work", "on the path", "longest", "kind", "begins", "thread created"),
+        (
+            *("nodes", "work", "on the path", "longest"),
+            *(FOOTPRINTS if measured else ()),
+            *("kind", "begins", "thread created"),
+        ),
         [
             (
                 cell(row["count"]),
                 cell(row["work"]),
                 cell(row["critical_work"]),
                 cell(row["longest"]),
+                *(map(cell, footprints_of(row)) if measured else ()),
                 row["group"]["kind"],
                 context_text(row["group"]["begins"]),
                 context_text(row["group"]["created"]),
             )
             for row in tables["groups"]
         ],
-        frozenset({0, 1, 2, 3}),
+        frozenset(range(6 if measured else 4)),
         style,
     )
     lines += more(len(result["groups"]), len(tables["groups"]), "group")
@@ -125,6 +131,20 @@ def speedup(summary: Json, processors: int) -> tuple[float, float]:
 def by_critical(rows: Sequence[Json]) -> list[Json]:
     """Groups with most work on the critical path first."""
     return sorted(rows, key=lambda row: (-row["critical_work"], -row["work"], row["first"]))
+
+
+FOOTPRINTS = ("bytes each", "most bytes")
+"""Heads of the columns of working sets: the mean over a group's nodes, and the largest."""
+
+
+def has_footprints(result: Json) -> bool:
+    """Whether groups have the working sets of their nodes."""
+    return bool(result["groups"]) and all("footprint" in row for row in result["groups"])
+
+
+def footprints_of(row: Json) -> tuple[int, int]:
+    """Bytes that a node of a group touches, on average and at most."""
+    return round(row["footprint"] / max(row["count"], 1)), row["largest_footprint"]
 
 
 def context_text(context: Json | None) -> str:

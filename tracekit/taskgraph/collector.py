@@ -37,7 +37,11 @@ OPENMP = (
     "sync_end",
 )
 SIGNALS = ("release", "acquire", "barrier_init", "barrier_enter", "barrier_leave", "barrier", "atomic", "fence")
-"""Events that begin a step."""
+
+
+def ordering_events(locks: bool) -> tuple[str, ...]:
+    """The names of events that begin a step; `locks`: whether those of locks do."""
+    return (*THREADS, *SIGNALS, *OPENMP, *(LOCKS if locks else ()))
 
 
 class StepCollector:
@@ -46,7 +50,7 @@ class StepCollector:
     def __init__(self, program: Program, locks: bool) -> None:
         self.walked, self.work = walked(program)
         orders = np.zeros(FIRST_PATH, np.uint8)
-        orders[[CODE[name] for name in (*THREADS, *SIGNALS, *OPENMP, *(LOCKS if locks else ()))]] = 1
+        orders[[CODE[name] for name in ordering_events(locks)]] = 1
         self.collected = Steps(
             arena.arena(layouts.STEP, 1 << 30, spare=1, parts=4),
             arena.arena(layouts.USE, 1 << 32, spare=1, parts=4),

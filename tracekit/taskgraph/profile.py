@@ -15,6 +15,7 @@ from tracekit.paths.profile import Names
 from tracekit.program.program import Program
 from tracekit.taskgraph.collector import StepCollector
 from tracekit.taskgraph.distinct import distinct
+from tracekit.taskgraph.footprints import FootprintCollector
 from tracekit.taskgraph.graph import TaskGraph
 from tracekit.taskgraph.kernels.layouts import EDGE_KINDS, NODE_KINDS, TASK
 from tracekit.taskgraph.lines import Places
@@ -29,9 +30,11 @@ TWICE = 2.0
 
 
 class TaskGraphProfile:
-    """Makes the rows of one run; `work`: what is counted (graph.MEASURES)."""
+    """Makes the rows of one run; `work`: what is counted (graph.MEASURES); `footprints`: if they are wanted."""
 
-    def __init__(self, program: Program, collector: StepCollector, work: str) -> None:
+    def __init__(
+        self, program: Program, collector: StepCollector, work: str, footprints: FootprintCollector | None = None
+    ) -> None:
         self.program, self.work = program, work
         self.graph = TaskGraph(program, collector)
         self.names = GroupNames(program, collector)
@@ -39,6 +42,9 @@ class TaskGraphProfile:
         self.functions = Names(program).function
         self.done = {name: self.graph.of_nodes(column) for name, column in self.graph.of_steps.items()}
         self.weights = self.done[work]
+        self.footprint = None
+        if footprints is not None:
+            self.footprint = self.graph.of_nodes(footprints.of_steps(collector.steps))
         span, self.on_path = self.graph.span(self.weights)
         self.span = int(span)
         self._number_groups()
@@ -94,9 +100,10 @@ class TaskGraphProfile:
             "critical_work": _summed(of, self.weights[1:] * self.on_path[1:], count),
             **{name: _summed(of, self.done[name][1:], count) for name in ("blocks", "loads", "stores", "bytes")},
         }
-        longest = np.zeros(count, np.int64)
-        np.maximum.at(longest, of, self.weights[1:])
-        columns["longest"] = longest
+        columns["longest"] = _greatest(of, self.weights[1:], count)
+        if self.footprint is not None:
+            columns["footprint"] = _summed(of, self.footprint[1:], count)
+            columns["largest_footprint"] = _greatest(of, self.footprint[1:], count)
         first = np.full(count, len(nodes), np.int64)
         np.minimum.at(first, of, np.arange(len(nodes)))
         columns["first"] = first
@@ -212,6 +219,7 @@ class TaskGraphProfile:
                 "thread": int(node["stream"]),
                 "work": int(self.weights[number]),
                 "critical": bool(self.on_path[number]),
+                **({} if self.footprint is None else {"footprint": int(self.footprint[number])}),
             }
             for number, node in enumerate(self.graph.nodes)
             if number
@@ -229,6 +237,12 @@ def _summed(index: NDArray[np.int64], values: NDArray[np.generic], count: int) -
     return sums
 
 
+def _greatest(index: NDArray[np.int64], values: NDArray[np.generic], count: int) -> NDArray[np.int64]:
+    most = np.zeros(count, np.int64)
+    np.maximum.at(most, index, values)
+    return most
+
+
 def _by_first(row: Json) -> Any:
     """Groups in the order in which their first nodes began."""
     return row["first"], row["group"]["id"]
@@ -244,6 +258,7 @@ def joined(results: Sequence[Json]) -> dict[str, Any]:
     for result in results:
         whole = _plus(whole, result["summary"])
     numbers = ("count", "threads", "on_critical_path", "work", "critical_work", "blocks", "loads", "stores", "bytes")
+    greatest_of = dict.fromkeys(("longest", "largest_footprint"), greatest)
     places = dict.fromkeys(("work", "critical_work"), add)
     tried = [{json_key(row) for row in result["what_if"]} for result in results]
     shared = set.intersection(*tried)
@@ -252,7 +267,7 @@ def joined(results: Sequence[Json]) -> dict[str, Any]:
         "groups": join_rows(
             [result["groups"] for result in results],
             ("group",),
-            {**dict.fromkeys(numbers, add), "longest": greatest, "first": least},
+            {**dict.fromkeys((*numbers, "footprint"), add), **greatest_of, "first": least},
             _by_first,
         ),
         "group_edges": join_rows(

@@ -119,7 +119,7 @@ def graphml(report: Json, table: str) -> bytes:
     """GraphML; edges have numbers, since there may be several between two nodes."""
     if tasks.is_task_graph(report):
         found = tasks.tasks_of(report, table)
-        return _graphml("tasks", (tasks.NODE_KEYS, found.nodes), (tasks.EDGE_KEYS, found.edges))
+        return _graphml("tasks", (tasks.node_keys(found.nodes), found.nodes), (tasks.EDGE_KEYS, found.edges))
     nodes, edges = graph_of(report, table)
     return _graphml("dependences", (NODE_KEYS, [*map(asdict, nodes)]), (EDGE_KEYS, [*map(asdict, edges)]))
 

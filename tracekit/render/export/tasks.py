@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tracekit.formats.errors import TracekitError
@@ -22,6 +22,11 @@ NODE_KEYS = {
     "critical": "boolean",
 }
 EDGE_KEYS = {"kind": "string", "count": "long"}
+
+
+def node_keys(nodes: Sequence[Json]) -> dict[str, str]:
+    """Names and types of what nodes have; footprints only if those were asked for."""
+    return {**NODE_KEYS, **({"footprint": "long"} if nodes and "footprint" in nodes[0] else {})}
 
 
 class Tasks(NamedTuple):
@@ -46,9 +51,7 @@ def tasks_of(report: Json, table: str) -> Tasks:
     groups = {row["group"]["id"]: row for row in result["groups"]}
     if table == "groups" or result["graph"] is None:
         number = {name: place for place, name in enumerate(groups)}
-        nodes = [
-            _node(row["group"], None, row["count"], row["work"], row["on_critical_path"]) for row in groups.values()
-        ]
+        nodes = [_node(row["group"], row, row["count"], row["on_critical_path"]) for row in groups.values()]
         edges = [
             {**edge, "source": number[edge["source"]], "destination": number[edge["destination"]]}
             for edge in result["group_edges"]
@@ -56,9 +59,7 @@ def tasks_of(report: Json, table: str) -> Tasks:
         return Tasks(nodes, edges)
     graph = result["graph"]
     number = {row["node"]: place for place, row in enumerate(graph["nodes"])}
-    nodes = [
-        _node(groups[row["group"]]["group"], row["thread"], 1, row["work"], row["critical"]) for row in graph["nodes"]
-    ]
+    nodes = [_node(groups[row["group"]]["group"], row, 1, row["critical"]) for row in graph["nodes"]]
     edges = [
         {"source": number[edge["source"]], "destination": number[edge["destination"]], "kind": edge["kind"], "count": 1}
         for edge in graph["edges"]
@@ -66,15 +67,17 @@ def tasks_of(report: Json, table: str) -> Tasks:
     return Tasks(nodes, edges)
 
 
-def _node(group: Json, thread: int | None, count: int, work: int, critical: int) -> dict[str, Any]:
+def _node(group: Json, row: Json, count: int, critical: int) -> dict[str, Any]:
+    """A node of a group, or that of the group itself; the footprint, if there is one, is the sum of its nodes'."""
     return {
         "kind": group["kind"],
         "begins": context_text(group["begins"]),
         "created": context_text(group["created"]),
-        "thread": -1 if thread is None else thread,
+        "thread": row["thread"] if "node" in row else -1,
         "nodes": count,
-        "work": work,
+        "work": row["work"],
         "critical": critical > 0,
+        **({"footprint": row["footprint"]} if "footprint" in row else {}),
     }
 
 

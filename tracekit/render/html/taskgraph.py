@@ -5,7 +5,16 @@ from __future__ import annotations
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
 from tracekit.render.places import place_text
-from tracekit.render.taskgraph import by_critical, context_text, parallelism, summary_lines, svg, what_if_cells
+from tracekit.render.taskgraph import (
+    by_critical,
+    context_text,
+    footprints_of,
+    has_footprints,
+    parallelism,
+    summary_lines,
+    svg,
+    what_if_cells,
+)
 
 
 def section(report: Json, shown: Shown) -> str:
@@ -31,14 +40,18 @@ def section(report: Json, shown: Shown) -> str:
     if len(lines) > shown.rows:
         parts.append(f"<p>... and {len(lines) - shown.rows:,} more rows.</p>")
     chosen = by_critical(result["groups"])[: shown.rows]
+    measured = has_footprints(result)
     rows = [
         f"<tr><td>{text(row['group']['kind'])}</td><td>{text(context_text(row['group']['begins']))}</td>"
         f"<td>{text(context_text(row['group']['created']))}</td>{number_cell(row['count'])}{number_cell(row['work'])}"
-        f"{number_cell(row['critical_work'])}{number_cell(row['longest'])}</tr>"
+        f"{number_cell(row['critical_work'])}{number_cell(row['longest'])}"
+        f"{''.join(map(number_cell, footprints_of(row))) if measured else ''}</tr>"
         for row in shown.names.shown(chosen)
     ]
-    heads = (("Kind", False), ("Begins", False), ("Thread created", False), ("Nodes", True), ("Work", True))
-    parts.append(table("taskgraph-groups", "Nodes", (*heads, ("On the critical path", True), ("Longest", True)), rows))
+    names = (("Kind", False), ("Begins", False), ("Thread created", False), ("Nodes", True), ("Work", True))
+    sizes = (("Bytes each", True), ("Most bytes", True)) if measured else ()
+    heads = (*names, ("On the critical path", True), ("Longest", True), *sizes)
+    parts.append(table("taskgraph-groups", "Nodes", heads, rows))
     if len(result["groups"]) > len(chosen):
         parts.append(f"<p>... and {len(result['groups']) - len(chosen):,} more rows.</p>")
     tried = [
