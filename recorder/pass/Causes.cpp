@@ -51,6 +51,8 @@ void Causes::ofExit(Row Exit, BasicBlock *From, const BasicBlock *To) {
   OfKind = TK_CAUSE_OF_EXIT, Of = Exit, FirstOfThese = U.Causes.size(), Following.clear(), Followed.clear();
   if (!isOrdinaryExit(To))
     add(TK_CAUSE_ENDS, TK_NONE, false);
+  else if (InSource && InSource->IsBoundComputed)
+    return; // each test stores into temporaries and loads from them: the source says that it finds the same there
   else if (Value *Decision = decidedBy(From->getTerminator()))
     follow(Decision, 0);
   else

@@ -3,6 +3,7 @@
 
 #include "Causes.h"
 #include "Compat.h"
+#include "PureCalls.h"
 #include "SourceTypes.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -21,7 +22,9 @@ public:
 
   ForHead read() {
     bool IsCanonical = isCanonical();
-    return {Counter, IsCanonical};
+    bool HasTemporaries = any_of(
+        Head, [](const BasicBlock *BB) { return any_of(*BB, [](const Instruction &I) { return isa<StoreInst>(I); }); });
+    return {Counter, IsCanonical, HasTemporaries};
   }
 
 private:
@@ -50,12 +53,15 @@ private:
     BasicBlock *Found = nullptr;
     for (size_t K = 0; K < Head.size(); ++K) {
       BasicBlock *BB = Head[K];
-      bool IsTest = L.isLoopExiting(BB);
+      auto *Call = dyn_cast<InvokeInst>(BB->getTerminator());
+      bool IsTest = L.isLoopExiting(BB) && !Call;
       auto IsOurs = [this](const Instruction &I) { return isPartOfHead(I); };
       if (IsTest ? Found || !IsOurs(*BB->getTerminator()) : !all_of(*BB, IsOurs))
         return;
       if (IsTest)
         Found = BB;
+      else if (Call)
+        Head.insert(Call->getNormalDest());
       else
         Head.insert(succ_begin(BB), succ_end(BB));
     }
@@ -67,7 +73,24 @@ private:
     if (I.isDebugOrPseudoInst())
       return true;
     const DILocation *At = I.getDebugLoc().get();
-    return !I.mayWriteToMemory() && (!At || (!At->getInlinedAt() && isScopeOfFor(At->getScope())));
+    return isReadOnly(I) && (!At || (!At->getInlinedAt() && isScopeOfFor(At->getScope())));
+  }
+
+  /// Whether an instruction changes nothing but a temporary: what the bound calls (`i < rows.size()`) does not, as a
+  /// rule.
+  static bool isReadOnly(const Instruction &I) {
+    if (auto *Store = dyn_cast<StoreInst>(&I))
+      return isTemporary(Store->getPointerOperand());
+    if (auto *Built = dyn_cast<IntrinsicInst>(&I))
+      return Built->isLifetimeStartOrEnd() || !I.mayWriteToMemory();
+    auto *Call = dyn_cast<CallBase>(&I);
+    return Call ? changesNothing(*Call) : !I.mayWriteToMemory();
+  }
+
+  /// Whether an address is that of a variable without a name, as the first argument of `std::min<int>(n, m)` has one.
+  static bool isTemporary(const Value *Pointer) {
+    auto *A = dyn_cast<AllocaInst>(Pointer);
+    return A && !variableAt(const_cast<AllocaInst *>(A));
   }
 
   /// Whether the same arm of each conditional expression in the head is taken each time.
@@ -164,14 +187,48 @@ private:
     SmallPtrSet<Value *, 8> Seen;
     while (!Open.empty()) {
       auto *I = dyn_cast<Instruction>(Open.pop_back_val());
-      if (!I || !L.contains(I) || !Seen.insert(I).second)
+      if (!I || !Seen.insert(I).second)
         continue;
+      if (isTemporary(I) && !isOfHead(*I, Open))
+        return false;
+      if (!L.contains(I))
+        continue;
+      auto *Call = dyn_cast<CallBase>(I);
       if (isa<StoreInst>(I) || (isa<PHINode>(I) && !Head.contains(I->getParent())) ||
-          (isa<LoadInst>(I) && Text.isAssigned(I->getOperand(0))))
+          (isa<LoadInst>(I) && mayBeAssigned(I->getOperand(0))) || (Call && !isFixedCall(*Call)))
         return false;
       Open.append(I->op_begin(), I->op_end());
     }
     return true;
+  }
+
+  /// Whether the loop uses a temporary in its head only. Appends what it is given there.
+  bool isOfHead(Instruction &Temporary, SmallVectorImpl<Value *> &Given) const {
+    for (User *By : Temporary.users()) {
+      auto *I = cast<Instruction>(By);
+      auto *Built = dyn_cast<IntrinsicInst>(I);
+      if (!L.contains(I) || (Built && Built->isLifetimeStartOrEnd()))
+        continue;
+      auto *Store = dyn_cast<StoreInst>(I);
+      if (!Head.contains(I->getParent()) || !(Store || isa<LoadInst, CallBase>(I)))
+        return false;
+      if (Store)
+        Given.push_back(Store->getValueOperand());
+    }
+    return true;
+  }
+
+  bool mayBeAssigned(Value *Pointer) const { return !isTemporary(Pointer) && Text.isAssigned(Pointer); }
+
+  /// Whether a call has the same result each time if its arguments are the same, as far as the loop's text assigns what
+  /// it reads.
+  bool isFixedCall(const CallBase &Call) const {
+    auto IsAssigned = [this](const Value *V) { return mayBeAssigned(const_cast<Value *>(V)); };
+    if (isa<IntrinsicInst>(Call))
+      return Call.doesNotAccessMemory();
+    Function *Callee = Call.getCalledFunction();
+    return Callee && changesNothing(Call) && none_of(Text.Everything.effectOfCalls({Callee}).Touched, IsAssigned) &&
+           none_of(Call.args(), IsAssigned);
   }
 
   /// Whether the `for` assigns its counter before the loop, and nothing else: all that stands in its scope there. What

@@ -6,8 +6,9 @@
 namespace tracekit {
 
 struct ForHead {
-  Object Counter = nullptr; // the variable that the loop's test reads and its last block steps, if there is one
-  bool IsCanonical = false; // and the rest is as OpenMP wants it, too
+  Object Counter = nullptr;    // the variable that the loop's test reads and its last block steps, if there is one
+  bool IsCanonical = false;    // and the rest is as OpenMP wants it, too
+  bool HasTemporaries = false; // each test computes its bound anew, through variables without names: std::min(n, 2 * m)
 };
 
 ForHead headOf(const LoopText &Text);

@@ -9,7 +9,7 @@ namespace tracekit {
 
 LoopText::LoopText(const Loop &L, const DILocation &Start, const Touches &T, const ModuleTouches &Everything,
                    ArrayRef<BasicBlock *> Order)
-    : L(L), Start(Start), T(T) {
+    : L(L), Start(Start), T(T), Everything(Everything) {
   SmallVector<Function *, 8> Called;
   for (BasicBlock *BB : Order)
     if (L.contains(BB)) {

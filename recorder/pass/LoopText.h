@@ -23,6 +23,7 @@ struct LoopText {
   const llvm::Loop &L;
   const llvm::DILocation &Start;
   const Touches &T;
+  const ModuleTouches &Everything;
   llvm::SmallVector<llvm::BasicBlock *, 16> Blocks; // in reverse post-order, the header first
   llvm::SmallVector<llvm::BasicBlock *, 4> Latches;
   CalleeEffect Callees;

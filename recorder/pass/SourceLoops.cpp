@@ -34,14 +34,13 @@ StringRef nameOfGlobal(Object Variable) {
 /// One loop of one function.
 class LoopInSource {
 public:
-  LoopInSource(const LoopText &Text, const ModuleTouches &Everything, const SourceAccesses &Accesses,
-               ArrayRef<Pointee> Pointees, SourceUpdates &Updates)
-      : Text(Text), L(Text.L), Everything(Everything), Accesses(Accesses), Pointees(Pointees), Updates(Updates),
-        Head(headOf(Text)) {}
+  LoopInSource(const LoopText &Text, const SourceAccesses &Accesses, ArrayRef<Pointee> Pointees, SourceUpdates &Updates)
+      : Text(Text), L(Text.L), Accesses(Accesses), Pointees(Pointees), Updates(Updates), Head(headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
     Result.IsCanonical = Head.IsCanonical;
+    Result.IsBoundComputed = Head.IsCanonical && Head.HasTemporaries;
     Result.Escapes = escapesOf(L, Text.Blocks);
     Result.Start = &Text.Start;
     Result.End = endOf(L, Text.Start);
@@ -147,7 +146,7 @@ private:
     auto *G = dyn_cast<GlobalVariable>(Variable);
     if (In.MayBeReached || (G && !G->hasLocalLinkage()))
       return true;
-    bool ReadByOthers = G && Everything.isReadSomewhere(*G);
+    bool ReadByOthers = G && Text.Everything.isReadSomewhere(*G);
     SmallPtrSet<const BasicBlock *, 16> Seen;
     SmallVector<BasicBlock *, 16> Open;
     L.getExitBlocks(Open);
@@ -189,7 +188,6 @@ private:
 
   const LoopText &Text;
   const Loop &L;
-  const ModuleTouches &Everything;
   const SourceAccesses &Accesses;
   ArrayRef<Pointee> Pointees;
   SourceUpdates &Updates;
@@ -228,7 +226,7 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
-        Entry->second = LoopInSource(Text, Everything, Accesses, Pointees, Updates).describe();
+        Entry->second = LoopInSource(Text, Accesses, Pointees, Updates).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
         if (New)
           Order.push_back(&Entry->second);

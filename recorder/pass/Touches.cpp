@@ -1,6 +1,7 @@
 // Touches.cpp: see Touches.h.
 #include "Touches.h"
 
+#include "Compat.h"
 #include "Lending.h"
 
 #include "llvm/IR/DataLayout.h"
@@ -169,13 +170,26 @@ bool Touches::mayReach(Object Variable, const BasicBlock *BB) const {
   return CallsUnknown.contains(BB) || (Known != StoresElsewhere.end() && mayChange(Variable, Known->second));
 }
 
+/// Whether a variable of a type, or a part of it, may hold something of one of these types. What lies in a union, or in
+/// an array of characters, may be of any.
+static bool mayHold(Type *Declared, const StoredTypes &Types) {
+  if (auto *Array = dyn_cast<ArrayType>(Declared))
+    return Array->getElementType()->isIntegerTy(8) || mayHold(Array->getElementType(), Types);
+  auto *Structure = dyn_cast<StructType>(Declared);
+  if (!Structure)
+    return !Declared->isSingleValueType() || Declared->isVectorTy() || Types.contains(Declared);
+  if (Structure->isOpaque() || (Structure->hasName() && startsWith(Structure->getName(), "union.")))
+    return true;
+  return any_of(Structure->elements(), [&](Type *Each) { return mayHold(Each, Types); });
+}
+
 /// A store of one type does not change a variable of another, but for characters.
 bool mayChange(Object Variable, const StoredTypes &Types) {
   if (Types.empty())
     return false;
   auto *A = dyn_cast<AllocaInst>(Variable);
-  Type *Declared = A ? A->getAllocatedType() : cast<GlobalVariable>(Variable)->getValueType();
-  return !Declared->isSingleValueType() || Types.contains(nullptr) || Types.contains(Declared);
+  return Types.contains(nullptr) ||
+         mayHold(A ? A->getAllocatedType() : cast<GlobalVariable>(Variable)->getValueType(), Types);
 }
 
 namespace {

@@ -307,3 +307,80 @@ def test_a_loop_does_not_change_a_pointer_that_is_given_back_later(level: str, t
     line = 1 + GIVEN_BACK.splitlines().index(next(line for line in GIVEN_BACK.splitlines() if "parallel for" in line))
     (row,) = (row for row in rows if row["loop"]["line"] == line)
     assert row["openmp"]["pragma"] == "#pragma omp parallel for"
+
+
+CALLED_BOUNDS = """#include <algorithm>
+#include <cstdio>
+#include <vector>
+struct Graph {
+    long size;
+    const long *degree;
+    long nodes() const { return size; }
+    const long *begin() const { return degree; }
+    const long *end() const { return degree + size; }
+};
+static long most = 300, asked;
+static long limit() { return most; }
+static long counted() { return ++asked, most; }
+struct Guard { ~Guard() { asked++; } };
+__attribute__((noinline)) static void scale(const Graph &g, std::vector<double> &v, double *out, int n, int m)
+{
+    Guard guard;
+    for (long i = 0; i < g.nodes(); i++) out[i] = g.degree[i]; // for
+    for (auto at = g.begin(); at < g.end(); at++) out[*at] = 2; // for
+    for (std::size_t i = 0; i < v.size(); i++) v[i] *= 2; // for
+    for (long i = 0; i < limit(); i++) out[i] += i; // for
+    for (int i = 0; i < std::min(n, m * 2); i++) out[i] += i; // for
+    for (int i = 0; i < std::min<int>(v.size(), m); i++) out[i] += i; // for
+    for (int i = 0; i < std::max(std::min(n, m), 3); i++) out[i] += i; // for
+    for (long i = 0; i < counted(); i++) out[i] += i; // other
+    for (int i = 0; i < std::min(n, i + 9); i++) out[i] += i; // other
+    for (long i = 0; i < limit(); i++) { // other
+        out[i] += i;
+        if (i > 400) most = 5;
+    }
+    for (int i = 0; i < std::min(n, m); i++) { // other
+        out[i] += i;
+        if (i > 400) m = 5;
+    }
+}
+int main()
+{
+    std::vector<double> v(300, 1.5), out(300);
+    std::vector<long> degree(300);
+    for (int i = 0; i < 300; i++) degree[i] = i; // for
+    scale({300, degree.data()}, v, out.data(), 290, 150);
+    std::printf("%g %g %ld\\n", out[7], v[7], asked);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
+def test_bounds_that_are_called_for(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.cpp"
+    source.write_text(CALLED_BOUNDS)
+    app = compile_program([source], tmp_path / "app", ["-g", level], instrumented=True)
+    program = tracekit.open(record(app).trace).program
+    lines = CALLED_BOUNDS.splitlines()
+    seen = 0
+    for loop in program.loops:
+        place = program.place(int(loop["location"]))
+        if found := str(place["file"]).endswith("app.cpp") and re.search(r"// (for|other)$", lines[place["line"] - 1]):
+            is_for = bool(int(loop["flags"]) & LoopFlag.FOR_STATEMENT)
+            assert is_for == (found.group(1) == "for"), lines[place["line"] - 1]
+            seen += 1
+    assert seen >= 9
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2"])
+def test_a_bound_that_is_called_for_gets_a_directive(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.cpp"
+    source.write_text(CALLED_BOUNDS)
+    made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    wanted = {n for n, line in enumerate(CALLED_BOUNDS.splitlines(), 1) if line.endswith("// for")}
+    pragmas = {row["loop"]["line"]: row["openmp"] for row in rows if row["loop"]["line"] in wanted and row["openmp"]}
+    assert len(pragmas) >= 6
+    assert {line: each["pragma"] for line, each in pragmas.items()} == dict.fromkeys(
+        pragmas, "#pragma omp parallel for"
+    )
