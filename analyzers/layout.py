@@ -1,4 +1,4 @@
-"""Fields of structures that are used together, apart and never, objects to cluster, loads to prefetch; what it saves.
+"""Fields of structures that are used together, apart or not at all, objects to cluster, loads to prefetch; savings.
 
 How it is computed: docs/object-relative.md, "layout".
 """
@@ -16,6 +16,7 @@ from tracekit.layout.elements import Elements, chosen
 from tracekit.layout.kernels.visits import (
     BULK,
     CONTROL,
+    IN_BULK,
     INSIDE,
     NOW,
     OP,
@@ -130,6 +131,7 @@ class Layout(Module):
             offset_of_op=self.known.offset_of_op,
             sizes=self.known.sizes,
             structures=hash_table(STRUCTURE, 1 << 20),
+            in_bulk=hash_table(IN_BULK, 1 << 20),
             masks=hash_table([], 1 << 26),
             patterns=hash_table([("visits", "<i8")], 1 << 26),
             follow=hash_table([("visits", "<i8"), ("paired", "<i8")], 1 << 24),
@@ -189,6 +191,8 @@ class Layout(Module):
         runs = [profile["evidence"] for profile in profiles]
         if not all("loads" in run for run in runs):
             raise CannotMergeError("one was written by a version that kept no loads; analyse its trace again")
+        if not all("in_bulk" in row for run in runs for row in run["structures"]):
+            raise CannotMergeError("one was written by a version that kept no copies; analyse its trace again")
         together, following = joined(run["structures"] for run in runs), joined_followers(runs)
         ops, strides = joined_loads((run["loads"] for run in runs), len(program.ops))
         sums = {

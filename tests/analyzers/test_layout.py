@@ -26,6 +26,7 @@ from tracekit.layout.measured import joined
 from tracekit.layout.structures import Structures
 from tracekit.module import Module, inlined, used_rows
 from tracekit.modules.options import NoOptions, make_options
+from tracekit.render.layout import untouched_text
 
 KINDS = ("load", "store", "heap_alloc", "global_init")
 
@@ -133,6 +134,13 @@ def test_it_is_its_reference(seed: int, window: int) -> None:
                 reference.row(structure)
             reference.access(row)
     reference.finish()
+    in_bulk = {
+        ((key >> 32, key & 0xFFFFFFFF), cell): count
+        for key, changes in used_rows(state.in_bulk)[1:].tolist()
+        for cell, count in enumerate(np.cumsum(changes)[:64].tolist())
+        if count
+    }
+    assert in_bulk == reference.in_bulk
     names = {row: structure for structure, row in reference.rows.items()}
     masks = used_rows(state.masks)["key"].tolist()
     visits = {
@@ -196,6 +204,8 @@ def structure(patterns: dict[int, int], in_order: int = 0, array: bool = False) 
         "near": in_order,
         "loads": [0] * 64,
         "stores": [0] * 64,
+        "in_bulk": [0] * 64,
+        "unplaced": 0,
         "patterns": [
             [sum(cell for bit, cell in enumerate(cells) if fields >> bit & 1), count]
             for fields, count in patterns.items()
@@ -207,7 +217,7 @@ def test_what_is_used_together_is_split_off() -> None:
     row = advised(structure({0b1001: 900, 0b0010: 100}, in_order=1000, array=True))
     assert row["together"] == [["a", "d"]]
     assert row["apart"] == [["a", "b"], ["b", "d"]]
-    assert row["never"] == ["c"]
+    assert (row["unseen"], row["only_in_bulk"]) == (["c"], [])
     split = row["advice"][0]
     assert (split["kind"], split["keep"], split["move"]) == ("split", ["a", "d"], ["b", "c"])
     # 1000 elements of 64 bytes are a line each; 16 bytes are a quarter of one; b of the 48 bytes that are left, 3/4
@@ -254,3 +264,18 @@ def test_what_a_damaged_table_claims_of_a_structure_is_not_looked_at() -> None:
     assert structures.of_row.tolist() == [0, 1]
     known = structures.all[1]
     assert known is not None and [(field.offset, field.size) for field in known.fields] == [(0, 64)]
+
+
+def test_what_only_copies_touch_is_told_from_what_nothing_touches() -> None:
+    made = structure({0b0001: 10})
+    made["in_bulk"] = [12 if cell < 16 else 0 for cell in range(64)]
+    row = advised(made)
+    assert (row["only_in_bulk"], row["unseen"]) == (["b"], ["c", "d"])
+    assert untouched_text(row) == [
+        "only in bulk (copies, memset, the library; how often): b (12)",
+        "no access recorded: c, d",
+    ]
+    assert len(untouched_text({**row, "unplaced": 3})) == 3
+    row = advised({**made, "also": ["other"]})
+    assert untouched_text(row) == []
+    assert untouched_text({"never": ["c"]}) == ["no load or store of at most 16 bytes: c"]

@@ -77,6 +77,7 @@ class NaiveVisits:
     sets: dict[int, list[list[Any]]] = field(default_factory=lambda: defaultdict(list))
     visits: Counter[Any] = field(default_factory=Counter)  # (structure, cells)
     counts: Counter[Any] = field(default_factory=Counter)  # (structure, "load" or "store", cell)
+    in_bulk: Counter[Any] = field(default_factory=Counter)  # (structure, cell): accesses of more than 16 bytes
     in_order: Counter[Any] = field(default_factory=Counter)
     near: Counter[Any] = field(default_factory=Counter)
     last: dict[Any, Any] = field(default_factory=dict)
@@ -109,11 +110,33 @@ class NaiveVisits:
         cells = {byte // cell for byte in range(at, max(min(at + size, extent), at + 1))}
         return (group, structure if element.mode == "by access" else 0), index, frozenset(cells), at
 
+    def copy(self, row: Row) -> None:
+        """An access of more than 16 bytes, byte by byte."""
+        _, instruction, _, size, group, _, offset = row
+        element = self.groups.get(group, Element("lines"))
+        if size <= 16 or element.mode == "lines":
+            return
+        structure, start, extent, stride = element.structure, element.start, element.size, element.stride
+        if element.mode == "by access":
+            structure, place = self.types.get(instruction, (0, 0))
+            if not structure:
+                self.in_bulk[(group, 0), 0] += 1
+                return
+            extent = stride = self.sizes[structure]
+            start = (offset - place) % stride
+        bytes_ = {(at - start) % stride if stride else at - start for at in range(max(offset, start), offset + size)}
+        cell = 1
+        while extent > 64 * cell:
+            cell *= 2
+        for touched in {byte // cell for byte in bytes_ if byte < extent}:
+            self.in_bulk[(group, structure if element.mode == "by access" else 0), touched] += 1
+
     def access(self, row: Row) -> None:
         event, instruction, address, _, group, number, offset = row
         structure, index, cells, at = self.place(row)
         if structure:
             self.counts[structure, event, min(cells)] += 1
+        self.copy(row)
         key = structure, group, number, index
         ways = self.sets[self._set(key)]
         known = next((way for way in ways if way[0] == key), None)

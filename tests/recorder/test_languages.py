@@ -106,7 +106,7 @@ def test_components_of_derived_types_in_fortran(level: str, tmp_path: Path) -> N
         ("id", "integer(8)", 48, 8),
         ("born", "integer(8)", 56, 8),
     ]
-    assert body["array"] and body["never"] == ["born"] and body["advice"][0]["keep"] == ["x", "v"]
+    assert body["array"] and body["unseen"] == ["born"] and body["advice"][0]["keep"] == ["x", "v"]
     cells = {field["field"]: field["type"] for row in rows if row["type"] == "cell" for field in row["fields"]}
     whole = {"value": "integer(4)", "weight": "real(8)[6]", "next": "type(cell), pointer"}
     assert cells == (whole if level == "-O0" else {})

@@ -100,6 +100,8 @@ def advised(measured: Mapping[str, Any]) -> Json:
     """
     visits = _Visits(measured)
     now = visits.now()
+    fields = _fields(measured, visits)
+    untouched = [] if measured["also"] else [field for field in fields if field["visits"] == 0]
     return {
         "group": measured["group"],
         "type": measured["type"],
@@ -112,12 +114,12 @@ def advised(measured: Mapping[str, Any]) -> Json:
         "in_order": _percent(measured["in_order"], measured["visits"]),
         "near": _percent(measured["near"], measured["visits"]),
         "lines": round(now),
-        "fields": _fields(measured, visits),
+        "fields": fields,
         "together": _together(visits),
         "apart": _apart(visits),
-        "never": []
-        if measured["also"]
-        else [part.name for part, count in zip(visits.parts, visits.of_part) if count == 0],
+        "unseen": [field["field"] for field in untouched if not field["in_bulk"]],
+        "only_in_bulk": [field["field"] for field in untouched if field["in_bulk"]],
+        "unplaced": measured["unplaced"],
         "holes": measured["size"] - sum(part.size for part in visits.parts) if measured["type"] else 0,
         "advice": [] if measured["also"] else _advice(visits, now),
     }
@@ -135,6 +137,7 @@ def _fields(measured: Mapping[str, Any], visits: _Visits) -> list[Json]:
                 "size": part.size,
                 "loads": sum(measured["loads"][cell] for cell in numbers),
                 "stores": sum(measured["stores"][cell] for cell in numbers),
+                "in_bulk": max(measured["in_bulk"][cell] for cell in numbers),
                 "visits": round(count),
                 "percent": _percent(count, visits.total),
             }

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from tracekit.containers.hash_table import used_rows
 from tracekit.layout.elements import ENDLESS, Elements, shift_of
 from tracekit.layout.kernels.visits import BY_ACCESS, CELLS, Visits
@@ -24,6 +26,7 @@ def measured(state: Visits, groups: Any, elements: Elements, known: Structures) 
     for row in used_rows(state.patterns)[1:].tolist():
         key, visits = row
         patterns.setdefault(key >> 32, []).append([masks[key & 0xFFFF_FFFF], visits])
+    in_bulk = {int(row["key"]): np.cumsum(row["changes"])[:CELLS].tolist() for row in used_rows(state.in_bulk)[1:]}
     rank = {group: place for place, group in enumerate(groups.order())}
     rows = []
     seen: dict[int, list[int]] = {}
@@ -56,6 +59,8 @@ def measured(state: Visits, groups: Any, elements: Elements, known: Structures) 
                     "near": int(row["near"]),
                     "loads": row["loads"].tolist(),
                     "stores": row["stores"].tolist(),
+                    "in_bulk": in_bulk.get(int(row["key"]), [0] * CELLS),
+                    "unplaced": in_bulk[group << 32][0] if is_by_access and group << 32 in in_bulk else 0,
                     "patterns": sorted(patterns.get(number, [])),
                 },
             )
@@ -85,9 +90,9 @@ def joined(runs: Iterable[Iterable[Json]]) -> list[Json]:
                 found[key] = {**row, "patterns": [list(each) for each in row["patterns"]]}
                 continue
             old["also"] = sorted({*old["also"], *row["also"]})
-            for name in ("objects", "visits", "in_order", "near"):
+            for name in ("objects", "visits", "in_order", "near", "unplaced"):
                 old[name] += row[name]
-            for name in ("loads", "stores"):
+            for name in ("loads", "stores", "in_bulk"):
                 old[name] = [old[name][cell] + row[name][cell] for cell in range(CELLS)]
             sums: dict[int, int] = dict(old["patterns"])
             for mask, visits in row["patterns"]:

@@ -47,7 +47,8 @@ def _structures(report: Json) -> Iterator[tuple[Any, ...]]:
             row["objects"],
             row["accesses"],
             row["array"],
-            row["never"],
+            row.get("unseen"),
+            row.get("only_in_bulk"),
             [advice_text(advice) for advice in row["advice"]],
         )
 
@@ -107,7 +108,8 @@ TABLES = (
             number("objects", "how many there were"),
             number("accesses", "loads and stores of their fields"),
             truth("is_array", "whether they are elements of arrays"),
-            words("never", "fields that nothing touches"),
+            words("unseen", "fields that no recorded access touches"),
+            words("only_in_bulk", "fields that copies, memset and the library touch only"),
             words("advice", "what to split and reorder, and what it saves"),
         ),
         _structures,

@@ -43,21 +43,7 @@ def structure_name(row: Json) -> str:
 def _structure(row: Json, style: Style) -> list[str]:
     counts = f"{row['size']:,} bytes, {row['objects']:,} objects, {row['visits']:,} visits"
     lines = [style(structure_name(row), "bold"), f"{counts}, {row['in_order']:g} % in order, {row['lines']:,} lines"]
-    cells = [
-        (
-            f"{field['offset']}",
-            f"{field['size']}",
-            field["field"],
-            field["type"],
-            f"{field['loads']:,}",
-            f"{field['stores']:,}",
-            f"{field['percent']:.1f}",
-            bar(field["percent"]),
-        )
-        for field in row["fields"]
-    ]
-    head = ("offset", "size", "field", "type", "loads", "stores", "% visits", "")
-    lines += table(head, cells, frozenset({0, 1, 4, 5, 6}), style)
+    lines += _fields(row["fields"], style)
     for advice in row["advice"]:
         lines.append(style(f"{advice_text(advice)}: {saved_text(advice)}", "green"))
     for names in row["together"]:
@@ -66,10 +52,47 @@ def _structure(row: Json, style: Style) -> list[str]:
         lines.append(f"apart: {_listed([f'{first} and {second}' for first, second in row['apart']])}")
     if row["also"]:
         lines.append(f"its memory may also be accessed as: {_listed(row['also'])}")
-    if row["never"]:
-        lines.append(f"never: {_listed(row['never'])}")
+    lines += untouched_text(row)
     if row["holes"]:
         lines.append(f"holes: {row['holes']:,} bytes")
+    return lines
+
+
+def _fields(fields: Sequence[Json], style: Style) -> list[str]:
+    """The fields as a table; what copies touch has a column where there are any."""
+    bulk = any(field.get("in_bulk") for field in fields)
+    cells = [
+        (
+            f"{field['offset']}",
+            f"{field['size']}",
+            field["field"],
+            field["type"],
+            f"{field['loads']:,}",
+            f"{field['stores']:,}",
+            *([f"{field['in_bulk']:,}"] if bulk else []),
+            f"{field['percent']:.1f}",
+            bar(field["percent"]),
+        )
+        for field in fields
+    ]
+    head = ("offset", "size", "field", "type", "loads", "stores", *(["in bulk"] if bulk else []), "% visits", "")
+    return table(head, cells, frozenset({0, 1, *range(4, len(head) - 1)}), style)
+
+
+def untouched_text(row: Json) -> list[str]:
+    """Fields without a load or store of their own: what is known of them, a line each."""
+    if "unseen" not in row:  # a profile of a version that did not tell the two apart
+        return [f"no load or store of at most 16 bytes: {_listed(row['never'])}"] if row["never"] else []
+    lines = []
+    if row["only_in_bulk"]:
+        times = {field["field"]: field["in_bulk"] for field in row["fields"]}
+        listed = _listed([f"{name} ({times[name]:,})" for name in row["only_in_bulk"]])
+        lines.append(f"only in bulk (copies, memset, the library; how often): {listed}")
+    if row["unseen"]:
+        lines.append(f"no access recorded: {_listed(row['unseen'])}")
+    if row["unplaced"] and (row["only_in_bulk"] or row["unseen"]):
+        accesses = counted(row["unplaced"], "access", "accesses")
+        lines.append(f"{accesses} in bulk to these objects may have touched them: of what structure is not known")
     return lines
 
 

@@ -50,6 +50,11 @@ STRUCTURE = [
     ("stores", "<i8", (CELLS,)),
 ]
 """By group << 32 | structure of BY_ACCESS, or 0."""
+IN_BULK = [("changes", "<i8", (CELLS + 1,))]
+"""By the same: accesses of more than LONGEST bytes that touch a cell, less those that touch the cell before.
+
+Of BY_ACCESS 0 as the structure is for accesses that say nothing of theirs: their number is the first one.
+"""
 USED = np.dtype(
     [
         ("structure", "<i8"),  # row of STRUCTURE; 0: none is known
@@ -95,6 +100,7 @@ class Visits(NamedTuple):
     offset_of_op: NDArray[np.int64]
     sizes: NDArray[np.int64]  # of structures
     structures: HashTable  # STRUCTURE
+    in_bulk: HashTable  # IN_BULK
     masks: HashTable  # by mask
     patterns: HashTable  # ("visits", i8), by row of `structures` << 32 | row of `masks`
     follow: HashTable  # ("visits", i8), ("paired", i8), by row << 32 | row of `structures`
@@ -126,6 +132,7 @@ def touched(
             shift = np.int64(_shift_of(extent))
         if size > LONGEST:
             state.control[BULK] += 1
+            _cover(state, key, stride, extent, shift, offset - start, offset - start + size)
             is_known = False
         if is_known and offset >= start:
             index = (offset - start) // stride
@@ -150,6 +157,28 @@ def touched(
         state.ops[op].begun += _found(state, structure, group, object, index, mask, address - rel)
     if not is_store:
         _noted(state, op, group, object, offset)
+
+
+@kernel
+def _cover(state: Visits, key: Any, stride: Any, extent: Any, shift: Any, begin: Any, end: Any) -> None:
+    """A copy, or the like, of bytes that are counted from the first element's start; it may touch several elements."""
+    begin = max(begin, 0)
+    rel, length = begin % stride, end - begin
+    behind = rel + length - stride
+    if length <= 0 or (rel >= extent and behind <= 0):
+        return
+    changes = state.in_bulk.rows[row_of(state.in_bulk, key)].changes
+    first = rel >> shift if rel < extent else CELLS
+    last = (min(rel + length, extent) - 1) >> shift
+    beside = (min(behind, extent) - 1) >> shift if behind > 0 else -1
+    if length >= stride or beside >= first:
+        first, last, beside = 0, max(extent - 1, 0) >> shift, -1
+    if first < CELLS:
+        changes[first] += 1
+        changes[last + 1] -= 1
+    if beside >= 0:
+        changes[0] += 1
+        changes[beside + 1] -= 1
 
 
 @inlined

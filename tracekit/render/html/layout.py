@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
-from tracekit.render.layout import advice_text, ahead_text, saved_text, structure_name
+from tracekit.render.layout import advice_text, ahead_text, saved_text, structure_name, untouched_text
 from tracekit.render.text import cell
 
 LINE = 64
@@ -57,6 +57,7 @@ def _structure(number: int, row: Json) -> str:
         f'<div class="scroll" role="region" aria-label="{text(f"Picture of {name}")}" tabindex="0">{picture(row)}</div>'
         f"{f'<ul>{advice}</ul>' if advice else ''}"
         f"{table(f'layout-{number}', f'Fields of {name}', head, rows)}"
+        f"{''.join(f'<p>{text(line[0].upper() + line[1:])}.</p>' for line in untouched_text(row))}"
     )
 
 
