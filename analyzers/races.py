@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
-from tracekit.races.kernels import dependences, history, lanes, tasks
+from tracekit.races.kernels import dependences, history, lanes, shares, tasks
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
@@ -31,7 +31,7 @@ from tracekit.races.kernels.order import (
     start_program,
     take_lock,
 )
-from tracekit.races.kernels.state import MINGLED, OLD_BARRIERS, TASKS, TEAMS, UNKNOWN, State
+from tracekit.races.kernels.state import MINGLED, OLD_BARRIERS, SHARED_LOOP, TASKS, TEAMS, UNKNOWN, State
 from tracekit.races.rows import RaceRows
 from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops
 from tracekit.races.suppressions import Suppressions
@@ -66,7 +66,7 @@ class Races(Module):
         return empty_state(self.program)
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
-        """Those of loops are for programs with SIMD loops."""
+        """Those of loops are for programs with SIMD loops and loops that OpenMP shares out."""
         if lanes_of_loops(self.program).any():
             return super().callbacks()
         return {name: function for name, function in super().callbacks().items() if not name.startswith("loop_")}
@@ -176,9 +176,9 @@ class Races(Module):
         history.forget(state, address, size)
 
     @staticmethod
-    def parallel_begin(state: State, instruction: int, team: int, stream: int, context: int) -> None:
+    def parallel_begin(state: State, instruction: int, team: int, threads: int, stream: int, context: int) -> None:
         """A team is made."""
-        tasks.begin_team(state, running(state, stream), team, context, instruction)
+        tasks.begin_team(state, running(state, stream), team, context, instruction, threads)
 
     @staticmethod
     def parallel_end(state: State, team: int) -> None:
@@ -245,24 +245,45 @@ class Races(Module):
         """It has."""
         tasks.end_reduction(state, task)
 
-    # -- lanes of SIMD loops --
+    @staticmethod
+    def work_begin(state: State, kind: int, stream: int) -> None:
+        """A region that any thread of a team might run: `single`."""
+        if kind == shares.SINGLE_EXECUTOR:
+            shares.begin_single(state, stream)
+
+    @staticmethod
+    def work_end(state: State, kind: int, stream: int) -> None:
+        """It is over."""
+        if kind == shares.SINGLE_EXECUTOR:
+            shares.end_single(state, stream)
+
+    # -- lanes of SIMD loops, parts of loops that threads share --
 
     @staticmethod
     def loop_invocation(state: State, loop: int, stream: int, context: int) -> None:
         """A loop begins with its first iteration."""
-        if lanes.lanes_of(state, loop) > 1:
+        many = lanes.lanes_of(state, loop)
+        if many == SHARED_LOOP:
+            shares.begin_loop(state, stream, loop)
+        elif many > 1:
             lanes.begin_loop(state, stream, loop, context)
 
     @staticmethod
     def loop_iteration(state: State, loop: int, stream: int) -> None:
         """Another one."""
-        if lanes.lanes_of(state, loop) > 1:
+        many = lanes.lanes_of(state, loop)
+        if many == SHARED_LOOP:
+            shares.next_iteration(state, stream, loop)
+        elif many > 1:
             lanes.next_iteration(state, stream, loop)
 
     @staticmethod
     def loop_exit(state: State, loop: int, stream: int) -> None:
         """It is over."""
-        if lanes.lanes_of(state, loop) > 1:
+        many = lanes.lanes_of(state, loop)
+        if many == SHARED_LOOP:
+            shares.end_loop(state, stream, loop)
+        elif many > 1:
             lanes.end_loop(state, stream)
 
     # -- accesses --
@@ -316,14 +337,16 @@ class Races(Module):
             history.free(state, instruction, context, address, size, (address, group, object, offset))
 
     @staticmethod
-    def heap_alloc(state: State, address: int, size: int) -> None:
+    def heap_alloc(state: State, address: int, size: int, stream: int) -> None:
         """A block is new."""
         history.forget(state, address, size)
+        shares.note_block(state, stream, address)
 
     @staticmethod
-    def stack_alloc(state: State, address: int, size: int) -> None:
+    def stack_alloc(state: State, address: int, size: int, stream: int) -> None:
         """So is a local variable."""
         history.forget(state, address, size)
+        shares.note_local(state, stream, address, size)
 
     @staticmethod
     def global_init(state: State, address: int, size: int) -> None:

@@ -90,6 +90,23 @@ class OpenmpMutex(IntEnum):
     ORDERED = 7
 
 
+class Work(IntEnum):
+    """What is shared out to a team's threads, as OMPT numbers it: `kind` of the events work_begin and work_end."""
+
+    LOOP = 1
+    SECTIONS = 2
+    SINGLE_EXECUTOR = 3  # the thread runs the region
+    SINGLE_OTHER = 4  # it does not
+    WORKSHARE = 5
+    DISTRIBUTE = 6
+    TASKLOOP = 7
+    SCOPE = 8
+    LOOP_STATIC = 10
+    LOOP_DYNAMIC = 11
+    LOOP_GUIDED = 12
+    LOOP_OTHER = 13
+
+
 class MpiCollective(IntEnum):
     """A collective operation of MPI: `operation` of the event mpi_collective."""
 

@@ -1,14 +1,16 @@
 """Happens-before of OpenMP's logical tasks with a vector clock for every access, and all pairs of accesses.
 
 An event is as in tests/naive/races.py; what each means is formats/SPEC.md, "Logical tasks". Every task has an element
-of its own in vector clocks, also one that its creator waits for.
+of its own in vector clocks, also one that its creator waits for. Iterations of a loop that OpenMP shares out are beside
+one another, and so is a `single` region beside the last such loop, unless a lock has ordered them since.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tests.naive.races import Access, Clock, Event, join
 
@@ -17,6 +19,15 @@ TASKWAIT, TASKGROUP = 5, 6
 COMPLETE, CANCEL, TASKWAIT_COMPLETE = 1, 3, 8
 UNDEFERRED, WAITS = 0x0800_0000, 0x10
 IN, MUTEXINOUTSET, INOUTSET, ALL_MEMORY = 1, 4, 7, 34
+SINGLE_EXECUTOR = 3
+
+
+class Part(NamedTuple):
+    """Which part of a shared loop an access belongs to, as in `Task`."""
+
+    loop: tuple[int, int, int] | None
+    behind: int  # the loop that it comes behind, in a `single` region
+    learnt: int
 
 
 @dataclass
@@ -32,6 +43,10 @@ class Task:
     groups: list[list[Task]] = field(default_factory=list)  # the taskgroups that it is in, the innermost last
     depends: list[tuple[int, int]] = field(default_factory=list)
     rounds: int = 0  # barriers that it has left
+    loop: tuple[int, int, int] | None = None  # the number of the shared loop in this run, its row, the iteration
+    last_loop: int = 0
+    single: bool = False
+    learnt: int = 0  # up to which time what it did itself is known to come before, by way of others
 
 
 @dataclass
@@ -46,13 +61,17 @@ class Team:
 class Tasks:
     """What streams run, and what is known of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, telling: Collection[int] = ()) -> None:
+        self.telling = telling
         self.now: dict[int, list[Task]] = {}  # the implicit tasks that a stream is in, in place of each what it runs
         self.implicit: dict[int, list[Task]] = {}
         self.known: dict[int, Task] = {}
         self.teams: dict[int, Team] = {}
         self.mutexes: defaultdict[int, Clock] = defaultdict(dict)
         self.accesses: list[Access] = []
+        self.parts: list[Part] = []  # of each access
+        self.told: set[int] = set()  # streams that know which one of their team they are
+        self.loops = 0
         self.made = 0
 
     def new(self, number: int, clock: Clock) -> Task:
@@ -71,6 +90,10 @@ class Tasks:
             lives = dict.fromkeys(range(address, address + size), 0)
             time = task.clock[task.number]
             self.accesses.append(Access(place, task.number, name == "store", False, lives, time, dict(task.clock)))
+            if place in self.telling:
+                self.told.add(stream)
+                task.loop, task.single = None, False
+            self.parts.append(Part(task.loop, task.last_loop if task.single else 0, task.learnt))
         elif stream in self.now or name in ("program_start", "implicit_begin"):
             getattr(self, name, self.nothing)(stream, subject, address, size)
 
@@ -186,7 +209,7 @@ class Tasks:
         else:
             assert task.team is not None
             for rounds in range(task.rounds + 1):
-                join(task.clock, task.team.arrivals[rounds])
+                self.learn(task, task.team.arrivals[rounds])
             task.rounds += 1
             return
         for child in waited:
@@ -194,24 +217,68 @@ class Tasks:
                 join(task.clock, child.done)
 
     def mutex_acquired(self, stream: int, _: int, address: int, __: int) -> None:
-        join(self.now[stream][-1].clock, self.mutexes[address])
+        self.learn(self.now[stream][-1], self.mutexes[address])
 
     def mutex_released(self, stream: int, _: int, address: int, __: int) -> None:
         task = self.now[stream][-1]
         join(self.mutexes[address], task.clock)
         self.tick(task)
 
+    def learn(self, task: Task, clock: Clock) -> None:
+        task.learnt = max(task.learnt, clock.get(task.number, 0))
+        join(task.clock, clock)
 
-def races(events: Sequence[Event]) -> dict[tuple[int, int], set[int]]:
-    """Pairs of places of events that race -> the bytes on which they do."""
-    tasks = Tasks()
+    def loop_invocation(self, stream: int, loop: int, *_: int) -> None:
+        task = self.now[stream][-1]
+        if task.team is not None and stream not in self.told and not task.loop and not task.single:
+            self.loops += 1
+            self.tick(task)
+            task.loop, task.last_loop = (self.loops, loop, 0), self.loops
+
+    def loop_iteration(self, stream: int, loop: int, *_: int) -> None:
+        task = self.now[stream][-1]
+        if task.loop and task.loop[1] == loop:
+            self.tick(task)
+            task.loop = (task.loop[0], loop, task.loop[2] + 1)
+
+    def loop_exit(self, stream: int, loop: int, *_: int) -> None:
+        task = self.now[stream][-1]
+        if task.loop and task.loop[1] == loop:
+            self.tick(task)
+            task.loop = None
+
+    def work_begin(self, stream: int, kind: int, *_: int) -> None:
+        task = self.now[stream][-1]
+        task.single = kind == SINGLE_EXECUTOR and stream not in self.told and not task.loop
+
+    def work_end(self, stream: int, *_: int) -> None:
+        self.now[stream][-1].single = False
+
+
+def are_beside(earlier: Access, part: Part, later_part: Part) -> bool:
+    """Whether accesses of one task are parts that any thread might have run, and no lock has ordered them."""
+    if part.loop is None or earlier.time <= later_part.learnt:
+        return False
+    if later_part.loop is not None:
+        return part.loop[0] == later_part.loop[0] and part.loop[2] != later_part.loop[2]
+    return part.loop[0] == later_part.behind
+
+
+def races(events: Sequence[Event], telling: Collection[int] = ()) -> dict[tuple[int, int], set[int]]:
+    """Pairs of places of events that race -> the bytes on which they do.
+
+    `telling`: places of accesses by which a stream may know which one of its team it is.
+    """
+    tasks = Tasks(telling)
     for place, event in enumerate(events):
         tasks.event(place, event)
     found = {}
     for later_place, later in enumerate(tasks.accesses):
-        for earlier in tasks.accesses[:later_place]:
+        for place, earlier in enumerate(tasks.accesses[:later_place]):
             common = earlier.bytes.keys() & later.bytes.keys()
             ordered = earlier.time <= later.clock.get(earlier.stream, 0)
+            if earlier.stream == later.stream and are_beside(earlier, tasks.parts[place], tasks.parts[later_place]):
+                ordered = False
             if common and (earlier.store or later.store) and not ordered:
                 found[earlier.number, later.number] = set(common)
     return found

@@ -64,8 +64,11 @@ class RaceRows:
                     "object": self.groups.describe(int(race["group"])),
                     "number": int(race["object"]),
                     "offset": int(race["offset"]),
+                    "one_thread": self._one_thread(race),
                 }
                 continue
+            if row["one_thread"] != self._one_thread(race):
+                row["one_thread"] = None
             row["count"] += int(race["count"])
             for own, other in zip((row["first"], row["second"]), ends, strict=True):
                 for name in ("threads", "tasks"):
@@ -76,6 +79,13 @@ class RaceRows:
             for end in (row["first"], row["second"]):
                 end["locks"].sort(key=lambda locks: json.dumps(locks, sort_keys=True))
         return rows
+
+    def _one_thread(self, race: np.void) -> Json | None:
+        """Of a race whose ends one thread ran: the shared loop, and the region of which the second is part."""
+        if race["loop"] == 0:
+            return None
+        loop = self.program.source_loop(int(race["loop"]) - 1)
+        return {"loop": loop, "region": "single" if race["single"] else "loop"}
 
     def _end(self, number: int) -> Json:
         site = self.state.sites.rows[number]

@@ -27,13 +27,17 @@ from tracekit.races.kernels.state import (
     RACE,
     RECENT,
     ROLE,
+    SHARED_LOOP,
     SIMD_LOOP,
     SITE,
+    SPLIT_ITERATIONS,
     STREAM,
     TASK_ROW,
     TEAM,
+    TELLS,
     State,
 )
+from tracekit.races.worksharing import shared_loops, telling_instructions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,18 +56,23 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
 
 
 def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
-    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE."""
+    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS."""
     kinds: NDArray[np.uint8] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint8)
     kinds[:-1][program.ops["use"] & OpUse.OF_LANE != 0] |= OF_LANE
+    if (lanes_of_loops(program) == SHARED_LOOP).any():
+        kinds[:-1][telling_instructions(program)] |= TELLS
     return kinds
 
 
 def lanes_of_loops(program: Program) -> NDArray[np.uint8]:
-    """u1 by loop: how many of its iterations the source lets run at once, at most MOST_LANES; 0 of others."""
+    """u1 by loop: how many of its iterations the source lets run at once in lanes, at most MOST_LANES; else SHARED_LOOP
+    of one whose iterations OpenMP shares out, 0 of others."""
     flags = program.loops["flags"]
     said = flags >> np.uint32(16)
     lanes = np.where(said == 0, MOST_LANES, np.minimum(said, MOST_LANES))
     shown: NDArray[np.uint8] = np.where(flags & LoopFlag.SIMD != 0, lanes, 0).astype(np.uint8)
+    shared = shared_loops(program)
+    shown[shared[shown[shared] == 0]] = SHARED_LOOP
     return shown
 
 
@@ -84,9 +93,11 @@ def empty_state(program: Program) -> State:
         clocks=Clocks(
             arena.arena(CLOCK, 1 << 28, spare=1), arena.arena("u4", spare=2 * MOST_CHAINS), np.zeros(1, np.int64)
         ),
-        streams=hash_table([("task", "<i8"), ("implicit", "<i8"), ("simd", "<i8")], 1 << 20),
+        streams=hash_table([("task", "<i8"), ("implicit", "<i8"), ("simd", "<i8"), ("tells", "<i8")], 1 << 20),
         simd_loops=arena.arena(SIMD_LOOP, 1 << 28, spare=1),
         lanes_of=lanes_of_loops(program),
+        unsplit=np.full(len(program.loops), SPLIT_ITERATIONS, np.uint32),
+        born=hash_table([("stream", "<i8")]),
         tasks=arena.arena(TASK_ROW, 1 << 28, spare=1),
         chains=arena.arena(CHAIN_ROW, MOST_CHAINS, spare=1),
         ended=np.zeros(MOST_CHAINS, np.int64),

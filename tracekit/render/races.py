@@ -47,6 +47,7 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
         lines += ["", f"{style('race', 'bold')} on {object_text(row)}"]
         for end in (row["first"], row["second"]):
             lines += end_lines(end, threads, style)
+        lines += one_thread_lines(row)
     lines += more(len(result["races"]), len(shown["races"]), "race")
     if shown["threads"]:
         lines += ["", style("threads", "bold")]
@@ -80,6 +81,16 @@ def end_lines(end: Json, threads: Mapping[int, str], style: Style) -> list[str]:
     if end.get("tasks"):
         by = "task " + ", ".join(map(str, end["tasks"])) + f" on {by}"
     return [f"  {end['access']:<12} {place}", f"    by {by}, holding {held}", style(f"    in {path}", "dim")]
+
+
+def one_thread_lines(row: Json) -> list[str]:
+    """Why two accesses of one thread are a race, if they are."""
+    shared = row.get("one_thread")
+    if not shared:
+        return []
+    loop = f"the loop at {code_text(shared['loop'])}"
+    parts = f"{loop} and the single region behind it" if shared["region"] == "single" else f"iterations of {loop}"
+    return [f"    one thread ran both, in {parts}: another one could have run either"]
 
 
 def lock_name(lock: Json) -> str:

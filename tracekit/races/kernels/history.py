@@ -18,6 +18,7 @@ from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, pag
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import standing
 from tracekit.races.kernels.order import turn_to
+from tracekit.races.kernels.shares import be_told, is_of_thread, part_of
 from tracekit.races.kernels.state import (
     ALIVE,
     ATOMIC,
@@ -33,6 +34,8 @@ from tracekit.races.kernels.state import (
     LAST_TIME,
     MOST_SITES,
     OF_LANE,
+    OTHERS_FROM,
+    OTHERS_TO,
     OWN,
     READ,
     SEVERAL,
@@ -41,6 +44,7 @@ from tracekit.races.kernels.state import (
     STREAM,
     TASK,
     TEAMS,
+    TELLS,
     TIME_BITS,
     UNKNOWN,
     WRITE,
@@ -65,12 +69,19 @@ def is_before(state: Any, access: Any) -> Any:
         at = standing(state, (chain << TIME_BITS) | time)
         chain, time = at >> TIME_BITS, at & LAST_TIME
     if chain == state.now[CHAIN]:
-        return True
+        return time <= state.now[OTHERS_FROM] or time >= state.now[OTHERS_TO]
     if chain == state.now[CREATOR_CHAIN] and time <= state.now[CREATOR_TIME]:
         return True
     if chain >= state.now[CLOCK_LENGTH]:
         return False
     return time <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + chain)])
+
+
+@inlined
+def is_of_others(state: Any, access: Any) -> Any:
+    """Whether the present task itself made an access, as another part of a shared loop."""
+    time = time_in(access)
+    return chain_of(access) == state.now[CHAIN] and time > state.now[OTHERS_FROM] and time < state.now[OTHERS_TO]
 
 
 @inlined
@@ -138,10 +149,16 @@ def report(state: State, before: Any, access: Any, where: Any) -> None:
     one, other = state.sites.rows[site_in(before)], state.sites.rows[site_in(access)]
     if state.now[TEAMS] > 0 and one.stream == other.stream and is_own(state, one.stream, address):
         return
+    loop, single = part_of(state, before)
+    if loop != 0 and is_of_thread(state, one.stream, address, offset):
+        return
     key = (np.uint64(site_in(before)) << np.uint64(32)) | np.uint64(site_in(access))
     race = state.races.rows[row_of(state.races, key)]
     if race.count == 0:
         race.address, race.group, race.object, race.offset = address, group, number, offset
+        race.loop, race.single = loop, single
+    elif race.loop != loop or race.single != single:
+        race.loop = 0
     race.count += 1
     race.last = address
 
@@ -167,13 +184,21 @@ def compare(state: State, cell: Any, access: Any, where: Any) -> None:
 @kernel
 def with_access(state: State, others: Any, access: Any) -> Any:
     """What stands beside a store when an access is added to `others`. Of a large set the newest are looked at."""
-    kept, kind, node = 0, kind_in(access), np.uint64(0)
+    kept, kind, node, own = 0, kind_in(access), np.uint64(0), -1
     if others & SEVERAL:
         node = others & ~SEVERAL
         while node != 0 and kept < LOOKED_AT:
             key = state.sets.rows[node].key
             other = state.accesses.rows[key >> np.uint64(32)].key
-            if not (replaces(kind, kind_in(other)) and is_before(state, other)):
+            if kind_in(other) == kind and is_of_others(state, other):
+                # Of what other iterations did the last is enough: what orders it orders those before.
+                if own < 0:
+                    own = kept
+                    state.scratch[own] = other
+                    kept += 1
+                elif time_in(other) > time_in(state.scratch[own]):
+                    state.scratch[own] = other
+            elif not (replaces(kind, kind_in(other)) and is_before(state, other)):
                 state.scratch[kept] = other
                 kept += 1
             node = key & np.uint64(0xFFFF_FFFF)
@@ -254,8 +279,12 @@ def kind_of(state: Any, instruction: Any) -> Any:
 @inlined
 def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A load of the present task."""
-    if kind_of(state, instruction) == OF_LANE:
-        return
+    known_of = kind_of(state, instruction)
+    if known_of >= OF_LANE:
+        if known_of & (OF_LANE | ATOMIC) == OF_LANE:
+            return
+        if known_of & TELLS:
+            be_told(state)
     kind = ATOMIC_READ if is_atomic(state, instruction) else READ
     access = access_now(state, instruction, context, kind)
     known = True
@@ -268,8 +297,12 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
 @inlined
 def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A store of the present task."""
-    if kind_of(state, instruction) == OF_LANE:
-        return
+    known_of = kind_of(state, instruction)
+    if known_of >= OF_LANE:
+        if known_of & (OF_LANE | ATOMIC) == OF_LANE:
+            return
+        if known_of & TELLS:
+            be_told(state)
     if is_atomic(state, instruction):
         add_access(state, access_now(state, instruction, context, ATOMIC_WRITE), address, size, where)
         return

@@ -15,7 +15,7 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import take_chain
-from tracekit.races.kernels.clocks import assign, covers, drop, join, new_clock, set_time, shared
+from tracekit.races.kernels.clocks import assign, covers, drop, join, new_clock, set_time, shared, time_of
 from tracekit.races.kernels.state import (
     ALIVE,
     CHAIN,
@@ -28,6 +28,8 @@ from tracekit.races.kernels.state import (
     LAST_TIME,
     MOST_HELD,
     OLD_BARRIERS,
+    OTHERS_FROM,
+    OTHERS_TO,
     OWN,
     SITUATION,
     STREAM,
@@ -73,6 +75,10 @@ def turn_to(state: State, stream: Any) -> None:
     now[CREATOR_TIME] = row.creator_time
     now[OWN] = (row.chain << CHAIN_SHIFT) | (state.chains.rows[row.chain].time << TIME_SHIFT)
     now[SITUATION] = row.situation
+    now[OTHERS_FROM], now[OTHERS_TO] = 0, 0
+    if row.inside != 0 and row.loop_chain == row.chain:
+        now[OTHERS_FROM] = max(row.loop_from, time_of(state.clocks, row.clock, row.chain))
+        now[OTHERS_TO] = row.loop_to
 
 
 @kernel

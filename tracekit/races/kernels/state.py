@@ -69,7 +69,18 @@ MOST_LANES = 64
 vectors hold."""
 ATOMIC = 1
 OF_LANE = 2
-"""Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there."""
+TELLS = 4
+"""Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there; a thread that gets
+there may know which of its team it is."""
+
+SHARED_LOOP = 255
+"""In place of a number of lanes: OpenMP shares the loop's iterations out among threads."""
+SPLIT_ITERATIONS = 1 << 14
+"""So many iterations of a shared loop are told apart, ..."""
+SPLIT_AT_ONCE = 1 << 10
+"""And so many of what a thread has of it at once; those behind them are as one."""
+SINGLE = -1
+"""In place of a loop: a task is in a `single` region."""
 
 # Elements of State.now.
 STREAM = 0  # whose events come now, -1 for none
@@ -92,7 +103,9 @@ ENDED = 16  # how many there are
 FREE_HELD = 17  # the first of HELD that nobody uses
 FREE_GENERATION = 18
 FREE_LINK = 19
-NOW = 20
+OTHERS_FROM = 20  # what it did at times between these two was another iteration's, or a chunk's, of a shared loop
+OTHERS_TO = 21
+NOW = 22
 """How many there are."""
 
 
@@ -104,7 +117,9 @@ class State(NamedTuple):
     clocks: Clocks
     streams: HashTable  # stream: the task that it is in, the innermost implicit one, its SIMD loop
     simd_loops: Arena  # SIMD_LOOP
-    lanes_of: Any  # u1 by loop: how many iterations run at once, 0 of loops that are not SIMD
+    lanes_of: Any  # u1 by loop: how many iterations run at once, or SHARED_LOOP; 0 of other loops
+    unsplit: Any  # u4 by loop: how many iterations may still be told apart
+    born: HashTable  # address of a heap block: 1 + the stream that allocated it inside a team
     tasks: Arena  # TASK_ROW
     chains: Arena  # CHAIN_ROW
     ended: Any  # i8, a ring: chains whose tasks are over, the oldest first
@@ -172,6 +187,13 @@ TASK_ROW = np.dtype(
         ("links", "<i8"),  # the first of links: what it depends on
         ("addresses", "<i8"),  # the first of depends: what its children depend on
         ("all", "<i8"),  # generation of the last child that depends on all memory
+        ("inside", "<i8"),  # the shared loop that it is in, plus 1, or SINGLE; else 0
+        ("shared_loop", "<i8"),  # the last one, plus 1, ...
+        ("loop_chain", "<i8"),  # the chain on which it ran that, ...
+        ("loop_from", "<i8"),  # and the time behind which it came to it
+        ("loop_to", "<i8"),  # when the present iteration began, or what came behind the loop
+        ("stack_from", "<i8"),  # addresses of its local variables
+        ("stack_to", "<i8"),
     ]
 )
 CHAIN_ROW = np.dtype([("time", "<i8"), ("known", "<i8"), ("retired", "<i8")])
@@ -190,6 +212,7 @@ TEAM = np.dtype(
         ("first", "<i8"),  # implicit task
         ("role", "<i4"),
         ("over", "<i4"),
+        ("alone", "<i4"),  # it was asked to have one thread
     ]
 )
 SIMD_LOOP = np.dtype(
@@ -221,6 +244,8 @@ RACE = np.dtype(
         ("group", "<i8"),
         ("object", "<i8"),
         ("offset", "<i8"),
+        ("loop", "<i8"),  # the shared loop, plus 1, if one thread ran both ends; 0 if two tasks did
+        ("single", "<i8"),  # and 1 if the second end lies in the `single` region behind it
     ]
 )
 

@@ -77,12 +77,12 @@ def know_thread(state: State, task: Any, kind: Any) -> None:
 
 
 @kernel
-def begin_team(state: State, creator: Any, number: Any, context: Any, instruction: Any) -> None:
-    """A task makes a team: all of it knows what that task had done."""
+def begin_team(state: State, creator: Any, number: Any, context: Any, instruction: Any, threads: Any) -> None:
+    """A task makes a team of so many threads: all of it knows what that task had done."""
     if creator == 0:
         return
     team = state.teams.rows[row_of(state.teams, number)]
-    team.creator = creator
+    team.creator, team.alone = creator, threads == 1
     team.role = role_of(state, TEAM_ROLE, context, instruction)
     team.clock = share_clock(state, creator)
     row = state.tasks.rows[creator]
