@@ -120,7 +120,7 @@ def test_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ((_, name, text),) = [block for block in BLOCK.findall(REPORTS) if block[1]]
     (tmp_path / name).write_text(text)
     found = sessions(REPORTS)
-    assert len(found) == 6
+    assert len(found) == REPORTS.count("\n```console\n") == 5
     for session in found:
         assert steady(run_console(tmp_path, session)) == steady(session)
     (code,) = [text for kind, name, text in BLOCK.findall(REPORTS) if kind == "python"]
