@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tracekit.render.names import LONGEST, brief, with_brief_names
+from tracekit.render.names import LONGEST, brief, brief_type, with_brief_names
 
 VECTOR = "std::vector<std::pair<int, long>, std::allocator<std::pair<int, long>>>"
 """Longer than any name that is shown whole."""
@@ -26,13 +26,36 @@ VECTOR = "std::vector<std::pair<int, long>, std::allocator<std::pair<int, long>>
         (f"Some::operator {VECTOR}()", "Some::operator std::vector<...>"),
         (
             "<alloc::vec::Vec<T> as core::iter::traits::collect::FromIterator<T>>::from_iter",
-            "<alloc::vec::Vec<...> as core::iter::traits::collect::FromIterator<...>>::from_iter",
+            "<Vec<T> as FromIterator<T>>::from_iter",
         ),
+        ("alloc::raw_vec::RawVec<T,A>::ptr", "RawVec<T,A>::ptr"),
+        ("core::cmp::impls::<impl core::cmp::PartialEq for u32>::eq", "core::cmp::impls::<impl PartialEq for u32>::eq"),
+        (
+            "<petgraph::graph_impl::Neighbors<E,Ix> as core::iter::traits::iterator::Iterator>::next",
+            "<petgraph::graph_impl::Neighbors<E,Ix> as Iterator>::next",
+        ),
+        ("alloc::alloc::realloc", "alloc::alloc::realloc"),
+        ("mystd::core::Point::new", "mystd::core::Point::new"),
         ("_Z" + "x" * LONGEST, "_Z" + "x" * LONGEST),
     ],
 )
 def test_long_names_are_brief(name: str, shown: str) -> None:
     assert brief(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Vec<u8, alloc::alloc::Global>", "Vec<u8>"),
+        ("LeafNode<usize, alloc::vec::Vec<usize, alloc::alloc::Global>>", "LeafNode<usize, Vec<usize>>"),
+        ("Edge<search::Road, u32>", "Edge<search::Road, u32>"),
+        ("Vec<u8, arena::Global>", "Vec<u8, arena::Global>"),
+        ("vector<std::pair<int, long>, std::allocator<int> >", "vector<std::pair<int, long>, std::allocator<int> >"),
+    ],
+)
+def test_types_of_rusts_library_are_brief(name: str, shown: str) -> None:
+    assert brief_type(name) == shown
+    assert with_brief_names([{"type": name, "also": [name]}]) == [{"type": shown, "also": [shown]}]
 
 
 def test_names_are_found_wherever_a_profile_has_them() -> None:

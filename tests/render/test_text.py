@@ -131,12 +131,21 @@ def test_the_folders_of_headers_have_no_detours() -> None:
         ("/usr/lib/llvm-19/include/c++/v1/vector", "vector"),
         ("/usr/lib/gcc/x86_64-linux-gnu/12/include/xmmintrin.h", "xmmintrin.h"),
         ("/rustc/90b35a6239/library/core/src/iter/range.rs", "library/core/src/iter/range.rs"),
+        ("/usr/src/rustc-1.63.0/library/alloc/src/vec/mod.rs", "library/alloc/src/vec/mod.rs"),
+        ("/usr/src/rustc-1.63.0/vendor/hashbrown/src/raw/mod.rs", "hashbrown/src/raw/mod.rs"),
+        ("/rust/deps/hashbrown-0.16.1/src/raw.rs", "hashbrown-0.16.1/src/raw.rs"),
+        ("/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/libc-0.2.1/src/lib.rs", "libc-0.2.1/src/lib.rs"),
+        ("/usr/share/cargo/registry/petgraph-0.6.2/src/lib.rs", "petgraph-0.6.2/src/lib.rs"),
+        ("/src/app/cargo/registry/lib.rs", "cargo/registry/lib.rs"),
         ("/usr/share/gen.c", "/usr/share/gen.c"),
         ("/opt/lib/include/a.h", "/opt/lib/include/a.h"),
     ],
 )
 def test_headers_of_the_system_are_named_as_they_are_included(file: str, shown: str) -> None:
-    assert without_folder([{"file": file}, {"file": "/src/app/a.cc"}], {})[0][0]["file"] == shown
+    files = [{"file": file}, {"file": "/src/app/a.cc"}, {"file": "/src/app/b.cc"}]
+    rows, folder = without_folder(files, {})
+    assert rows[0]["file"] == shown
+    assert folder == ("" if file.startswith("/opt/") else "/src/app")
 
 
 def test_code_of_a_header_has_the_users_line_behind_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import md5
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
+
+_CRATE = re.compile(r"(?:.*/)?\.?cargo/registry/(?:src/[^/]+/)?([^/]+-[0-9][^/]*/.*)")
+"""Where crates are: ~/.cargo/registry/src/index.crates.io-6f17d22bba15001f, or /usr/share/cargo/registry."""
 
 
 def plain_path(file: str) -> str:
@@ -21,13 +25,13 @@ def plain_path(file: str) -> str:
 
 
 def common_folder(files: Iterable[str], compilation: str = "") -> str:
-    """The folder that a program's files are in, whatever headers of the system's are among them.
+    """The folder that a program's files are in, whatever headers of the system's, or crates of others, are among them.
 
     It is relative if all names are, and then starts as they do from the folder `compilation` (empty: not known).
     Without a slash at its end; empty if there is no such folder but the root, or that from which names start.
     """
     names = {plain_path(name) for name in files if name}
-    own = {name for name in names if not is_system(name)} or names
+    own = {name for name in names if not is_system(name) and not in_crate(name)} or names
     if len({_above(name) for name in own}) > 1:  # names that start from several places
         if not isabs(compilation):
             return ""
@@ -42,7 +46,13 @@ def _above(name: str) -> int:
 
 def is_system(file: str) -> bool:
     """Whether a file is one of the system's, or of Rust's library."""
-    return file.startswith(("/usr/", "/rustc/"))
+    return file.startswith(("/usr/", "/rustc/", "/rust/deps/"))
+
+
+def in_crate(file: str) -> str:
+    """What is `petgraph-0.6.2/src/lib.rs` of a file in a crate of Rust that cargo, or Debian, has unpacked; else ""."""
+    crate = _CRATE.fullmatch(file)
+    return crate[1] if crate else ""
 
 
 def whole_path(name: str, compilation: str) -> str:

@@ -1,4 +1,5 @@
-"""How names of functions are shown in text: those of C++'s templates without what would fill the line."""
+"""How names of functions and types are shown in text: those of C++'s templates, and of Rust's library, without what
+would fill the line."""
 
 from __future__ import annotations
 
@@ -15,6 +16,12 @@ SCALARS = frozenset({str, int, float, bool, type(None)})
 
 _NAMED = frozenset({"function", "root", "path", "recursion", "callers", "calls", "call", "callee"})
 """Keys of a profile's JSON whose strings are names of functions, or steps of a context with one."""
+_TYPES = frozenset({"type", "also"})
+"""Keys of which strings are names of types."""
+_LIBRARY = re.compile(r"(?<![\w:])(?:alloc|core|std)::(?:[a-z_][a-z0-9_]*::)*(?=[A-Z])")
+"""The modules before a type or a trait of Rust's library; names of C++'s library have no capitals."""
+_DEFAULT = re.compile(r", (?:alloc::alloc::)?Global(?=[,>])")
+"""The allocator that boxes, vectors and their kin have if the program does not name one."""
 _SYMBOL = re.compile(r"^(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[-+*/%^&|~!=,]+) ?")
 """The operator behind the word `operator`."""
 _STEP = re.compile(r"(loop |recursion |)(.*?)((?::\d+)*)")
@@ -33,6 +40,8 @@ def _with_brief_names(value: Any, known: dict[int, Any]) -> Any:
             copy = known[id(value)] = {
                 key: _brief_steps(part, known)
                 if key in _NAMED
+                else _brief_types(part, known)
+                if key in _TYPES
                 else part
                 if part.__class__ in SCALARS
                 else _with_brief_names(part, known)
@@ -52,6 +61,14 @@ def _brief_steps(value: Any, known: dict[int, Any]) -> Any:
     return _with_brief_names(value, known)
 
 
+def _brief_types(value: Any, known: dict[int, Any]) -> Any:
+    if isinstance(value, str):
+        return brief_type(value)
+    if isinstance(value, (list, tuple)):
+        return [_brief_types(part, known) for part in value]
+    return _with_brief_names(value, known)
+
+
 @cache
 def _brief_step(step: str) -> str:
     """A step of a context as profiles have it: `loop main:12`, `main:12:3`, `recursion main:12:3`, or a name alone."""
@@ -62,8 +79,10 @@ def _brief_step(step: str) -> str:
 def brief(name: str) -> str:
     """A function's name; a long one without parameters and result, and with `<...>` for the arguments of templates.
 
-    `void std::sort<It, Less>(It, It, Less)` is `std::sort<...>`; `(anonymous namespace)` and operators stay.
+    `void std::sort<It, Less>(It, It, Less)` is `std::sort<...>`; `(anonymous namespace)` and operators stay. Types and
+    traits of Rust's library are named without their modules: `<Vec<T,A> as Deref>::deref`.
     """
+    name = _LIBRARY.sub("", name)
     if len(name) <= LONGEST:
         return name
     from tracekit.program.symbols import shorter_names
@@ -81,6 +100,12 @@ def brief(name: str) -> str:
         + symbol
         + _without_arguments(rest.removeprefix(symbol))
     )
+
+
+@cache
+def brief_type(name: str) -> str:
+    """A type's name; `RawVec<alloc::vec::Vec<u8, alloc::alloc::Global>, alloc::alloc::Global>` is `RawVec<Vec<u8>>`."""
+    return _LIBRARY.sub("", _DEFAULT.sub("", name))
 
 
 def _without_arguments(name: str) -> str:

@@ -10,13 +10,16 @@ from functools import cache
 from posixpath import isabs, join, normpath
 from typing import Any
 
-from tracekit.program.sources import common_folder, is_system, plain_path
+from tracekit.program.sources import common_folder, in_crate, is_system, plain_path
 from tracekit.render.names import SCALARS, with_brief_names
 
 Json = Mapping[str, Any]
 
 _MACHINE = r"(?:[^/]*-linux-gnu[^/]*/)?"
-_INCLUDED = re.compile(rf"/rustc/[^/]+/|/usr/.*?include/{_MACHINE}(?:c\+\+/[^/]+/)?{_MACHINE}")
+_INCLUDED = re.compile(
+    r"/(?:usr/src/rustc-|rustc/)[^/]+/(?:vendor/)?|/rust/deps/"
+    rf"|/usr/.*?include/{_MACHINE}(?:c\+\+/[^/]+/)?{_MACHINE}"
+)
 """The folders that the system's headers, and files of Rust's library, are in."""
 
 
@@ -35,6 +38,8 @@ class FileNames:
     def short(self, file: str) -> str:
         """Always an end of the whole path without detours."""
         file = plain_path(file)
+        if crate := in_crate(file):
+            return crate
         if file and isabs(self.folder) and not isabs(file) and isabs(self.compilation):
             file = normpath(join(self.compilation, file))
         if self.folder and file.startswith(self.folder + "/"):
