@@ -252,10 +252,25 @@ static std::pair<const DIType *, StringRef> elementOf(const DIType *T) {
   return {T, Alias};
 }
 
-/// Whether a type is an enumeration of Rust with the size of a pointer, as Option<Box<T>>: one field, not its variants.
+/// Whether a type is a pointer, or has one at whatever depth.
+static bool holdsPointer(const DIType *T, unsigned Depth = 0) {
+  if (auto *Derived = dyn_cast_or_null<DIDerivedType>(T))
+    return Derived->getTag() == dwarf::DW_TAG_pointer_type || holdsPointer(Derived->getBaseType(), Depth + 1);
+  auto *Composite = dyn_cast_or_null<DICompositeType>(T);
+  return Composite && Depth < 16 &&
+         any_of(
+             Composite->getElements(),
+             [&](const DINode *Each) {
+               auto *Part = dyn_cast<DIType>(Each);
+               return Part && holdsPointer(Part, Depth + 1);
+             });
+}
+
+/// Whether a type is an enumeration of Rust of a pointer or none, as Option<Box<T>>: one field, not its variants.
 static bool isChoiceOfPointer(const DIType *T) {
   auto *Composite = dyn_cast_or_null<DICompositeType>(T);
-  return isStructure(Composite) && Composite->getSizeInBits() <= 64 && any_of(Composite->getElements(), isVariantPart);
+  return isStructure(Composite) && Composite->getSizeInBits() <= 64 &&
+         any_of(Composite->getElements(), isVariantPart) && holdsPointer(T);
 }
 
 /// `Option<alloc::boxed::Box<list::Node, alloc::alloc::Global>>` is Option<Box<Node>>.

@@ -18,15 +18,18 @@ from tracekit.analyzers.layout import Layout, LayoutOptions, Settled, Voting
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
 from tracekit.formats.image import DTYPES, TypedKind
+from tracekit.jit.kernel import kernel
 from tracekit.layout.advice import advised, parts_of
-from tracekit.layout.elements import Elements
+from tracekit.layout.elements import Elements, chosen
 from tracekit.layout.kernels.visits import BY_ACCESS, LINES, STRIDE_BITS
+from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
 from tracekit.layout.lines import Part, begins, lines_touched, packed
 from tracekit.layout.measured import joined
-from tracekit.layout.structures import Structures
-from tracekit.module import Module, inlined, used_rows
+from tracekit.layout.structures import Field, Structure, Structures
+from tracekit.module import Module, hash_table, inlined, used_rows
 from tracekit.modules.options import NoOptions, make_options
-from tracekit.render.layout import untouched_text
+from tracekit.render.layout import structure_name, untouched_text
+from tracekit.translation.kernels.translation import HEAP
 
 KINDS = ("load", "store", "heap_alloc", "global_init")
 
@@ -279,3 +282,100 @@ def test_what_only_copies_touch_is_told_from_what_nothing_touches() -> None:
     row = advised({**made, "also": ["other"]})
     assert untouched_text(row) == []
     assert untouched_text({"never": ["c"]}) == ["no load or store of at most 16 bytes: c"]
+    assert len(untouched_text({**row, "advice": [{}], "unplaced": 3})) == 1
+
+
+def votes_of(rows: list[tuple[int, int]], types: naive.Types, sizes: dict[int, int]) -> Votes:
+    """What a first pass says of an object of 640 bytes, group 1, with these accesses: (instruction, offset)."""
+    of_op = [types.get(op, (0, 0)) for op in range(8)]
+    state = Votes(
+        hash_table(VOTE, 1 << 8),
+        hash_table(OBJECTS, 1 << 8),
+        np.array([structure for structure, _ in of_op]),
+        np.array([place for _, place in of_op]),
+        np.array([0, *(sizes[number] for number in sorted(sizes))]),
+    )
+    played(state, np.array(rows, np.int64))
+    return state
+
+
+@kernel
+def played(state: Votes, rows: Any) -> None:
+    sized(state, 1, 0, 640)
+    for op, offset in rows:
+        voted(state, op, 1, offset, 8)
+
+
+class OneGroup:
+    """A site on the heap."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def kind(self, group: int) -> int:
+        return HEAP
+
+
+@pytest.mark.parametrize("period", [16, 32, 48, 64, 128])
+@pytest.mark.parametrize("says_outer", [False, True])
+def test_a_part_of_larger_elements_is_no_array(period: int, says_outer: bool) -> None:
+    """Accesses to a text of 16 bytes, the second half of a point of 32."""
+    text, point = (
+        Structure("Text", 16, (Field("p", "char *", 0, 64), Field("n", "long", 64, 64))),
+        Structure(
+            "Point",
+            32,
+            (
+                Field("x", "double", 0, 64),
+                Field("y", "double", 64, 64),
+                Field("name.p", "char *", 128, 64),
+                Field("name.n", "long", 192, 64),
+            ),
+        ),
+    )
+    known = object.__new__(Structures)
+    known.all, known.sizes = [None, text, point], np.array([0, 16, 32])
+    types, sizes = {1: (1, 0), 2: (2, 0)}, {1: 16, 2: 32}
+    starts = range(16, 640 - 16, period)
+    rows = [(1, start) for start in starts for _ in range(100)] + ([(2, 0)] if says_outer else [])
+    elements = chosen(votes_of(rows, types, sizes), OneGroup(), known)
+    log: list[naive.Row] = [("heap_alloc", 0, 0, 640, 1, 0, 0), *(("load", op, at, 8, 1, 0, at) for op, at in rows)]
+    wanted = naive.elements(log, types, sizes, {1: "heap"}, {(1, 2): [16]})[1]
+    found = elements.rows[1]
+    assert (elements.structures[1], found["size"], found["start"], found["stride"]) == (
+        wanted.structure,
+        wanted.size,
+        wanted.start,
+        wanted.stride,
+    )
+    if says_outer and period % 32 == 0:
+        assert (wanted.structure, wanted.stride, wanted.start) == (2, 32, 0)
+    else:
+        assert (wanted.structure, wanted.stride) == (1, period)
+
+
+def test_what_lies_between_elements_is_not_advised_about() -> None:
+    """A structure of 16 bytes every 128: a line each, whatever their size says; else there would be a split."""
+    alone = structure({0b0001: 1000}, 1000, True)
+    given = {**alone, "size": 16, "fields": alone["fields"][:2]}
+    assert advised(given)["lines"] == 250 and advised(given)["advice"]
+    made = {**given, "each": 128}
+    row = advised(made)
+    assert (row["lines"], row["advice"], row["each"]) == (1000, [], 128)
+    assert structure_name(row).startswith("node every 128 bytes of ")
+
+
+def test_members_that_hold_nothing_are_left_out() -> None:
+    """An empty class has a byte in its own right; a marker of Rust has none; neither has an array of open length."""
+    program, sites = made()
+    types, members = np.zeros(2, DTYPES["types"]), np.zeros(4, DTYPES["members"])
+    types["kind"], types["location"], types["size"], types["members"] = 1, NONE, (8, 1), (4, 0)
+    types["first_member"] = 0, 4
+    members["type"], members["location"] = (1, NONE, NONE, NONE), NONE
+    members["offset"], members["size"] = (0, 0, 0, 64), (8, 64, 0, 0)
+    strings = bytes(program.strings) + b"u32[]\0"
+    members["type_name"] = 0, 0, 0, len(program.strings)
+    typed = np.zeros(1, DTYPES["typed"])
+    typed["of_kind"], typed["of"] = TypedKind.OP, sites.access[0]
+    known = Structures(dataclasses.replace(program, types=types, members=members, typed=typed, strings=strings)).all[1]
+    assert known is not None and [(field.offset, field.size) for field in known.fields] == [(0, 64), (64, 0)]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
+from types import MappingProxyType
 from typing import Any
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -27,8 +30,17 @@ class Element:
     stride: int = 0
 
 
-def elements(rows: list[Row], types: Types, sizes: dict[int, int], kinds: dict[int, str]) -> dict[int, Element]:
-    """By group: the largest structure that all its objects have room for and that enough accesses speak of."""
+def elements(
+    rows: list[Row],
+    types: Types,
+    sizes: dict[int, int],
+    kinds: dict[int, str],
+    holders: Mapping[tuple[int, int], Sequence[int]] = MappingProxyType({}),
+) -> dict[int, Element]:
+    """By group: the largest structure that all its objects have room for and that enough accesses speak of.
+
+    `holders`: of a structure and one that it is a part of, the bytes at which it lies in it.
+    """
     ends: dict[int, list[int]] = defaultdict(list)
     votes: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     greatest: dict[int, int] = defaultdict(int)
@@ -60,7 +72,21 @@ def elements(rows: list[Row], types: Types, sizes: dict[int, int], kinds: dict[i
             size, _, structure = max(fits)
             starts = votes[group][structure]
             several = max(starts) > min(starts)
-            found[group] = Element("uniform", structure, size, min(starts) % size, size if several else 0)
+            period = gcd(*(start - starts[0] for start in starts))
+            around = {
+                (outer, min(starts) - place)
+                for outer, others in votes[group].items()
+                for place in holders.get((structure, outer), ())
+                if period > size and period % sizes[outer] == 0 and min(others) >= 0
+                if 0 <= min(starts) - place <= least - sizes[outer]
+                if (others[0] - (min(starts) - place)) % sizes[outer] == 0
+            }
+            stride = max(size, period if period % size == 0 else 0)
+            start = min(starts)
+            if len(around) == 1:
+                structure, start = around.pop()
+                size = stride = sizes[structure]
+            found[group] = Element("uniform", structure, size, start % stride, stride if several else 0)
         elif not votes[group] and 0 < greatest[group] <= 512 and least == greatest[group] and kinds[group] == "heap":
             found[group] = Element("uniform", 0, greatest[group], 0, 0)
     return found
@@ -111,17 +137,17 @@ class NaiveVisits:
         return (group, structure if element.mode == "by access" else 0), index, frozenset(cells), at
 
     def copy(self, row: Row) -> None:
-        """An access of more than 16 bytes, byte by byte."""
+        """An access of more than 16 bytes, byte by byte, or of any size that may be to any of many structures."""
         _, instruction, _, size, group, _, offset = row
         element = self.groups.get(group, Element("lines"))
+        if element.mode == "by access" and not self.types.get(instruction, (0, 0))[0]:
+            self.in_bulk[(group, 0), 0] += 1
+            return
         if size <= 16 or element.mode == "lines":
             return
         structure, start, extent, stride = element.structure, element.start, element.size, element.stride
         if element.mode == "by access":
-            structure, place = self.types.get(instruction, (0, 0))
-            if not structure:
-                self.in_bulk[(group, 0), 0] += 1
-                return
+            structure, place = self.types[instruction]
             extent = stride = self.sizes[structure]
             start = (offset - place) % stride
         bytes_ = {(at - start) % stride if stride else at - start for at in range(max(offset, start), offset + size)}

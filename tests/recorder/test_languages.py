@@ -41,8 +41,8 @@ def rust_program(source: Path, folder: Path, options: Sequence[str] = ()) -> Pat
     flags = [word for option in for_clang for word in ("-C", option)]
     _run(rustc, *flags, *options, "-g", "--emit=llvm-bc", source, "-o", bitcode)
     libraries = Path(_run(rustc, "--print", "target-libdir").strip())
-    (library,) = libraries.glob("libstd-*.so")
-    _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, library, f"-Wl,-rpath,{libraries}", "-o", program)
+    (library,), (builtins,) = libraries.glob("libstd-*.so"), libraries.glob("libcompiler_builtins-*.rlib")
+    _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, library, builtins, f"-Wl,-rpath,{libraries}", "-o", program)
     return program
 
 
@@ -79,6 +79,48 @@ def test_fields_of_structures_in_rust(tmp_path: Path) -> None:
     assert shape["(variant)"][1:] == (15_000, 3000) and shape["Box.height"][1:] == (10_000, 3000)
     (advice,) = [row["advice"] for row in rows if row["type"] == "Particle"]
     assert advice[0]["keep"] == ["x", "v"]
+
+
+ROADS = """
+use std::marker::PhantomData;
+pub enum Road { Paved { metres: u32, lanes: u8 }, Dirt(u32) }
+pub struct Edge<T> { weight: Road, to: u64, of: PhantomData<T> }
+
+#[inline(never)]
+fn cost(edges: &[Edge<u8>]) -> u64 {
+    let mut sum = 0;
+    for edge in edges {
+        sum += edge.to + match &edge.weight {
+            Road::Paved { metres, lanes } => metres * *lanes as u32,
+            Road::Dirt(metres) => *metres,
+        } as u64;
+    }
+    sum
+}
+
+#[inline(never)]
+fn large(n: usize) -> usize { let mut a = [n; 4000]; a[n] = std::env::args().count(); a.iter().sum() }
+
+fn main() {
+    let edges: Vec<Edge<u8>> = (0..1000)
+        .map(|i| if i % 4 == 0 { Road::Dirt(i) } else { Road::Paved { metres: i, lanes: 2 } })
+        .map(|weight| Edge { weight, to: 1, of: PhantomData })
+        .collect();
+    println!("{} {}", cost(&edges), large(3));
+}
+"""
+
+
+@needs.needs("rustc")
+def test_a_small_enumeration_of_rust_has_fields_and_a_marker_has_none(tmp_path: Path) -> None:
+    """Eight bytes without a pointer; and a frame of 32,000 bytes, for which rustc calls __rust_probestack."""
+    (tmp_path / "roads.rs").write_text(ROADS)
+    assert recorded(tmp_path, rust_program(tmp_path / "roads.rs", tmp_path)) == ["875500 11998"]
+    rows = tracekit.analyze(tmp_path / "trace.zst", "layout", min_share=0).result["structures"]
+    (edge,) = [row for row in rows if row["type"].startswith("Edge<")]
+    loads = {field["field"]: field["loads"] for field in edge["fields"]}
+    assert set(loads) == {"weight.(variant)", "weight.Paved.lanes", "weight.Paved.metres, weight.Dirt.__0", "to"}
+    assert (loads["weight.(variant)"], loads["weight.Paved.lanes"], loads["to"]) == (1000, 750, 1000)
 
 
 def fortran_program(source: Path, folder: Path, level: str) -> Path:

@@ -72,7 +72,8 @@ class _Visits:
         return float(self.counts @ lines_touched(places, max(pitch, 1), self.is_array, self.in_order, used))
 
     def now(self) -> float:
-        return self.lines([(part.offset, part.size) for part in self.parts], self.measured["size"], self.used)
+        size = self.measured.get("each") or self.measured["size"]
+        return self.lines([(part.offset, part.size) for part in self.parts], size, self.used)
 
     def in_sequence(self, order: Sequence[int]) -> tuple[float, int]:
         """Lines and size if the parts stand in this order."""
@@ -96,7 +97,7 @@ def advised(measured: Mapping[str, Any]) -> Json:
     """A row of the profile: the structure, its parts, what is used together, and advice.
 
     Where the same objects are accessed as other structures, too, it is not known who uses a part that is not touched
-    here, and there is no advice.
+    here, and there is no advice; nor is there any where it is not known what lies between the elements of an array.
     """
     visits = _Visits(measured)
     now = visits.now()
@@ -107,6 +108,7 @@ def advised(measured: Mapping[str, Any]) -> Json:
         "type": measured["type"],
         "size": measured["size"],
         "array": visits.is_array,
+        "each": measured.get("each", 0),
         "also": measured["also"],
         "objects": measured["objects"],
         "accesses": sum(measured["loads"]) + sum(measured["stores"]),
@@ -121,7 +123,7 @@ def advised(measured: Mapping[str, Any]) -> Json:
         "only_in_bulk": [field["field"] for field in untouched if field["in_bulk"]],
         "unplaced": measured["unplaced"],
         "holes": measured["size"] - sum(part.size for part in visits.parts) if measured["type"] else 0,
-        "advice": [] if measured["also"] else _advice(visits, now),
+        "advice": [] if measured["also"] or measured.get("each") else _advice(visits, now),
     }
 
 

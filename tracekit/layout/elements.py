@@ -78,9 +78,33 @@ def _element(group: int, objects: Any, votes: list[Any], groups: Any, known: Str
         return (BY_ACCESS, 0, 0, 0, 0), 0
     if fitting:
         size, _, structure, vote = max(fitting, key=lambda each: each[:3])
-        start = int(vote["least"]) % size
-        is_array = vote["greatest"] > vote["least"]
-        return (UNIFORM, size if is_array else ENDLESS, start, size, shift_of(size)), structure
+        start, period = int(vote["least"]), int(vote["period"])
+        if period > size:
+            structure, start = _around(structure, start, period, least, votes, known) or (structure, start)
+            size = int(known.sizes[structure])
+        is_known = int(vote["key"]) & 0xFFFF_FFFF != structure
+        stride = size if is_known or period % size else max(size, period)
+        return (UNIFORM, stride if period else ENDLESS, start % stride, size, shift_of(size)), structure
     if not votes and 0 < greatest <= SMALL and least == greatest and kind == HEAP:
         return (UNIFORM, ENDLESS, 0, greatest, shift_of(greatest)), 0
     return (LINES, 0, 0, 0, 0), 0
+
+
+def _around(
+    part: int, start: int, period: int, least: int, votes: list[Any], known: Structures
+) -> tuple[int, int] | None:
+    """The structure that an array consists of if most accesses are made to a part of it, and where it starts.
+
+    The part begins at `start` and multiples of `period` bytes from there, so elements may be larger. They are a
+    structure that has this part, if at least one access says so.
+    """
+    found = set()
+    for vote in votes:
+        outer = int(vote["key"]) & 0xFFFF_FFFF
+        size = int(known.sizes[outer])
+        for place in known.places_in(part, outer):
+            begins = start - place
+            fits = 0 <= begins <= least - size and vote["least"] >= 0
+            if fits and period % size == 0 and (int(vote["first"]) - begins) % size == 0:
+                found.add((outer, begins))
+    return found.pop() if len(found) == 1 else None

@@ -50,6 +50,7 @@ def measured(state: Visits, groups: Any, elements: Elements, known: Structures) 
                     "size": size,
                     "shift": shift,
                     "array": not is_by_access and int(element["stride"]) != ENDLESS,
+                    "each": int(element["stride"]) if size < int(element["stride"]) < ENDLESS else 0,
                     "fields": [[field.name, field.type_name, field.offset, field.size] for field in fields]
                     or unnamed(size, shift),
                     "also": sorted({_name(known, each) for each in seen[group] if known.may_overlap(kind, each)}),
@@ -84,7 +85,10 @@ def joined(runs: Iterable[Iterable[Json]]) -> list[Json]:
     found: dict[str, Json] = {}
     for run in runs:
         for row in run:
-            key = json.dumps([row[name] for name in ("group", "type", "size", "array", "fields")], sort_keys=True)
+            key = json.dumps(
+                [row[name] for name in ("group", "type", "size", "array", "fields")] + [row.get("each", 0)],
+                sort_keys=True,
+            )
             old = found.get(key)
             if old is None:
                 found[key] = {**row, "patterns": [list(each) for each in row["patterns"]]}

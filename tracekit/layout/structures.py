@@ -87,6 +87,17 @@ class Structures:
         )
         return first == second or one in self._inside(other) or other in self._inside(one)
 
+    def places_in(self, part: int, outer: int) -> Iterator[int]:
+        """The bytes of a structure at which it may have another one as a member: fields of these types lie there."""
+        inner, around = self.all[part], self.all[outer]
+        if not inner or not around or not inner.fields or inner.size >= around.size:
+            return
+        have = {(field.type_name, field.offset, field.size) for field in around.fields}
+        first = inner.fields[0].offset
+        for start in sorted({field.offset - first for field in around.fields if (field.offset - first) % 8 == 0}):
+            if have.issuperset((field.type_name, field.offset + start, field.size) for field in inner.fields):
+                yield start // 8
+
     def _inside(self, number: int) -> set[int]:
         """The structures that are parts of a structure, at whatever depth."""
         if number not in self._parts:
@@ -120,12 +131,21 @@ class Structures:
             name = self.program.text(int(member["name"]))
             type_name = self.program.text(int(member["type_name"]))
             inner = int(member["type"])
+            if self._is_empty(inner, int(member["size"]), type_name):
+                continue
             if inner != NONE and depth < 8 and self._is_one(inner, int(member["size"])):
                 yield from self._fields(
                     inner, f"{prefix}{name}." if name else prefix, start + int(member["offset"]), depth + 1
                 )
             else:
                 yield Field(prefix + (name or type_name), type_name, start + int(member["offset"]), int(member["size"]))
+
+    def _is_empty(self, row: int, bits: int, type_name: str) -> bool:
+        """Whether a member holds nothing: an empty base or class of C++, PhantomData of Rust; no array of open end."""
+        if row == NONE:
+            return bits == 0 and not type_name.endswith("]")
+        described: Any = self.program.types[row]
+        return bool(described["kind"] == StructureKind.STRUCT and not described["members"])
 
     def _is_one(self, row: int, bits: int) -> bool:
         """Whether a member of this type and size is one structure, no array of them, and no union."""

@@ -35,8 +35,13 @@ def layout_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
 
 
 def structure_name(row: Json) -> str:
-    """`node in heap list.c:3:5`, `array of node in global table`, `24 bytes in heap list.c:3:5`."""
+    """`node in heap list.c:3:5`, `array of node in global table`, `24 bytes in heap list.c:3:5`.
+
+    Elements of an array with others between, of which nothing is known, are `node every 64 bytes of heap list.c:3:5`.
+    """
     name = row["type"] or f"{row['size']:,} bytes"
+    if row.get("each"):
+        return f"{name} every {row['each']:,} bytes of {object_name(row['group'])}"
     return f"{'array of ' if row['array'] else ''}{name} in {object_name(row['group'])}"
 
 
@@ -90,9 +95,11 @@ def untouched_text(row: Json) -> list[str]:
         lines.append(f"only in bulk (copies, memset, the library; how often): {listed}")
     if row["unseen"]:
         lines.append(f"no access recorded: {_listed(row['unseen'])}")
-    if row["unplaced"] and (row["only_in_bulk"] or row["unseen"]):
+    if row["unplaced"] and (row["only_in_bulk"] or row["unseen"] or row.get("advice")):
         accesses = counted(row["unplaced"], "access", "accesses")
-        lines.append(f"{accesses} in bulk to these objects may have touched them: of what structure is not known")
+        lines.append(
+            f"of {accesses} to these objects it is not known to what structure: any of its fields may be theirs"
+        )
     return lines
 
 

@@ -53,7 +53,7 @@ STRUCTURE = [
 IN_BULK = [("changes", "<i8", (CELLS + 1,))]
 """By the same: accesses of more than LONGEST bytes that touch a cell, less those that touch the cell before.
 
-Of BY_ACCESS 0 as the structure is for accesses that say nothing of theirs: their number is the first one.
+Of BY_ACCESS 0 as the structure is for accesses of any size that say nothing of theirs: their number is the first one.
 """
 USED = np.dtype(
     [
@@ -134,6 +134,10 @@ def touched(
             state.control[BULK] += 1
             _cover(state, key, stride, extent, shift, offset - start, offset - start + size)
             is_known = False
+        elif not is_known:
+            changes = state.in_bulk.rows[row_of(state.in_bulk, key)].changes
+            changes[0] += 1
+            changes[1] -= 1
         if is_known and offset >= start:
             index = (offset - start) // stride
             rel = offset - start - index * stride

@@ -16,6 +16,7 @@ VOTE = [
     ("first", "<i8"),  # bytes from the object's start to where the structure of the first access begins
     ("least", "<i8"),
     ("greatest", "<i8"),
+    ("period", "<i8"),  # greatest common divisor of the distances from `first`; 0: there is none
 ]
 """By group << 32 | structure."""
 OBJECTS = [("accesses", "<i8"), ("end", "<i8"), ("least", "<i8"), ("greatest", "<i8")]
@@ -51,6 +52,12 @@ def voted(votes: Any, instruction: Any, group: Any, offset: Any, size: Any) -> N
         vote.aligned += np.int64((start - vote.first) % votes.sizes[np.uint64(structure)] == 0)
         vote.least = min(vote.least, start)
         vote.greatest = max(vote.greatest, start)
+        distance = abs(start - vote.first)
+        if vote.period == 0:
+            vote.period = distance
+        rest = distance % max(vote.period, 1)
+        while rest != 0:
+            vote.period, rest = rest, vote.period % rest
 
 
 @inlined
