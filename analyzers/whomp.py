@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracekit.module import CannotMergeError, Module, TracekitError, groups_option, option
+from tracekit.program.sources import is_system, plain_path, short_ends
 from tracekit.whomp import ALL, DIMENSIONS
 from tracekit.whomp.file import save
 from tracekit.whomp.grammar import Written, empty_grammar
@@ -167,15 +169,25 @@ class Whomp(Module):
         return str(self.program.instruction(instruction)["id"])
 
     def _lines(self, stream: Sequence[int]) -> list[str]:
-        """The lines of source that a stream goes along, each as often as it comes back."""
+        """The lines of source that a stream goes along, each as often as it comes back.
+
+        Of the system's headers that were inlined it is the user's line.
+        """
         places = []
         for instruction in stream:
             if instruction < len(self.program.ops):
                 shown = self.program.instruction(instruction)
-                places.append(f"{Path(shown['file']).name}:{shown['line']}")
+                chain = (shown, *shown["inlined_at"])
+                place = next((each for each in chain if not is_system(plain_path(each["file"]))), shown)
+                places.append(f"{self.names.get(place['file'], place['file'])}:{place['line']}")
             else:
                 places.append("library")
         return [place for place, _ in groupby(places)]
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Of each file of the program the end of its path that tells it from others."""
+        return short_ends(self.program.source_names.names)
 
 
 def _tables(

@@ -246,6 +246,18 @@ def test_bit_fields_are_one_part() -> None:
     made = structure({1: 1})
     made["fields"] = [["low", "unsigned int", 0, 3], ["high", "unsigned int", 3, 5], ["next", "int", 32, 32]]
     assert [(part.name, part.offset, part.size) for part, _ in parts_of(made)] == [("low, high", 0, 1), ("next", 4, 4)]
+    flags = [[f"flag{bit}", "bool", bit, 1] for bit in range(12)]
+    made["fields"] = [*flags, ["next", "char", 16, 8], ["mode", "unsigned int", 24, 8]]
+    listed = [(part.offset, part.size) for part, _ in parts_of(made)]
+    assert listed == [(0, 2), (2, 1), (3, 1)]  # code reads both bytes of flags at once, whichever flag is meant
+
+
+def test_a_long_list_of_fields_begins_with_the_first() -> None:
+    flags = ", ".join(f"flag{bit}" for bit in range(20))
+    row = {**advised(structure({0b0001: 10})), "only_in_bulk": [], "unseen": [flags, "second"]}
+    first = ", ".join(f"flag{bit}" for bit in range(12))
+    assert untouched_text(row) == [f"no access recorded: {first}, ... and 1 more"]
+    assert untouched_text({**row, "unseen": ["x" * 100]}) == [f"no access recorded: {'x' * 100}"]
 
 
 @pytest.mark.parametrize("given", [{"window": "100"}, {"window": "4"}, {"latency": "0"}, {"min_share": "101"}])

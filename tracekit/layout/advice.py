@@ -31,14 +31,20 @@ MOST_PATTERNS = 20_000
 
 
 def parts_of(measured: Mapping[str, Any]) -> list[tuple[Part, int]]:
-    """Parts and the cells (a mask) that they have; fields that share a cell are one part."""
+    """Parts and the cells (a mask) that they have; one part are fields that share a cell, and bit-fields in a row.
+
+    Compilers access bit-fields by whole words, of whose bytes it is not known which one is meant.
+    """
     cell = 1 << measured["shift"]
     parts: list[tuple[Part, int]] = []
+    after_bits = False
     for name, type_name, offset, size in measured["fields"]:
         first, last = offset // 8, max(offset + size - 1, offset) // 8
         mask = ((1 << (last // cell + 1)) - 1) & ~((1 << (first // cell)) - 1)
         new = Part(name, type_name, first, last - first + 1)
-        if parts and (parts[-1][1] & mask or first < parts[-1][0].offset + parts[-1][0].size):
+        has_bits = bool(offset % 8 or size % 8)
+        end = parts[-1][0].offset + parts[-1][0].size if parts else 0
+        if parts and (parts[-1][1] & mask or first < end or (has_bits and after_bits and first == end)):
             old, before = parts.pop()
             end = max(old.offset + old.size, first + new.size)
             new, mask = (
@@ -46,6 +52,7 @@ def parts_of(measured: Mapping[str, Any]) -> list[tuple[Part, int]]:
                 mask | before,
             )
         parts.append((new, mask))
+        after_bits = has_bits
     return parts
 
 

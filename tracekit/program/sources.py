@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import md5
 from pathlib import Path, PurePosixPath
@@ -53,6 +54,21 @@ def in_crate(file: str) -> str:
     """What is `petgraph-0.6.2/src/lib.rs` of a file in a crate of Rust that cargo, or Debian, has unpacked; else ""."""
     crate = _CRATE.fullmatch(file)
     return crate[1] if crate else ""
+
+
+def short_ends(files: Iterable[str]) -> dict[str, str]:
+    """For each file the least end of its path that no other one has: `ptr/mod.rs`; `list.c` if it is the only one."""
+    parts = {file: PurePosixPath(plain_path(file)).parts for file in files}
+    found: dict[str, str] = {}
+    length, left = 1, dict(parts)
+    while left:
+        ends = Counter(path[-length:] for path in dict.fromkeys(parts.values()))
+        for file, path in list(left.items()):
+            if ends[path[-length:]] == 1 or length >= len(path):
+                found[file] = str(PurePosixPath(*path[-length:])) if file else file
+                del left[file]
+        length += 1
+    return found
 
 
 def whole_path(name: str, compilation: str) -> str:

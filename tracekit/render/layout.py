@@ -122,9 +122,12 @@ def saved_text(advice: Json) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
+    """The first names; one at least, of which there may be a beginning."""
     text = ""
     for number, name in enumerate(names):
-        if len(text) + len(name) > LONGEST:
+        if not number and len(name) > LONGEST:
+            name = name[:LONGEST].rpartition(", ")[0] + ", ..." if ", " in name[:LONGEST] else name
+        if number and len(text) + len(name) > LONGEST:
             return f"{text} and {len(names) - number} more"
         text += (", " if text else "") + name
     return text
