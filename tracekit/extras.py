@@ -20,6 +20,7 @@ class Extra(NamedTuple):
 EXTRAS: Mapping[str, Extra] = {
     "arrow": Extra(("pyarrow",), "tracekit export arrow, parquet"),
     "cluster": Extra(("distributed", "fsspec"), "tracekit analyze --engine, traces at URLs"),
+    "isal": Extra(("isal",), "tracekit export drmemtrace, faster"),
     "lz4": Extra(("lz4",), "tracekit import of what is compressed with LZ4"),
     "symbols": Extra(("elftools",), "tracekit import --binary"),
     "query": Extra(("duckdb", "prompt_toolkit"), "tracekit query, tracekit shell"),

@@ -70,6 +70,16 @@ def test_records(size: int, buffer: int, trace: Path, tmp_path: Path, monkeypatc
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "out.zip").read_bytes()
 
 
+def test_both_compressors_hold_the_same(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isal_zlib = pytest.importorskip("isal.isal_zlib")
+    assert export.ISAL is isal_zlib
+    assert main(["export", "drmemtrace", str(trace), "-o", str(tmp_path / "isal.zip")]) == 0
+    monkeypatch.setattr(export, "ISAL", None)
+    assert main(["export", "drmemtrace", str(trace), "-o", str(tmp_path / "zlib.zip")]) == 0
+    assert chunks(tmp_path / "isal.zip") == chunks(tmp_path / "zlib.zip")
+    assert (tmp_path / "isal.zip").read_bytes() != (tmp_path / "zlib.zip").read_bytes()
+
+
 def test_threads_and_their_accesses(trace: Path, tmp_path: Path) -> None:
     assert main(["export", "drmemtrace", str(trace), "-o", str(tmp_path / "out.zip")]) == 0
     with tracekit.open(trace) as opened:
