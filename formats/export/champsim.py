@@ -44,7 +44,15 @@ def encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, ou
 
 def counters(instructions: Any) -> Any:
     """Program counters of instructions of a program whose machine code is not known (u4 -> u8)."""
-    return (FIRST_IP + STEP * instructions.view(np.int32).astype(np.int64)).view(np.uint64)  # NONE is -1
+    made = np.empty(len(instructions), np.uint64)
+    _number(instructions.view(np.int32), made)  # NONE is -1
+    return made
+
+
+@kernel
+def _number(instructions: Any, made: Any) -> None:
+    for place in range(made.size):
+        made[place] = np.uint64(FIRST_IP + STEP * np.int64(instructions[place]))
 
 
 @kernel
