@@ -159,6 +159,8 @@ class Head(NamedTuple):
         found = DECLARATION.match(target)
         if not found or re.search(r"[.\[\]()]|->", target):
             raise NotRewritable("its head sets no plain variable")
+        if re.search(r"auto|iterator", found["type"]):
+            raise NotRewritable("its counter may be an iterator, which is no number")
         return found["type"].strip(), found["name"]
 
 

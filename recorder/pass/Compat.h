@@ -138,6 +138,27 @@ inline const llvm::DILocalVariable *variableAt(llvm::Value *V, bool Whole = fals
   return Found;
 }
 
+/// Declares the variable of one stack slot to lie in another, too.
+inline void copyDeclaration(llvm::AllocaInst &From, llvm::AllocaInst &To) {
+#if LLVM_VERSION_MAJOR >= 19
+  if (auto *Wrapped = llvm::ValueAsMetadata::getIfExists(&From))
+    for (llvm::DbgVariableRecord *Record : Wrapped->getAllDbgVariableRecordUsers())
+      if (Record->isDbgDeclare()) {
+        llvm::DbgVariableRecord *Copy = Record->clone();
+        Copy->insertAfter(Record);
+        Copy->replaceVariableLocationOp(&From, &To);
+      }
+#endif
+  if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(&From))
+    if (auto *AsValue = llvm::MetadataAsValue::getIfExists(From.getContext(), Wrapped))
+      for (llvm::User *U : llvm::make_early_inc_range(AsValue->users()))
+        if (auto *Declared = llvm::dyn_cast<llvm::DbgDeclareInst>(U)) {
+          auto *Copy = llvm::cast<llvm::DbgDeclareInst>(Declared->clone());
+          Copy->insertAfter(Declared);
+          Copy->replaceVariableLocationOp(&From, &To);
+        }
+}
+
 /// What GEPOperator::collectOffset fills: steps in bytes by index.
 #if LLVM_VERSION_MAJOR >= 20
 using OffsetSteps = llvm::SmallMapVector<llvm::Value *, llvm::APInt, 4>;

@@ -3,8 +3,10 @@
 
 #include "Causes.h"
 #include "Compat.h"
+#include "Iterators.h"
 #include "PureCalls.h"
 #include "SourceTypes.h"
+#include "Temporaries.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/BinaryFormat/Dwarf.h"
@@ -33,17 +35,20 @@ private:
     findTest();
     auto *Branch = TestBlock ? dyn_cast<BranchInst>(TestBlock->getTerminator()) : nullptr;
     BasicBlock *Latch = L.getLoopLatch();
-    auto *Test = Branch && Branch->isConditional() ? dyn_cast<ICmpInst>(Branch->getCondition()) : nullptr;
+    std::optional<Comparison> Test;
+    if (Branch && Branch->isConditional())
+      Test = comparisonOf(Branch->getCondition());
     if (!Test || !Latch || Latch == L.getHeader() || leavesElsewhere())
       return false;
-    Object Left = counted(Test->getOperand(0)), Right = counted(Test->getOperand(1));
+    auto Compared = [&](Value *V) { return Test->IsOfIterators ? iterator(V) : counted(V); };
+    Object Left = Compared(Test->Left), Right = Compared(Test->Right);
     auto Steps = [&](Object Variable) { return Variable && isSteppedIn(*Latch, Variable); };
     bool IsLeft = Steps(Left);
     if (IsLeft == Steps(Right))
       return false;
     Counter = IsLeft ? Left : Right;
-    return isFixedBound(Test->getOperand(IsLeft ? 1 : 0)) && areChoicesFixed() && beginsWithCounterAlone() &&
-           declarationOf(Counter) != nullptr && (!Test->isEquality() || (StepsByOne && !mayWrap()));
+    return isFixedBound(IsLeft ? Test->Right : Test->Left) && areChoicesFixed() && beginsWithCounterAlone() &&
+           declarationOf(Counter) != nullptr && (!Test->IsEquality || (StepsByOne && !mayWrap()));
   }
 
   /// Finds the block with the loop's test: the header, or where the arms of a conditional expression in the head
@@ -89,7 +94,7 @@ private:
 
   /// Whether an address is that of a variable without a name, as the first argument of `std::min<int>(n, m)` has one.
   static bool isTemporary(const Value *Pointer) {
-    auto *A = dyn_cast<AllocaInst>(Pointer);
+    auto *A = dyn_cast<AllocaInst>(Pointer->stripInBoundsConstantOffsets());
     return A && !variableAt(const_cast<AllocaInst *>(A));
   }
 
@@ -104,6 +109,8 @@ private:
   /// Whether a counter tested by `!=` may pass 0 on its way, as one that begins with `row - 1`: what the directive
   /// makes of it, a test by `<`, would find nothing to do. The run does not tell.
   bool mayWrap() const {
+    if (iterator(Counter))
+      return false;
     const DIType *T = plainType(declarationOf(Counter)->getType());
     auto *Basic = dyn_cast_or_null<DIBasicType>(T);
     bool IsSigned =
@@ -142,15 +149,46 @@ private:
     return Load && isa<AllocaInst>(Load->getPointerOperand()) ? Load->getPointerOperand() : nullptr;
   }
 
+  /// The iterator that lies at an address, if it is a local variable.
+  static Object iterator(Value *Address) {
+    auto *A = dyn_cast<AllocaInst>(Address);
+    return A && isContiguousIterator(*A) ? A : nullptr;
+  }
+
+  /// Whether the loop's last block steps the iterator, nothing else does, and that is all that happens there.
+  bool isIteratorSteppedIn(BasicBlock &Latch, AllocaInst &Variable) {
+    const CallBase *Step = nullptr;
+    for (Instruction &I : Latch) {
+      auto *Store = dyn_cast<StoreInst>(&I);
+      if (Store && !isTemporary(Store->getPointerOperand())) // what it++ returns is a temporary
+        return false;
+      auto *Call = dyn_cast<CallBase>(&I);
+      if (!Call || isa<IntrinsicInst>(Call))
+        continue;
+      if (Step)
+        return false;
+      Step = Call;
+    }
+    std::optional<IteratorStep> Known = Step ? stepOf(*Step) : std::nullopt;
+    if (!Known || Step->getArgOperand(0) != &Variable ||
+        !isChangedOnlyBy(*Step, Variable, [this](const BasicBlock *BB) { return L.contains(BB); }))
+      return false;
+    StepsByOne = !Known->Distance;
+    StepsUp = Known->IsUp;
+    return StepsByOne || isFixedBound(Known->Distance);
+  }
+
   /// Whether the loop's last block steps the variable, nothing else does, and that is all that happens there.
   bool isSteppedIn(BasicBlock &Latch, Object Variable) {
+    if (Object Iterator = iterator(Variable))
+      return isIteratorSteppedIn(Latch, *cast<AllocaInst>(Iterator));
     const ObjectTouches &In = Text.T.Of.find(Variable)->second;
     if (In.MayBeReached)
       return false;
     for (BasicBlock *BB : Text.Blocks)
       if (auto Known = In.In.find(BB); Known != In.In.end())
         for (const Touch &Each : Known->second)
-          if ((Each.Writes && BB != &Latch) || Each.TakesAddress)
+          if ((Each.Writes && BB != &Latch) || (Each.TakesAddress && (Each.Writes || In.IsKept)))
             return false;
     StoreInst *Step = nullptr;
     for (Instruction &I : Latch) {
@@ -189,7 +227,7 @@ private:
       auto *I = dyn_cast<Instruction>(Open.pop_back_val());
       if (!I || !Seen.insert(I).second)
         continue;
-      if (isTemporary(I) && !isOfHead(*I, Open))
+      if (isa<AllocaInst>(I) && (isTemporary(I) ? !isOfHead(*I, Open) : Text.isAssigned(I)))
         return false;
       if (!L.contains(I))
         continue;
@@ -204,13 +242,12 @@ private:
 
   /// Whether the loop uses a temporary in its head only. Appends what it is given there.
   bool isOfHead(Instruction &Temporary, SmallVectorImpl<Value *> &Given) const {
-    for (User *By : Temporary.users()) {
-      auto *I = cast<Instruction>(By);
+    for (Instruction *I : usersOf(cast<AllocaInst>(Temporary))) {
       auto *Built = dyn_cast<IntrinsicInst>(I);
       if (!L.contains(I) || (Built && Built->isLifetimeStartOrEnd()))
         continue;
       auto *Store = dyn_cast<StoreInst>(I);
-      if (!Head.contains(I->getParent()) || !(Store || isa<LoadInst, CallBase>(I)))
+      if (!Head.contains(I->getParent()) || !(Store || isa<LoadInst, CallBase, GetElementPtrInst>(I)))
         return false;
       if (Store)
         Given.push_back(Store->getValueOperand());
@@ -237,17 +274,28 @@ private:
     for (BasicBlock &BB : *L.getHeader()->getParent())
       for (Instruction &I : BB)
         if (!L.contains(&BB) && isInHead(I.getDebugLoc().get()) && comesBefore(BB)) {
-          if (isa<CallBase>(I) && !I.isDebugOrPseudoInst() && !isa<IntrinsicInst>(I) && I.getType()->isVoidTy())
+          std::optional<std::pair<Value *, Value *>> Set = assignment(I);
+          if (!Set || isOfRange(Set->first) || isTemporary(Set->first))
+            continue;
+          if (Set->first != Counter || First)
             return false;
-          if (auto *Store = dyn_cast<StoreInst>(&I)) {
-            if (isOfRange(Store->getPointerOperand()))
-              continue;
-            if (Store->getPointerOperand() != Counter || First)
-              return false;
-            First = Store->getValueOperand();
-          }
+          First = Set->second;
         }
     return First;
+  }
+
+  /// The variable that an instruction assigns, and what it assigns. What a call does is not known: it may have been
+  /// given the variable to construct it there.
+  static std::optional<std::pair<Value *, Value *>> assignment(Instruction &I) {
+    if (auto *Store = dyn_cast<StoreInst>(&I))
+      return std::pair(Store->getPointerOperand()->stripInBoundsConstantOffsets(), Store->getValueOperand());
+    if (auto *Copy = dyn_cast<MemTransferInst>(&I))
+      return std::pair(Copy->getRawDest()->stripInBoundsConstantOffsets(), Copy->getRawSource());
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call || isa<IntrinsicInst>(Call) || !Call->getType()->isVoidTy())
+      return std::nullopt;
+    Value *To = Call->arg_empty() ? Call->getCalledOperand() : Call->getArgOperand(0);
+    return std::pair(To, static_cast<Value *>(Call));
   }
 
   /// Whether a variable is one that a range-based `for` declares for itself: the range, and its end.

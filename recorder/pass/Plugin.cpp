@@ -19,6 +19,7 @@
 #include "Descriptors.h"
 #include "Emit.h"
 #include "Fates.h"
+#include "LibraryCalls.h"
 #include "LoopDoors.h"
 #include "Loops.h"
 #include "Names.h"
@@ -248,6 +249,10 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
     else if (F.isDeclaration() && !F.isIntrinsic()) // at -O0 nobody has looked at the library's functions
       inferNonMandatoryLibFuncAttrs(F, Library(F));
   }
+  DenseSet<const Function *> MayEnter(Chosen.begin(), Chosen.end());
+  for (Function *F : Chosen)
+    if (F->hasOptNone())
+      inlineLibraryCalls(*F, [&](const Function &Callee) { return MayEnter.contains(&Callee); });
   Instrumenter I(M, O, InSource && InSource->knows(M) ? InSource.get() : nullptr);
   I.describeUnit();
   I.describeFates();

@@ -1,33 +1,14 @@
 // Prepare.cpp: the transformations that come before a function is described.
+#include "Scalars.h"
 #include "Segments.h"
+#include "Spills.h"
 
-#include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
-#include "llvm/Transforms/Utils/PromoteMemToReg.h"
 
 using namespace llvm;
 
 namespace tracekit {
-
-/// At -O0 every local lives in memory, and every i++ would be a dependence carried by memory. Called directly, because
-/// passes skip optnone functions. Not where setjmp is called: unoptimised code may rely on locals in memory.
-static void promoteScalars(Function &F) {
-  if (callsReturnTwice(F))
-    return;
-  SmallVector<AllocaInst *, 16> Scalars;
-  for (;;) {
-    Scalars.clear();
-    for (Instruction &I : F.getEntryBlock())
-      if (auto *A = dyn_cast<AllocaInst>(&I); A && isAllocaPromotable(A))
-        Scalars.push_back(A);
-    if (Scalars.empty())
-      return;
-    DominatorTree DT(F);
-    AssumptionCache AC(F);
-    PromoteMemToReg(Scalars, DT, &AC);
-  }
-}
 
 static void separateInvokes(Function &F) {
   SmallVector<InvokeInst *, 16> Shared;
@@ -76,6 +57,7 @@ static bool controlMayLand(const Function &F) {
 }
 
 AllocaInst *prepare(Function &F) {
+  spillBeforeCalls(F);
   promoteScalars(F);
   separateInvokes(F);
   hoistStaticAllocas(F);

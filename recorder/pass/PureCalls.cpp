@@ -1,7 +1,6 @@
 // PureCalls.cpp: see PureCalls.h.
 #include "PureCalls.h"
 
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/InstIterator.h"
@@ -12,39 +11,83 @@ using namespace llvm;
 
 namespace tracekit {
 
-static bool isOwnVariable(const Value *Pointer) { return isa<AllocaInst>(getUnderlyingObject(Pointer)); }
-
-/// Whether an instruction, but for what it calls, changes nothing that outlives its function's call.
-static bool staysInside(const Instruction &I) {
-  if (I.isVolatile() || (I.isAtomic() && !isa<CallBase>(I)))
-    return false;
-  if (auto *Store = dyn_cast<StoreInst>(&I))
-    return isOwnVariable(Store->getPointerOperand());
-  if (auto *Moved = dyn_cast<MemIntrinsic>(&I))
-    return isOwnVariable(Moved->getRawDest());
-  if (auto *Built = dyn_cast<IntrinsicInst>(&I))
-    return Built->onlyReadsMemory() || Built->isLifetimeStartOrEnd() || I.isDebugOrPseudoInst();
-  return isa<CallBase>(I) || !I.mayWriteToMemory();
+/// The parameter that a value is, as unoptimised code has it: loaded from a variable that holds nothing else.
+static const Argument *parameter(const Value *V) {
+  auto *Load = dyn_cast<LoadInst>(V);
+  auto *Variable = Load ? dyn_cast<AllocaInst>(Load->getPointerOperand()) : nullptr;
+  if (!Variable)
+    return dyn_cast<Argument>(V);
+  const Argument *Held = nullptr;
+  for (const User *By : Variable->users()) {
+    auto *Store = dyn_cast<StoreInst>(By);
+    if (Store && !Held && Store->getPointerOperand() == Variable)
+      Held = dyn_cast<Argument>(Store->getValueOperand());
+    else if (!isa<LoadInst>(By))
+      return nullptr;
+  }
+  return Held;
 }
 
-bool changesNothing(const CallBase &Call) {
-  SmallSetVector<const Function *, 8> Open;
-  auto Enter = [&Open](const CallBase &Next) {
-    const Function *Callee = Next.getCalledFunction();
-    if (Callee && !Callee->isDeclaration() && !Callee->isInterposable())
-      Open.insert(Callee);
-    else if (!Next.onlyReadsMemory())
+namespace {
+
+/// A function that is called, and the parameters, by number, that lead to variables of the functions that call it, as
+/// far back as the outermost call.
+struct Entered {
+  const Function *Callee;
+  uint64_t Lent;
+
+  bool operator==(const Entered &Other) const { return Callee == Other.Callee && Lent == Other.Lent; }
+
+  bool isOwn(const Value *Pointer) const {
+    const Value *Base = getUnderlyingObject(Pointer);
+    const Argument *Given = parameter(Base);
+    return isa<AllocaInst>(Base) || (Given && Given->getArgNo() < 64 && Lent >> Given->getArgNo() & 1);
+  }
+
+  /// Whether an instruction, but for what it calls, changes nothing that outlives the outermost call.
+  bool staysInside(const Instruction &I) const {
+    if (I.isVolatile() || (I.isAtomic() && !isa<CallBase>(I)))
       return false;
+    if (auto *Store = dyn_cast<StoreInst>(&I))
+      return isOwn(Store->getPointerOperand());
+    if (auto *Moved = dyn_cast<MemIntrinsic>(&I))
+      return isOwn(Moved->getRawDest());
+    if (auto *Built = dyn_cast<IntrinsicInst>(&I))
+      return Built->onlyReadsMemory() || Built->isLifetimeStartOrEnd() || I.isDebugOrPseudoInst();
+    return isa<CallBase>(I) || !I.mayWriteToMemory();
+  }
+
+  uint64_t lentTo(const CallBase &Call) const {
+    uint64_t Bits = 0;
+    for (unsigned K = 0; K < std::min(Call.arg_size(), 64u); ++K)
+      if (Call.getArgOperand(K)->getType()->isPointerTy() && isOwn(Call.getArgOperand(K)))
+        Bits |= uint64_t(1) << K;
+    return Bits;
+  }
+};
+
+} // namespace
+
+bool changesNothing(const CallBase &Call) {
+  SmallVector<Entered, 8> Open;
+  auto Enter = [&Open](const CallBase &Next, uint64_t Lent) {
+    const Function *Callee = Next.getCalledFunction();
+    if (!Callee || Callee->isDeclaration() || Callee->isInterposable())
+      return Next.onlyReadsMemory();
+    if (!is_contained(Open, Entered{Callee, Lent}))
+      Open.push_back({Callee, Lent});
     return true;
   };
-  if (!Enter(Call))
+  if (!Enter(Call, 0))
     return false;
-  for (size_t K = 0; K < Open.size(); ++K)
-    for (const Instruction &I : instructions(*Open[K])) {
+  for (size_t K = 0; K < Open.size(); ++K) {
+    Entered In = Open[K];
+    for (const Instruction &I : instructions(*In.Callee)) {
       auto *Next = dyn_cast<CallBase>(&I);
-      if (!staysInside(I) || (Next && !isa<IntrinsicInst>(Next) && !Enter(*Next)))
+      if (!In.staysInside(I) || (Next && !isa<IntrinsicInst>(Next) && !Enter(*Next, In.lentTo(*Next))))
         return false;
     }
+  }
   return true;
 }
 

@@ -61,7 +61,11 @@ public:
         StringRef Name = Declared ? Declared->getName() : nameOfGlobal(Variable);
         if (auto *G = dyn_cast<GlobalVariable>(Variable); G && Name.empty() && *Flags & TK_VARIABLE_RENAMED)
           Name = namedMemory(G); // clang's own: what a static reference or constant pointer is bound to
-        if (!Name.empty() && !(Declared && isDeclaredInside(Declared)))
+        bool IsInside = Declared && isDeclaredInside(Declared);
+        if (IsInside)
+          *Flags &= ~TK_VARIABLE_USED_AFTER;
+        bool IsLentCounter = Variable == Head.Counter && *Flags & TK_VARIABLE_LENT; // it lies in memory
+        if (!Name.empty() && (IsLentCounter || !IsInside))
           Result.Variables.push_back({Name.str(), Declared, *Flags, {}, updateOf(Variable, *Flags)});
       }
     for (const Pointee &P : Pointees)

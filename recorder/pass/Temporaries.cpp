@@ -9,8 +9,7 @@ namespace tracekit {
 
 static constexpr char Mark[] = "tracekit.temporary";
 
-/// The instructions that use an address, or one within the same variable; of its lifetime, those too.
-static SmallVector<Instruction *, 8> usersOf(AllocaInst &Variable) {
+SmallVector<Instruction *, 8> usersOf(AllocaInst &Variable) {
   SmallVector<Instruction *, 8> Found, Open = {&Variable};
   while (!Open.empty())
     for (User *By : Open.pop_back_val()->users()) {

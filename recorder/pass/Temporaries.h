@@ -10,6 +10,9 @@
 
 namespace tracekit {
 
+/// The instructions that use a variable's address, or one within the variable; of its lifetime, those too.
+llvm::SmallVector<llvm::Instruction *, 8> usersOf(llvm::AllocaInst &Variable);
+
 /// Marks the nameless variables of a function, where nothing has been optimised, that one loop alone uses.
 void markTemporaries(llvm::Function &F, const llvm::LoopInfo &LI);
 

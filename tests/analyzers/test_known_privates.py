@@ -135,10 +135,10 @@ def test_memory_behind_a_pointer_is_shared_though_the_optimiser_keeps_it_in_regi
 RANGES = """
 #include <array>
 #include <cstdio>
-#include <vector>
+#include <list>
 static double a[400], scratch;
 static std::array<double, 300> b;
-__attribute__((noinline)) static double sum_of(std::vector<double> &v)
+__attribute__((noinline)) static double sum_of(std::list<double> &v)
 {
     double sum = 0;
     for (double x : v) sum += x; // none
@@ -157,7 +157,7 @@ __attribute__((noinline)) static double work()
 int main()
 {
     for (int i = 0; i < 300; i++) b[i] = i % 91; // parallel for
-    std::vector<double> later(200, 2.5);
+    std::list<double> later(200, 2.5);
     std::printf("%f %f %f\\n", sum_of(later), work(), a[399]);
 }
 """
@@ -165,7 +165,7 @@ int main()
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_a_range_that_pointers_run_over_has_a_directive(level: str, tmp_path: Path) -> None:
-    """The vector is declared behind the loop that calls a function, and so is none that the loop may reach."""
+    """The list is declared behind the loop that calls a function, and so is none that the loop may reach."""
     from tracekit.api import analyze
 
     source = tmp_path / "app.cpp"

@@ -13,6 +13,8 @@ ACCEPTED = [
     ("for (long *p = a; p != a + 10; p = p + 1) x;", "p", "a + 10"),
     ("for (i = f(a, b); i >= 0; i -= s) x;", "i", "0"),
     ("for (unsigned char i = '('; i < g->i; i = 1 + i) x;", "i", "g->i"),
+    ("for (auto &x : v) y;", "", ""),
+    ("for (const std::pair<int, int> &x : rows(n, {1})) y;", "", ""),
     ("for(i=0;/* ; */i<(n & 3);i++) x;", "i", "(n & 3)"),
 ]
 
@@ -26,7 +28,7 @@ REFUSED = [
     "for (i = 0; i < n; i = i * 2) x;",
     "for (i = 0; i < n; i = n - i) x;",
     "for (i = 0; i++ < n;) x;",
-    "for (auto &x : v) y;",
+    "for (int n = 2; auto &x : v) y;",
     "while (i < n) i++;",
     "EACH(i) x;",
 ]

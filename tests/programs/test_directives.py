@@ -24,7 +24,7 @@ from tracekit.recorder.toolchain import find_clang
 
 LEVELS = ("-O0", "-O2")
 CHECKED = (
-    *(f"advise/{name}.cpp" for name in ("bound_references", "by_other_name", "temporaries")),
+    *(f"advise/{name}.cpp" for name in ("bound_references", "by_other_name", "iterators", "temporaries")),
     *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
     *(f"advise/{name}.c" for name in ("extremes_of_types", "false_dependences", "lent", "lists", "memory_reductions")),
     *(
@@ -35,13 +35,13 @@ CHECKED = (
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = (
-    *(f"advise/{name}.cpp" for name in ("by_other_name", "temporaries")),
+    *(f"advise/{name}.cpp" for name in ("by_other_name", "iterators", "temporaries")),
     *(f"advise/{name}.c" for name in ("by_pointer", "copies", "lent", "private", "reductions", "unused")),
     *("known_bounds.c", "known_bounds.cpp"),
 )
 THREADS = (2, 3, 8)
 SCHEDULES = ("static", "dynamic")
-RANGE = re.compile(r"\bfor \([^;]*:[^;]*\)")
+OF_ITERATORS = re.compile(r"\bfor \((?:[^;]*:[^:;]*\)|auto |\S*iterator )")
 ORDERS = (1, 2, 7)
 """Backwards, and two random ones."""
 
@@ -197,8 +197,8 @@ def test_loops_called_doall_run_in_any_order(name: str, advised: Callable[[str, 
     found = advised(name, "-O0")
     text = (FIXTURES / name).read_text()
     for line in sorted(found.directives, reverse=True):  # so that what is rewritten stands behind what will be
-        if RANGE.search(text.splitlines()[line - 1]):
-            continue  # no counter, whose values could come in another order
+        if OF_ITERATORS.search(text.splitlines()[line - 1]):
+            continue  # no numbers, which could come in another order
         keep = "lastprivate" in found.directives[line]
         text = in_another_order(text, line, found.columns[line], keep_last=keep)
     copy = tmp_path / Path(name).name

@@ -19,10 +19,10 @@ class _EndlessError(Exception):
 
 
 class ForStatement(NamedTuple):
-    """A loop in OpenMP's canonical form."""
+    """A loop in OpenMP's canonical form, or a range-based `for` of C++, which OpenMP 5 accepts."""
 
-    counter: str
-    bound: tuple[int, int]  # where the counter's bound stands, as an expression: text[first:last]
+    counter: str  # "" of a range-based one
+    bound: tuple[int, int]  # where the counter's bound stands, as an expression: text[first:last]; of a range no letter
     end: int | None  # where the statement ends, behind its last letter; None if that cannot be found surely
 
 
@@ -34,16 +34,19 @@ def for_statement(text: str, start: int) -> ForStatement:
     close = closing(row, 1) if len(row) > 1 and row[0].text == "for" and row[1].text == "(" else None
     if close is None:
         raise Refused("the head of the `for` cannot be read")
-    parts = split(row[2:close], ";")
+    try:
+        end = row[_statement_end(row, close + 1)].end
+    except _EndlessError:
+        end = None
+    head = row[2:close]
+    parts = split(head, ";")
+    if len(parts) == 1 and len(split(head, ":")) == 2:
+        return ForStatement("", (head[-1].end, head[-1].end), end)
     if len(parts) != 3 or not all(parts):
         raise Refused("OpenMP wants a head that sets, tests and steps a counter")
     counter = _counter(parts[0])
     bound = _bound(parts[1], counter)
     _check_step(parts[2], counter)
-    try:
-        end = row[_statement_end(row, close + 1)].end
-    except _EndlessError:
-        end = None
     return ForStatement(counter, bound, end)
 
 

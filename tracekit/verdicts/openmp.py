@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -323,6 +323,8 @@ class Directives:
         is_temporary = kind == ObjectKind.STACK and not name and not shown["site"]["column"]
         if is_temporary and self._is_declared_inside(loop, shown["site"]):
             return  # the compiler has made it for an expression in the loop's body: the pass has looked
+        if kind == ObjectKind.STACK and step.kind != "reduction" and self._is_counter(loop, shown):
+            return  # private anyway
         self._check_users_known(loop, node)
         if not name:
             raise NoDirective("memory that it uses has no name: the compiler made it, or it was built without -g")
@@ -369,6 +371,16 @@ class Directives:
         # What functions read of it may be from before the loop.
         is_read = is_lent or self.uses.has_other_loads(loop, name, users)
         clauses.add("firstprivate" if is_read else "private", name)
+
+    def _is_counter(self, loop: int, shown: dict[str, Any]) -> bool:
+        """Is a stack object the loop's counter? It lies in memory where functions that the loop calls read it there."""
+        variables = self.program.variables[self.judge.source_variables.rows(loop)]
+        counters = variables[variables["flags"] & VariableFlag.INDUCTION != 0]
+        places = [(self.program.text(int(row["name"])), self.program.place(int(row["location"]))) for row in counters]
+        return any(
+            name == shown["name"] and (place["file"], place["line"]) == (shown["site"]["file"], shown["site"]["line"])
+            for name, place in places
+        )
 
     def _check_size(self, kind: ObjectKind, thing: int, name: str) -> None:
         """Copies lie on the threads' stacks."""
