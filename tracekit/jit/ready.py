@@ -37,6 +37,19 @@ class Code(NamedTuple):
     loaded: Any
     """What keeps it in memory."""
 
+    def room(self) -> Any:
+        """Words for the result."""
+        return (ctypes.c_int64 * max(len(self.results), 1))()
+
+    def result(self, words: Any) -> Any:
+        """What the kernel gives back."""
+        if self.results == ["i"] and not self.is_tuple:
+            return words[0]
+        values = tuple(_value(form, word) for form, word in zip(self.results, words))
+        if self.is_tuple:
+            return values
+        return values[0] if values else None
+
 
 class ReadyKernel:
     """A kernel's code by the types of its arguments."""
@@ -53,25 +66,22 @@ class ReadyKernel:
         """The types of arguments that it has been called with."""
         return frozenset(self._codes)
 
-    def call(self, arguments: Sequence[Any], known: Sequence[Told | None] = ()) -> Any:
-        """Run it. `known`: what :func:`told` gives of the arguments, where that is known already."""
+    def call(self, arguments: Sequence[Any]) -> Any:
+        """Run it."""
         try:
-            tell = [each or told(argument) for each, argument in zip(known or (None,) * len(arguments), arguments)]
+            tell = [told(argument) for argument in arguments]
         except UnknownTypeError:
             return self._kernel.dispatcher(*arguments)
-        code = self._code_for(tuple(kind for kind, _ in tell), arguments)
+        code = self.code_for(tuple(kind for kind, _ in tell), arguments)
         if code is None:
             return self._kernel.dispatcher(*arguments)
-        results = (ctypes.c_int64 * max(len(code.results), 1))()
-        problem = code.run(b"".join(words for _, words in tell), results)
+        results = code.room()
+        problem = code.run(b"".join([words for _, words in tell]), results)
         if problem:
             _raise(problem)
-        values = tuple(_value(form, word) for form, word in zip(code.results, results))
-        if code.is_tuple:
-            return values
-        return values[0] if values else None
+        return code.result(results)
 
-    def _code_for(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
+    def code_for(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
         """The code for these types, which are most often those of the last call: comparing takes less than hashing."""
         last, code = self._last
         if kinds != last:
@@ -141,28 +151,50 @@ def _raise(problem: int) -> None:
 
 
 class Caller:
-    """Calls a kernel again and again: what it is told of tuples that stay the same is told once.
+    """Calls a kernel again and again: what it is told of a tuple, array or number that stays the same is told once.
 
-    It keeps the arguments of the last call alive.
+    It keeps the arguments of the last call alive. An array's shape and memory must stay what they were then.
     """
 
     def __init__(self, kernel: Any) -> None:
         self._kernel: Kernel[..., Any] = kernel
         self._last: list[Any] = []
-        self._known: list[Told | None] = []
+        self._known: list[Told] = []
+        self._code: Code | None = None
+        self._results: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel."""
-        if not self._kernel.is_ready:
-            return self._kernel(*arguments)
         if len(arguments) != len(self._last):
-            self._last, self._known = [None] * len(arguments), [None] * len(arguments)
+            self._last, self._known = [_NOTHING] * len(arguments), [(_NOTHING, b"")] * len(arguments)
+            self._code = None
+        last, known = self._last, self._known
         for number, argument in enumerate(arguments):
-            if not isinstance(argument, tuple):
-                self._known[number] = None
-            elif argument is not self._last[number]:
+            if argument is not last[number]:
                 try:
-                    self._known[number], self._last[number] = told(argument), argument
+                    tell = told(argument)
                 except UnknownTypeError:
                     return self._kernel.dispatcher(*arguments)
-        return self._kernel.ready.call(arguments, self._known)
+                if tell[0] != known[number][0]:
+                    self._code = None
+                known[number], last[number] = tell, argument
+        code = self._code
+        if code is None:
+            code = self._find(arguments)
+            if code is None:
+                return self._kernel(*arguments)
+        problem = code.run(b"".join([words for _, words in known]), self._results)
+        if problem:
+            _raise(problem)
+        return code.result(self._results)
+
+    def _find(self, arguments: Sequence[Any]) -> Code | None:
+        """The code for arguments that have been told; None if only Numba can call it."""
+        if self._kernel.is_ready:
+            self._code = self._kernel.ready.code_for(tuple(kind for kind, _ in self._known), arguments)
+            self._results = self._code and self._code.room()
+        return self._code
+
+
+_NOTHING = object()
+"""What no argument is, and no type."""

@@ -205,6 +205,8 @@ class Worker:
         self.given = given(state, translation, frames)
         self.contexts = contexts
         self.levels: dict[int, Stream] = {}
+        self.callers: dict[int, Caller] = {}
+        """By stream, so that those of streams that take turns are told what changes, and no more."""
         self.clock = np.zeros(1, np.int64)
         self.arenas = list(_arenas((state, contexts, translation)))
 
@@ -229,7 +231,6 @@ class CallbackRunner:
         self.plan: Plan = plan(module)
         self.columns = self.plan.columns()
         self.kernel, self.handlers, self.ranges = kernel_of(self.plan, name)
-        self._callers = [Caller(self.kernel) for _ in range(workers)]
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
             self._workers = [
@@ -280,9 +281,12 @@ class CallbackRunner:
         return own.levels[stream]
 
     def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
+        caller = own.callers.get(batch.stream)
+        if caller is None:
+            caller = own.callers[batch.stream] = Caller(self.kernel)
         try:
             return bool(
-                self._callers[worker](
+                caller(
                     own.given,
                     own.contexts,
                     levels,

@@ -73,6 +73,7 @@ class StreamReplay:
         self.cursor = np.zeros(4, np.int64)
         self.before = 0  # records before those at hand
         self.end: int | None = None  # the record that it stops before, if there is one
+        self.derive = Caller(derive)  # its own: of turns that come one after another its arguments stay the same
         self.state = layouts.Stream(
             frames=np.zeros(256, layouts.FRAME_ROW),
             open_loops=np.zeros(256, np.uint32),
@@ -204,7 +205,6 @@ class Replay:
         self._handed_out: deque[Columns] = deque()
         self.compiled: CompiledPaths | None = None
         """Set by whoever wants no batches but the events handed to modules one by one, as far as that can be."""
-        self._derive = Caller(derive)
         self.turn = Turn(0, 0, NO_LIMIT, 0)
         self.start = start
         """The snapshot that it begins at; None: the beginning of the trace."""
@@ -334,7 +334,7 @@ class Replay:
         status = None
         if self.compiled is not None and not stream.cursor[layouts.FILLED]:
             status = self.compiled.replay(stream.number, arguments)
-        return int(self._derive(*arguments)) if status is None else status
+        return int(stream.derive(*arguments)) if status is None else status
 
     def _arguments(self, stream: StreamReplay, limit: int) -> tuple[Any, ...]:
         """Those of the derive kernel."""
