@@ -215,6 +215,7 @@ class VariableFlag(IntFlag):
     POINTEE = 512  # no variable, but memory behind a pointer, always the same, that the optimised loop does not store
     LENT = 1024  # a local one: the loop gives its address to calls, and no call in its function keeps it
     RENAMED = 2048  # the loop's text has another name for it: a reference, or a constant pointer
+    WATCHED = 4096  # a counter that is REACHED, nothing optimised: the run shows whether the loop's head alone sets it
 
 
 class EdgeKind(IntEnum):

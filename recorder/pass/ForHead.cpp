@@ -6,6 +6,7 @@
 #include "Iterators.h"
 #include "PureCalls.h"
 #include "SourceTypes.h"
+#include "SourceUpdates.h"
 #include "Temporaries.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -26,7 +27,7 @@ public:
     bool IsCanonical = isCanonical();
     bool HasTemporaries = any_of(
         Head, [](const BasicBlock *BB) { return any_of(*BB, [](const Instruction &I) { return isa<StoreInst>(I); }); });
-    return {Counter, IsCanonical, HasTemporaries};
+    return {Counter, IsCanonical, IsReached, IsReached ? ConstantStep : "", HasTemporaries};
   }
 
 private:
@@ -183,13 +184,16 @@ private:
     if (Object Iterator = iterator(Variable))
       return isIteratorSteppedIn(Latch, *cast<AllocaInst>(Iterator));
     const ObjectTouches &In = Text.T.Of.find(Variable)->second;
-    if (In.MayBeReached)
-      return false;
+    bool MayBeAssigned = In.MayBeReached;
     for (BasicBlock *BB : Text.Blocks)
       if (auto Known = In.In.find(BB); Known != In.In.end())
-        for (const Touch &Each : Known->second)
-          if ((Each.Writes && BB != &Latch) || (Each.TakesAddress && (Each.Writes || In.IsKept)))
+        for (const Touch &Each : Known->second) {
+          if (Each.Writes && !Each.TakesAddress && BB != &Latch)
             return false;
+          MayBeAssigned |= Each.TakesAddress && (Each.Writes || In.IsKept);
+        }
+    if (MayBeAssigned && !isReachedInsideOnly(*cast<AllocaInst>(Variable)))
+      return false;
     StoreInst *Step = nullptr;
     for (Instruction &I : Latch) {
       if (isa<CallBase>(I) && !I.isDebugOrPseudoInst())
@@ -200,7 +204,21 @@ private:
         Step = Store;
       }
     }
-    return Step && isStep(Step->getValueOperand(), Variable);
+    if (!Step || !isStep(Step->getValueOperand(), Variable))
+      return false;
+    IsReached = MayBeAssigned;
+    ConstantStep = constantStep(*Step->getValueOperand());
+    return true;
+  }
+
+  /// Whether the address of a variable is taken in the loop alone. A pointer from before it leads to the variable from
+  /// before it, and a directive gives each thread another one.
+  bool isReachedInsideOnly(AllocaInst &Variable) const {
+    return all_of(usersOf(Variable), [&](const Instruction *I) {
+      auto *Store = dyn_cast<StoreInst>(I);
+      return L.contains(I) || isa<LoadInst>(I) || (Store && Store->getValueOperand() != &Variable) ||
+             I->isDebugOrPseudoInst() || I->isLifetimeStartOrEnd();
+    });
   }
 
   bool isStep(Value *V, Object Variable) {
@@ -340,7 +358,8 @@ private:
   BasicBlock *TestBlock = nullptr;
   Object Counter = nullptr;
   Value *First = nullptr; // what the counter begins with
-  bool StepsByOne = false, StepsUp = false;
+  bool StepsByOne = false, StepsUp = false, IsReached = false;
+  std::string ConstantStep;
 };
 
 } // namespace

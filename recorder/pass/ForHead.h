@@ -3,11 +3,15 @@
 
 #include "LoopText.h"
 
+#include <string>
+
 namespace tracekit {
 
 struct ForHead {
   Object Counter = nullptr;    // the variable that the loop's test reads and its last block steps, if there is one
   bool IsCanonical = false;    // and the rest is as OpenMP wants it, too
+  bool IsReached = false;      // calls, or pointers made in the loop, may assign the counter: the source does not tell
+  std::string Step;            // what each iteration adds to it, if that is a constant: "+3"
   bool HasTemporaries = false; // each test computes its bound anew, through variables without names: std::min(n, 2 * m)
 };
 

@@ -49,7 +49,7 @@ public:
     });
     SmallSetVector<Object, 16> Candidates;
     for (const auto &[Variable, In] : Text.T.Of)
-      if ((In.MayBeReached && !isDeclaredLater(Variable)) ||
+      if ((In.MayBeReached && !isOutOfScope(Variable)) ||
           any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }))
         Candidates.insert(Variable);
     for (GlobalVariable &G : L.getHeader()->getModule()->globals()) // in an order that is the same in each build
@@ -64,8 +64,8 @@ public:
         bool IsInside = Declared && isDeclaredInside(Declared);
         if (IsInside)
           *Flags &= ~TK_VARIABLE_USED_AFTER;
-        bool IsLentCounter = Variable == Head.Counter && *Flags & TK_VARIABLE_LENT; // it lies in memory
-        if (!Name.empty() && (IsLentCounter || !IsInside))
+        bool IsReachedCounter = Variable == Head.Counter && *Flags & TK_VARIABLE_REACHED; // it lies in memory
+        if (!Name.empty() && (IsReachedCounter || !IsInside))
           Result.Variables.push_back({Name.str(), Declared, *Flags, {}, updateOf(Variable, *Flags)});
       }
     for (const Pointee &P : Pointees)
@@ -103,11 +103,18 @@ private:
     Set(TK_VARIABLE_VARYING, E.Varies);
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
+    if (Variable == Head.Counter) {
+      if (Head.IsReached)
+        Flags = (Flags | TK_VARIABLE_REACHED) & ~TK_VARIABLE_LENT;
+      Set(TK_VARIABLE_WATCHED, Flags & TK_VARIABLE_REACHED && L.getHeader()->getParent()->hasOptNone());
+    }
     return Flags;
   }
 
-  /// Of the counter nothing is said, nor of what pointers or called functions may change.
+  /// Of the counter nothing is said that its head does not show, nor of what pointers or called functions may change.
   std::optional<SourceUpdate> updateOf(Object Variable, uint32_t Flags) const {
+    if (Variable == Head.Counter && !Head.Step.empty())
+      return SourceUpdate{TK_PHI_INDUCTION, Head.Step};
     constexpr uint32_t Others = TK_VARIABLE_INDUCTION | TK_VARIABLE_CALLEE | TK_VARIABLE_REACHED | TK_VARIABLE_VARYING;
     if (!(Flags & TK_VARIABLE_READ_FIRST) || (Flags & Others))
       return std::nullopt;
@@ -173,10 +180,19 @@ private:
     return false;
   }
 
-  /// Whether a local variable is declared in a line after that of the loop: behind it, or inside.
-  bool isDeclaredLater(Object Variable) const {
+  /// Whether a local variable does not live while the loop runs: it is declared behind it, inside, or in a block that
+  /// does not hold the loop. (One declared inside is looked at where the loop's text uses it.)
+  bool isOutOfScope(Object Variable) const {
     auto *Local = isa<AllocaInst>(Variable) ? variableAt(Variable) : nullptr;
-    return Local && Local->getFile() == Text.Start.getFile() && Local->getLine() > Text.Start.getLine();
+    if (!Local)
+      return false;
+    if (Local->getFile() == Text.Start.getFile() && Local->getLine() > Text.Start.getLine())
+      return true;
+    const DIScope *Declared = Local->getScope()->getNonLexicalBlockFileScope();
+    for (const DIScope *S = Text.Start.getScope(); S; S = S->getScope())
+      if (S == Declared)
+        return false;
+    return Local->getScope()->getSubprogram() == Text.Start.getScope()->getSubprogram();
   }
 
   bool isDeclaredInside(const DIVariable *Declared) const {

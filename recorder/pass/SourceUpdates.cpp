@@ -75,14 +75,9 @@ static StringRef commonOperator(ArrayRef<LoadInst *> Loads, ArrayRef<StoreInst *
   return all_of(Stores, [&](StoreInst *Store) { return Known.contains(Store); }) ? Common : "";
 }
 
-/// What the one store of a variable adds to it in each iteration: "+3", "-1", "+8 bytes"; "" if that is not known.
-static std::string constantStep(ArrayRef<LoadInst *> Loads, const StoreInst &Store, const Loop &L,
-                                const FunctionShape &In) {
-  const BasicBlock *Latch = L.getLoopLatch();
-  if (!Latch || In.LI.getLoopFor(Store.getParent()) != &L || !In.DT.dominates(Store.getParent(), Latch))
-    return "";
-  auto *Next = dyn_cast<Instruction>(Store.getValueOperand());
-  if (!Next || Next->getNumOperands() != 2 || !is_contained(Loads, dyn_cast<LoadInst>(Next->getOperand(0))))
+std::string constantStep(const Value &Sum) {
+  auto *Next = dyn_cast<Instruction>(&Sum);
+  if (!Next || Next->getNumOperands() != 2)
     return "";
   auto *By = dyn_cast<ConstantInt>(Next->getOperand(1));
   if (!By || By->getBitWidth() > 64)
@@ -103,6 +98,17 @@ static std::string constantStep(ArrayRef<LoadInst *> Loads, const StoreInst &Sto
   return (Twine(Step < 0 ? "" : "+") + Twine(Step) + (IsPointer ? " bytes" : "")).str();
 }
 
+/// What the one store of a variable adds to it in each iteration; "" if that is not known.
+static std::string stepOfEach(ArrayRef<LoadInst *> Loads, const StoreInst &Store, const Loop &L,
+                              const FunctionShape &In) {
+  const BasicBlock *Latch = L.getLoopLatch();
+  if (!Latch || In.LI.getLoopFor(Store.getParent()) != &L || !In.DT.dominates(Store.getParent(), Latch))
+    return "";
+  auto *Next = dyn_cast<Instruction>(Store.getValueOperand());
+  bool AddsToIt = Next && Next->getNumOperands() && is_contained(Loads, dyn_cast<LoadInst>(Next->getOperand(0)));
+  return AddsToIt ? constantStep(*Next) : "";
+}
+
 std::optional<SourceUpdate> SourceUpdates::of(Value *Variable, const Loop &L) {
   SmallVector<LoadInst *, 4> Loads;
   SmallVector<StoreInst *, 4> Stores;
@@ -110,7 +116,7 @@ std::optional<SourceUpdate> SourceUpdates::of(Value *Variable, const Loop &L) {
     return std::nullopt;
   if (StringRef Operator = commonOperator(Loads, Stores, shape()); !Operator.empty())
     return SourceUpdate{TK_PHI_REDUCTION, Operator.str()};
-  std::string Step = Stores.size() == 1 ? constantStep(Loads, *Stores.front(), L, shape()) : "";
+  std::string Step = Stores.size() == 1 ? stepOfEach(Loads, *Stores.front(), L, shape()) : "";
   if (!Step.empty())
     return SourceUpdate{TK_PHI_INDUCTION, Step};
   return std::nullopt;

@@ -18,6 +18,9 @@ struct SourceUpdate {
   std::string Operator;
 };
 
+/// What is added to something, if that is a constant: "+3", "-1", "+8 bytes"; "" if `Sum` is no such sum.
+std::string constantStep(const llvm::Value &Sum);
+
 /// Answers for the loops of one function, where nothing has been optimised and all variables lie in memory.
 class SourceUpdates {
 public:

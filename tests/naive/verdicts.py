@@ -22,6 +22,8 @@ class Op:
     pure: bool = False  # of a call
     allocates: bool = False
     same: bool = False  # of a store: of a value from outside all loops
+    name: str = ""  # of the variable that a load or store is to
+    by_pointer: bool = False  # it gets there through a pointer
 
 
 @dataclass
@@ -151,6 +153,8 @@ def judge(scenario: Scenario, level: int) -> Answer:
     operator_of = live_operators(scenario, [each for each, _ in valid])
     left = []
     private: set[int] = set()
+    of_counter, counting = steps_of_counter(scenario, loop, [each for each, _ in valid])
+    carried = [each for each in carried if each not in of_counter]
     for each in carried:
         if each.source in operator_of:  # then so is the destination, by the same operator
             for thing in each.objects or (None,):
@@ -179,7 +183,7 @@ def judge(scenario: Scenario, level: int) -> Answer:
     rests_on: set[int] = set()
     not_taken: set[int] = set()
     for (reason, number), causes in obstacles.items():
-        needed = unchanged(scenario, level, causes, [each for each, _ in valid])
+        needed = unchanged(scenario, level, causes, [each for each, _ in valid], counting)
         if needed is None and reason == "exit" and never_taken(scenario, causes):
             not_taken.add(number)
         elif needed is None:
@@ -194,6 +198,44 @@ def judge(scenario: Scenario, level: int) -> Answer:
         return Answer("doall-with" if transformations else "doall", transformations, set(), counts, rests_on, not_taken)
     verdict = "pipeline" if stages(scenario, level, [each for each, _ in valid]) >= 2 else "sequential"
     return Answer(verdict, set(), blocked, counts)
+
+
+def steps_of_counter(scenario: Scenario, loop: int, valid: list[Dependence]) -> tuple[list[Dependence], set[int]]:
+    """The dependences that a counter in memory explains, which the loop's head alone assigns, and its loads there."""
+    found: list[Dependence] = []
+    counting: set[int] = set()
+    if not scenario.loops[loop].in_source:
+        return found, counting
+    for variable in scenario.variables:
+        if variable.loop != loop or not {"induction", "watched"} <= variable.flags:
+            continue
+        by_name = {
+            number
+            for number, op in enumerate(scenario.ops)
+            if op.name == variable.name and not op.by_pointer and scenario.inside(op.block, loop)
+        }
+        for thing, kind in enumerate(scenario.objects):
+            if kind != ("global" if "global" in variable.flags else "stack"):
+                continue
+            name, line = scenario.names.get(thing, ("", 0))
+            if name != variable.name or not (line == 0 or variable.line == 0 or line == variable.line):
+                continue
+            on_it = [each for each in valid if thing in (each.objects or listed_of_many(scenario, each))]
+            stores = [each.source for each in on_it if each.kind != "WAR"]
+            stores += [each.destination for each in on_it if each.kind != "RAW"]
+            if all(op in by_name and scenario.ops[op].kind == "store" for op in stores):
+                found += [each for each in on_it if each.objects == (thing,)]
+        for op in by_name:
+            if scenario.ops[op].kind == "load" and all(
+                each in found for each in valid if each.kind == "RAW" and each.destination == op
+            ):
+                counting.add(op)
+    return found, counting
+
+
+def listed_of_many(scenario: Scenario, each: Dependence) -> tuple[int, ...]:
+    """Some of the objects of a dependence that is on more than are listed, as the profile of a scenario has them."""
+    return tuple(range(len(scenario.objects)))[:4] if each.objects is None else each.objects
 
 
 def with_copies(
@@ -325,8 +367,13 @@ def exits(scenario: Scenario, loop: int) -> list[tuple[int, list[Cause] | None]]
     return [(number, None) for number in blocking_exits(scenario, loop, first)]
 
 
-def unchanged(scenario: Scenario, level: int, causes: list[Cause] | None, valid: list[Dependence]) -> set[int] | None:
-    """The loads and calls that the causes rest on; None if one of the causes may change from iteration to iteration."""
+def unchanged(
+    scenario: Scenario, level: int, causes: list[Cause] | None, valid: list[Dependence], counting: set[int]
+) -> set[int] | None:
+    """The loads and calls that the causes rest on; None if one of the causes may change from iteration to iteration.
+
+    `counting`: loads of the loop's counter, of which it is known ahead what they return.
+    """
     loop = scenario.contexts[level].loop
     assert loop is not None
     if causes is None:
@@ -339,6 +386,8 @@ def unchanged(scenario: Scenario, level: int, causes: list[Cause] | None, valid:
             return None
         if kind in ("load", "call"):
             assert number is not None
+            if number in counting:
+                continue
             if number in written or (None in written and scenario.ops[number].kind == "call"):
                 return None
             needed.add(number)
@@ -348,7 +397,11 @@ def unchanged(scenario: Scenario, level: int, causes: list[Cause] | None, valid:
             of_phi = [row.phi_causes for row in scenario.loops if number in row.phi_causes]
             if carried == "induction":
                 continue
-            more = unchanged(scenario, level, of_phi[0][number], valid) if carried == "recurrence" and of_phi else None
+            more = (
+                unchanged(scenario, level, of_phi[0][number], valid, counting)
+                if carried == "recurrence" and of_phi
+                else None
+            )
             if more is None:
                 return None
             needed |= more

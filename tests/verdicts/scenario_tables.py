@@ -89,7 +89,8 @@ def program(scenario: Scenario) -> Any:
                 {
                     "kind": OP_KINDS[op.kind],
                     "base": calls.index(number) if op.kind == "call" else 0,
-                    "flags": OpFlag.SAME_VALUE * op.same,
+                    "flags": OpFlag.SAME_VALUE * op.same | OpFlag.BY_POINTER * op.by_pointer,
+                    "name": text_of(op.name),
                 }
                 for number, op in enumerate(s.ops)
             ]

@@ -334,6 +334,47 @@ def test_a_carried_dependence_back_into_the_first_stage_leaves_no_pipeline() -> 
     assert verdict(case).verdict == "sequential"
 
 
+def counted_in_memory() -> Scenario:
+    """``for (int t = 0; t < n; t++) look(&t)`` at -O0: the test, the callee and the step load t."""
+    case = loop("load", "call", "load", "store", phis=[], in_source=True, exit_causes=[[("load", 0, True)]])
+    case.edges = [("control", ("branch", HEADER), ("op", op)) for op in range(4)]
+    case.ops.append(Op("load", CALLEE, name="at", by_pointer=True))
+    for op in (0, 2, 3):
+        case.ops[op].name = "t"
+    case.objects, case.names = ["stack"], {0: ("t", 3)}
+    case.contexts.append(Context("call", LOOP, None, 1))
+    case.dependences = [flow("RAW", 3, to, carried=True) for to in (0, 2)]
+    case.dependences += [flow("RAW", 3, 4, carried=True, to=2), flow("WAW", 3, 3, carried=True)]
+    case.variables = [Variable(0, "t", frozenset({"induction", "reached", "watched"}), 3)]
+    return case
+
+
+def test_a_counter_in_memory_that_the_head_alone_assigns_is_none_of_its_dependences() -> None:
+    assert verdict(counted_in_memory()) == Answer("doall", set(), set(), (3, 0, 1))
+
+
+def test_a_counter_that_something_else_assigns_is() -> None:
+    case = counted_in_memory()
+    case.ops[4].kind = "store"  # change(&t)
+    case.dependences[2] = flow("WAW", 3, 4, carried=True, to=2)
+    case.dependences.append(Dependence("RAW", 4, 2, 2, LOOP, (0,), [(LOOP, True, False)]))
+    blocked = verdict(case).blocked_by
+    assert {("dependence", 3, 0), ("dependence", 3, 4), ("exit", 0, None)} <= blocked
+
+
+@pytest.mark.parametrize("flags", [{"induction", "reached"}, {"reached", "watched"}])
+def test_a_counter_that_the_run_does_not_show_is_a_variable(flags: set[str]) -> None:
+    case = counted_in_memory()
+    case.variables[0].flags = frozenset(flags)
+    assert verdict(case).verdict in ("pipeline", "sequential")
+
+
+def test_another_variable_of_the_same_name_is_no_counter() -> None:
+    case = counted_in_memory()
+    case.names = {0: ("t", 4)}
+    assert verdict(case).verdict in ("pipeline", "sequential")
+
+
 def two_callers() -> Scenario:
     """A loop of a function that main calls twice; its accesses depend on each other in the second call only."""
     s = Scenario(

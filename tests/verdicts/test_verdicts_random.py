@@ -17,6 +17,8 @@ NAMES = st.sampled_from(["t", "u", ""])
 LINES = st.sampled_from([0, 3, 4])
 FLAGS = st.sampled_from(["used_after", "used_after", "sometimes", "global", "global", "callee"])
 RARE_FLAGS = st.sampled_from(["induction", "read_first", "reached", "varying", "no_reduction", "sometimes", "pointee"])
+COUNTER = st.just(frozenset({"induction", "reached", "watched"}))
+RARELY = st.sampled_from([False, False, False, True])
 
 CALLS = ("call", "recursion", "recursive call")
 LEVELS = (*LOOPS, "recursion")
@@ -48,9 +50,9 @@ def scenarios(draw: st.DrawFn, contexts: bool = True) -> Scenario:
     s.blocks += [Block(0), Block(1)]
     for block in range(len(s.blocks)):
         for _ in range(draw(st.integers(0, 4))):
-            s.ops.append(
-                Op(draw(st.sampled_from(KINDS)), block, draw(st.booleans()), draw(st.booleans()), draw(st.booleans()))
-            )
+            pure, allocates, same = draw(st.tuples(st.booleans(), st.booleans(), st.booleans()))
+            name, by_pointer = draw(NAMES), draw(st.sampled_from([False, False, True]))
+            s.ops.append(Op(draw(st.sampled_from(KINDS)), block, pure, allocates, same, name, by_pointer))
     s.ops += [Op("load", len(s.blocks) - 1), Op("store", len(s.blocks) - 1, same=draw(st.booleans()))]
     for number, loop in enumerate(s.loops):
         inside = [block for block in range(len(s.blocks)) if s.inside(block, number)]
@@ -68,7 +70,9 @@ def _add_variables(draw: st.DrawFn, s: Scenario) -> None:
     """What the source says of variables, some of which are objects or carried by phis."""
     s.names = draw(st.dictionaries(st.integers(0, len(s.objects) - 1), st.tuples(NAMES, LINES)))
     for _ in range(draw(st.integers(0, 4))):
-        flags = draw(st.frozensets(FLAGS, max_size=3)) | draw(st.just(frozenset()) | st.frozensets(RARE_FLAGS))
+        flags = draw(st.frozensets(FLAGS, max_size=3)) | draw(
+            st.just(frozenset()) | st.frozensets(RARE_FLAGS) | COUNTER
+        )
         loop = draw(st.integers(0, len(s.loops) - 1))
         operator = draw(st.sampled_from(["", "", "+", "max"]))
         s.variables.append(Variable(loop, draw(NAMES.filter(bool)), flags, draw(LINES), operator))
@@ -249,3 +253,45 @@ def test_verdicts_are_those_of_the_naive_reference(scenario: Scenario) -> None:
     ]
     for answer in answers:
         assert scenario_tables.as_answer(answer) == naive.judge(scenario, answer.node)
+
+
+@st.composite
+def counters(draw: st.DrawFn) -> Scenario:
+    """A loop in which most dependences are on a counter in memory, and most stores are its step."""
+    ops = [
+        Op("load", 0, name="t"),
+        Op("store", 0, name="t"),
+        Op("load", 0),
+        Op("store", 0),
+        Op("load", 2),
+        Op("store", 2),
+    ]
+    for op in ops[2:4]:
+        op.name, op.by_pointer = draw(NAMES), draw(RARELY)
+    names = draw(st.fixed_dictionaries({0: st.just(("t", 3)), 1: st.tuples(NAMES, LINES)}))
+    variable = Variable(0, "t", draw(COUNTER | st.just(frozenset({"induction", "reached"}))), draw(LINES))
+    causes = draw(st.lists(st.tuples(st.just("load"), st.sampled_from([0, 2]), st.just(True)), max_size=2, unique=True))
+    s = Scenario(
+        ops=ops,
+        blocks=[Block(0, 0), Block(0), Block(1)],
+        loops=[Loop(0, 0, exits=[0], exit_causes=[causes], in_source=True)],
+        contexts=[Context("root"), Context("loop", 0, 0)],
+        objects=["stack", draw(st.sampled_from(["stack", "heap"])), "heap"],
+        names=names,
+        variables=[variable],
+    )
+    store, end = st.sampled_from([1, 1, 1, 1, 3, 5]), st.integers(0, 5)
+    things = st.sampled_from([(0,), (0,), (0,), (0,), (0,), (0,), (1,), (0, 1), (0, 1, 2), None])
+    for _ in range(draw(st.integers(1, 4))):
+        kind, first, second = draw(st.sampled_from(["RAW", "RAW", "WAW", "WAR"])), draw(store), draw(end)
+        source, destination = (second, first) if kind == "WAR" else (first, second)
+        level = (1, draw(st.booleans()), draw(st.booleans()))
+        s.dependences.append(Dependence(kind, source, 0, destination, 0, draw(things), [level]))
+    return s
+
+
+@settings(max_examples=300, deadline=None)
+@given(counters())
+def test_counters_in_memory_are_those_of_the_naive_reference(scenario: Scenario) -> None:
+    (answer,) = judge(scenario_tables.program(scenario), scenario_tables.profile(scenario))
+    assert scenario_tables.as_answer(answer) == naive.judge(scenario, 1)

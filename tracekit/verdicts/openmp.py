@@ -221,10 +221,29 @@ class Directives:
                 clauses.add(copies[row].kind, name)
             elif flags & VariableFlag.INDUCTION:  # the counter is private anyway
                 self._check_name(name, flags)
+                self._check_counter(loop, row, name, flags)
                 if flags & VariableFlag.USED_AFTER:
                     clauses.add("lastprivate", name)
             else:
                 self._check_uncopied(loop, row, name, flags)
+
+    def _check_counter(self, loop: int, row: int, name: str, flags: int) -> None:
+        """Raises NoDirective if the loop's body may assign its counter through a pointer.
+
+        Of a WATCHED one in memory the verdict has told. Of one in a register the compiler shows that it found no other
+        step than the head's, if that is how all that advances with the loop does.
+        """
+        if not flags & VariableFlag.REACHED or flags & VariableFlag.LENT:
+            return
+        loads, _ = self.judge.counters.by_name(loop, name)
+        phis = self.program.phis[self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)]
+        steps = [self.program.text(int(phi["operator"])) for phi in phis]
+        is_known = flags & VariableFlag.WATCHED if loads.size else steps == [self.judge.source_variables.step_of(row)]
+        if not is_known:
+            raise NoDirective(
+                f"its body may assign the counter {name} through a pointer or in a called function, and the optimised "
+                "program does not show that; build with -O0"
+            )
 
     def _check_pointee(self, row: int) -> None:
         """Raises NoDirective for memory behind a pointer that the run shows nothing of."""

@@ -125,9 +125,12 @@ class SourceVariables:
             return carried == name or (
                 not carried and int(self.program.variables["flags"][row]) & HANDED_ON == HANDED_ON
             )
-        if step.object == NONE:
-            return False
-        kind, site = (int(value) for value in self.objects[step.object])
+        return step.object != NONE and self.is_object(row, step.object)
+
+    def is_object(self, row: int, thing: int) -> bool:
+        """Is an object (row of the profile's) a variable (row of variables)?"""
+        name = self.program.text(int(self.program.variables["name"][row]))
+        kind, site = (int(value) for value in self.objects[thing])
         if (kind, site) not in self._named:
             self._named[kind, site] = self._name_of(kind, site)
         declared = self._declared(int(self.program.variables["location"][row]))

@@ -21,6 +21,7 @@ from tracekit.formats.events import NONE
 from tracekit.formats.image import OpFlag
 from tracekit.program.components import components
 from tracekit.program.loop_graph import Indices, LoopGraph
+from tracekit.verdicts.counters import Counters
 from tracekit.verdicts.levels import ANY_CALL, Levels, LevelView
 from tracekit.verdicts.loop_facts import LoopFacts, Reason
 from tracekit.verdicts.source_variables import SourceVariables
@@ -96,6 +97,7 @@ class Judge:
         self.levels = Levels(profile, self.graphs)
         self.privates = Privates(profile)
         self.source_variables = SourceVariables(program, profile.objects)
+        self.counters = Counters(program, self.graphs, self.privates, self.source_variables)
         self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
         self._source, self._destination = (
             profile.dependences[end].astype(np.int64) for end in ("source", "destination")
@@ -109,8 +111,9 @@ class Judge:
         if not self._is_exercised[node]:
             return Judgement(node, Verdict.NOT_EXERCISED, (), (), carried)
         view, loop = self.levels.view(node), self._loop[node]
-        transformations, left = self._transform(loop, view)
-        blockers, rests_on, not_taken = self._static_blockers(node)
+        counter = self.counters.explained(loop, view)
+        transformations, left = self._transform(loop, view._replace(carried=view.carried & ~counter.dependences))
+        blockers, rests_on, not_taken = self._static_blockers(node, counter.loads)
         if not blockers and not left.any():
             transformations = self.source_variables.complete(loop, transformations)
             verdict = Verdict.DOALL_WITH if transformations else Verdict.DOALL
@@ -148,15 +151,21 @@ class Judge:
         )
         return same & self.graphs.op_inside(ops, np.full(ops.size, loop, np.int64))
 
-    def _static_blockers(self, node: int) -> tuple[list[Blocker], tuple[int, ...], tuple[int, ...]]:
-        """What blocks a loop apart from memory dependences; the loads and calls, and exits, that did not."""
+    def _static_blockers(
+        self, node: int, counting: frozenset[int]
+    ) -> tuple[list[Blocker], tuple[int, ...], tuple[int, ...]]:
+        """What blocks a loop apart from memory dependences; the loads and calls, and exits, that did not.
+
+        `counting`: loads of the loop's counter, of which it is known ahead what they return.
+        """
         loop, external = self._loop[node], self._external[node]
         changing = self.levels.changing(node)
         calls = self.facts.calls(loop) if ANY_CALL in changing else ()
         blockers: list[Blocker] = []
         rests_on: set[int] = set()
         not_taken = []
-        for reason, row, ops in self.facts.needed(loop):
+        for reason, row, needed in self.facts.needed(loop):
+            ops = None if needed is None else needed - counting
             if ops is not None and ops.isdisjoint(changing) and ops.isdisjoint(calls):
                 rests_on |= ops
             elif reason is Reason.EXIT and self._never_left(row):
