@@ -23,7 +23,7 @@ buffer (uint8): how many bytes of it are filled."""
 
 PLACE = 4
 
-BUFFER = 1 << 18
+BUFFER = 1 << 20
 """Bytes, few enough for the processor's cache."""
 
 NO_COUNTER = np.uint64(2**64 - 1)

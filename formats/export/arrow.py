@@ -6,12 +6,14 @@ They are written by pyarrow, an optional dependence, part by part: the memory th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import DELIVERED, NONE
+from tracekit.formats.export.beside import IN_USE, beside
 
 FORMATS = ("parquet", "arrow")
 TABLES = ("accesses", "events", "instructions", "objects")
@@ -32,7 +34,7 @@ _VALUES = 1 << 14
 """So many values of a column are encoded at once: they stay in the processor's cache."""
 
 Table = tuple[Any, Iterator[Any]]
-"""A schema, and record batches of it."""
+"""A schema, and record batches of it; each may be overwritten once IN_USE - 1 more have been taken."""
 
 
 def write(form: str, table: Table, file: BinaryIO) -> None:
@@ -41,9 +43,10 @@ def write(form: str, table: Table, file: BinaryIO) -> None:
     if form == "arrow":
         from pyarrow import ipc
 
-        with ipc.new_file(file, schema) as arrow:
+        packed = ipc.IpcWriteOptions(compression="lz4")
+        with ipc.new_file(file, schema, options=packed) as arrow, beside() as hand_over:
             for part in parts:
-                arrow.write_batch(part)
+                hand_over(arrow.write_batch, part)
         return
     from pyarrow import parquet
 
@@ -53,9 +56,10 @@ def write(form: str, table: Table, file: BinaryIO) -> None:
             "use_dictionary": [name for name in _REPEATED if name in schema.names],
             "write_statistics": [name for name in _ORDERED if name in schema.names],
         }
-    with parquet.ParquetWriter(file, schema, compression="zstd", write_batch_size=_VALUES, **options) as writer:
+    options |= {"compression": "zstd", "write_batch_size": _VALUES}
+    with parquet.ParquetWriter(file, schema, **options) as writer, beside() as hand_over:
         for part in parts:
-            writer.write_batch(part)
+            hand_over(writer.write_batch, part)
 
 
 def accesses(batches: Iterable[Any], values: bool) -> Table:
@@ -177,8 +181,9 @@ def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:
         return arrow.record_batch(columns, schema=schema)
 
     def parts() -> Iterator[Any]:
-        held = [np.empty(PART, kind) for kind in ("u4", "i1", "u4", "u8", "u8", *(["u8"] if values else []))]
-        rows = 0
+        kinds = ("u4", "i1", "u4", "u8", "u8", *(["u8"] if values else []))
+        rounds = cycle([[np.empty(PART, kind) for kind in kinds] for _ in range(IN_USE)])
+        held, rows = next(rounds), 0
         for batch in batches:
             given = (batch.subject, batch.address, batch.size, *((batch.value,) if values else ()))
             done = 0
@@ -191,7 +196,7 @@ def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:
                 rows, done = rows + taken, done + taken
                 if rows == PART:
                     yield part(held, rows)
-                    rows = 0
+                    held, rows = next(rounds), 0  # the others may still be being written
         if rows:
             yield part(held, rows)
 

@@ -11,6 +11,7 @@ import importlib
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
+from itertools import cycle
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from tracekit.formats import drmemtrace as records
 from tracekit.formats.drmemtrace import ENTRY
 from tracekit.formats.events import CODE
+from tracekit.formats.export.beside import IN_USE, beside
 from tracekit.formats.export.champsim import STEP
 from tracekit.formats.export.lines import LINE, next_piece
 from tracekit.jit.kernel import inlined, kernel
@@ -63,28 +65,75 @@ def write(
     counters: program counters (uint64) of instructions. file_type: what is said beside INSTRUCTIONS_FILTERED.
     process, threads: the process' id, and that of a stream's thread.
     """
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
-        chunks = _Chunks(archive, file_type | records.INSTRUCTIONS_FILTERED, process)
-        for batch in batches:
-            chunks.turn_to(threads(batch.stream))
-            chunks.add(batch.kind, counters(batch.subject), batch.address, batch.size)
-        chunks.end(threads(0))
+    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
+    try:
+        members = _Members(archive)
+        with beside() as hand_over:
+            chunks = _Chunks(members, hand_over, file_type | records.INSTRUCTIONS_FILTERED, process)
+            for batch in batches:
+                chunks.turn_to(threads(batch.stream))
+                chunks.add(batch.kind, counters(batch.subject), batch.address, batch.size)
+            chunks.end(threads(0))
+        archive.close()
+    finally:
+        archive.fp = None  # where writing failed, nothing is tried again when the object is deleted
+
+
+class _Members:
+    """The archive's members, chunk.0000 and so on, of which one is open."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._count = 0
+        self._member = self._opened()
+
+    def write(self, data: Any) -> None:
+        """Write bytes into the present member."""
+        member = self._member
+        if not ISAL:
+            member.write(data)
+            return
+        # zipfile takes no compressor of another's, and its own checksum takes half as long as compressing
+        member._file_size += len(data)
+        member._crc = ISAL.crc32(data, member._crc)
+        packed = member._compressor.compress(data)
+        member._compress_size += len(packed)
+        member._fileobj.write(packed)
+
+    def turn(self) -> None:
+        """End the present member, and begin the next one."""
+        self.close()
+        self._count += 1
+        self._member = self._opened()
+
+    def close(self) -> None:
+        """End the last member."""
+        self._member.close()
+
+    def _opened(self) -> Any:
+        member = zipfile.ZipInfo(f"chunk.{self._count:04}")  # without a time of day: the same bytes each time
+        member.compress_type = zipfile.ZIP_DEFLATED
+        member._compresslevel = LEVEL  # type: ignore[attr-defined]
+        opened = self._archive.open(member, "w", force_zip64=True)
+        if ISAL:  # any stream of deflate is valid in a zip
+            opened._compressor = ISAL.compressobj(LEVEL, ISAL.DEFLATED, -zlib.MAX_WBITS)  # type: ignore[attr-defined]
+        return opened
 
 
 class _Chunks:
-    """The chunks of an archive, one after the other."""
+    """The chunks, one after the other; `hand_over` (beside.py) calls what compresses them."""
 
-    def __init__(self, archive: zipfile.ZipFile, file_type: int, process: int) -> None:
-        self._archive = archive
+    def __init__(self, members: _Members, hand_over: Callable[..., None], file_type: int, process: int) -> None:
+        self._members = members
+        self._hand_over = hand_over
         self._process = process
         self._file_type = file_type
         self._place = np.array([0, 0, CHUNK, 0], np.int64)
-        self._buffer = np.empty(BUFFER * ENTRY.itemsize, np.uint8)
+        self._buffers = cycle([np.empty(BUFFER * _WORDS, "<u4") for _ in range(IN_USE)])
         self._count = 0  # chunks
         self._thread = 0  # 0 before the first
         self._time = 0
         self._met: dict[int, int] = {}  # threads, and their instructions so far
-        self._chunk = self._opened()
 
     def turn_to(self, thread: int) -> None:
         """What follows is of this thread (not 0)."""
@@ -111,8 +160,9 @@ class _Chunks:
         while self._place[0] < len(kinds):
             if self._place[INSTRUCTIONS] == 0 and self._place[1] == 0:
                 self._next_chunk()
-            filled = _encode(kinds, counters, addresses, sizes, self._place, self._buffer.view("<u4"))
-            self._chunk.write(self._buffer[: 4 * filled])
+            buffer = next(self._buffers)  # the others may still be being compressed
+            filled = _encode(kinds, counters, addresses, sizes, self._place, buffer)
+            self._hand_over(self._members.write, buffer[:filled].view(np.uint8))
 
     def end(self, thread: int) -> None:
         """The threads end, and the file; `thread` is named if there was none."""
@@ -123,23 +173,13 @@ class _Chunks:
             self._mark((records.INSTRUCTION_COUNT, count))
             self._put((records.THREAD_EXIT, 4, each))
         self._put((records.FOOTER, 0, 0))
-        self._chunk.close()
-
-    def _opened(self) -> Any:
-        member = zipfile.ZipInfo(f"chunk.{self._count:04}")  # without a time of day: the same bytes each time
-        member.compress_type = zipfile.ZIP_DEFLATED
-        member._compresslevel = LEVEL  # type: ignore[attr-defined]
-        opened = self._archive.open(member, "w", force_zip64=True)
-        if ISAL:  # zipfile takes no compressor of another's; any stream of deflate is valid in a zip
-            opened._compressor = ISAL.compressobj(LEVEL, ISAL.DEFLATED, -zlib.MAX_WBITS)  # type: ignore[attr-defined]
-        return opened
+        self._hand_over(self._members.close)
 
     def _next_chunk(self) -> None:
         """End a chunk; the next one repeats where the reader is."""
         self._mark((records.CHUNK_FOOTER, self._count))
-        self._chunk.close()
+        self._hand_over(self._members.turn)
         self._count += 1
-        self._chunk = self._opened()
         self._place[INSTRUCTIONS] = CHUNK
         shown = int(self._place[RECORDS])
         self._mark((records.RECORD_ORDINAL, shown), (records.TIMESTAMP, self._time), (records.CPU_ID, 0))
@@ -150,7 +190,7 @@ class _Chunks:
         self._place[RECORDS] += len(markers)
 
     def _put(self, *entries: tuple[int, int, int]) -> None:
-        self._chunk.write(np.array(list(entries), ENTRY).tobytes())
+        self._hand_over(self._members.write, np.array(list(entries), ENTRY).tobytes())
 
 
 @kernel

@@ -29,7 +29,10 @@ MOST = 2 + 3 * 11 + 2 * 2 + 8
 """Bytes of a packet at most: length, tick, address, program counter, command, size; and those of a word behind it."""
 
 _STORE = CODE["store"]
-_EIGHT_GROUPS = np.uint64(1 << 56)
+_SEVEN_GROUPS = np.uint64(1 << 49)
+_CONTINUED = np.uint64(0x8080808080808080)
+_COMMAND_AND_SIZE = np.uint64(0x20 << 24 | 0x10 << 8)
+"""The tags of these fields, whose values have one byte, where they stand behind the length of the packet."""
 
 
 def begin() -> bytes:
@@ -42,6 +45,7 @@ def begin() -> bytes:
 def encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """`counters`: program counters (u8)."""
     at, access, begun, tick = 0, place[0], np.uint64(place[1]), np.uint64(place[TICK])
+    ticks, step = _spread(tick), _spread(np.uint64(TICKS))
     while access < kinds.size and at + MOST <= out.size:
         if sizes[access] == 0:
             access += 1
@@ -49,13 +53,14 @@ def encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, ou
         left = sizes[access] - begun
         start, begun = next_piece(addresses[access], sizes[access], begun, LINE)
         length = min(np.uint64(LINE) - start % np.uint64(LINE), left)
-        end = _field(out, at + 1, 0x08, tick)
-        end = _field(out, end, 0x10, np.uint64(WRITE if kinds[access] == _STORE else READ))
-        end = _field(out, end, 0x18, start)
-        end = _field(out, end, 0x20, length)
-        end = _field(out, end, 0x38, counters[access])
+        command = np.uint64(WRITE if kinds[access] == _STORE else READ)
+        put_word(out, at, _COMMAND_AND_SIZE | command << np.uint64(16) | length << np.uint64(32))
+        end = _put(out, at + 5, 0x08, tick, ticks)
+        end = _put(out, end, 0x18, start, _spread(start))
+        end = _put(out, end, 0x38, counters[access], _spread(counters[access]))
         out[at] = end - at - 1
         tick += np.uint64(TICKS)
+        ticks = (ticks | _CONTINUED) + step & ~_CONTINUED  # the top bit of each group hands what it carries on
         at = end
         access += begun == 0
     place[0], place[1], place[TICK] = access, np.int64(begun), np.int64(tick)
@@ -63,26 +68,40 @@ def encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, ou
 
 
 @inlined
-def _field(out: Any, at: Any, tag: Any, value: Any) -> Any:
-    """Write a field that is a varint, groups of seven bits at once; returns where it ends. The last word is whole."""
+def _spread(value: Any) -> Any:
+    """The lowest eight groups of seven bits of a number as the bytes of a word."""
+    if value >> np.uint64(28) != 0:
+        value = value & np.uint64(0x0FFFFFFF) | (value >> np.uint64(28) & np.uint64(0x0FFFFFFF)) << np.uint64(32)
+    value = value & np.uint64(0x00003FFF00003FFF) | (value & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2)
+    return value & np.uint64(0x007F007F007F007F) | (value & np.uint64(0x3F803F803F803F80)) << np.uint64(1)
+
+
+@inlined
+def _put(out: Any, at: Any, tag: Any, value: Any, spread: Any) -> Any:
+    """Write a field that is a varint, and its tag (below 128); returns where it ends. `spread`: of the value."""
+    if value >> np.uint64(42) != 0 and value < _SEVEN_GROUPS:  # as addresses of most programs
+        put_word(out, at, spread << np.uint64(8) | np.uint64(0x0080808080808000) | np.uint64(tag))
+        return at + 8
     out[at] = tag
-    at += 1
-    while value >= _EIGHT_GROUPS:
+    if value >= _SEVEN_GROUPS:
+        return _long(out, at + 1, value)
+    groups = 4 if value >> np.uint64(21) != 0 else 1
+    while value >> np.uint64(7 * groups) != 0:
+        groups += 1
+    others = (np.uint64(1) << np.uint64(8 * groups - 8)) - np.uint64(1)  # a mask of the bytes before the last
+    put_word(out, at + 1, spread | others & _CONTINUED)
+    return at + 1 + groups
+
+
+@kernel
+def _long(out: Any, at: Any, value: Any) -> Any:
+    """A varint of more than seven groups."""
+    while value > np.uint64(127):
         out[at] = value & np.uint64(127) | np.uint64(128)
         value >>= np.uint64(7)
         at += 1
-    groups = 1
-    rest = value
-    for bits in (28, 14, 7):
-        if rest >> np.uint64(bits) != 0:
-            groups += bits // 7
-            rest >>= np.uint64(bits)
-    value = value & np.uint64(0x0FFFFFFF) | (value >> np.uint64(28)) << np.uint64(32)
-    value = value & np.uint64(0x00003FFF00003FFF) | (value & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2)
-    value = value & np.uint64(0x007F007F007F007F) | (value & np.uint64(0x3F803F803F803F80)) << np.uint64(1)
-    others = (np.uint64(1) << np.uint64(8 * groups - 8)) - np.uint64(1)  # a mask of the bytes before the last
-    put_word(out, at, value | others & np.uint64(0x8080808080808080))
-    return at + groups
+    out[at] = value
+    return at + 1
 
 
 def _varint(value: int) -> bytes:

@@ -48,9 +48,9 @@ def packets(accesses: Iterable[Access]) -> bytes:
     for code, instruction, address, size in accesses:
         for start in pieces(address, size, 64):
             length = min(address + size, start // 64 * 64 + 64) - start
-            values = (tick, 4 if code == CODE["store"] else 1, start, length)
-            message = b"".join(_field(1 + number, value) for number, value in enumerate(values))
-            found.append(_delimited(message + _field(7, _counter(instruction))))
+            command = 4 if code == CODE["store"] else 1
+            values = {2: command, 4: length, 1: tick, 3: start, 7: _counter(instruction)}  # by number, in any order
+            found.append(_delimited(b"".join(_field(number, value) for number, value in values.items())))
             tick += 1000
     return b"".join(found)
 
