@@ -49,7 +49,13 @@ def streams() -> Any:
     repeated = pieces.flatmap(
         lambda some: st.lists(st.sampled_from(some), max_size=40).map(lambda each: [a for b in each for a in b])
     )
-    return alphabet | repeated
+    long = st.lists(st.permutations(range(9)), min_size=1, max_size=3)
+    cut = long.flatmap(
+        lambda some: st.lists(st.tuples(st.sampled_from(some), st.integers(1, 9)), max_size=40).map(
+            lambda each: [a for piece, length in each for a in piece[:length]]
+        )
+    )
+    return alphabet | repeated | cut
 
 
 @settings(deadline=None, max_examples=600)

@@ -13,12 +13,14 @@ from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import USED
 from tracekit.whomp.kernels.expansion import expand, measure, unpack
 from tracekit.whomp.kernels.pending import flush
-from tracekit.whomp.kernels.sequitur import CONTROL, NODE, RULE, TASK, TOTAL, Grammar, begin
+from tracekit.whomp.kernels.sequitur import CONTROL, NODE, OPENING, RULE, TASK, TOTAL, Grammar, begin
 from tracekit.whomp.kernels.writing import write
 
-MOST_NODES = 1 << 30
+MOST_NODES = 1 << 29
 MOST_VALUES = 1 << 28
 TASKS = 1 << 20
+OPEN_NODES = 8
+"""Rules that a stream follows at once, one inside the other."""
 PENDING = 1 << 11
 """Values that are appended at once: what these need in memory fits a second-level cache."""
 SYMBOL_BYTES = 4
@@ -37,6 +39,7 @@ def empty_grammar() -> Grammar:
         cells=reserve("u8", 1 << 32, 1 << 16),
         values=hash_table([], MOST_VALUES, parts=5),
         stack=reserve(TASK, TASKS),
+        open=np.zeros(OPEN_NODES, OPENING),
         pending=np.zeros(PENDING, np.uint64),
         written=arena("<u4", 1 << 32, spare=1, parts=5),
         control=np.zeros(CONTROL, np.int64),

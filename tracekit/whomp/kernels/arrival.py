@@ -5,6 +5,8 @@ and the new one is the whole of a rule: the rule takes its place, and arrives in
 stands at one other place, where the new symbol follows it, too: the rule grows by that symbol. Sequitur makes a rule of
 both for that and at once takes the old one apart; the outcome is the same, without nodes and entries that come and go.
 
+Where the stream goes on as a longer rule does, that rule is followed: following.py.
+
 Everything else is left to sequitur.py: what is seldom, and symbols with equal neighbours, whose digrams overlap.
 """
 
@@ -16,12 +18,15 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import EXHAUSTED
 from tracekit.jit.kernel import inlined
+from tracekit.whomp.kernels.following import begins, close_all, drop_last, may_open, open_node
 from tracekit.whomp.kernels.sequitur import (
     CELLS,
     DIGRAMS,
     GUARD,
     LENGTH,
     NODE_BITS,
+    OPEN,
+    OPENED,
     TOP,
     TOTAL,
     cell_of,
@@ -53,7 +58,14 @@ def add(grammar: Any, terminal: Any) -> None:
     guard = np.int64(grammar.rules.rows[1].guard)
     while True:
         last = np.int64(nodes[guard].previous)
-        first, before = nodes[last].symbol, nodes[nodes[last].previous].symbol
+        first = nodes[last].symbol
+        if first & OPEN:
+            step = _follow(grammar, last, symbol)
+            if step == 0:
+                return
+            symbol = step
+            continue
+        before = nodes[nodes[last].previous].symbol
         if last == guard or first == symbol or before == first or before == symbol:
             break
         mixed = hash_of(first, symbol)
@@ -64,21 +76,51 @@ def add(grammar: Any, terminal: Any) -> None:
             _put(grammar, last, symbol)
             return
         there = np.int64(cells[place] & NODE_BITS)
-        rule = _whole(grammar, there)
-        if rule != 0 and _stays(grammar, first):
+        rule, stays = _whole(grammar, there), _stays(grammar, first)
+        if rule != 0 and stays:
             _take_last(grammar, last)
             symbol = np.uint32(2 * rule + 1)
+        elif rule == 0 and stays and may_open(grammar, there, symbol):
+            if before & (GUARD | OPEN) == 0:
+                forget(nodes, cells, control, np.int64(nodes[last].previous))
+            count_use(grammar, first, -1)
+            open_node(grammar, last, there)
+            return
+        elif control[OPENED] > 0:
+            close_all(grammar)
         elif rule == 0 and _may_grow(grammar, last, there, symbol):
             close(cells, control, place - np.uint64(control[CELLS]))
             _grow(grammar, there)
             return
         else:
             break
+    if control[OPENED] > 0:
+        close_all(grammar)
     node = _put(grammar, last, symbol)
     if last != guard:
         check(grammar, last, node)
         if control[TOP] > 0:
             work(grammar)
+
+
+@inlined
+def _follow(grammar: Any, last: Any, symbol: Any) -> Any:
+    """A symbol behind an open node; returns what arrives then: nothing (0), a rule of which all has come, or itself."""
+    nodes = grammar.nodes.rows
+    row = grammar.open[grammar.control[OPENED] - 1]
+    there = np.int64(nodes[row.place].next)
+    wanted, after = nodes[there].symbol, nodes[nodes[there].next].symbol
+    if wanted == symbol and after & GUARD:
+        drop_last(grammar, last)
+        return np.uint32(after & ~GUARD)
+    if wanted == symbol and after != symbol:
+        row.place = there
+        return np.uint32(0)
+    if wanted != symbol and begins(grammar, wanted, symbol):
+        _put(grammar, last, symbol)
+        return np.uint32(0)
+    close_all(grammar)
+    return symbol
 
 
 @inlined
@@ -110,7 +152,8 @@ def _take_last(grammar: Any, last: Any) -> None:
     """Take the stream's last symbol away."""
     nodes = grammar.nodes.rows
     before, behind = np.int64(nodes[last].previous), np.int64(nodes[last].next)
-    forget(nodes, grammar.cells, grammar.control, before)
+    if nodes[before].symbol & OPEN == 0:
+        forget(nodes, grammar.cells, grammar.control, before)
     count_use(grammar, nodes[last].symbol, -1)
     nodes[before].next = behind
     nodes[behind].previous = before

@@ -14,6 +14,7 @@ import numpy as np
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.whomp.kernels.arrival import add
+from tracekit.whomp.kernels.following import close_all
 from tracekit.whomp.kernels.sequitur import CELLS, NODE_BITS, PENDING, Grammar, begin, hash_of
 from tracekit.whomp.kernels.writing import write
 
@@ -49,6 +50,7 @@ def flush(grammar: Grammar) -> None:
     _touch(grammar, count)
     for place in range(count):
         add(grammar, pending[place])
+    close_all(grammar)
 
 
 @kernel

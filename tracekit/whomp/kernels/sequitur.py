@@ -24,7 +24,11 @@ from tracekit.jit.kernel import inlined, kernel
 NODE = np.dtype([("previous", "<u4"), ("next", "<u4"), ("symbol", "<u4")])
 RULE = np.dtype([("guard", "<u4"), ("uses", "<u4"), ("number", "<u4")])
 TASK = np.dtype([("what", "<u4"), ("node", "<u4"), ("rule", "<u4")])
+OPENING = np.dtype([("rule", "<u4"), ("node", "<u4"), ("place", "<u4")])
+"""A node of the stream that follows a rule, and the node of the rule that it has come to: following.py."""
 GUARD = np.uint32(1 << 31)
+OPEN = np.uint32(1 << 30)
+"""The symbol of such a node; no other symbol has this bit."""
 NODE_BITS = np.uint64(0xFFFFFFFF)
 """Of a cell."""
 ROOM = 4096
@@ -46,7 +50,8 @@ TOP = 4  # tasks on the stack
 LENGTH = 5  # symbols appended to the present block
 TOTAL = 6  # ... to all blocks
 PENDING = 7  # values that wait to be appended
-CONTROL = 8
+OPENED = 8  # open nodes
+CONTROL = 9
 """How many there are."""
 
 
@@ -58,6 +63,7 @@ class Grammar(NamedTuple):
     cells: NDArray[np.uint64]  # hash << 32 | node; 0: free
     values: HashTable  # the terminals
     stack: NDArray[Any]  # TASK
+    open: NDArray[Any]  # OPENING; of the stream's open nodes, the first of them first
     pending: NDArray[np.uint64]  # the next values, for kernels/pending.py
     written: Arena  # u4; of each block: how many rules, and of each rule: length, symbols
     control: NDArray[np.int64]
@@ -73,7 +79,7 @@ def begin(grammar: Grammar) -> None:
     grammar.nodes.control[USED] = 1
     grammar.rules.control[USED] = 1
     control[FREE_NODE] = control[FREE_RULE] = control[DIGRAMS] = control[TOP] = control[LENGTH] = 0
-    _new_rule(grammar)
+    new_rule(grammar)
 
 
 @inlined
@@ -122,7 +128,7 @@ def link(nodes: Any, left: Any, node: Any, right: Any) -> None:
 
 
 @inlined
-def _new_rule(grammar: Any) -> Any:
+def new_rule(grammar: Any) -> Any:
     """A rule without symbols; its number."""
     rule = grammar.control[FREE_RULE]
     if rule != 0:
@@ -311,7 +317,7 @@ def _match(grammar: Any, node: Any, there: Any) -> None:
         _push(grammar, SUBSTITUTE, node, rule)
         return
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
-    rule = _new_rule(grammar)
+    rule = new_rule(grammar)
     guard = np.int64(grammar.rules.rows[rule].guard)
     one = new_node(grammar, first)
     link(nodes, guard, one, guard)
