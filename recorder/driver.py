@@ -176,7 +176,7 @@ def _compile_options(wanted: CommandLine, at: str, clang: toolchain.Clang) -> li
     if not wanted.debug:
         options.append("-gline-tables-only")
     if at == "source":
-        options += _SOURCE_OPTIONS
+        options += ["-cxx-isystem", toolchain.INCLUDE_PLUS_PLUS, *_SOURCE_OPTIONS]
         if not wanted.tail_recursion:
             options.append("-fno-optimize-sibling-calls")
         for option in _SOURCE_LLVM_OPTIONS:

@@ -34,6 +34,8 @@ PASS_SOURCES = os.path.join(_HERE, "pass")
 RUNTIME_SOURCES = os.path.join(_HERE, "runtime")
 INCLUDE = os.path.join(_HERE, "include")
 """Where tracekit.h is."""
+INCLUDE_PLUS_PLUS = os.path.join(INCLUDE, "c++")
+"""What stands before the C++ library's own headers."""
 
 
 class Clang(NamedTuple):

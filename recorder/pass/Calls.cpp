@@ -39,6 +39,16 @@ static LibFunc libraryFunction(const CallBase &Call, const TargetLibraryInfo &TL
   return NotLibFunc;
 }
 
+/// Whether a call makes or ends a std::allocator of characters, which has no members: libstdc++ keeps those functions
+/// to itself (`extern template`), and strings call them all the time.
+static bool makesAllocator(const CallBase &Call) {
+  const Function *Callee = directCallee(Call);
+  StringRef Name = Callee ? Callee->getName() : "";
+  if (!Name.consume_front("_ZNSaIcE") && !Name.consume_front("_ZNSaIwE"))
+    return false;
+  return Name.starts_with("C1E") || Name.starts_with("C2E") || Name == "D1Ev" || Name == "D2Ev";
+}
+
 static bool onlyComputes(const FunctionType *Type) {
   if (!Type->getReturnType()->isFPOrFPVectorTy())
     return false;
@@ -50,6 +60,8 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
   if (Call.isInlineAsm()) // an empty text is a barrier for the compiler only
     return StringRef(cast<InlineAsm>(Call.getCalledOperand())->getAsmString()).trim().empty();
   if (const Function *Callee = directCallee(Call); Callee && isOrdering(Callee->getName()))
+    return true;
+  if (makesAllocator(Call))
     return true;
   MemoryEffects Effects = Call.getMemoryEffects();
   if (Effects.doesNotAccessMemory() || (Library != NotLibFunc && onlyComputes(Call.getFunctionType())))

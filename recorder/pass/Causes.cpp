@@ -1,6 +1,7 @@
 // Causes.cpp: see Causes.h.
 #include "Causes.h"
 
+#include "Exits.h"
 #include "Leaves.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -17,25 +18,6 @@ static constexpr unsigned MostCounted = 8;
 
 /// A way from a load to a loop that passes more blocks is not looked at.
 static constexpr unsigned MostBlocksToTheEntry = 8;
-
-/// A way that passes more blocks is not known to end the program.
-static constexpr unsigned MostBlocksToTheEnd = 8;
-
-bool isOrdinaryExit(const BasicBlock *Target) {
-  if (Target->isLandingPad())
-    return false;
-  SmallPtrSet<const BasicBlock *, 8> Seen;
-  SmallVector<const BasicBlock *, 8> Open = {Target};
-  while (!Open.empty()) {
-    const BasicBlock *BB = Open.pop_back_val();
-    if (!Seen.insert(BB).second)
-      continue;
-    if (Seen.size() > MostBlocksToTheEnd || (succ_empty(BB) && !isa<UnreachableInst>(BB->getTerminator())))
-      return true;
-    Open.append(succ_begin(BB), succ_end(BB));
-  }
-  return false;
-}
 
 Value *decidedBy(Instruction *Terminator) {
   if (auto *Branch = dyn_cast<BranchInst>(Terminator))

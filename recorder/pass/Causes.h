@@ -55,10 +55,6 @@ private:
 bool readsOnePlace(llvm::PHINode &Phi, const llvm::Loop &L, bool FromEntry,
                    llvm::SmallVectorImpl<llvm::LoadInst *> &Loads);
 
-/// An edge that leaves by unwinding, or into code that ends the program on all ways (a failed assertion), is no
-/// ordinary exit: a run that takes it has other verdicts to worry about.
-bool isOrdinaryExit(const llvm::BasicBlock *Target);
-
 /// The value that decides where a block goes on; null if nothing does.
 llvm::Value *decidedBy(llvm::Instruction *Terminator);
 

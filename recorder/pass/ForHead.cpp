@@ -1,8 +1,8 @@
 // ForHead.cpp: see ForHead.h.
 #include "ForHead.h"
 
-#include "Causes.h"
 #include "Compat.h"
+#include "Exits.h"
 #include "Iterators.h"
 #include "PureCalls.h"
 #include "SourceTypes.h"

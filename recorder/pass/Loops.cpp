@@ -3,6 +3,7 @@
 
 #include "Causes.h"
 #include "Compat.h"
+#include "Exits.h"
 #include "Leaves.h"
 #include "LoopText.h"
 #include "Names.h"

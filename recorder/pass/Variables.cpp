@@ -1,5 +1,6 @@
 // Variables.cpp: what a loop does to local variables of the source, which a directive before it has to name.
 #include "Causes.h"
+#include "Exits.h"
 #include "Loops.h"
 
 #include "Compat.h"
@@ -100,9 +101,10 @@ public:
   /// the source are known (`SourceIsKnown`), they say what is to be known of a global one that the optimiser stores
   /// behind the loop only, and what the code outside could load again is none: the source does.
   bool leavesValues(bool SourceIsKnown) const {
+    const Blocks Ending = endingBlocks(L); // what a failed check prints is no value left behind
     for (BasicBlock *BB : L.blocks())
       for (Instruction &I : *BB)
-        if (isUsedOutside(I) && !isCarried(I) && variablesOf(&I).empty() &&
+        if (isUsedOutside(I, Ending) && !isCarried(I) && variablesOf(&I).empty() &&
             !(SourceIsKnown && (isLeftInGlobal(I) || isLoadedAgain(I))))
           return true;
     return false;
@@ -152,8 +154,11 @@ private:
     return true;
   }
 
-  bool isUsedOutside(const Instruction &I) const {
-    return any_of(I.users(), [&](const User *U) { return !L.contains(cast<Instruction>(U)); });
+  bool isUsedOutside(const Instruction &I, const Blocks &But = {}) const {
+    return any_of(I.users(), [&](const User *U) {
+      auto *By = cast<Instruction>(U);
+      return !L.contains(By) && !But.contains(By->getParent());
+    });
   }
 
   /// Whether a global variable that has a name holds the value behind the loop, and no other memory does.

@@ -24,7 +24,10 @@ from tracekit.recorder.toolchain import find_clang
 
 LEVELS = ("-O0", "-O2")
 CHECKED = (
-    *(f"advise/{name}.cpp" for name in ("bound_references", "by_other_name", "counters", "iterators", "temporaries")),
+    *(
+        f"advise/{name}.cpp"
+        for name in ("bound_references", "by_other_name", "counters", "iterators", "strings", "temporaries")
+    ),
     *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
     *(f"advise/{name}.c" for name in ("extremes_of_types", "false_dependences", "lent", "lists", "memory_reductions")),
     *(
@@ -35,7 +38,7 @@ CHECKED = (
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = (
-    *(f"advise/{name}.cpp" for name in ("by_other_name", "counters", "iterators", "temporaries")),
+    *(f"advise/{name}.cpp" for name in ("by_other_name", "counters", "iterators", "strings", "temporaries")),
     *(f"advise/{name}.c" for name in ("by_pointer", "copies", "lent", "private", "reductions", "unused")),
     *("known_bounds.c", "known_bounds.cpp"),
 )
@@ -256,6 +259,14 @@ def test_what_the_next_loop_would_load_again_is_no_value_left_behind(
     always = {number for number, line in enumerate(text, 1) if "// ALWAYS" in line}
     found = advised("known_joins.c", level).directives
     assert found == dict.fromkeys(always, "#pragma omp parallel for")
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
+def test_loops_over_strings_have_directives(level: str, advised: Callable[[str, str], Advised]) -> None:
+    """What is printed when a check of std::string fails is no value left behind, nor does it decide how far they go."""
+    text = (FIXTURES / "advise" / "strings.cpp").read_text().splitlines()
+    parallel = {number for number, line in enumerate(text, 1) if "// ADVICE doall" in line}
+    assert set(advised("advise/strings.cpp", level).directives) == parallel
 
 
 def test_a_head_that_cannot_be_rewritten_is_refused() -> None:

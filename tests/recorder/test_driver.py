@@ -63,6 +63,8 @@ def test_compiling_adds_the_pass_and_keeps_the_source_shape() -> None:
         "-idirafter",
         toolchain.INCLUDE,
         "-gline-tables-only",
+        "-cxx-isystem",
+        toolchain.INCLUDE_PLUS_PLUS,
         "-fno-unroll-loops",
         "-fno-optimize-sibling-calls",
         "-mllvm",
