@@ -1,6 +1,8 @@
 // Fates.cpp: see Fates.h.
 #include "Fates.h"
 
+#include "LoopStarts.h"
+
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -10,17 +12,6 @@ using namespace llvm;
 namespace tracekit {
 
 namespace {
-
-/// Whether a place lies in a loop's text; of another function's place that is not asked.
-bool holds(const SourceLoop &S, const DILocation &At) {
-  std::pair<unsigned, unsigned> Place = {At.getLine(), At.getColumn()};
-  return At.getFile() == S.Start->getFile() && Place >= std::pair(S.Start->getLine(), S.Start->getColumn()) &&
-         Place <= S.End;
-}
-
-bool areOneCopy(const DILocation &A, const DILocation &B) {
-  return A.getInlinedAt() == B.getInlinedAt() && A.getScope()->getSubprogram() == B.getScope()->getSubprogram();
-}
 
 /// What was found of a loop of the source.
 struct Remains {
@@ -36,17 +27,16 @@ struct Remains {
 class Fates {
 public:
   explicit Fates(const SourceLoops &InSource) : InSource(InSource) {
-    for (const SourceLoop *S : InSource.inOrder()) {
+    for (const SourceLoop *S : InSource.inOrder())
       Of[S];
-      ByFunction[nameOf(*S->Start->getScope()->getSubprogram())].push_back(S);
-    }
   }
 
   void seeLoops(const LoopInfo &LI) {
+    LoopStarts Starts(LI, &InSource);
     for (const Loop *L : LI.getLoopsInPreorder())
-      if (DebugLoc Start = L->getStartLoc())
+      if (DebugLoc Start = Starts.of(*L))
         if (const SourceLoop *S = InSource.find(Start.get())) {
-          const DILocation *Around = insideItInSource(*L, *S, *Start);
+          const DILocation *Around = insideItInSource(*L, *S, *Start, Starts);
           Of[S].IsLoop = true;
           Of[S].IsInPlace |= !Around;
           if (Around)
@@ -59,13 +49,14 @@ public:
   }
 
   void seeText(const Function &F, const LoopInfo &LI) {
+    LoopStarts Starts(LI, &InSource);
     for (const BasicBlock &BB : F)
       for (const Instruction &I : BB)
         if (!isa<PHINode>(I) && !I.isTerminator() && !I.isDebugOrPseudoInst() && !I.isLifetimeStartOrEnd())
           for (const DILocation *At = I.getDebugLoc().get(); At; At = At->getInlinedAt())
-            for (const SourceLoop *S : loopsOf(At->getScope()->getSubprogram()))
-              if (!Of[S].IsLoop && holds(*S, *At))
-                see(I, *S, *At, LI.getLoopFor(&BB));
+            for (const SourceLoop *S : InSource.of(*At->getScope()->getSubprogram()))
+              if (!Of[S].IsLoop && S->holds(*At))
+                see(I, *S, *At, LI.getLoopFor(&BB), Starts);
   }
 
   void write(Unit &U, SourceMap &Sources) const {
@@ -75,31 +66,19 @@ public:
   }
 
 private:
-  static StringRef nameOf(const DISubprogram &Function) {
-    return Function.getLinkageName().empty() ? Function.getName() : Function.getLinkageName();
-  }
-
-  /// The source's loops of a function, which may be a copy of it.
-  ArrayRef<const SourceLoop *> loopsOf(const DISubprogram *Function) {
-    auto [Known, New] = BySubprogram.try_emplace(Function);
-    if (New)
-      if (auto Entry = ByFunction.find(nameOf(*Function)); Entry != ByFunction.end())
-        Known->second = Entry->second;
-    return Known->second;
-  }
-
   /// The nearest loop around `L` that stands in the text of `L`'s loop.
-  const DILocation *insideItInSource(const Loop &L, const SourceLoop &S, const DILocation &Start) const {
+  const DILocation *insideItInSource(const Loop &L, const SourceLoop &S, const DILocation &Start,
+                                     const LoopStarts &Starts) const {
     for (const Loop *Around = L.getParentLoop(); Around; Around = Around->getParentLoop())
-      if (DebugLoc Place = Around->getStartLoc())
+      if (DebugLoc Place = Starts.of(*Around))
         if (const SourceLoop *Other = InSource.find(Place.get());
-            Other && Other != &S && areOneCopy(*Place, Start) && holds(S, *Other->Start))
+            Other && Other != &S && areOneCopy(*Place, Start) && S.holds(*Other->Start))
           return Place.get();
     return nullptr;
   }
 
   /// `I` is of the text of `S`, a loop that is not there, and runs in `L`.
-  void see(const Instruction &I, const SourceLoop &S, const DILocation &At, const Loop *L) {
+  void see(const Instruction &I, const SourceLoop &S, const DILocation &At, const Loop *L, const LoopStarts &Starts) {
     Remains &Now = Of[&S];
     Now.HasText = true;
     Now.HasAccesses |= I.mayReadOrWriteMemory();
@@ -108,13 +87,13 @@ private:
     Now.Copies |= IsBulk && isa<MemTransferInst>(I);
     Now.HasEffects |= I.mayHaveSideEffects() && !IsBulk;
     for (; L; L = L->getParentLoop()) {
-      DebugLoc Start = L->getStartLoc();
+      DebugLoc Start = Starts.of(*L);
       bool IsOwn = !Start || areOneCopy(*Start, At);
       if (!Start || (IsOwn && !InSource.find(Start.get()))) {
         Now.IsLoop = Now.IsInPlace = true; // a place that the optimiser has changed: it may be this one
         return;
       }
-      if (IsOwn && holds(S, *Start))
+      if (IsOwn && S.holds(*Start))
         continue;
       if (!Now.Into || Now.Into->getScope()->getSubprogram() != At.getScope()->getSubprogram())
         Now.Into = Start.get();
@@ -135,8 +114,6 @@ private:
 
   const SourceLoops &InSource;
   MapVector<const SourceLoop *, Remains> Of;
-  StringMap<SmallVector<const SourceLoop *, 4>> ByFunction;
-  DenseMap<const DISubprogram *, ArrayRef<const SourceLoop *>> BySubprogram;
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "Compat.h"
 #include "Exits.h"
 #include "Leaves.h"
+#include "LoopStarts.h"
 #include "LoopText.h"
 #include "Names.h"
 #include "SimdLoops.h"
@@ -128,8 +129,9 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
                    Unit &U, SourceMap &Sources) {
   tk_row_functions &Self = U.Functions[Rows.Function];
   Self.first_loop = U.Loops.size();
+  LoopStarts Starts(In.LI, InSource);
   for (Loop *L : In.LI.getLoopsInPreorder()) {
-    DebugLoc Start = L->getStartLoc();
+    DebugLoc Start = Starts.of(*L);
     tk_row_loops R = {};
     R.function = Rows.Function;
     R.header = firstBlock(S, Rows, L->getHeader());
@@ -138,7 +140,7 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
     R.location = Sources.location(Start);
     R.end_line = Start ? endOf(*L, *Start).first : 0;
     R.flags = TK_LOOP_CAUSES | simdFlags(*L) | loopFlags(*L, In.SE) |
-              describeVariables(*L, U.Loops.size(), In, InSource, U, Sources);
+              describeVariables(*L, Start, U.Loops.size(), In, InSource, U, Sources);
     R.first_phi = U.Phis.size();
     Causes Why(*L, In.LI, In.DT, Rows, InSource ? InSource->find(Start.get()) : nullptr, U);
     describePhis(*L, S, Rows, In, U, Sources, Why);

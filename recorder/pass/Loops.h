@@ -15,10 +15,11 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
 /// The source variable that a header phi carries; null if there is none, or more than one may be meant.
 const llvm::DILocalVariable *carriedVariable(llvm::PHINode &Phi);
 
-/// Appends the local variables from outside `L`, row `LoopRow`, that it assigns; returns the loop's flags
-/// TK_LOOP_FOR_STATEMENT, TK_LOOP_LEAVES_VALUES and TK_LOOP_SOURCE. `InSource` is null if nobody looked at the source.
-uint32_t describeVariables(const llvm::Loop &L, Row LoopRow, const FunctionShape &In, const SourceLoops *InSource,
-                           Unit &U, SourceMap &Sources);
+/// Appends the local variables from outside `L`, which begins at `Start`, row `LoopRow`, that it assigns; returns the
+/// loop's flags TK_LOOP_FOR_STATEMENT, TK_LOOP_LEAVES_VALUES and TK_LOOP_SOURCE. `InSource` is null if nobody looked at
+/// the source.
+uint32_t describeVariables(const llvm::Loop &L, llvm::DebugLoc Start, Row LoopRow, const FunctionShape &In,
+                           const SourceLoops *InSource, Unit &U, SourceMap &Sources);
 
 /// What a loop header's phi carries: TK_PHI_*, and the operator of a reduction ("" otherwise).
 std::pair<uint32_t, llvm::StringRef> classifyPhi(llvm::PHINode &Phi, const llvm::Loop &L, const FunctionShape &In);

@@ -19,6 +19,28 @@ using namespace llvm;
 
 namespace tracekit {
 
+bool SourceLoop::holds(const DILocation &At) const {
+  std::pair<unsigned, unsigned> Place = {At.getLine(), At.getColumn()};
+  return At.getFile() == Start->getFile() && Place >= std::pair(Start->getLine(), Start->getColumn()) && Place <= End;
+}
+
+bool areOneCopy(const DILocation &A, const DILocation &B) {
+  return A.getInlinedAt() == B.getInlinedAt() && A.getScope()->getSubprogram() == B.getScope()->getSubprogram();
+}
+
+/// The same for all instances of a template.
+static std::string placeOf(const DISubprogram &Function) {
+  return (Function.getFilename() + ":" + Twine(Function.getLine())).str();
+}
+
+ArrayRef<const SourceLoop *> SourceLoops::of(const DISubprogram &Function) const {
+  auto [Known, New] = BySubprogram.try_emplace(&Function);
+  if (New)
+    if (auto Entry = ByFunction.find(placeOf(Function)); Entry != ByFunction.end())
+      Known->second = Entry->second;
+  return Known->second;
+}
+
 const SourceLoop *SourceLoops::find(const DILocation *Start) const {
   auto Known = Start ? Loops.find(placeKey(*Start)) : Loops.end();
   return Known == Loops.end() ? nullptr : &Known->second;
@@ -219,6 +241,8 @@ private:
 void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Function &)> Library) {
   Loops.clear();
   Order.clear();
+  ByFunction.clear();
+  BySubprogram.clear();
   Accesses = SourceAccesses();
   Members = SourceMembers();
   Looked = M.getModuleIdentifier();
@@ -248,8 +272,10 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
         Entry->second = LoopInSource(Text, Accesses, Pointees, Updates).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
-        if (New)
-          Order.push_back(&Entry->second);
+        if (!New)
+          continue;
+        Order.push_back(&Entry->second);
+        ByFunction[placeOf(*Start->getScope()->getSubprogram())].push_back(&Entry->second);
       }
   }
 }

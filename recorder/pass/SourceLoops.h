@@ -7,6 +7,7 @@
 #include "SourceUpdates.h"
 #include "Structures.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -30,6 +31,9 @@ struct SourceVariable {
 };
 
 struct SourceLoop {
+  /// Whether a place of the same function lies in its text.
+  bool holds(const llvm::DILocation &At) const;
+
   const llvm::DILocation *Start = nullptr;
   std::pair<unsigned, unsigned> End; // line and column
   bool CopiesMemory = false;         // by memset, memcpy or memmove, perhaps among other things
@@ -52,6 +56,9 @@ public:
   /// The loop that begins at `Start`; null if there is none.
   const SourceLoop *find(const llvm::DILocation *Start) const;
 
+  /// Those of a function, which may be a copy or an instance of a template; outer ones first.
+  llvm::ArrayRef<const SourceLoop *> of(const llvm::DISubprogram &Function) const;
+
   /// All of them, function by function, outer ones first. Of several at one place, which come from a macro, one.
   llvm::ArrayRef<const SourceLoop *> inOrder() const { return Order; }
 
@@ -62,6 +69,11 @@ private:
   std::string Looked;
   llvm::StringMap<SourceLoop> Loops;
   std::vector<const SourceLoop *> Order;
+  llvm::StringMap<llvm::SmallVector<const SourceLoop *, 4>> ByFunction;
+  mutable llvm::DenseMap<const llvm::DISubprogram *, llvm::ArrayRef<const SourceLoop *>> BySubprogram; // found so far
 };
+
+/// Whether two places lie in one copy of a function.
+bool areOneCopy(const llvm::DILocation &A, const llvm::DILocation &B);
 
 } // namespace tracekit

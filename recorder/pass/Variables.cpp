@@ -249,9 +249,8 @@ static uint32_t describeSource(const SourceLoop &InSource, const Places &Left, R
   return InSource.IsCanonical ? TK_LOOP_FOR_STATEMENT : 0;
 }
 
-uint32_t describeVariables(const Loop &L, Row LoopRow, const FunctionShape &In, const SourceLoops *InSource, Unit &U,
-                           SourceMap &Sources) {
-  DebugLoc Start = L.getStartLoc();
+uint32_t describeVariables(const Loop &L, DebugLoc Start, Row LoopRow, const FunctionShape &In,
+                           const SourceLoops *InSource, Unit &U, SourceMap &Sources) {
   if (!Start)
     return 0;
   LoopVariables Found(L, Start.get(), In);
