@@ -107,6 +107,7 @@ class Races(Module):
     def lock(state: State, address: int, stream: int, group: int, offset: int) -> None:
         """A lock was got."""
         take_lock(state, running(state, stream), address, 0, group, offset)
+        shares.draw(state)
 
     @staticmethod
     def lock_shared(state: State, address: int, stream: int, group: int, offset: int) -> None:
@@ -229,6 +230,7 @@ class Races(Module):
     def mutex_acquired(state: State, address: int, stream: int, group: int, offset: int) -> None:
         """A lock, a critical region."""
         take_lock(state, running(state, stream), address, 0, group, offset)
+        shares.draw(state)
 
     @staticmethod
     def mutex_released(state: State, address: int, stream: int) -> None:

@@ -67,12 +67,32 @@ static void thread_begin(int type, ompt_data_t *data)
 
 /* -- teams ------------------------------------------------------------------------------------ */
 
+/* The numbers of the teams that a thread has begun and not ended. libomp gives a team back before it says that it is
+ * over: in nested regions another thread may have begun that one anew, with a number of its own. */
+#define MOST_NESTED 256
+static __thread uint64_t begun[MOST_NESTED];
+static __thread unsigned nested;
+
+static void begin_nested(uint64_t team)
+{
+    if (nested++ < MOST_NESTED)
+        begun[nested - 1] = team;
+}
+
+static uint64_t end_nested(const ompt_data_t *team)
+{
+    if (nested == 0 || nested-- > MOST_NESTED)
+        return tk_number_of(team);
+    return begun[nested];
+}
+
 typedef void (*parallel_begin_t)(ompt_data_t *, const void *, ompt_data_t *, unsigned, int, const void *);
 
 static void parallel_begin(ompt_data_t *task, const void *frame, ompt_data_t *team, unsigned threads, int flags,
                            const void *caller)
 {
     tk_number_data(team, next_number(&teams));
+    begin_nested(tk_number_of(team));
     if (tk_noting())
         TK_RECORD3(parallel_begin, tk_ticket(), tk_number_of(team), threads);
     THEIRS(OMPT_PARALLEL_BEGIN, parallel_begin_t, tk_theirs(task), frame, tk_theirs(team), threads, flags, caller);
@@ -82,8 +102,9 @@ typedef void (*parallel_end_t)(ompt_data_t *, ompt_data_t *, int, const void *);
 
 static void parallel_end(ompt_data_t *team, ompt_data_t *task, int flags, const void *caller)
 {
+    uint64_t number = end_nested(team);
     if (tk_noting())
-        TK_RECORD2(parallel_end, tk_ticket(), tk_number_of(team));
+        TK_RECORD2(parallel_end, tk_ticket(), number);
     THEIRS(OMPT_PARALLEL_END, parallel_end_t, tk_theirs(team), tk_theirs(task), flags, caller);
 }
 

@@ -46,6 +46,7 @@ class Task:
     loop: tuple[int, int, int] | None = None  # the number of the shared loop in this run, its row, the iteration
     last_loop: int = 0
     single: bool = False
+    drew: bool = False  # it took a lock, or counted, outside of these: it may have a number of its own
     learnt: int = 0  # up to which time what it did itself is known to come before, by way of others
 
 
@@ -61,8 +62,8 @@ class Team:
 class Tasks:
     """What streams run, and what is known of it."""
 
-    def __init__(self, telling: Collection[int] = ()) -> None:
-        self.telling = telling
+    def __init__(self, telling: Collection[int] = (), counting: Collection[int] = ()) -> None:
+        self.telling, self.counting = telling, counting
         self.now: dict[int, list[Task]] = {}  # the implicit tasks that a stream is in, in place of each what it runs
         self.implicit: dict[int, list[Task]] = {}
         self.known: dict[int, Task] = {}
@@ -93,6 +94,8 @@ class Tasks:
             if place in self.telling:
                 self.told.add(stream)
                 task.loop, task.single = None, False
+            if place in self.counting:
+                self.draw(task)
             self.parts.append(Part(task.loop, task.last_loop if task.single else 0, task.learnt))
         elif stream in self.now or name in ("program_start", "implicit_begin"):
             getattr(self, name, self.nothing)(stream, subject, address, size)
@@ -218,6 +221,10 @@ class Tasks:
 
     def mutex_acquired(self, stream: int, _: int, address: int, __: int) -> None:
         self.learn(self.now[stream][-1], self.mutexes[address])
+        self.draw(self.now[stream][-1])
+
+    def draw(self, task: Task) -> None:
+        task.drew |= task.team is not None and not task.loop and not task.single
 
     def mutex_released(self, stream: int, _: int, address: int, __: int) -> None:
         task = self.now[stream][-1]
@@ -230,7 +237,7 @@ class Tasks:
 
     def loop_invocation(self, stream: int, loop: int, *_: int) -> None:
         task = self.now[stream][-1]
-        if task.team is not None and stream not in self.told and not task.loop and not task.single:
+        if task.team is not None and not self.has_own(task, stream) and not task.loop and not task.single:
             self.loops += 1
             self.tick(task)
             task.loop, task.last_loop = (self.loops, loop, 0), self.loops
@@ -249,7 +256,10 @@ class Tasks:
 
     def work_begin(self, stream: int, kind: int, *_: int) -> None:
         task = self.now[stream][-1]
-        task.single = kind == SINGLE_EXECUTOR and stream not in self.told and not task.loop
+        task.single = kind == SINGLE_EXECUTOR and not self.has_own(task, stream) and not task.loop
+
+    def has_own(self, task: Task, stream: int) -> bool:
+        return task.drew or stream in self.told
 
     def work_end(self, stream: int, *_: int) -> None:
         self.now[stream][-1].single = False
@@ -264,12 +274,15 @@ def are_beside(earlier: Access, part: Part, later_part: Part) -> bool:
     return part.loop[0] == later_part.behind
 
 
-def races(events: Sequence[Event], telling: Collection[int] = ()) -> dict[tuple[int, int], set[int]]:
+def races(
+    events: Sequence[Event], telling: Collection[int] = (), counting: Collection[int] = ()
+) -> dict[tuple[int, int], set[int]]:
     """Pairs of places of events that race -> the bytes on which they do.
 
-    `telling`: places of accesses by which a stream may know which one of its team it is.
+    `telling`: places of accesses by which a stream may know which one of its team it is; `counting`: of those by which
+    a task may draw a number.
     """
-    tasks = Tasks(telling)
+    tasks = Tasks(telling, counting)
     for place, event in enumerate(events):
         tasks.event(place, event)
     found = {}

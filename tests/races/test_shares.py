@@ -21,7 +21,7 @@ from tracekit.analyzers.races import RaceOptions
 from tracekit.formats.event_values import SyncRegion, Work
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
-from tracekit.races.kernels.state import SHARED_LOOP, SPLIT_AT_ONCE, TELLS, State
+from tracekit.races.kernels.state import COUNTS, SHARED_LOOP, SPLIT_AT_ONCE, TELLS, State
 
 LOOPS, LOCK = 3, 0x100
 OF_PLAIN = {(name, LOOPS) for name in ("loop_invocation", "loop_iteration", "loop_exit")}
@@ -32,17 +32,21 @@ class SharedLoops(RawRaces):
     """All loops but the last are shared out; of some instructions a thread learns which one it is."""
 
     telling: frozenset[int] = frozenset()
+    counting: frozenset[int] = frozenset()
 
     def state(self) -> State:
         made = super().state()
         made.lanes_of[:LOOPS], made.lanes_of[LOOPS:] = SHARED_LOOP, 0
         made.kinds[list(self.telling)] |= TELLS
+        made.kinds[list(self.counting)] |= COUNTS
         return made
 
 
-def found_in(events: list[Event], telling: frozenset[int], length: int = 100) -> set[tuple[int, int]]:
+def found_in(
+    events: list[Event], telling: frozenset[int], length: int = 100, counting: frozenset[int] = frozenset()
+) -> set[tuple[int, int]]:
     module = SharedLoops(program(), RaceOptions())
-    module.telling = telling
+    module.telling, module.counting = telling, counting
     runner = CallbackRunner(module, "races", 1)
     run(batches([(*event, 0) for event in events], length), [runner], 1)
     return {(one, two) for one, two, _ in runner.result()[0]["pairs"]}
@@ -79,7 +83,7 @@ def random_events(rng: random.Random, count: int, bytes_: int, threads: int) -> 
                 events.append((stream, "loop_invocation", loop, 0, 0))
         elif what == "exit" and loops[stream]:
             events.append((stream, "loop_exit", loops[stream].pop(), 0, 0))
-        elif what == "lock" and holder in (-1, stream):
+        elif what == "lock" and holder in (-1, stream) and (loops[stream] or rng.random() < 0.2):
             events.append((stream, "mutex_released" if holder == stream else "mutex_acquired", 5, LOCK, 0))
             holder = -1 if holder == stream else stream
         elif what == "single" and not loops[stream]:
@@ -108,13 +112,14 @@ def test_iterations_of_a_thread_are_beside_one_another(
     events = random_events(rng, count, bytes_, threads)
     accesses = [place for place, event in enumerate(events) if event[1] in ("load", "store")]
     telling = frozenset(place for place in accesses if rng.random() < tells)
+    counting = frozenset(place for place in accesses if rng.random() < tells)
     plain = [event if event[1:3] not in OF_PLAIN else (event[0], "nothing", 0, 0, 0) for event in events]
-    wanted = naive.races(plain, telling)
-    reported = found_in(events, telling, length)
+    wanted = naive.races(plain, telling, counting)
+    reported = found_in(events, telling, length, counting)
     assert reported <= wanted.keys()
     # what a thread stores between a loop and a single region hides from that what iterations loaded
     without_single = [event if event[1] != "work_begin" else (event[0], "nothing", 0, 0, 0) for event in plain]
-    assert has_first_races(reported, naive.races(without_single, telling))
+    assert has_first_races(reported, naive.races(without_single, telling, counting))
 
 
 def one_loop(threads: int, iterations: int) -> list[Event]:

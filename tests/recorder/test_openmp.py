@@ -284,3 +284,44 @@ def test_any_thread_may_wait_for_some_tasks(region: str, waits: int, tmp_path: P
     assert len(created) == waits and sorted(over) == sorted(created)
     ended = [row.words[1] for row in events(trace, "implicit_end")]
     assert sorted(ended) == sorted(row.words[3] for row in events(trace, "implicit_begin")) and 0 not in ended
+
+
+NESTED = r"""
+    #include <omp.h>
+    static int rows[3][8], sums[3];
+    static void fill(int *row, int by)
+    {
+    #pragma omp parallel for num_threads(2)
+        for (int k = 0; k < 8; k++)
+            row[k] = k * by;
+    }
+    static int sum(const int *row)
+    {
+        int all = 0;
+    #pragma omp parallel for num_threads(2) reduction(+ : all)
+        for (int k = 0; k < 8; k++)
+            all += row[k];
+        return all;
+    }
+    int main(void)
+    {
+        omp_set_max_active_levels(2);
+        for (int round = 1; round < 4; round++)
+    #pragma omp parallel num_threads(round)
+            for (int k = 0; k < 40; k++) {
+                fill(rows[omp_get_thread_num()], k);
+                sums[omp_get_thread_num()] += sum(rows[omp_get_thread_num()]);
+            }
+        return sums[2] != 28 * 780;
+    }
+"""
+
+
+def test_who_began_a_team_ends_it(tmp_path: Path) -> None:
+    """libomp gives a team back before it says that it is over: another thread's had that one's number by then."""
+    run = record(tmp_path, build(tmp_path, NESTED, "-fopenmp"))
+    assert run.returncode == 0, run.stderr
+    begun = {found.words[1]: found.stream for found in events(tmp_path / "trace.zst", "parallel_begin")}
+    ended = [(found.words[1], found.stream) for found in events(tmp_path / "trace.zst", "parallel_end")]
+    assert sorted(ended) == sorted(begun.items())
+    assert len(ended) == 3 + 80 + 160 + 240

@@ -14,6 +14,7 @@ from tracekit.races.kernels.state import (
     ATOMIC,
     CELL,
     CHAIN_ROW,
+    COUNTS,
     DEPEND,
     GENERATION,
     GROUP,
@@ -56,11 +57,12 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
 
 
 def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
-    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS."""
+    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS, COUNTS."""
     kinds: NDArray[np.uint8] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint8)
     kinds[:-1][program.ops["use"] & OpUse.OF_LANE != 0] |= OF_LANE
     if (lanes_of_loops(program) == SHARED_LOOP).any():
         kinds[:-1][telling_instructions(program)] |= TELLS
+        kinds[:-1][program.ops["kind"] == OpKind.ATOMIC] |= COUNTS
     return kinds
 
 

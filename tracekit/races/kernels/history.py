@@ -18,7 +18,7 @@ from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, pag
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import standing
 from tracekit.races.kernels.order import turn_to
-from tracekit.races.kernels.shares import be_told, is_of_thread, part_of
+from tracekit.races.kernels.shares import be_told, draw, is_of_thread, part_of
 from tracekit.races.kernels.state import (
     ALIVE,
     ATOMIC,
@@ -27,6 +27,7 @@ from tracekit.races.kernels.state import (
     CHAIN,
     CLOCK_FIRST,
     CLOCK_LENGTH,
+    COUNTS,
     CREATOR_CHAIN,
     CREATOR_TIME,
     FREE,
@@ -285,6 +286,8 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
             return
         if known_of & TELLS:
             be_told(state)
+        if known_of & COUNTS:
+            draw(state)
     kind = ATOMIC_READ if is_atomic(state, instruction) else READ
     access = access_now(state, instruction, context, kind)
     known = True
@@ -303,6 +306,8 @@ def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, w
             return
         if known_of & TELLS:
             be_told(state)
+        if known_of & COUNTS:
+            draw(state)
     if is_atomic(state, instruction):
         add_access(state, access_now(state, instruction, context, ATOMIC_WRITE), address, size, where)
         return

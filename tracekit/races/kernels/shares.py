@@ -8,6 +8,8 @@ say, has ordered it, and the beginning of the present iteration is another one's
 
 What is a thread's own cannot race that way: its local variables, blocks that it allocated inside a team, what is
 thread-local. A thread that knows which one it is may have memory of its own anywhere, so its iterations are in order.
+One that takes a lock, or counts atomically, outside of such loops may have drawn a number by that: then the iterations
+of its team's loops behind that are.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def begin_loop(state: State, stream: Any, loop: Any) -> None:
     chain = state.chains.rows[row.chain]
     if state.streams.rows[row_of(state.streams, stream)].tells != 0 or chain.time == LAST_TIME:
         return
-    if row.inside != 0 and row.inside != loop + 1:
+    if row.drew != 0 or (row.inside != 0 and row.inside != loop + 1):
         return
     row.inside, row.shared_loop, row.loop_chain, row.loop_from = loop + 1, loop + 1, row.chain, chain.time
     chain.time += 1
@@ -102,7 +104,11 @@ def end_loop(state: State, stream: Any, loop: Any) -> None:
 def begin_single(state: State, stream: Any) -> None:
     """A thread begins with a `single` region."""
     row = state.tasks.rows[running(state, stream)]
-    if row.inside == 0 and row.shared_loop != 0 and state.streams.rows[row_of(state.streams, stream)].tells == 0:
+    if (
+        row.inside + row.drew == 0
+        and row.shared_loop != 0
+        and state.streams.rows[row_of(state.streams, stream)].tells == 0
+    ):
         row.inside = SINGLE
         state.now[STREAM] = -1
 
@@ -140,6 +146,16 @@ def be_told(state: State) -> None:
     state.streams.rows[row_of(state.streams, row.stream)].tells = 1
     row.inside = 0
     state.now[OTHERS_FROM], state.now[OTHERS_TO] = 0, 0
+
+
+@kernel
+def draw(state: State) -> None:
+    """The present thread may find a number, or a place, that no other one of its team finds: behind a lock, by a
+    counter."""
+    task = state.now[TASK]
+    row = state.tasks.rows[task]
+    if row.inside == 0 and task != 0 and is_in_team(state, task):
+        row.drew = 1
 
 
 @inlined

@@ -70,8 +70,9 @@ vectors hold."""
 ATOMIC = 1
 OF_LANE = 2
 TELLS = 4
+COUNTS = 8
 """Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there; a thread that gets
-there may know which of its team it is."""
+there may know which of its team it is; it loads and stores in one atomic operation, as what draws a number does."""
 
 SHARED_LOOP = 255
 """In place of a number of lanes: OpenMP shares the loop's iterations out among threads."""
@@ -144,7 +145,7 @@ class State(NamedTuple):
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
     recent: Any  # RECENT [2 * instruction + stores]
-    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE
+    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS
     accesses: HashTable  # an access
     sets: HashTable  # access << 32 | set: one access more
     scratch: Any  # u8: accesses of a set
@@ -188,6 +189,7 @@ TASK_ROW = np.dtype(
         ("addresses", "<i8"),  # the first of depends: what its children depend on
         ("all", "<i8"),  # generation of the last child that depends on all memory
         ("inside", "<i8"),  # the shared loop that it is in, plus 1, or SINGLE; else 0
+        ("drew", "<i8"),  # 1 if it may have a number, or a place, that no other thread of its team has
         ("shared_loop", "<i8"),  # the last one, plus 1, ...
         ("loop_chain", "<i8"),  # the chain on which it ran that, ...
         ("loop_from", "<i8"),  # and the time behind which it came to it
