@@ -25,6 +25,7 @@ from tracekit.races.kernels.state import (
     MOST_LANES,
     NOW,
     OF_LANE,
+    OF_RUNTIME,
     RACE,
     RECENT,
     ROLE,
@@ -38,7 +39,7 @@ from tracekit.races.kernels.state import (
     TELLS,
     State,
 )
-from tracekit.races.worksharing import shared_loops, telling_instructions
+from tracekit.races.worksharing import runtimes_instructions, shared_loops, telling_instructions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,9 +58,10 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
 
 
 def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
-    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS, COUNTS."""
+    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME."""
     kinds: NDArray[np.uint8] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint8)
     kinds[:-1][program.ops["use"] & OpUse.OF_LANE != 0] |= OF_LANE
+    kinds[:-1][runtimes_instructions(program)] |= OF_RUNTIME
     if (lanes_of_loops(program) == SHARED_LOOP).any():
         kinds[:-1][telling_instructions(program)] |= TELLS
         kinds[:-1][program.ops["kind"] == OpKind.ATOMIC] |= COUNTS

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 STATIC_BEGIN, STATIC_END = "__kmpc_for_static_init_", "__kmpc_for_static_fini"
 CHUNKS_BEGIN, NEXT_CHUNK = "__kmpc_dispatch_init_", "__kmpc_dispatch_next_"
+OF_COPIES = (".red_init.", ".red_comb.", ".red_fini.")
+"""Functions that clang makes for the copies of a reduction of tasks."""
+COMBINES = "__kmpc_task_reduction_modifier_fini"
 IDENTITIES = frozenset(
     (
         "omp_get_thread_num",
@@ -88,6 +91,22 @@ def _in_chunks(program: Program, calls: list[tuple[int, str]]) -> set[int]:
     return (
         {int(program.blocks["loop"][block]) for block, name in calls if name.startswith(NEXT_CHUNK)} - around - {NONE}
     )
+
+
+def runtimes_instructions(program: Program) -> NDArray[np.bool_]:
+    """By instruction: whether it is the runtime's work on the copies of a reduction of tasks.
+
+    Of `reduction(task, ...)` one thread begins the copies of all, and the last one to come to the end combines and
+    frees them. They tell each other by counters of libomp's own.
+    """
+    functions = np.array([program.function_name(row).startswith(OF_COPIES) for row in range(len(program.functions))])
+    found: NDArray[np.bool_] = (
+        functions[program.op_function] if functions.any() else np.zeros(len(program.ops), np.bool_)
+    )
+    for row in range(len(program.calls)):
+        if program.callee_name(row) == COMBINES:
+            found[program.calls["op"][row]] = True
+    return found
 
 
 def telling_instructions(program: Program) -> NDArray[np.bool_]:

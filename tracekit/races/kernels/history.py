@@ -35,6 +35,7 @@ from tracekit.races.kernels.state import (
     LAST_TIME,
     MOST_SITES,
     OF_LANE,
+    OF_RUNTIME,
     OTHERS_FROM,
     OTHERS_TO,
     OWN,
@@ -282,7 +283,7 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
     """A load of the present task."""
     known_of = kind_of(state, instruction)
     if known_of >= OF_LANE:
-        if known_of & (OF_LANE | ATOMIC) == OF_LANE:
+        if known_of & OF_RUNTIME or known_of & (OF_LANE | ATOMIC) == OF_LANE:
             return
         if known_of & TELLS:
             be_told(state)
@@ -302,7 +303,7 @@ def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, w
     """A store of the present task."""
     known_of = kind_of(state, instruction)
     if known_of >= OF_LANE:
-        if known_of & (OF_LANE | ATOMIC) == OF_LANE:
+        if known_of & OF_RUNTIME or known_of & (OF_LANE | ATOMIC) == OF_LANE:
             return
         if known_of & TELLS:
             be_told(state)
@@ -323,6 +324,8 @@ def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, w
 @kernel
 def free(state: State, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A block is freed: as if all of it were stored."""
+    if kind_of(state, instruction) & OF_RUNTIME:
+        return
     site = np.uint64(site_of(state, instruction, context, FREE))
     access = np.uint64(state.now[OWN] | (WRITE << KIND_SHIFT)) | site
     if size <= WHOLE_FREE:

@@ -71,8 +71,10 @@ ATOMIC = 1
 OF_LANE = 2
 TELLS = 4
 COUNTS = 8
+OF_RUNTIME = 16
 """Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there; a thread that gets
-there may know which of its team it is; it loads and stores in one atomic operation, as what draws a number does."""
+there may know which of its team it is; it loads and stores in one atomic operation, as what draws a number does;
+OpenMP's runtime orders what it does, out of sight."""
 
 SHARED_LOOP = 255
 """In place of a number of lanes: OpenMP shares the loop's iterations out among threads."""
@@ -145,7 +147,7 @@ class State(NamedTuple):
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
     recent: Any  # RECENT [2 * instruction + stores]
-    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS
+    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME
     accesses: HashTable  # an access
     sets: HashTable  # access << 32 | set: one access more
     scratch: Any  # u8: accesses of a set
