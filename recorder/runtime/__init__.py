@@ -52,7 +52,7 @@ _PRELOAD = (
 RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
     "image_runtime.o": RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections")),
     "libtracekit-preload.so": RuntimeTarget(
-        (*_PRELOAD, "preload_linker.c", "interceptors_openmp.c", "openmp_tools.c"),
+        (*_PRELOAD, "preload_linker.c", "interceptors_openmp.c", "openmp_calls.c", "openmp_tools.c"),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread", *_UNWINDER),
         headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h", "ompt.h", "probe.h"),
     ),

@@ -1,5 +1,5 @@
-/* OpenMP: what its runtime (LLVM's libomp) says of teams, tasks and what orders them, by OMPT. Where it says that
- * something was given up only after it was (mutexes, doacross), the call is interposed for the ticket alone. */
+/* OpenMP: what its runtime (LLVM's libomp) says of teams, tasks and what orders them, by OMPT. What it does not say, or
+ * says too late, is learnt from its calls: openmp_calls.c. */
 #include "preload_record.h"
 
 #include "ompt.h"
@@ -11,25 +11,17 @@
 static uint8_t ours[OMPT_EVENTS];
 static uint64_t teams, tasks; /* numbered so far */
 static ompt_get_task_memory_t get_task_memory;
-static ompt_get_thread_data_t get_thread_data;
-static __thread uint64_t taken; /* the ticket of what is being given up, 0: none was taken */
 
 static uint64_t next_number(uint64_t *counter)
 {
     return __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* Tickets count from 0, so one more than it is kept. */
 static uint64_t taken_ticket(void)
 {
-    uint64_t ticket = taken ? taken - 1 : tk_ticket();
-    taken = 0;
+    uint64_t ticket = tk_taken ? tk_taken - 1 : tk_ticket();
+    tk_taken = 0;
     return ticket;
-}
-
-static void take_ticket(void)
-{
-    taken = tk_noting() ? tk_ticket() + 1 : 0;
 }
 
 /* Call what the other tool set for an event. Locks that it takes are no order of the program. */
@@ -335,7 +327,7 @@ static int initialize(ompt_lookup_t lookup, int device, ompt_data_t *unused)
     (void)unused;
     ompt_set_callback_t set = (ompt_set_callback_t)lookup("ompt_set_callback");
     get_task_memory = (ompt_get_task_memory_t)lookup("ompt_get_task_memory");
-    get_thread_data = (ompt_get_thread_data_t)lookup("ompt_get_thread_data");
+    tk_thread_data = (ompt_get_thread_data_t)lookup("ompt_get_thread_data");
     for (size_t row = 0; set && row < sizeof callbacks / sizeof callbacks[0]; row++)
         if (!callbacks[row].passed_on || tk_is_another_tool)
             ours[callbacks[row].event] = (uint8_t)set(callbacks[row].event, callbacks[row].callback);
@@ -378,167 +370,4 @@ TK_EXPORT ompt_start_tool_result_t *ompt_start_tool(unsigned version, const char
         dl_iterate_phdr(find_runtime, caller);
     }
     return &result;
-}
-
-/* -- calls that are interposed ---------------------------------------------------------------- */
-
-/* The runtime's own definition, also if only a library that was loaded later can see it. */
-static void *find_in_runtime(void **slot, const char *name)
-{
-    void *found = tk_find_real(slot, name);
-    if (!found && tk_openmp.library)
-        *slot = found = dlsym(tk_openmp.library, name);
-    return found;
-}
-
-#define RUNTIMES(name) \
-    ({ \
-        static void *real_##name; \
-        (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : find_in_runtime(&real_##name, #name)); \
-    })
-
-#define WRAP_GIVING_UP(name, parameters, ...) \
-    void name parameters; \
-    TK_EXPORT void name parameters \
-    { \
-        take_ticket(); \
-        RUNTIMES(name)(__VA_ARGS__); \
-        taken = 0; \
-    }
-
-WRAP_GIVING_UP(omp_unset_lock, (void *lock), lock)
-WRAP_GIVING_UP(omp_unset_nest_lock, (void *lock), lock)
-WRAP_GIVING_UP(omp_unset_lock_, (void *lock), lock)
-WRAP_GIVING_UP(omp_unset_nest_lock_, (void *lock), lock)
-WRAP_GIVING_UP(__kmpc_end_critical, (void *place, int thread, void *lock), place, thread, lock)
-WRAP_GIVING_UP(__kmpc_end_ordered, (void *place, int thread), place, thread)
-
-/* libomp keeps the data of a `taskwait depend` in the thread, behind the thread's own, and asserts that there are none
- * when one begins. But those of another may be there, inside of which the thread runs a task that waits, and those of
- * the thread's implicit task, from the barrier at its end on. */
-static ompt_data_t *data_of_wait(void)
-{
-    ompt_data_t *own = get_thread_data ? get_thread_data() : NULL;
-    return own ? own + 1 : NULL;
-}
-
-#define WRAP_WAITING(name, parameters, ...) \
-    void name parameters; \
-    TK_EXPORT void name parameters \
-    { \
-        ompt_data_t *data = data_of_wait(), kept = data ? *data : (ompt_data_t){0}; \
-        if (data) \
-            data->ptr = NULL; \
-        RUNTIMES(name)(__VA_ARGS__); \
-        if (data) \
-            *data = kept; \
-    }
-
-WRAP_WAITING(__kmpc_omp_wait_deps, (void *place, int thread, int count, void *on, int more, void *others), place,
-             thread, count, on, more, others)
-WRAP_WAITING(__kmpc_omp_taskwait_deps_51,
-             (void *place, int thread, int count, void *on, int more, void *others, int no_wait), place, thread, count,
-             on, more, others, no_wait)
-WRAP_GIVING_UP(__kmpc_doacross_post, (void *place, int thread, const int64_t *at), place, thread, at)
-
-/* A reduction in a critical section: OMPT tells of it before the lock is taken and after it is given up, so that those
- * of several threads overlap. 1: the thread is to combine what it has, alone. */
-static __thread void *reducing;
-
-#define WRAP_REDUCE(name) \
-    int name(void *, int, int, size_t, void *, void (*)(void *, void *), void *); \
-    TK_EXPORT int name(void *place, int thread, int count, size_t size, void *data, void (*combine)(void *, void *), \
-                       void *lock) \
-    { \
-        int how = RUNTIMES(name)(place, thread, count, size, data, combine, lock); \
-        if (how == 1 && tk_noting()) { \
-            reducing = lock; \
-            TK_RECORD3(mutex_acquired, tk_ticket(), TK_OPENMP_MUTEX_CRITICAL, (uintptr_t)lock); \
-        } \
-        return how; \
-    }
-
-#define WRAP_END_REDUCE(name) \
-    void name(void *, int, void *); \
-    TK_EXPORT void name(void *place, int thread, void *lock) \
-    { \
-        if (reducing && tk_noting()) \
-            TK_RECORD3(mutex_released, tk_ticket(), TK_OPENMP_MUTEX_CRITICAL, (uintptr_t)lock); \
-        reducing = NULL; \
-        RUNTIMES(name)(place, thread, lock); \
-    }
-
-WRAP_REDUCE(__kmpc_reduce)
-WRAP_REDUCE(__kmpc_reduce_nowait)
-WRAP_END_REDUCE(__kmpc_end_reduce)
-WRAP_END_REDUCE(__kmpc_end_reduce_nowait)
-
-static void *new_memory(void *address, size_t size)
-{
-    if (address && tk_noting())
-        TK_RECORD3(task_memory, tk_ticket(), (uintptr_t)address, size);
-    return address;
-}
-
-#define WRAP_TASK_ALLOC(name, parameters, ...) \
-    void *name parameters; \
-    TK_EXPORT void *name parameters \
-    { \
-        return new_memory(RUNTIMES(name)(__VA_ARGS__), ((size + 7) & ~(size_t)7) + shared); \
-    }
-
-/* What is written into a task's memory before the task is there. */
-WRAP_TASK_ALLOC(__kmpc_omp_task_alloc, (void *place, int thread, int flags, size_t size, size_t shared, void *entry),
-                place, thread, flags, size, shared, entry)
-WRAP_TASK_ALLOC(__kmpc_omp_target_task_alloc,
-                (void *place, int thread, int flags, size_t size, size_t shared, void *entry, int64_t device), place,
-                thread, flags, size, shared, entry, device)
-
-/* The runtime's allocators hand memory on without a call of malloc. */
-void *omp_alloc(size_t size, uintptr_t allocator);
-TK_EXPORT void *omp_alloc(size_t size, uintptr_t allocator)
-{
-    return new_memory(RUNTIMES(omp_alloc)(size, allocator), size);
-}
-
-void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator);
-TK_EXPORT void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator)
-{
-    return new_memory(RUNTIMES(omp_aligned_alloc)(alignment, size, allocator), size);
-}
-
-void *omp_calloc(size_t count, size_t size, uintptr_t allocator);
-TK_EXPORT void *omp_calloc(size_t count, size_t size, uintptr_t allocator)
-{
-    return new_memory(RUNTIMES(omp_calloc)(count, size, allocator), count * size);
-}
-
-void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator);
-TK_EXPORT void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator)
-{
-    return new_memory(RUNTIMES(__kmpc_alloc)(thread, size, allocator), size);
-}
-
-/* -- copies of a thread ----------------------------------------------------------------------- */
-
-/* Copies for reductions of tasks take whole lines, and thread-private ones at least what they are asked for. */
-#define LINE 64
-
-void *__kmpc_task_reduction_get_th_data(int thread, void *group, void *data);
-TK_EXPORT void *__kmpc_task_reduction_get_th_data(int thread, void *group, void *data)
-{
-    void *own = RUNTIMES(__kmpc_task_reduction_get_th_data)(thread, group, data);
-    if (own && own != data && tk_recording())
-        TK_RECORD2(own_memory, (uintptr_t)own, LINE);
-    return own;
-}
-
-void *__kmpc_threadprivate_cached(void *place, int thread, void *data, size_t size, void ***cache);
-TK_EXPORT void *__kmpc_threadprivate_cached(void *place, int thread, void *data, size_t size, void ***cache)
-{
-    void *before = *cache ? (*cache)[thread] : NULL;
-    void *own = RUNTIMES(__kmpc_threadprivate_cached)(place, thread, data, size, cache);
-    if (own != before && tk_recording())
-        TK_RECORD2(own_memory, (uintptr_t)own, size);
-    return own;
 }

@@ -64,6 +64,11 @@ enum {
 
 enum { OMPT_DISPATCH_SECTION = 2 };
 
+/* openmp_calls.c: one more than the ticket of what a thread is giving up, 0 if it took none (tickets count from 0);
+ * what libomp keeps for tools of a thread. */
+extern __thread uint64_t tk_taken;
+extern ompt_get_thread_data_t tk_thread_data;
+
 /* Another tool that runs beside the recorder (openmp_tools.c): what teams and tasks keep for us, and for it. */
 struct tk_pair {
     uint64_t number;

@@ -1,0 +1,171 @@
+/* OpenMP: calls of its runtime (LLVM's libomp) that are interposed, for what OMPT does not say: where memory for tasks
+ * and copies of threads lies, and when something is given up, which it says only after it was (mutexes, doacross). */
+#include "preload_record.h"
+
+#include "ompt.h"
+
+#include <dlfcn.h>
+
+__thread uint64_t tk_taken;
+ompt_get_thread_data_t tk_thread_data;
+
+/* The runtime's own definition, also if only a library that was loaded later can see it. */
+static void *find_in_runtime(void **slot, const char *name)
+{
+    void *found = tk_find_real(slot, name);
+    if (!found && tk_openmp.library)
+        *slot = found = dlsym(tk_openmp.library, name);
+    return found;
+}
+
+#define RUNTIMES(name) \
+    ({ \
+        static void *real_##name; \
+        (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : find_in_runtime(&real_##name, #name)); \
+    })
+
+#define WRAP_GIVING_UP(name, parameters, ...) \
+    void name parameters; \
+    TK_EXPORT void name parameters \
+    { \
+        tk_taken = tk_noting() ? tk_ticket() + 1 : 0; \
+        RUNTIMES(name)(__VA_ARGS__); \
+        tk_taken = 0; \
+    }
+
+WRAP_GIVING_UP(omp_unset_lock, (void *lock), lock)
+WRAP_GIVING_UP(omp_unset_nest_lock, (void *lock), lock)
+WRAP_GIVING_UP(omp_unset_lock_, (void *lock), lock)
+WRAP_GIVING_UP(omp_unset_nest_lock_, (void *lock), lock)
+WRAP_GIVING_UP(__kmpc_end_critical, (void *place, int thread, void *lock), place, thread, lock)
+WRAP_GIVING_UP(__kmpc_end_ordered, (void *place, int thread), place, thread)
+
+/* libomp keeps the data of a `taskwait depend` in the thread, behind the thread's own, and asserts that there are none
+ * when one begins. But those of another may be there, inside of which the thread runs a task that waits, and those of
+ * the thread's implicit task, from the barrier at its end on. */
+static ompt_data_t *data_of_wait(void)
+{
+    ompt_data_t *own = tk_thread_data ? tk_thread_data() : NULL;
+    return own ? own + 1 : NULL;
+}
+
+#define WRAP_WAITING(name, parameters, ...) \
+    void name parameters; \
+    TK_EXPORT void name parameters \
+    { \
+        ompt_data_t *data = data_of_wait(), kept = data ? *data : (ompt_data_t){0}; \
+        if (data) \
+            data->ptr = NULL; \
+        RUNTIMES(name)(__VA_ARGS__); \
+        if (data) \
+            *data = kept; \
+    }
+
+WRAP_WAITING(__kmpc_omp_wait_deps, (void *place, int thread, int count, void *on, int more, void *others), place,
+             thread, count, on, more, others)
+WRAP_WAITING(__kmpc_omp_taskwait_deps_51,
+             (void *place, int thread, int count, void *on, int more, void *others, int no_wait), place, thread, count,
+             on, more, others, no_wait)
+WRAP_GIVING_UP(__kmpc_doacross_post, (void *place, int thread, const int64_t *at), place, thread, at)
+
+/* A reduction in a critical section: OMPT tells of it before the lock is taken and after it is given up, so that those
+ * of several threads overlap. 1: the thread is to combine what it has, alone. */
+static __thread void *reducing;
+
+#define WRAP_REDUCE(name) \
+    int name(void *, int, int, size_t, void *, void (*)(void *, void *), void *); \
+    TK_EXPORT int name(void *place, int thread, int count, size_t size, void *data, void (*combine)(void *, void *), \
+                       void *lock) \
+    { \
+        int how = RUNTIMES(name)(place, thread, count, size, data, combine, lock); \
+        if (how == 1 && tk_noting()) { \
+            reducing = lock; \
+            TK_RECORD3(mutex_acquired, tk_ticket(), TK_OPENMP_MUTEX_CRITICAL, (uintptr_t)lock); \
+        } \
+        return how; \
+    }
+
+#define WRAP_END_REDUCE(name) \
+    void name(void *, int, void *); \
+    TK_EXPORT void name(void *place, int thread, void *lock) \
+    { \
+        if (reducing && tk_noting()) \
+            TK_RECORD3(mutex_released, tk_ticket(), TK_OPENMP_MUTEX_CRITICAL, (uintptr_t)lock); \
+        reducing = NULL; \
+        RUNTIMES(name)(place, thread, lock); \
+    }
+
+WRAP_REDUCE(__kmpc_reduce)
+WRAP_REDUCE(__kmpc_reduce_nowait)
+WRAP_END_REDUCE(__kmpc_end_reduce)
+WRAP_END_REDUCE(__kmpc_end_reduce_nowait)
+
+static void *new_memory(void *address, size_t size)
+{
+    if (address && tk_noting())
+        TK_RECORD3(task_memory, tk_ticket(), (uintptr_t)address, size);
+    return address;
+}
+
+#define WRAP_TASK_ALLOC(name, parameters, ...) \
+    void *name parameters; \
+    TK_EXPORT void *name parameters \
+    { \
+        return new_memory(RUNTIMES(name)(__VA_ARGS__), ((size + 7) & ~(size_t)7) + shared); \
+    }
+
+/* What is written into a task's memory before the task is there. */
+WRAP_TASK_ALLOC(__kmpc_omp_task_alloc, (void *place, int thread, int flags, size_t size, size_t shared, void *entry),
+                place, thread, flags, size, shared, entry)
+WRAP_TASK_ALLOC(__kmpc_omp_target_task_alloc,
+                (void *place, int thread, int flags, size_t size, size_t shared, void *entry, int64_t device), place,
+                thread, flags, size, shared, entry, device)
+
+/* The runtime's allocators hand memory on without a call of malloc. */
+void *omp_alloc(size_t size, uintptr_t allocator);
+TK_EXPORT void *omp_alloc(size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(omp_alloc)(size, allocator), size);
+}
+
+void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator);
+TK_EXPORT void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(omp_aligned_alloc)(alignment, size, allocator), size);
+}
+
+void *omp_calloc(size_t count, size_t size, uintptr_t allocator);
+TK_EXPORT void *omp_calloc(size_t count, size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(omp_calloc)(count, size, allocator), count * size);
+}
+
+void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator);
+TK_EXPORT void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator)
+{
+    return new_memory(RUNTIMES(__kmpc_alloc)(thread, size, allocator), size);
+}
+
+/* -- copies of a thread ----------------------------------------------------------------------- */
+
+/* Copies for reductions of tasks take whole lines, and thread-private ones at least what they are asked for. */
+#define LINE 64
+
+void *__kmpc_task_reduction_get_th_data(int thread, void *group, void *data);
+TK_EXPORT void *__kmpc_task_reduction_get_th_data(int thread, void *group, void *data)
+{
+    void *own = RUNTIMES(__kmpc_task_reduction_get_th_data)(thread, group, data);
+    if (own && own != data && tk_recording())
+        TK_RECORD2(own_memory, (uintptr_t)own, LINE);
+    return own;
+}
+
+void *__kmpc_threadprivate_cached(void *place, int thread, void *data, size_t size, void ***cache);
+TK_EXPORT void *__kmpc_threadprivate_cached(void *place, int thread, void *data, size_t size, void ***cache)
+{
+    void *before = *cache ? (*cache)[thread] : NULL;
+    void *own = RUNTIMES(__kmpc_threadprivate_cached)(place, thread, data, size, cache);
+    if (own != before && tk_recording())
+        TK_RECORD2(own_memory, (uintptr_t)own, size);
+    return own;
+}
