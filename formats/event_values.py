@@ -19,6 +19,7 @@ class SyncKind(IntEnum):
 
     SEMAPHORE = 1
     ONCE = 2  # also the initialisation of a static variable
+    DESCRIPTOR = 3  # a pipe, a socket, an eventfd: the event's address is none
 
 
 class SyncRegion(IntEnum):

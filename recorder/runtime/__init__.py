@@ -46,6 +46,7 @@ _PRELOAD = (
     "interceptors_memory.c",
     "interceptors_mappings.c",
     "interceptors_libc.c",
+    "interceptors_files.c",
     "interceptors_calls.c",
 )
 

@@ -520,6 +520,7 @@ enum {
 enum {
     TK_SYNC_SEMAPHORE = 1,
     TK_SYNC_ONCE = 2,
+    TK_SYNC_DESCRIPTOR = 3,
 };
 
 /* What a task waits for, as OMPT numbers it: `kind` of the events sync_begin, sync_waited and sync_end. */

@@ -1,4 +1,5 @@
-/* Library functions that read or write the program's memory: exactly the bytes that the definition of each says.
+/* Library functions that read or write the program's memory: exactly the bytes that the definition of each says. System
+ * calls that do are in interceptors_files.c.
  *
  * memcpy, memmove and memset are not here: the compiler pass records those. Calls from code that is not instrumented
  * count too: they are made on behalf of the instrumented call that is open. */
@@ -10,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 static void load(const void *address, size_t size)
 {
@@ -58,26 +57,7 @@ static size_t span(const char *string, size_t limit)
         return TK_REAL(name) arguments; \
     }
 
-#define IF_POSITIVE(action) \
-    if (result > 0) \
-    action(buffer, (size_t)result)
-
 /* -- files ---------------------------------------------------------------------------------- */
-
-WRAP(ssize_t, read, (int fd, void *buffer, size_t size), (fd, buffer, size), IF_POSITIVE(store))
-WRAP(ssize_t, pread, (int fd, void *buffer, size_t size, off_t at), (fd, buffer, size, at), IF_POSITIVE(store))
-WRAP(ssize_t, pread64, (int fd, void *buffer, size_t size, off64_t at), (fd, buffer, size, at), IF_POSITIVE(store))
-WRAP(ssize_t, write, (int fd, const void *buffer, size_t size), (fd, buffer, size), IF_POSITIVE(load))
-WRAP(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t at), (fd, buffer, size, at), IF_POSITIVE(load))
-WRAP(ssize_t, pwrite64, (int fd, const void *buffer, size_t size, off64_t at), (fd, buffer, size, at),
-     IF_POSITIVE(load))
-WRAP(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags),
-     if (result > 0) store(buffer, (size_t)result < size ? (size_t)result : size))
-WRAP(ssize_t, recvfrom,
-     (int fd, void *restrict buffer, size_t size, int flags, struct sockaddr *restrict from, socklen_t *restrict bytes),
-     (fd, buffer, size, flags, from, bytes),
-     if (result > 0) store(buffer, (size_t)result < size ? (size_t)result : size))
-WRAP(ssize_t, send, (int fd, const void *buffer, size_t size, int flags), (fd, buffer, size, flags), IF_POSITIVE(load))
 
 WRAP(size_t, fread, (void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
      store(buffer, result *size))
@@ -231,7 +211,6 @@ char *__strcat_chk(char *to, const char *from, size_t room);
 char *__strncat_chk(char *to, const char *from, size_t limit, size_t room);
 char *__fgets_chk(char *buffer, size_t room, int size, FILE *file);
 size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
-ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 int __vsnprintf_chk(char *buffer, size_t size, int flag, size_t room, const char *format, va_list list);
 int __vsprintf_chk(char *buffer, int flag, size_t room, const char *format, va_list list);
 
@@ -250,8 +229,6 @@ WRAP(char *, __fgets_chk, (char *buffer, size_t room, int size, FILE *file), (bu
      if (result) store(buffer, span(buffer, (size_t)size)))
 WRAP(size_t, __fread_chk, (void *buffer, size_t room, size_t size, size_t count, FILE *file),
      (buffer, room, size, count, file), store(buffer, result *size))
-WRAP(ssize_t, __read_chk, (int fd, void *buffer, size_t size, size_t room), (fd, buffer, size, room),
-     IF_POSITIVE(store))
 WRAP(int, __vsnprintf_chk, (char *buffer, size_t size, int flag, size_t room, const char *format, va_list list),
      (buffer, size, flag, room, format, list), formatted(buffer, size, result))
 WRAP(int, __vsprintf_chk, (char *buffer, int flag, size_t room, const char *format, va_list list),

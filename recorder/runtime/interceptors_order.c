@@ -11,16 +11,26 @@ static uint32_t own_thread(void)
     return tk_current ? tk_current->stream.number : TK_NO_STREAM;
 }
 
-static void released(const void *address, uint64_t kind)
+void tk_release(uint64_t object, uint64_t kind)
 {
     if (tk_noting())
-        TK_RECORD4(release, tk_ticket(), (uintptr_t)address, kind, own_thread());
+        TK_RECORD4(release, tk_ticket(), object, kind, own_thread());
+}
+
+void tk_acquire(uint64_t object, uint64_t kind)
+{
+    if (tk_noting())
+        TK_RECORD4(acquire, tk_ticket(), object, kind, own_thread());
+}
+
+static void released(const void *address, uint64_t kind)
+{
+    tk_release((uintptr_t)address, kind);
 }
 
 static void acquired(const void *address, uint64_t kind)
 {
-    if (tk_noting())
-        TK_RECORD4(acquire, tk_ticket(), (uintptr_t)address, kind, own_thread());
+    tk_acquire((uintptr_t)address, kind);
 }
 
 /* -- semaphores ------------------------------------------------------------------------------- */

@@ -63,6 +63,7 @@ TK_EXPORT int pthread_create(pthread_t *handle, const pthread_attr_t *attributes
         return EAGAIN;
     thread->start = start;
     thread->argument = argument;
+    tk_has_threads = 1;
     if (tk_noting())
         TK_RECORD2(thread_create, tk_ticket(), number);
     int result = TK_REAL(pthread_create)(handle, attributes, run_thread, thread);

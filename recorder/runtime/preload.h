@@ -259,7 +259,12 @@ const char *tk_image_name(const struct tk_image *image);
 void tk_landing(void *frame);
 void tk_wrap_handlers(void);
 
+/* interceptors_files.c */
+extern int tk_has_threads; /* the program has made a thread */
+
 /* interceptors_order.c */
+void tk_release(uint64_t object, uint64_t kind);
+void tk_acquire(uint64_t object, uint64_t kind);
 void tk_atomic_begin(const void *address);
 void tk_atomic_end(const void *address, uint32_t order);
 void tk_fence(uint32_t order);

@@ -12,10 +12,10 @@ static int find_pool(struct tk_layout *layout)
     if (fd >= 0 && tk_following()) {
         const struct tk_request request = {TK_START_PROGRAM, (uint64_t)getppid(), 0};
         found = tk_request_pool(fd, &request, layout);
-        close(fd);
+        syscall(SYS_close, fd);
     } else if (fd >= 0 && tk_map_pool(fd, layout)) {
         found = 1;
-        close(fd);
+        syscall(SYS_close, fd);
         tk_hide_session();
     }
     return found;

@@ -20,7 +20,7 @@ class Step(NamedTuple):
 Edge = tuple[int, int]
 """Numbers of steps: whose work is done before whose, which begins with the step's event."""
 
-SEMAPHORE = 1
+SEMAPHORE, DESCRIPTOR = 1, 3
 LOAD, STORE, ACQUIRE, RELEASE = 1, 2, 4, 8
 
 
@@ -41,6 +41,9 @@ def edges_of(steps: Sequence[Step], locks: bool = True) -> set[Edge]:
         elif step.name == "acquire" and step.other == SEMAPHORE:
             post = taken_post(steps, number)
             edges |= set() if post is None else {(before(steps, post), number)}
+        elif step.name == "acquire" and step.other == DESCRIPTOR:
+            written = [k for k in earlier if steps[k].name == "release" and steps[k].subject == step.subject]
+            edges |= {(before(steps, k), number) for k in written if steps[k].stream != step.stream}
         elif step.name == "acquire":
             once = [k for k in earlier if steps[k].name == "release" and steps[k].subject == step.subject]
             edges |= {(before(steps, k), number) for k in once[-1:] if steps[k].stream != step.stream}

@@ -24,6 +24,7 @@ FOLDER = ROOT / "fixtures/races"
 PROGRAMS = {
     "locks": "locks.c",
     "order": "order.c",
+    "descriptors": "descriptors.c",
     "memory": "memory.c",
     "atomics": "atomics.c",
     "cxx": "cxx.cpp",

@@ -80,6 +80,16 @@ LIBRARY_CALLS: list[tuple[str, list[tuple[str, int]], list[tuple[str, int]]]] = 
     ("strstr(text, number)", [("number", 3), ("text", 6)], []),
     ('snprintf(other, 4, "%d", n)', [], [("other", 4)]),
     ("read(0, other, 16)", [], [("other", 5)]),
+    ("pread(file(), other, 3, 1)", [], [("other", 3)]),
+    ("readv(0, parts, 2)", [], [("other", 3), ("number", 2)]),
+    ("writev(1, parts, 2)", [("other", 3), ("number", 4)], []),
+    ("send(ends[0], text, 4, 0)", [("text", 4)], []),
+    ("sendto(ends[0], text, 4, 0, 0, 0)", [("text", 4)], []),
+    ("sendmsg(ends[0], &message, 0)", [("other", 3), ("number", 4)], []),
+    ("recv(filled(), other, 16, 0)", [], [("other", 6)]),
+    ("recv(filled(), other, 2, MSG_TRUNC)", [], [("other", 2)]),
+    ("recvfrom(filled(), other, 16, 0, 0, 0)", [], [("other", 6)]),
+    ("recvmsg(filled(), &message, 0)", [], [("other", 3), ("number", 3)]),
     ("fgets(other, 4, stdin)", [], [("other", 4)]),
     ("strtol(number, 0, 10)", [("number", 3)], []),
 ]
@@ -94,13 +104,20 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         #include <stdio.h>
         #include <stdlib.h>
         #include <string.h>
+        #include <sys/socket.h>
+        #include <sys/uio.h>
         #include <unistd.h>
         char text[16] = "hello", other[16], number[16] = "42";
-        int n = 12345;
+        int n = 12345, ends[2];
+        struct iovec parts[] = {{other, 3}, {number, 4}};
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+        int filled(void) { char bytes[] = "thread"; send(ends[1], bytes, 6, 0); return ends[0]; }
+        int file(void) { FILE *made = tmpfile(); fprintf(made, "bytes"); fflush(made); return fileno(made); }
         int main(int argc, char **argv)
         {
             volatile long result;
             dprintf(1, "%p %p %p\n", text, other, number);
+            socketpair(AF_UNIX, SOCK_DGRAM, 0, ends);
             switch (argv[argc - 1][0] - 'A') { CASES }
             return (result = 0);
         }""".replace("CASES", cases),
@@ -113,7 +130,7 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_library_functions_touch_exactly_what_they_say(tmp_path: Path, library_program: Path, number: int) -> None:
     _, loads, stores = LIBRARY_CALLS[number]
     run = record(tmp_path, library_program, chr(ord("A") + number), stdin="abcde")
-    places = dict(zip((int(word, 16) for word in run.stdout.split()), ("text", "other", "number")))
+    places = dict(zip((int(word, 16) for word in run.stdout.split()[:3]), ("text", "other", "number")))
     seen: dict[str, list[tuple[str, int]]] = {"library_load": [], "library_store": []}
     for found in events(tmp_path / "trace.zst", *seen):
         if found.words[0] in places:

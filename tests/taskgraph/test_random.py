@@ -202,7 +202,7 @@ class Schedule:
         return wanted[1] != hold[1] or (wanted == hold and (is_own or wanted[0] == "lock_shared"))
 
     def object(self, stream: int) -> None:
-        kind = self.rng.choice((1, 2))
+        kind = self.rng.choice((1, 2, 3))
         self.add(stream, self.rng.choice(("release", "acquire")), 0x300 + 2 * kind + self.rng.randrange(2), kind)
 
     def barrier(self, stream: int) -> None:

@@ -28,16 +28,17 @@ FIRST_BYTE = ("strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "a
 """Look at a text as far as it is a number; the recorder says: up to its end."""
 
 READERS = (
-    "write pwrite pwrite64 send fwrite fwrite_unlocked fputs fputs_unlocked puts strlen strnlen strcpy stpcpy strncpy "
-    "strcat strncat strcmp strncmp memcmp bcmp strchr strrchr memchr strstr strdup strndup __strcpy_chk __stpcpy_chk "
-    "__strncpy_chk __strcat_chk __strncat_chk"
+    "write pwrite pwrite64 writev send sendto fwrite fwrite_unlocked fputs fputs_unlocked puts strlen strnlen strcpy "
+    "stpcpy strncpy strcat strncat strcmp strncmp memcmp bcmp strchr strrchr memchr strstr strdup strndup __strcpy_chk "
+    "__stpcpy_chk __strncpy_chk __strcat_chk __strncat_chk"
 ).split()
 """Look at each byte that the recorder says they do, and decide something by it, or hand it to the system."""
 
 RECORDED = (
-    "read pread pread64 recv fread fgets strtol strtoul strtoll strtoull strtod atoi atol atof snprintf vsnprintf "
-    "sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero __memcpy_chk __memmove_chk __memset_chk "
-    "__fgets_chk __fread_chk __read_chk __vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree"
+    "read pread pread64 readv recv epoll_wait epoll_pwait eventfd_read fread fgets strtol strtoul strtoll strtoull "
+    "strtod atoi atol atof snprintf vsnprintf sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero "
+    "__memcpy_chk __memmove_chk __memset_chk __fgets_chk __fread_chk __read_chk __pread_chk __pread64_chk __recv_chk "
+    "__vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree"
 ).split()
 """All that they write is recorded (or they write into what nobody else has)."""
 
@@ -48,16 +49,17 @@ HARMLESS = (
     "popen pclose tmpfile tmpfile64 fclose fflush fflush_unlocked fseek fseeko fseeko64 ftell ftello ftello64 rewind "
     "feof feof_unlocked ferror ferror_unlocked clearerr fileno setbuf open open64 openat close lseek lseek64 ftruncate "
     "ftruncate64 fsync fdatasync unlink remove rename rmdir mkdir access chdir isatty dup dup2 fchmod fchown chmod "
-    "umask getpid getppid getuid geteuid getgid getegid sysconf getpagesize sleep usleep clock abort "
-    "exit _exit _Exit quick_exit atexit raise kill __assert_fail __stack_chk_fail __errno_location getenv "
-    "setlocale localeconv nl_langinfo strcoll strspn strcspn strpbrk strcasecmp strncasecmp strrchr rawmemchr memrchr "
-    "memmem strcasestr strchrnul strerror strsignal bsearch rand srand random srandom drand48 lrand48 srand48 "
-    "pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutex_destroy "
-    "pthread_self signal abs labs malloc_usable_size malloc_trim ffs __ctype_b_loc __ctype_tolower_loc "
-    "__ctype_toupper_loc toupper tolower isalpha isdigit isspace longjmp _longjmp siglongjmp __longjmp_chk _setjmp "
-    "setjmp __sigsetjmp __cxa_allocate_exception __cxa_free_exception __cxa_throw __cxa_rethrow __cxa_begin_catch "
-    "__cxa_end_catch __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort __cxa_atexit __cxa_pure_virtual "
-    "_Unwind_Resume __clang_call_terminate _ZSt9terminatev gettext dcgettext textdomain ceil floor"
+    "umask getpid getppid getuid geteuid getgid getegid sysconf getpagesize sleep usleep clock abort exit _exit _Exit "
+    "quick_exit atexit raise kill __assert_fail __stack_chk_fail __errno_location getenv setlocale localeconv "
+    "nl_langinfo strcoll strspn strcspn strpbrk strcasecmp strncasecmp strrchr rawmemchr memrchr memmem strcasestr "
+    "strchrnul strerror strsignal bsearch rand srand random srandom drand48 lrand48 srand48 pthread_mutex_init "
+    "pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutex_destroy socket bind listen connect "
+    "shutdown eventfd eventfd_write epoll_create epoll_create1 epoll_ctl dup3 pthread_self signal abs labs "
+    "malloc_usable_size malloc_trim ffs __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc toupper tolower isalpha "
+    "isdigit isspace longjmp _longjmp siglongjmp __longjmp_chk _setjmp setjmp __sigsetjmp __cxa_allocate_exception "
+    "__cxa_free_exception __cxa_throw __cxa_rethrow __cxa_begin_catch __cxa_end_catch __cxa_guard_acquire "
+    "__cxa_guard_release __cxa_guard_abort __cxa_atexit __cxa_pure_virtual _Unwind_Resume __clang_call_terminate "
+    "_ZSt9terminatev gettext dcgettext textdomain ceil floor"
 ).split()
 """Write no memory of the program that it could know the address of, but what was given to the library before."""
 

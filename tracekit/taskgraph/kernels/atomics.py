@@ -1,6 +1,7 @@
-"""Edges of atomic operations and fences, by the rules of C++20 (formats/SPEC.md, `atomic`).
+"""Edges of atomic operations and fences, by the rules of C++20 (formats/SPEC.md, `atomic`), and of descriptors.
 
-What an atomic object releases is a list of nodes: who acquires it comes after them.
+What an atomic object releases is a list of nodes: who acquires it comes after them. A pipe or a socket is such an
+object to which each writer adds.
 """
 
 from __future__ import annotations
@@ -29,10 +30,7 @@ def operate(graph: Graph, number: Any, step: Any) -> None:
     order = np.int64(step.other)
     if order & LOAD and atomic.readers != 0:
         if order & ACQUIRE:
-            own = graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))]
-            if own.times != atomic.readers:  # else it waits in a loop, and comes after them already
-                own.times = atomic.readers
-                _acquire(graph, number, step, atomic.readers)
+            acquire_object(graph, number, step, thing)
         else:
             _unite_into_met(graph, number, atomic.readers)
     if order & STORE:
@@ -40,9 +38,26 @@ def operate(graph: Graph, number: Any, step: Any) -> None:
         if not order & LOAD or (order & ACQUIRE and order & RELEASE):  # who releases now comes after all of it
             atomic.readers = 0
         if order & RELEASE:
-            atomic.readers = _with(graph, atomic.readers, chain.last)
+            release_into_object(graph, number, thing)
         elif chain.released != 0:
             atomic.readers = _with(graph, atomic.readers, graph.links.rows[chain.released].node)
+
+
+@kernel
+def acquire_object(graph: Graph, number: Any, step: Any, thing: Any) -> None:
+    """Come after all that an object (a row of `graph.objects`) releases."""
+    given = graph.objects.rows[thing].readers
+    own = graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))]
+    if own.times != given:  # else it waits in a loop, and comes after them already
+        own.times = given
+        _acquire(graph, number, step, given)
+
+
+@kernel
+def release_into_object(graph: Graph, number: Any, thing: Any) -> None:
+    """An object (a row of `graph.objects`) releases what a chain did so far, too."""
+    row = graph.objects.rows[thing]
+    row.readers = _with(graph, row.readers, graph.chains.rows[number].last)
 
 
 @kernel

@@ -14,7 +14,7 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import SyncKind
 from tracekit.formats.events import CODE
 from tracekit.jit.kernel import kernel
-from tracekit.taskgraph.kernels.atomics import operate, pass_fence
+from tracekit.taskgraph.kernels.atomics import acquire_object, operate, pass_fence, release_into_object
 from tracekit.taskgraph.kernels.layouts import BARRIER, CREATE, JOIN, LOCK, SIGNAL, SYNC, TASK, Graph
 from tracekit.taskgraph.kernels.nodes import add_edge, add_node, edge_from_others, edges_from_list, listed, running
 from tracekit.taskgraph.kernels.openmp import openmp_step
@@ -26,7 +26,7 @@ RELEASE, ACQUIRE = CODE["release"], CODE["acquire"]
 BARRIER_INIT, BARRIER_ENTER, BARRIER_LEAVE = CODE["barrier_init"], CODE["barrier_enter"], CODE["barrier_leave"]
 OLD_BARRIER = CODE["barrier"]
 ATOMIC, FENCE = CODE["atomic"], CODE["fence"]
-SEMAPHORE = int(SyncKind.SEMAPHORE)
+SEMAPHORE, DESCRIPTOR = int(SyncKind.SEMAPHORE), int(SyncKind.DESCRIPTOR)
 OPENMP_KEY = 1 << 63
 """In the address of a lock of OpenMP's, which may be any number."""
 
@@ -120,13 +120,17 @@ def _unlock(graph: Graph, number: Any, address: Any) -> None:
         lock.readers = 0
 
 
-# -- semaphores, once ----------------------------------------------------------------------------------
+# -- semaphores, once, descriptors ---------------------------------------------------------------------
 
 
 @kernel
 def _release(graph: Graph, number: Any, step: Any) -> None:
-    """A post goes to whoever waits next and has none; what is done once, to all."""
-    thing = graph.objects.rows[row_of(graph.objects, step.subject)]
+    """A post goes to whoever waits next and has none; what is done once, or written to a descriptor, to all."""
+    place = row_of(graph.objects, step.subject)
+    if step.other == DESCRIPTOR:
+        release_into_object(graph, number, place)
+        return
+    thing = graph.objects.rows[place]
     last = graph.chains.rows[number].last
     if step.other != SEMAPHORE:
         thing.writer = last
@@ -142,8 +146,11 @@ def _release(graph: Graph, number: Any, step: Any) -> None:
 @kernel
 def _acquire(graph: Graph, number: Any, step: Any) -> None:
     """A wait without a post took one of those that the semaphore had at first."""
-    thing = graph.objects.rows[row_of(graph.objects, step.subject)]
-    if step.other == SEMAPHORE:
+    place = row_of(graph.objects, step.subject)
+    thing = graph.objects.rows[place]
+    if step.other == DESCRIPTOR:
+        acquire_object(graph, number, step, place)
+    elif step.other == SEMAPHORE:
         node = add_node(graph, number, step, SYNC)
         if thing.first != 0:
             add_edge(graph, graph.links.rows[thing.first].node, node, SIGNAL)

@@ -1,0 +1,269 @@
+/* System calls on file descriptors: the bytes that they read and write, and the order of threads that they make.
+ *
+ * Who reads from a pipe, a socket or an eventfd comes after who wrote what it read. Regular files order nothing: that a
+ * byte was read after another one was written says nothing of it. */
+#define __NO_INLINE__ /* the C library's headers must not define what is interposed here */
+#include "preload_record.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static void load(const void *address, size_t size)
+{
+    if (size > 0)
+        TK_RECORD2(library_load, (uintptr_t)address, size);
+}
+
+static void store(const void *address, size_t size)
+{
+    if (size > 0)
+        TK_RECORD2(library_store, (uintptr_t)address, size);
+}
+
+/* The first `bytes` of what a vector of buffers leads to. */
+static void each(void (*access)(const void *, size_t), const struct iovec *part, size_t parts, size_t bytes)
+{
+    for (size_t number = 0; number < parts && bytes > 0; number++) {
+        size_t here = part[number].iov_len < bytes ? part[number].iov_len : bytes;
+        access(part[number].iov_base, here);
+        bytes -= here;
+    }
+}
+
+/* -- what orders ------------------------------------------------------------------------------ */
+
+/* What a descriptor leads to, in the place of an address: no address has this bit. */
+#define NO_ADDRESS (1ull << 63)
+#define ANY_SOCKET (NO_ADDRESS | 1)
+
+int tk_has_threads;
+
+static uint64_t hashed(uint64_t first, uint64_t second)
+{
+    return NO_ADDRESS | 2 | (((first * 0x9e3779b97f4a7c15u) ^ second) * 0xbf58476d1ce4e5b9u) >> 4 << 2;
+}
+
+static unsigned port(const struct sockaddr_storage *end)
+{
+    if (end->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)end)->sin_port;
+    return end->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)end)->sin6_port : 0;
+}
+
+/* A connection by TCP has the same two ports at both ends. Whose ends other sockets are is not known: they are one. */
+static uint64_t socket_of(int fd)
+{
+    struct sockaddr_storage own, peer;
+    socklen_t bytes = sizeof own, peers = sizeof peer, size = sizeof(int);
+    int type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_STREAM ||
+        getsockname(fd, (struct sockaddr *)&own, &bytes) || getpeername(fd, (struct sockaddr *)&peer, &peers) ||
+        !port(&own) || !port(&peer))
+        return ANY_SOCKET;
+    unsigned one = port(&own), other = port(&peer);
+    return hashed(AF_INET, one < other ? one << 16 | other : other << 16 | one);
+}
+
+/* 0 if what is done with the descriptor orders nothing. Those of one eventfd have one number, unless it is dup'ed. */
+static uint64_t ordered_by(int fd)
+{
+    struct stat status;
+    int saved = errno;
+    uint64_t object = 0;
+    if (fstat(fd, &status) == 0) {
+        if (S_ISFIFO(status.st_mode))
+            object = hashed(status.st_dev, status.st_ino);
+        else if (S_ISSOCK(status.st_mode))
+            object = socket_of(fd);
+        else if ((status.st_mode & S_IFMT) == 0) /* an anonymous inode: all of them have one number */
+            object = hashed(0, (uint64_t)fd);
+    }
+    errno = saved;
+    return object;
+}
+
+/* As long as there was one thread only, its creating others orders what it did. */
+static int orders(void)
+{
+    return tk_has_threads && tk_noting();
+}
+
+static void release(uint64_t object)
+{
+    if (object)
+        tk_release(object, TK_SYNC_DESCRIPTOR);
+}
+
+static void acquire(uint64_t object)
+{
+    if (object)
+        tk_acquire(object, TK_SYNC_DESCRIPTOR);
+}
+
+/* In a static program the C library calls some of these before there are threads, and this is asked first. */
+#define ORDERS() (TK_BY_PROGRAM() && orders())
+#define IS_RECORDED() (TK_BY_PROGRAM() && tk_recording_for(__builtin_return_address(0)))
+
+/* -- reading, writing ------------------------------------------------------------------------- */
+
+/* Of so many bytes as `result` says. At the end of a pipe, 0, a reader comes after who closed it. */
+#define WRAP_INPUT(type, name, parameters, arguments, stores) \
+    TK_EXPORT type name parameters \
+    { \
+        type result = TK_REAL(name) arguments; \
+        if (result >= 0) { \
+            int saved = errno; \
+            if (ORDERS()) \
+                acquire(ordered_by(fd)); \
+            if (result > 0 && IS_RECORDED()) \
+                stores; \
+            errno = saved; \
+        } \
+        return result; \
+    }
+
+#define WRAP_OUTPUT(type, name, parameters, arguments, loads) \
+    TK_EXPORT type name parameters \
+    { \
+        if (ORDERS()) \
+            release(ordered_by(fd)); \
+        type result = TK_REAL(name) arguments; \
+        if (result > 0 && IS_RECORDED()) { \
+            int saved = errno; \
+            loads; \
+            errno = saved; \
+        } \
+        return result; \
+    }
+
+/* By MSG_TRUNC a datagram's length is the result, of which only what fits is there. */
+static size_t least(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+#define FILLED store(buffer, least((size_t)result, size))
+#define EMPTIED load(buffer, (size_t)result)
+
+WRAP_INPUT(ssize_t, read, (int fd, void *buffer, size_t size), (fd, buffer, size), FILLED)
+WRAP_INPUT(ssize_t, pread, (int fd, void *buffer, size_t size, off_t at), (fd, buffer, size, at), FILLED)
+WRAP_INPUT(ssize_t, pread64, (int fd, void *buffer, size_t size, off64_t at), (fd, buffer, size, at), FILLED)
+WRAP_INPUT(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count),
+           each(store, parts, (size_t)count, (size_t)result))
+WRAP_OUTPUT(ssize_t, write, (int fd, const void *buffer, size_t size), (fd, buffer, size), EMPTIED)
+WRAP_OUTPUT(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t at), (fd, buffer, size, at), EMPTIED)
+WRAP_OUTPUT(ssize_t, pwrite64, (int fd, const void *buffer, size_t size, off64_t at), (fd, buffer, size, at), EMPTIED)
+WRAP_OUTPUT(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count),
+            each(load, parts, (size_t)count, (size_t)result))
+
+/* -- sockets ---------------------------------------------------------------------------------- */
+
+WRAP_INPUT(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags), FILLED)
+WRAP_INPUT(ssize_t, recvfrom,
+           (int fd, void *restrict buffer, size_t size, int flags, struct sockaddr *restrict from,
+            socklen_t *restrict bytes),
+           (fd, buffer, size, flags, from, bytes), FILLED)
+WRAP_INPUT(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags),
+           each(store, message->msg_iov, message->msg_iovlen, (size_t)result))
+WRAP_OUTPUT(ssize_t, send, (int fd, const void *buffer, size_t size, int flags), (fd, buffer, size, flags), EMPTIED)
+WRAP_OUTPUT(ssize_t, sendto,
+            (int fd, const void *buffer, size_t size, int flags, const struct sockaddr *to, socklen_t bytes),
+            (fd, buffer, size, flags, to, bytes), EMPTIED)
+WRAP_OUTPUT(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
+            each(load, message->msg_iov, message->msg_iovlen, (size_t)result))
+
+/* Before it is connected, a socket has no ends: who connects comes before who accepts, whichever they are. */
+TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
+{
+    if (ORDERS())
+        release(ANY_SOCKET);
+    return TK_REAL(connect)(fd, to, bytes);
+}
+
+#define WRAP_ACCEPT(name, parameters, ...) \
+    TK_EXPORT int name parameters \
+    { \
+        int result = TK_REAL(name)(__VA_ARGS__); \
+        if (result >= 0 && ORDERS()) \
+            acquire(ANY_SOCKET); \
+        return result; \
+    }
+
+WRAP_ACCEPT(accept, (int fd, struct sockaddr *restrict from, socklen_t *restrict bytes), fd, from, bytes)
+WRAP_ACCEPT(accept4, (int fd, struct sockaddr *restrict from, socklen_t *restrict bytes, int flags), fd, from, bytes,
+            flags)
+
+/* -- ends, events ----------------------------------------------------------------------------- */
+
+TK_EXPORT int close(int fd)
+{
+    if (ORDERS())
+        release(ordered_by(fd));
+    return TK_REAL(close)(fd);
+}
+
+TK_EXPORT int shutdown(int fd, int how)
+{
+    if (ORDERS())
+        release(ordered_by(fd));
+    return TK_REAL(shutdown)(fd, how);
+}
+
+TK_EXPORT int eventfd_write(int fd, eventfd_t value)
+{
+    if (ORDERS())
+        release(ordered_by(fd));
+    return TK_REAL(eventfd_write)(fd, value);
+}
+
+TK_EXPORT int eventfd_read(int fd, eventfd_t *value)
+{
+    int result = TK_REAL(eventfd_read)(fd, value);
+    if (result == 0 && ORDERS())
+        acquire(ordered_by(fd));
+    if (result == 0 && IS_RECORDED())
+        store(value, sizeof *value);
+    return result;
+}
+
+/* What a descriptor is entered with (epoll_data) is for who waits. */
+TK_EXPORT int epoll_ctl(int fd, int operation, int watched, struct epoll_event *event)
+{
+    if (ORDERS())
+        release(ordered_by(fd));
+    return TK_REAL(epoll_ctl)(fd, operation, watched, event);
+}
+
+#define WRAP_WAIT(name, parameters, arguments) \
+    WRAP_INPUT(int, name, parameters, arguments, store(events, (size_t)result * sizeof *events))
+
+WRAP_WAIT(epoll_wait, (int fd, struct epoll_event *events, int most, int time), (fd, events, most, time))
+WRAP_WAIT(epoll_pwait, (int fd, struct epoll_event *events, int most, int time, const sigset_t *mask),
+          (fd, events, most, time, mask))
+
+/* -- what _FORTIFY_SOURCE makes of them ------------------------------------------------------- */
+
+ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
+ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t at, size_t room);
+ssize_t __pread64_chk(int fd, void *buffer, size_t size, off64_t at, size_t room);
+ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *restrict buffer, size_t size, size_t room, int flags,
+                       struct sockaddr *restrict from, socklen_t *restrict bytes);
+
+WRAP_INPUT(ssize_t, __read_chk, (int fd, void *buffer, size_t size, size_t room), (fd, buffer, size, room), FILLED)
+WRAP_INPUT(ssize_t, __pread_chk, (int fd, void *buffer, size_t size, off_t at, size_t room),
+           (fd, buffer, size, at, room), FILLED)
+WRAP_INPUT(ssize_t, __pread64_chk, (int fd, void *buffer, size_t size, off64_t at, size_t room),
+           (fd, buffer, size, at, room), FILLED)
+WRAP_INPUT(ssize_t, __recv_chk, (int fd, void *buffer, size_t size, size_t room, int flags),
+           (fd, buffer, size, room, flags), FILLED)
+WRAP_INPUT(ssize_t, __recvfrom_chk,
+           (int fd, void *restrict buffer, size_t size, size_t room, int flags, struct sockaddr *restrict from,
+            socklen_t *restrict bytes),
+           (fd, buffer, size, room, flags, from, bytes), FILLED)
