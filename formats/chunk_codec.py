@@ -210,6 +210,11 @@ def decode_kernel(
     return status, int(filled), int(word_at - WINDOW)
 
 
+RECORDS, WORDS = 1 << 15, 1 << 16
+"""Room of a batch."""
+WORDS_OF_SHORT = 64
+
+
 class Decoder:
     """Decodes chunks of one stream, batch by batch, into buffers that it reuses.
 
@@ -218,7 +223,7 @@ class Decoder:
     as they are, the newest one counted, until the next call.
     """
 
-    def __init__(self, arity: U4, records: int = 1 << 15, words: int = 1 << 16, kept: int = 1) -> None:
+    def __init__(self, arity: U4, records: int = RECORDS, words: int = WORDS, kept: int = 1) -> None:
         if bool(np.any((arity != NONE) & (arity > MAX_ARITY))):
             raise TracekitError(f"The trace is damaged: a path has more than {MAX_ARITY} words.")
         self._arity = np.ascontiguousarray(arity, np.uint32)
@@ -235,6 +240,12 @@ class Decoder:
             np.zeros(8, np.int64),
         )
         self._chunk: Chunk | None = None
+
+    @classmethod
+    def for_chunks(cls, records: int, arity: U4, kept: int = 1) -> Decoder:
+        """A decoder for chunks of at most so many records: of thousands of short threads each takes little room."""
+        records = min(max(records, 1), RECORDS)
+        return cls(arity, records, min(WORDS, WORDS_OF_SHORT + 8 * records), kept)
 
     def start(self, chunk: Chunk) -> None:
         """Begin a chunk: every prediction starts from nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,7 @@ class TraceReader:
             self.close()
             raise
         self._images: list[Image] | None = None
+        self._chunks: dict[int, list[Frame]] | None = None
 
     @property
     def content_hash(self) -> str:
@@ -94,8 +96,14 @@ class TraceReader:
 
     def chunk_frames(self, stream: int | None = None) -> Sequence[Frame]:
         """The CHNK frames of one stream, or of all, in order."""
-        frames = container.frames_of(self.frames, b"CHNK")
-        return [frame for frame in frames if stream is None or frame.stream == stream]
+        if stream is None:
+            return container.frames_of(self.frames, b"CHNK")
+        if self._chunks is None:
+            chunks: defaultdict[int, list[Frame]] = defaultdict(list)
+            for frame in container.frames_of(self.frames, b"CHNK"):
+                chunks[frame.stream].append(frame)
+            self._chunks = chunks
+        return self._chunks.get(stream, [])
 
     def chunk(self, frame: Frame) -> Chunk:
         """The chunk in a CHNK frame."""

@@ -42,14 +42,16 @@ class RecordSource:
     def records_from(self, stream: int, record: int) -> tuple[int, Iterator[Records]]:
         """As :meth:`records`, from the chunk on that holds `record`; and how many records lie before that chunk."""
         before = chunks = 0
-        for frame in self._reader.chunk_frames(stream):
+        frames = self._reader.chunk_frames(stream)
+        largest = max((frame.items for frame in frames), default=0)
+        for frame in frames:
             if before + frame.items > record:
                 break
             before += frame.items
             chunks += 1
         if self._thread is None:
-            return before, self._decoded(stream, Decoder(self._arity), chunks)
-        return before, _ahead(self._thread, self._decoded(stream, Decoder(self._arity, kept=2), chunks))
+            return before, self._decoded(stream, Decoder.for_chunks(largest, self._arity), chunks)
+        return before, _ahead(self._thread, self._decoded(stream, Decoder.for_chunks(largest, self._arity, 2), chunks))
 
     def _decoded(self, stream: int, decoder: Decoder, first: int = 0) -> Iterator[Records]:
         for frame in self._reader.chunk_frames(stream)[first:]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.events import CODE
 from tracekit.formats.limits import DEEPEST
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
@@ -32,11 +31,10 @@ from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, fil
 from tracekit.replay.snapshot import Snapshot, Turn, live_objects
 from tracekit.replay.stream_states import restored, snapshot_of
 from tracekit.replay.template_cache import TemplateCache
+from tracekit.replay.turns import NO_LIMIT, THREAD_START, Turns
 
 BATCH = 32_768
 """Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
-
-NO_LIMIT = (1 << 62) + 1
 
 RECORDS_BEFORE_LOOK = 2000
 """Records of paths without a template yet before the engine makes those of all records at hand."""
@@ -225,20 +223,24 @@ class Replay:
                 self.compiled.end()
 
     def _batches(self) -> Iterator[Batch]:
-        waiting = list(self.streams)
         if self.start is not None:  # in the middle of a turn
             for stream in self.streams:
                 self._look_at(stream)
             turn = self.start.turn
             self.turn = replace(turn, number=turn.number - 1)
-            yield from self._run(next(stream for stream in waiting if stream.number == turn.stream), turn.limit)
+            yield from self._run(next(stream for stream in self.streams if stream.number == turn.stream), turn.limit)
         for stream in self.streams[self.turn.begun :]:
             if not self._is_over:
                 self.turn = replace(self.turn, begun=self.turn.begun + 1)
                 yield from self._run(stream, -1)
-        while not self._is_over and (waiting := [stream for stream in waiting if len(stream.ids)]):
-            stream, limit = self._next(waiting)
+        turns = Turns([] if self._is_over else self.streams, self.process.created)
+        while turn_of := turns.take():
+            stream, limit = turn_of
+            stream.state.scalars[layouts.MAY_START] = stream.event == THREAD_START
             yield from self._run(stream, limit)
+            if self._is_over:
+                return
+            turns.add(stream)
 
     def snapshot(self, accesses: int = 0) -> Snapshot | None:
         """Where it stands after the newest batch, and all of this has been delivered; None inside a run.
@@ -285,15 +287,6 @@ class Replay:
             running.stop_before(records)
         self._stop = stop
         return True
-
-    def _next(self, waiting: Sequence[StreamReplay]) -> tuple[StreamReplay, int]:
-        """The stream whose ticket is due, and the ticket up to which it may run."""
-        starts = CODE["thread_start"]
-        ready = [stream for stream in waiting if stream.event != starts or self.process.created[stream.number]]
-        # If every stream waits for a thread_create that is not in the trace, the tickets alone decide.
-        order = sorted(ready or waiting, key=lambda stream: (stream.ticket, stream.number))
-        order[0].state.scalars[layouts.MAY_START] = order[0].event == starts
-        return order[0], max(order[1].ticket, order[0].ticket) if len(order) > 1 else NO_LIMIT
 
     def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
         """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
