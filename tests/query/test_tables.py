@@ -86,7 +86,19 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-MODULES = ("camp", "accesses", "footprint", "heatmap", "cache", "reuse", "object_lifetime", "layout", "advise")
+MODULES = (
+    "camp",
+    "accesses",
+    "footprint",
+    "heatmap",
+    "cache",
+    "reuse",
+    "object_lifetime",
+    "layout",
+    "advise",
+    "races",
+    "memory_errors",
+)
 
 
 @pytest.fixture(scope="module")

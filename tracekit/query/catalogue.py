@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tracekit.query import access_tables, cache_tables, loop_tables, object_tables
+from tracekit.query import access_tables, cache_tables, correctness_tables, loop_tables, object_tables
 from tracekit.query.schema import Table, View
 
 TABLES: Mapping[str, Table] = {
     table.name: table
-    for table in (*loop_tables.TABLES, *access_tables.TABLES, *object_tables.TABLES, *cache_tables.TABLES)
+    for tables in (loop_tables, access_tables, object_tables, cache_tables, correctness_tables)
+    for table in tables.TABLES
 }
 """Table by name, in the order in which they are listed."""
 
