@@ -161,3 +161,43 @@ def test_fortran(tmp_path: Path) -> None:
         [*TRACEKIT, "analyze", "-m", "races", str(tmp_path / "trace.zst")], capture_output=True, text=True, timeout=300
     ).stdout
     assert "library code" not in shown and "fortran.f90:19" in shown
+
+
+IN_TEAM = r"""
+    #include <omp.h>
+    static long sum;
+    static void work(int times)
+    {
+    #pragma omp parallel num_threads(3)
+        for (int i = 0; i < times; i++)
+            sum += i; /* race */
+    }
+    int main(void)
+    {
+        work(40);
+        work(50);
+        return 0;
+    }"""
+
+
+@needs("libomp")
+def test_what_a_team_does_has_the_context_that_made_the_team(tmp_path: Path) -> None:
+    """Whether its master or a worker did it: one row for each two places."""
+    file = tmp_path / "team.c"
+    file.write_text(IN_TEAM)
+    run = record(tmp_path, compiled(tmp_path, str(file), "-fopenmp", "-O0"))
+    assert run.returncode == 0, run.stderr
+    result: dict[str, Any] = tracekit.analyze(str(tmp_path / "trace.zst"), "races").result
+    line = next(number for number, text in enumerate(IN_TEAM.splitlines(), 1) if "race" in text)
+    ends = [row[end] for row in result["races"] for end in ("first", "second")]
+    assert {end["instruction"]["line"] for end in ends} == {line}
+    contexts = {(end["context"]["root"], *end["context"]["path"][:2]) for end in ends}
+    assert {context[0] for context in contexts} == {"main"} and len(contexts) == 2
+    assert {step.split(":")[0] for _, _, step in contexts} == {"work"}
+    places = [
+        tuple((row[end]["access"], str(row[end]["context"]["path"])) for end in ("first", "second"))
+        for row in result["races"]
+    ]
+    assert len(set(places)) == len(places) <= 4
+    threads = {thread["thread"]: thread["function"] for thread in result["threads"]}
+    assert threads[0] == "main" and {name for stream, name in threads.items() if stream} == {"work.omp_outlined"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +46,8 @@ class RaceRows:
         self.contexts = module.contexts
         self.names = ContextNames(module.program, module.contexts.nodes)
         self.threads = {int(role["stream"]): role for role in used_rows(state.roles)[1:] if role["kind"] == THREAD_ROLE}
+        self.roots: dict[int, str] = {}
+        """Stream -> the function that it runs, of those that race."""
 
     def rows(self) -> list[Json]:
         """One for each two places (kind, instruction, context) that race, in the order of instructions."""
@@ -71,6 +72,8 @@ class RaceRows:
                 row["one_thread"] = None
             row["count"] += int(race["count"])
             for own, other in zip((row["first"], row["second"]), ends, strict=True):
+                if own["context"]["id"] is None:
+                    own["context"] = other["context"]
                 for name in ("threads", "tasks"):
                     own[name] = sorted({*own[name], *other[name]})
                 own["locks"] += [locks for locks in other["locks"] if locks not in own["locks"]]
@@ -91,14 +94,28 @@ class RaceRows:
         site = self.state.sites.rows[number]
         instruction = int(site["instruction"])
         known = number != 0 and instruction < len(self.program.ops)
+        context = self._context(int(site["context"]))
+        self.roots[int(site["stream"])] = context["root"]
         return {
             "access": KINDS[int(site["kind"])],
             "instruction": self.names.instruction(instruction if known else NONE),
-            "context": self._context(int(site["context"])),
+            "context": self._in_team(context, self.state.roles.rows[int(site["role"])]),
             "threads": [int(site["stream"])],
             "tasks": [] if self.state.roles.rows["kind"][site["role"]] == THREAD_ROLE else [int(site["role"])],
             "locks": [self._locks(int(site["locks"]))],
         }
+
+    def _in_team(self, context: Json, role: np.void) -> Json:
+        """A context of an implicit task, as the thread has it that made the team: what all its threads do alike is one
+        place."""
+        if role["kind"] in (THREAD_ROLE, TASK_ROLE, LANE_ROLE):
+            return context
+        made = self._context(int(role["context"]))
+        before, own = [made["root"], *made["path"]], [context["root"], *context["path"]]
+        if own[: len(before)] == before:
+            return context
+        fork = self.names.call_name(int(role["instruction"]))
+        return {"id": None, "root": made["root"], "path": [*made["path"], fork, *context["path"]]}
 
     def _context(self, number: int) -> Json:
         return self.contexts.describe(int(self.contexts.rows(np.array([number]))[0]))
@@ -117,15 +134,9 @@ class RaceRows:
     def thread_rows(self, rows: list[Json]) -> list[Json]:
         """The threads that race: what they run, and who created them where."""
         racing = sorted({stream for row in rows for end in ("first", "second") for stream in row[end]["threads"]})
-        roots: Mapping[int, str] = {
-            stream: end["context"]["root"]
-            for row in rows
-            for end in (row["first"], row["second"])
-            for stream in end["threads"]
-        }
         shown = []
         for stream in racing:
-            row: Json = {"thread": stream, "function": roots[stream]}
+            row: Json = {"thread": stream, "function": self.roots[stream]}
             thread = self.threads.get(stream)
             if thread is not None and thread["creator"]:
                 row["creator"] = int(thread["creator"]) - 1
