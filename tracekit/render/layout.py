@@ -46,8 +46,10 @@ def structure_name(row: Json) -> str:
 
 
 def _structure(row: Json, style: Style) -> list[str]:
-    counts = f"{row['size']:,} bytes, {row['objects']:,} objects, {row['visits']:,} visits"
-    lines = [style(structure_name(row), "bold"), f"{counts}, {row['in_order']:g} % in order, {row['lines']:,} lines"]
+    sizes = (row["size"], "byte"), (row["objects"], "object"), (row["visits"], "visit")
+    counts = ", ".join(counted(number, what) for number, what in sizes)
+    where = f"{row['in_order']:g} % in order, {counted(row['lines'], 'line')}"
+    lines = [style(structure_name(row), "bold"), f"{counts}, {where}"]
     lines += _fields(row["fields"], style)
     for advice in row["advice"]:
         lines.append(style(f"{advice_text(advice)}: {saved_text(advice)}", "green"))
