@@ -2,7 +2,7 @@
 
 An event is as in tests/naive/races.py; what each means is formats/SPEC.md, "Logical tasks". Every task has an element
 of its own in vector clocks, also one that its creator waits for. Iterations of a loop that OpenMP shares out are beside
-one another, and so is a `single` region beside the last such loop, unless a lock has ordered them since.
+one another, and so is a `single` region beside all that its thread did before, unless a lock has ordered them since.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Part(NamedTuple):
     """Which part of a shared loop an access belongs to, as in `Task`."""
 
     loop: tuple[int, int, int] | None
-    behind: int  # the loop that it comes behind, in a `single` region
+    single: int  # the number of the `single` region that it lies in, else 0
     learnt: int
 
 
@@ -44,8 +44,7 @@ class Task:
     depends: list[tuple[int, int]] = field(default_factory=list)
     rounds: int = 0  # barriers that it has left
     loop: tuple[int, int, int] | None = None  # the number of the shared loop in this run, its row, the iteration
-    last_loop: int = 0
-    single: bool = False
+    single: int = 0
     drew: bool = False  # it took a lock, or counted, outside of these: it may have a number of its own
     learnt: int = 0  # up to which time what it did itself is known to come before, by way of others
 
@@ -72,7 +71,7 @@ class Tasks:
         self.accesses: list[Access] = []
         self.parts: list[Part] = []  # of each access
         self.told: set[int] = set()  # streams that know which one of their team they are
-        self.loops = 0
+        self.loops = self.singles = 0
         self.made = 0
 
     def new(self, number: int, clock: Clock) -> Task:
@@ -93,10 +92,10 @@ class Tasks:
             self.accesses.append(Access(place, task.number, name == "store", False, lives, time, dict(task.clock)))
             if place in self.telling:
                 self.told.add(stream)
-                task.loop, task.single = None, False
+                task.loop, task.single = None, 0
             if place in self.counting:
                 self.draw(task)
-            self.parts.append(Part(task.loop, task.last_loop if task.single else 0, task.learnt))
+            self.parts.append(Part(task.loop, task.single, task.learnt))
         elif stream in self.now or name in ("program_start", "implicit_begin"):
             getattr(self, name, self.nothing)(stream, subject, address, size)
 
@@ -240,7 +239,7 @@ class Tasks:
         if task.team is not None and not self.has_own(task, stream) and not task.loop and not task.single:
             self.loops += 1
             self.tick(task)
-            task.loop, task.last_loop = (self.loops, loop, 0), self.loops
+            task.loop = (self.loops, loop, 0)
 
     def loop_iteration(self, stream: int, loop: int, *_: int) -> None:
         task = self.now[stream][-1]
@@ -256,22 +255,26 @@ class Tasks:
 
     def work_begin(self, stream: int, kind: int, *_: int) -> None:
         task = self.now[stream][-1]
-        task.single = kind == SINGLE_EXECUTOR and not self.has_own(task, stream) and not task.loop
+        is_shared = task.team is not None and not self.has_own(task, stream) and not task.loop and not task.single
+        if kind == SINGLE_EXECUTOR and is_shared:
+            self.singles += 1
+            self.tick(task)
+            task.single = self.singles
 
     def has_own(self, task: Task, stream: int) -> bool:
         return task.drew or stream in self.told
 
     def work_end(self, stream: int, *_: int) -> None:
-        self.now[stream][-1].single = False
+        self.now[stream][-1].single = 0
 
 
 def are_beside(earlier: Access, part: Part, later_part: Part) -> bool:
     """Whether accesses of one task are parts that any thread might have run, and no lock has ordered them."""
-    if part.loop is None or earlier.time <= later_part.learnt:
+    if earlier.time <= later_part.learnt:
         return False
-    if later_part.loop is not None:
-        return part.loop[0] == later_part.loop[0] and part.loop[2] != later_part.loop[2]
-    return part.loop[0] == later_part.behind
+    if later_part.loop is None:
+        return later_part.single != 0 and part.single != later_part.single
+    return part.loop is not None and part.loop[0] == later_part.loop[0] and part.loop[2] != later_part.loop[2]
 
 
 def races(

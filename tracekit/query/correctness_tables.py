@@ -55,7 +55,8 @@ def _races(report: Json) -> Iterator[tuple[Any, ...]]:
             *object_cells(row["object"]),
             row["number"],
             row["offset"],
-            code_text(shared["loop"]) if shared else None,
+            shared["region"] if shared else None,
+            code_text(shared["loop"]) if shared and shared["loop"] else None,
         )
 
 
@@ -98,6 +99,7 @@ TABLES = (
             *_of_object(),
             number("object_number", "which of the site's objects raced first, from 0"),
             number("offset", "the first byte of it that raced first; an address if the object is unknown"),
+            text("shared_region", "loop or single: what the second lies in, if one thread ran both"),
             text("shared_loop", "the loop whose iterations one thread ran, where another one could have run either"),
         ),
         _races,

@@ -17,6 +17,7 @@ from tracekit.races.kernels.state import (
     FREE,
     LANE_ROLE,
     READ,
+    SINGLE,
     TASK_ROLE,
     THREAD_ROLE,
     WRITE,
@@ -84,10 +85,10 @@ class RaceRows:
         return rows
 
     def _one_thread(self, race: np.void) -> Json | None:
-        """Of a race whose ends one thread ran: the shared loop, and the region of which the second is part."""
+        """Of a race whose ends one thread ran: the shared loop of the first, and the region that the second lies in."""
         if race["loop"] == 0:
             return None
-        loop = self.program.source_loop(int(race["loop"]) - 1)
+        loop = None if race["loop"] == SINGLE else self.program.source_loop(int(race["loop"]) - 1)
         return {"loop": loop, "region": "single" if race["single"] else "loop"}
 
     def _end(self, number: int) -> Json:

@@ -88,8 +88,11 @@ def one_thread_lines(row: Json) -> list[str]:
     shared = row.get("one_thread")
     if not shared:
         return []
-    loop = f"the loop at {code_text(shared['loop'])}"
-    parts = f"{loop} and the single region behind it" if shared["region"] == "single" else f"iterations of {loop}"
+    loop = f"the loop at {code_text(shared['loop'])}" if shared["loop"] else ""
+    if shared["region"] == "loop":
+        parts = f"iterations of {loop}"
+    else:
+        parts = f"{loop} and the single region behind it" if loop else "a single region and in front of it"
     return [f"    one thread ran both, in {parts}: another one could have run either"]
 
 

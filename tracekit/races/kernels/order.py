@@ -31,6 +31,7 @@ from tracekit.races.kernels.state import (
     OTHERS_FROM,
     OTHERS_TO,
     OWN,
+    SINGLE,
     SITUATION,
     STREAM,
     TASK,
@@ -76,7 +77,10 @@ def turn_to(state: State, stream: Any) -> None:
     now[OWN] = (row.chain << CHAIN_SHIFT) | (state.chains.rows[row.chain].time << TIME_SHIFT)
     now[SITUATION] = row.situation
     now[OTHERS_FROM], now[OTHERS_TO] = 0, 0
-    if row.inside != 0 and row.loop_chain == row.chain:
+    if row.inside == SINGLE and row.single_chain == row.chain:
+        now[OTHERS_FROM] = time_of(state.clocks, row.clock, row.chain)
+        now[OTHERS_TO] = row.single_to
+    elif row.inside > 0 and row.loop_chain == row.chain:
         now[OTHERS_FROM] = max(row.loop_from, time_of(state.clocks, row.clock, row.chain))
         now[OTHERS_TO] = row.loop_to
 

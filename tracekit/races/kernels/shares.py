@@ -2,9 +2,9 @@
 
 Which iterations one thread runs is decided by how many threads there are, by the schedule and by chance, so that its
 iterations (of a loop with chunks, its chunks) are tasks beside one another, as those of two threads are. So is what it
-does in a `single` region beside its part of a loop of which nothing has yet waited for the end. A task's time goes on
-with each iteration; what it did itself at a time between that behind which it came to the loop, or behind which a lock,
-say, has ordered it, and the beginning of the present iteration is another one's.
+does in a `single` region beside all that it did before, as far as no other thread has waited for that. A task's time
+goes on with each iteration and with each such region; what it did itself at a time between that behind which it came to
+the loop, or behind which a lock, say, has ordered it, and the beginning of the present iteration is another one's.
 
 What is a thread's own cannot race that way: its local variables, blocks that it allocated inside a team, what is
 thread-local. A thread that knows which one it is may have memory of its own anywhere, so its iterations are in order.
@@ -36,6 +36,7 @@ from tracekit.races.kernels.state import (
     TIME_SHIFT,
     State,
     chain_of,
+    time_in,
 )
 
 SINGLE_EXECUTOR = int(Work.SINGLE_EXECUTOR)
@@ -51,17 +52,24 @@ def is_in_team(state: Any, task: Any) -> Any:
 
 
 @kernel
-def begin_loop(state: State, stream: Any, loop: Any) -> None:
-    """A thread comes to its part of a loop, if its task is one of a team of several threads."""
-    task = running(state, stream)
+def may_be_others(state: State, stream: Any, task: Any) -> Any:
+    """Whether another thread may do what a task does now: it is one of a team of several threads, and has not learnt
+    which one it is."""
     row = state.tasks.rows[task]
     if task == 0 or row.creator != 0 or not is_in_team(state, task) or state.teams.rows[row.team].alone != 0:
+        return False
+    tells = state.streams.rows[row_of(state.streams, stream)].tells
+    return tells == 0 and row.drew == 0 and state.chains.rows[row.chain].time < LAST_TIME
+
+
+@kernel
+def begin_loop(state: State, stream: Any, loop: Any) -> None:
+    """A thread comes to its part of a loop."""
+    task = running(state, stream)
+    row = state.tasks.rows[task]
+    if not may_be_others(state, stream, task) or (row.inside != 0 and row.inside != loop + 1):
         return
     chain = state.chains.rows[row.chain]
-    if state.streams.rows[row_of(state.streams, stream)].tells != 0 or chain.time == LAST_TIME:
-        return
-    if row.drew != 0 or (row.inside != 0 and row.inside != loop + 1):
-        return
     row.inside, row.shared_loop, row.loop_chain, row.loop_from = loop + 1, loop + 1, row.chain, chain.time
     chain.time += 1
     row.loop_to = chain.time
@@ -103,14 +111,14 @@ def end_loop(state: State, stream: Any, loop: Any) -> None:
 @kernel
 def begin_single(state: State, stream: Any) -> None:
     """A thread begins with a `single` region."""
-    row = state.tasks.rows[running(state, stream)]
-    if (
-        row.inside + row.drew == 0
-        and row.shared_loop != 0
-        and state.streams.rows[row_of(state.streams, stream)].tells == 0
-    ):
-        row.inside = SINGLE
-        state.now[STREAM] = -1
+    task = running(state, stream)
+    row = state.tasks.rows[task]
+    if row.inside != 0 or not may_be_others(state, stream, task):
+        return
+    chain = state.chains.rows[row.chain]
+    chain.time += 1
+    row.inside, row.single_chain, row.single_to = SINGLE, row.chain, chain.time
+    state.now[STREAM] = -1
 
 
 @kernel
@@ -125,11 +133,14 @@ def end_single(state: State, stream: Any) -> None:
 @inlined
 def part_of(state: Any, before: Any) -> Any:
     """The shared loop, plus 1, of which an access that races with the present one is another part by the same task,
-    else 0; and whether the task is now in the `single` region behind it."""
+    SINGLE if it lies in none, else 0; and whether the task is now in a `single` region."""
     row = state.tasks.rows[state.now[TASK]]
-    loop = np.int64(0)
+    loop, time = np.int64(0), time_in(before)
     if chain_of(before) == state.now[CHAIN] and state.now[OTHERS_TO] > 0:
         loop = np.int64(row.shared_loop)
+        is_in_loop = row.loop_chain == row.chain and time > row.loop_from and time < row.loop_to
+        if row.inside == SINGLE and not is_in_loop:
+            loop = np.int64(SINGLE)
     return loop, np.int64(row.inside == SINGLE)
 
 

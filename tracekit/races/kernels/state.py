@@ -83,7 +83,7 @@ SPLIT_ITERATIONS = 1 << 14
 SPLIT_AT_ONCE = 1 << 10
 """And so many of what a thread has of it at once; those behind them are as one."""
 SINGLE = -1
-"""In place of a loop: a task is in a `single` region."""
+"""In place of a loop: a task is in a `single` region, or what races with that lies in no shared loop."""
 
 # Elements of State.now.
 STREAM = 0  # whose events come now, -1 for none
@@ -196,6 +196,8 @@ TASK_ROW = np.dtype(
         ("loop_chain", "<i8"),  # the chain on which it ran that, ...
         ("loop_from", "<i8"),  # and the time behind which it came to it
         ("loop_to", "<i8"),  # when the present iteration began, or what came behind the loop
+        ("single_chain", "<i8"),  # the chain on which it runs a `single` region
+        ("single_to", "<i8"),  # and when that began
         ("stack_from", "<i8"),  # addresses of its local variables
         ("stack_to", "<i8"),
     ]
@@ -248,8 +250,8 @@ RACE = np.dtype(
         ("group", "<i8"),
         ("object", "<i8"),
         ("offset", "<i8"),
-        ("loop", "<i8"),  # the shared loop, plus 1, if one thread ran both ends; 0 if two tasks did
-        ("single", "<i8"),  # and 1 if the second end lies in the `single` region behind it
+        ("loop", "<i8"),  # the shared loop, plus 1, or SINGLE, if one thread ran both ends; 0 if two tasks did
+        ("single", "<i8"),  # and 1 if the second end lies in a `single` region behind it
     ]
 )
 
