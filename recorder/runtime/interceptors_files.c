@@ -14,18 +14,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static void load(const void *address, size_t size)
-{
-    if (size > 0)
-        TK_RECORD2(library_load, (uintptr_t)address, size);
-}
-
-static void store(const void *address, size_t size)
-{
-    if (size > 0)
-        TK_RECORD2(library_store, (uintptr_t)address, size);
-}
-
 /* The first `bytes` of what a vector of buffers leads to. */
 static void each(void (*access)(const void *, size_t), const struct iovec *part, size_t parts, size_t bytes)
 {
@@ -106,9 +94,7 @@ static void acquire(uint64_t object)
         tk_acquire(object, TK_SYNC_DESCRIPTOR);
 }
 
-/* In a static program the C library calls some of these before there are threads, and this is asked first. */
 #define ORDERS() (TK_BY_PROGRAM() && orders())
-#define IS_RECORDED() (TK_BY_PROGRAM() && tk_recording_for(__builtin_return_address(0)))
 
 /* -- reading, writing ------------------------------------------------------------------------- */
 
@@ -121,7 +107,7 @@ static void acquire(uint64_t object)
             int saved = errno; \
             if (ORDERS()) \
                 acquire(ordered_by(fd)); \
-            if (result > 0 && IS_RECORDED()) \
+            if (result > 0 && TK_IS_RECORDED()) \
                 stores; \
             errno = saved; \
         } \
@@ -134,7 +120,7 @@ static void acquire(uint64_t object)
         if (ORDERS()) \
             release(ordered_by(fd)); \
         type result = TK_REAL(name) arguments; \
-        if (result > 0 && IS_RECORDED()) { \
+        if (result > 0 && TK_IS_RECORDED()) { \
             int saved = errno; \
             loads; \
             errno = saved; \
@@ -148,19 +134,19 @@ static size_t least(size_t one, size_t other)
     return one < other ? one : other;
 }
 
-#define FILLED store(buffer, least((size_t)result, size))
-#define EMPTIED load(buffer, (size_t)result)
+#define FILLED tk_library_store(buffer, least((size_t)result, size))
+#define EMPTIED tk_library_load(buffer, (size_t)result)
 
 WRAP_INPUT(ssize_t, read, (int fd, void *buffer, size_t size), (fd, buffer, size), FILLED)
 WRAP_INPUT(ssize_t, pread, (int fd, void *buffer, size_t size, off_t at), (fd, buffer, size, at), FILLED)
 WRAP_INPUT(ssize_t, pread64, (int fd, void *buffer, size_t size, off64_t at), (fd, buffer, size, at), FILLED)
 WRAP_INPUT(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count),
-           each(store, parts, (size_t)count, (size_t)result))
+           each(tk_library_store, parts, (size_t)count, (size_t)result))
 WRAP_OUTPUT(ssize_t, write, (int fd, const void *buffer, size_t size), (fd, buffer, size), EMPTIED)
 WRAP_OUTPUT(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t at), (fd, buffer, size, at), EMPTIED)
 WRAP_OUTPUT(ssize_t, pwrite64, (int fd, const void *buffer, size_t size, off64_t at), (fd, buffer, size, at), EMPTIED)
 WRAP_OUTPUT(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count),
-            each(load, parts, (size_t)count, (size_t)result))
+            each(tk_library_load, parts, (size_t)count, (size_t)result))
 
 /* -- sockets ---------------------------------------------------------------------------------- */
 
@@ -170,13 +156,13 @@ WRAP_INPUT(ssize_t, recvfrom,
             socklen_t *restrict bytes),
            (fd, buffer, size, flags, from, bytes), FILLED)
 WRAP_INPUT(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags),
-           each(store, message->msg_iov, message->msg_iovlen, (size_t)result))
+           each(tk_library_store, message->msg_iov, message->msg_iovlen, (size_t)result))
 WRAP_OUTPUT(ssize_t, send, (int fd, const void *buffer, size_t size, int flags), (fd, buffer, size, flags), EMPTIED)
 WRAP_OUTPUT(ssize_t, sendto,
             (int fd, const void *buffer, size_t size, int flags, const struct sockaddr *to, socklen_t bytes),
             (fd, buffer, size, flags, to, bytes), EMPTIED)
 WRAP_OUTPUT(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
-            each(load, message->msg_iov, message->msg_iovlen, (size_t)result))
+            each(tk_library_load, message->msg_iov, message->msg_iovlen, (size_t)result))
 
 /* Before it is connected, a socket has no ends: who connects comes before who accepts, whichever they are. */
 TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
@@ -227,8 +213,8 @@ TK_EXPORT int eventfd_read(int fd, eventfd_t *value)
     int result = TK_REAL(eventfd_read)(fd, value);
     if (result == 0 && ORDERS())
         acquire(ordered_by(fd));
-    if (result == 0 && IS_RECORDED())
-        store(value, sizeof *value);
+    if (result == 0 && TK_IS_RECORDED())
+        tk_library_store(value, sizeof *value);
     return result;
 }
 
@@ -241,7 +227,7 @@ TK_EXPORT int epoll_ctl(int fd, int operation, int watched, struct epoll_event *
 }
 
 #define WRAP_WAIT(name, parameters, arguments) \
-    WRAP_INPUT(int, name, parameters, arguments, store(events, (size_t)result * sizeof *events))
+    WRAP_INPUT(int, name, parameters, arguments, tk_library_store(events, (size_t)result * sizeof *events))
 
 WRAP_WAIT(epoll_wait, (int fd, struct epoll_event *events, int most, int time), (fd, events, most, time))
 WRAP_WAIT(epoll_pwait, (int fd, struct epoll_event *events, int most, int time, const sigset_t *mask),

@@ -12,18 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void load(const void *address, size_t size)
-{
-    if (size > 0)
-        TK_RECORD2(library_load, (uintptr_t)address, size);
-}
-
-static void store(const void *address, size_t size)
-{
-    if (size > 0)
-        TK_RECORD2(library_store, (uintptr_t)address, size);
-}
-
 /* The bytes of a string that a function of at most `limit` bytes looks at: its NUL included. */
 static size_t span(const char *string, size_t limit)
 {
@@ -31,15 +19,12 @@ static size_t span(const char *string, size_t limit)
     return length < limit ? length + 1 : limit;
 }
 
-/* Asked first in every function: in a static program the C library calls some before there are threads. */
-#define IS_RECORDED() (TK_BY_PROGRAM() && tk_recording_for(__builtin_return_address(0)))
-
 /* name(parameters) { call; if recorded, `accesses`; return }, with the real function's result as `result`. */
 #define WRAP(type, name, parameters, arguments, accesses) \
     TK_EXPORT type name parameters \
     { \
         type result = TK_REAL(name) arguments; \
-        if (IS_RECORDED()) { \
+        if (TK_IS_RECORDED()) { \
             int saved = errno; \
             accesses; \
             errno = saved; \
@@ -51,7 +36,7 @@ static size_t span(const char *string, size_t limit)
 #define WRAP_BEFORE(type, name, parameters, arguments, accesses) \
     TK_EXPORT type name parameters \
     { \
-        if (IS_RECORDED()) { \
+        if (TK_IS_RECORDED()) { \
             accesses; \
         } \
         return TK_REAL(name) arguments; \
@@ -60,41 +45,43 @@ static size_t span(const char *string, size_t limit)
 /* -- files ---------------------------------------------------------------------------------- */
 
 WRAP(size_t, fread, (void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
-     store(buffer, result *size))
+     tk_library_store(buffer, result *size))
 WRAP(size_t, fwrite, (const void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
-     load(buffer, result *size))
+     tk_library_load(buffer, result *size))
 WRAP(char *, fgets, (char *buffer, int size, FILE *file), (buffer, size, file),
-     if (result) store(buffer, span(buffer, (size_t)size)))
+     if (result) tk_library_store(buffer, span(buffer, (size_t)size)))
 WRAP(ssize_t, getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
-     if (result >= 0) store(*line, (size_t)result + 1))
+     if (result >= 0) tk_library_store(*line, (size_t)result + 1))
 WRAP(ssize_t, getline, (char **line, size_t *size, FILE *file), (line, size, file),
-     if (result >= 0) store(*line, (size_t)result + 1))
-WRAP_BEFORE(int, fputs, (const char *string, FILE *file), (string, file), load(string, span(string, SIZE_MAX)))
-WRAP_BEFORE(int, puts, (const char *string), (string), load(string, span(string, SIZE_MAX)))
+     if (result >= 0) tk_library_store(*line, (size_t)result + 1))
+WRAP_BEFORE(int, fputs, (const char *string, FILE *file), (string, file),
+            tk_library_load(string, span(string, SIZE_MAX)))
+WRAP_BEFORE(int, puts, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
 
 /* -- strings -------------------------------------------------------------------------------- */
 
-WRAP(size_t, strlen, (const char *string), (string), load(string, result + 1))
+WRAP(size_t, strlen, (const char *string), (string), tk_library_load(string, result + 1))
 WRAP(size_t, strnlen, (const char *string, size_t limit), (string, limit),
-     load(string, result < limit ? result + 1 : limit))
+     tk_library_load(string, result < limit ? result + 1 : limit))
 
 static void copied(char *to, const char *from, size_t bytes)
 {
-    load(from, bytes);
-    store(to, bytes);
+    tk_library_load(from, bytes);
+    tk_library_store(to, bytes);
 }
 
 WRAP(char *, strcpy, (char *to, const char *from), (to, from), copied(to, from, span(to, SIZE_MAX)))
 WRAP(char *, stpcpy, (char *to, const char *from), (to, from), copied(to, from, (size_t)(result - to) + 1))
-WRAP(char *, strncpy, (char *to, const char *from, size_t limit), (to, from, limit), load(from, span(from, limit));
-     store(to, limit))
+WRAP(char *, strncpy, (char *to, const char *from, size_t limit), (to, from, limit),
+     tk_library_load(from, span(from, limit));
+     tk_library_store(to, limit))
 
 static void append(char *to, const char *from, size_t limit)
 {
     size_t length = TK_REAL(strlen)(to), bytes = span(from, limit);
-    load(to, length + 1);
-    load(from, bytes);
-    store(to + length, bytes > 0 && from[bytes - 1] == 0 ? bytes : bytes + 1);
+    tk_library_load(to, length + 1);
+    tk_library_load(from, bytes);
+    tk_library_store(to + length, bytes > 0 && from[bytes - 1] == 0 ? bytes : bytes + 1);
 }
 
 WRAP_BEFORE(char *, strcat, (char *to, const char *from), (to, from), append(to, from, SIZE_MAX))
@@ -107,8 +94,8 @@ static void compared(const char *a, const char *b, size_t limit, int strings)
     while (bytes < limit && a[bytes] == b[bytes] && !(strings && a[bytes] == 0))
         bytes++;
     bytes += bytes < limit;
-    load(a, bytes);
-    load(b, bytes);
+    tk_library_load(a, bytes);
+    tk_library_load(b, bytes);
 }
 
 WRAP(int, strcmp, (const char *a, const char *b), (a, b), compared(a, b, SIZE_MAX, 1))
@@ -117,25 +104,25 @@ WRAP(int, memcmp, (const void *a, const void *b, size_t size), (a, b, size), com
 WRAP(int, bcmp, (const void *a, const void *b, size_t size), (a, b, size), compared(a, b, size, 0))
 
 WRAP(char *, strchr, (const char *string, int byte), (string, byte),
-     load(string, result ? (size_t)(result - string) + 1 : span(string, SIZE_MAX)))
-WRAP(char *, strrchr, (const char *string, int byte), (string, byte), load(string, span(string, SIZE_MAX)))
+     tk_library_load(string, result ? (size_t)(result - string) + 1 : span(string, SIZE_MAX)))
+WRAP(char *, strrchr, (const char *string, int byte), (string, byte), tk_library_load(string, span(string, SIZE_MAX)))
 WRAP(void *, memchr, (const void *bytes, int byte, size_t size), (bytes, byte, size),
-     load(bytes, result ? (size_t)((const char *)result - (const char *)bytes) + 1 : size))
+     tk_library_load(bytes, result ? (size_t)((const char *)result - (const char *)bytes) + 1 : size))
 
 static void searched(const char *string, const char *part, const char *found)
 {
     size_t length = TK_REAL(strlen)(part);
-    load(part, length + 1);
-    load(string, found ? (size_t)(found - string) + length : span(string, SIZE_MAX));
+    tk_library_load(part, length + 1);
+    tk_library_load(string, found ? (size_t)(found - string) + length : span(string, SIZE_MAX));
 }
 
 WRAP(char *, strstr, (const char *string, const char *part), (string, part), searched(string, part, result))
 
 static void duplicated(const char *from, size_t bytes, char *to)
 {
-    load(from, bytes);
+    tk_library_load(from, bytes);
     if (to)
-        store(to, TK_REAL(strlen)(to) + 1);
+        tk_library_store(to, TK_REAL(strlen)(to) + 1);
 }
 
 WRAP(char *, strdup, (const char *string), (string), duplicated(string, span(string, SIZE_MAX), result))
@@ -146,32 +133,32 @@ WRAP(char *, strndup, (const char *string, size_t limit), (string, limit),
 
 #define WRAP_NUMBER(type, name) \
     WRAP(type, name, (const char *string, char **end, int base), (string, end, base), \
-         load(string, span(string, SIZE_MAX)); \
-         if (end) store(end, sizeof *end))
+         tk_library_load(string, span(string, SIZE_MAX)); \
+         if (end) tk_library_store(end, sizeof *end))
 
 WRAP_NUMBER(long, strtol)
 WRAP_NUMBER(unsigned long, strtoul)
 WRAP_NUMBER(long long, strtoll)
 WRAP_NUMBER(unsigned long long, strtoull)
-WRAP(double, strtod, (const char *string, char **end), (string, end), load(string, span(string, SIZE_MAX));
-     if (end) store(end, sizeof *end))
-WRAP(int, atoi, (const char *string), (string), load(string, span(string, SIZE_MAX)))
-WRAP(long, atol, (const char *string), (string), load(string, span(string, SIZE_MAX)))
-WRAP(double, atof, (const char *string), (string), load(string, span(string, SIZE_MAX)))
+WRAP(double, strtod, (const char *string, char **end), (string, end), tk_library_load(string, span(string, SIZE_MAX));
+     if (end) tk_library_store(end, sizeof *end))
+WRAP(int, atoi, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
+WRAP(long, atol, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
+WRAP(double, atof, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
 
 /* The bytes that snprintf wrote: as many as fit, with the NUL. */
 static void formatted(const char *buffer, size_t size, int length)
 {
     int saved = errno;
     if (length >= 0 && size > 0)
-        store(buffer, (size_t)length < size ? (size_t)length + 1 : size);
+        tk_library_store(buffer, (size_t)length < size ? (size_t)length + 1 : size);
     errno = saved;
 }
 
 TK_EXPORT int vsnprintf(char *buffer, size_t size, const char *format, va_list list)
 {
     int length = TK_REAL(vsnprintf)(buffer, size, format, list);
-    if (IS_RECORDED())
+    if (TK_IS_RECORDED())
         formatted(buffer, size, length);
     return length;
 }
@@ -179,7 +166,7 @@ TK_EXPORT int vsnprintf(char *buffer, size_t size, const char *format, va_list l
 TK_EXPORT int vsprintf(char *buffer, const char *format, va_list list)
 {
     int length = TK_REAL(vsprintf)(buffer, format, list);
-    if (IS_RECORDED())
+    if (TK_IS_RECORDED())
         formatted(buffer, SIZE_MAX, length);
     return length;
 }
@@ -219,16 +206,16 @@ WRAP(char *, __strcpy_chk, (char *to, const char *from, size_t room), (to, from,
 WRAP(char *, __stpcpy_chk, (char *to, const char *from, size_t room), (to, from, room),
      copied(to, from, (size_t)(result - to) + 1))
 WRAP(char *, __strncpy_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
-     load(from, span(from, limit));
-     store(to, limit))
+     tk_library_load(from, span(from, limit));
+     tk_library_store(to, limit))
 WRAP_BEFORE(char *, __strcat_chk, (char *to, const char *from, size_t room), (to, from, room),
             append(to, from, SIZE_MAX))
 WRAP_BEFORE(char *, __strncat_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
             append(to, from, limit))
 WRAP(char *, __fgets_chk, (char *buffer, size_t room, int size, FILE *file), (buffer, room, size, file),
-     if (result) store(buffer, span(buffer, (size_t)size)))
+     if (result) tk_library_store(buffer, span(buffer, (size_t)size)))
 WRAP(size_t, __fread_chk, (void *buffer, size_t room, size_t size, size_t count, FILE *file),
-     (buffer, room, size, count, file), store(buffer, result *size))
+     (buffer, room, size, count, file), tk_library_store(buffer, result *size))
 WRAP(int, __vsnprintf_chk, (char *buffer, size_t size, int flag, size_t room, const char *format, va_list list),
      (buffer, size, flag, room, format, list), formatted(buffer, size, result))
 WRAP(int, __vsprintf_chk, (char *buffer, int flag, size_t room, const char *format, va_list list),
@@ -257,9 +244,9 @@ TK_EXPORT int __sprintf_chk(char *buffer, int flag, size_t room, const char *for
 /* Before the comparisons run, the array is read; when they are done, it is written. */
 TK_EXPORT void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
 {
-    if (IS_RECORDED())
-        load(base, count * size);
+    if (TK_IS_RECORDED())
+        tk_library_load(base, count * size);
     TK_REAL(qsort)(base, count, size, compare);
-    if (IS_RECORDED())
-        store(base, count * size);
+    if (TK_IS_RECORDED())
+        tk_library_store(base, count * size);
 }

@@ -28,4 +28,21 @@ static inline __attribute__((always_inline)) void tk_record(enum tk_event event,
 #define TK_RECORD3(event, a, b, c) tk_record(TK_EVENT_##event, 3, a, b, c, 0)
 #define TK_RECORD4(event, a, b, c, d) tk_record(TK_EVENT_##event, 4, a, b, c, d)
 
+/* What code that is not instrumented reads and writes, for the call that is open in instrumented code. */
+static inline void tk_library_load(const void *address, size_t size)
+{
+    if (size > 0)
+        TK_RECORD2(library_load, (uintptr_t)address, size);
+}
+
+static inline void tk_library_store(const void *address, size_t size)
+{
+    if (size > 0)
+        TK_RECORD2(library_store, (uintptr_t)address, size);
+}
+
+/* Whether the call of an interposed function is recorded. In a static program the C library calls some before there are
+ * threads, and that is asked first. */
+#define TK_IS_RECORDED() (TK_BY_PROGRAM() && tk_recording_for(__builtin_return_address(0)))
+
 #endif
