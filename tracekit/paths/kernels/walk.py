@@ -40,6 +40,7 @@ from tracekit.paths.kernels.rows import begin, flush, step
 NO = np.uint32(NONE)
 LIBRARY_LOAD = CODE["library_load"]
 LIBRARY_STORE = CODE["library_store"]
+RESUMED_FRAME, RESUMED_RETURN = CODE["resumed_frame"], CODE["resumed_return"]
 THREAD_EXIT = CODE["thread_exit"]
 WINDOW_BEGIN, WINDOW_END = CODE["window_begin"], CODE["window_end"]
 SIGNAL_ENTER = CODE["signal_enter"]
@@ -253,6 +254,13 @@ def _event(counted: Counted, stream: Stream, code: Any, words: Any, word: Any) -
     elif code == THREAD_EXIT or code == WINDOW_BEGIN or code == WINDOW_END:
         while scalars[TOP] >= 0:
             _pop(counted, stream)
+    elif code == RESUMED_FRAME:
+        if scalars[TOP] >= 0 and stream.frames[scalars[TOP]].function != NO:
+            stream.frames[scalars[TOP]].address = words[word]
+    elif code == RESUMED_RETURN:
+        target = resumed_at(stream, words[word])
+        while scalars[TOP] > target:
+            _pop(counted, stream)
 
 
 @kernel
@@ -300,6 +308,17 @@ def frame_at(stream: Any, function: Any, address: Any) -> int:
             break
         top -= 1
     return -1
+
+
+@kernel
+def resumed_at(stream: Any, address: Any) -> int:
+    """The frame that control is back in, one of those that a window found; the top one if there is none."""
+    top = stream.scalars[TOP]
+    while top >= 0 and stream.frames[top].function != NO:
+        if stream.frames[top].address == address:
+            return int(top)
+        top -= 1
+    return int(stream.scalars[TOP])
 
 
 @kernel
