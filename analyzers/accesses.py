@@ -100,5 +100,12 @@ def with_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"instructions": rows, "summary": {kind: sum(row[kind] for row in rows) for kind in ("loads", "stores")}}
 
 
-DISPLAY = Display(greatest="bytes", notes="accesses", on_page=True)
+DISPLAY = Display(
+    greatest="bytes",
+    notes="accesses",
+    on_page=True,
+    columns={
+        "instructions": "instruction:instruction loads stores bytes",
+    },
+)
 MODULE = Accesses

@@ -97,5 +97,12 @@ class Advise(Camp):
         }
 
 
-DISPLAY = Display(text="tracekit.render.advise:advise_text")
+DISPLAY = Display(
+    text="tracekit.render.advise:advise_text",
+    columns={
+        "runs": "command status signal accesses",
+        "loops": "loop:loop verdict accesses share openmp cases contexts_not_exercised holds",
+        "further_parallel": "loop:loop verdict accesses share",
+    },
+)
 MODULE = Advise

@@ -139,5 +139,11 @@ class Bandwidth(Module):
         raise CannotMergeError("a slice is a stretch of one run, and runs differ in length")
 
 
-DISPLAY = Display(section="tracekit.render.html.bandwidth:section", heading="Bandwidth")
+DISPLAY = Display(
+    section="tracekit.render.html.bandwidth:section",
+    heading="Bandwidth",
+    columns={
+        "slices": "first_access accesses loaded_bytes stored_bytes memory_read_bytes memory_written_bytes",
+    },
+)
 MODULE = Bandwidth

@@ -350,6 +350,13 @@ def added(first: list[int], second: list[int]) -> list[int]:
 
 
 DISPLAY = Display(
-    text="tracekit.render.caches:cache_text", section="tracekit.render.html.caches:section", heading="Caches"
+    text="tracekit.render.caches:cache_text",
+    section="tracekit.render.html.caches:section",
+    heading="Caches",
+    columns={
+        "levels": "name size ways hits misses write_backs prefetches",
+        "instructions": "instruction:instruction touches misses",
+        "objects": "object:object touches misses",
+    },
 )
 MODULE = Cache

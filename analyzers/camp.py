@@ -147,5 +147,20 @@ class Camp(DependenceModule):
         }
 
 
-DISPLAY = Display(text="tracekit.render.dependence:dependence_text", notes="loops", rank=-3, on_page=True)
+DISPLAY = Display(
+    text="tracekit.render.dependence:dependence_text",
+    notes="loops",
+    rank=-3,
+    on_page=True,
+    columns={
+        "dependences": (
+            "kind source:instruction destination:instruction source_context:context "
+            "destination_context:context levels count"
+        ),
+        "loops": (
+            "loop:loop context:context invocations iterations accesses carried.raw carried.war "
+            "carried.waw verdict recipe blocked_by rests_on not_taken"
+        ),
+    },
+)
 MODULE = Camp

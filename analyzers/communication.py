@@ -75,5 +75,11 @@ DISPLAY = Display(
     section="tracekit.render.html.communication:section",
     image="tracekit.render.communication:write_image",
     heading="Communication between threads",
+    columns={
+        "threads": "thread role",
+        "roles": "source destination loads bytes",
+        "by_thread": "source.thread source.role destination.thread destination.role loads bytes",
+        "dependences": "source:instruction destination:instruction kind count bytes",
+    },
 )
 MODULE = Communication

@@ -342,5 +342,10 @@ class Dependence(Module):
         return {"result": merged}
 
 
-DISPLAY = Display(greatest="count")
+DISPLAY = Display(
+    greatest="count",
+    columns={
+        "dependences": "kind source:instruction destination:instruction",
+    },
+)
 MODULE = Dependence

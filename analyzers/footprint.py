@@ -11,6 +11,7 @@ import numpy as np
 from tracekit.module import (
     MOST_INTERVALS,
     CannotMergeError,
+    Display,
     HashTable,
     Module,
     Shadow,
@@ -293,4 +294,9 @@ class Footprint(Module):
         raise CannotMergeError("a slice is a stretch of one run, and runs differ in length")
 
 
+DISPLAY = Display(
+    columns={
+        "slices": "first_access accesses touched_bytes new_bytes total_bytes",
+    },
+)
 MODULE = Footprint

@@ -344,5 +344,8 @@ DISPLAY = Display(
     image="tracekit.render.heatmap:write_image",
     rank=-1,
     on_page=True,
+    columns={
+        "rows": "start loads stores",
+    },
 )
 MODULE = Heatmap

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.module import ACCESS_EVENTS, CODE, BatchModule, EventBatch, add, join_rows
+from tracekit.module import ACCESS_EVENTS, CODE, BatchModule, Display, EventBatch, add, join_rows
 
 WIDEST = 64
 """Bytes of the widest value that is recorded."""
@@ -96,4 +96,9 @@ class Histobin(BatchModule):
         }
 
 
+DISPLAY = Display(
+    columns={
+        "accesses": "kind size accesses ones zeros",
+    },
+)
 MODULE = Histobin

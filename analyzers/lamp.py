@@ -60,5 +60,18 @@ class Lamp(DependenceModule):
         return {"load": load, "store": store, **OTHERS}
 
 
-DISPLAY = Display(text="tracekit.render.dependence:dependence_text", notes="loops", rank=-2)
+DISPLAY = Display(
+    text="tracekit.render.dependence:dependence_text",
+    notes="loops",
+    rank=-2,
+    columns={
+        "dependences": (
+            "kind source:instruction destination:instruction source_context destination_context levels count"
+        ),
+        "loops": (
+            "loop:loop context invocations iterations accesses carried.raw carried.war carried.waw "
+            "verdict recipe blocked_by rests_on not_taken"
+        ),
+    },
+)
 MODULE = Lamp

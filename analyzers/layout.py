@@ -243,5 +243,14 @@ DISPLAY = Display(
     text="tracekit.render.layout:layout_text",
     section="tracekit.render.html.layout:section",
     heading="Layout of data",
+    columns={
+        "structures": (
+            "group:object type size array each also objects accesses visits in_order near lines fields "
+            "together apart unseen only_in_bulk unplaced holes advice"
+        ),
+        "pools": "group:object type size visits in_order near bytes_saved",
+        "clusters": "first.group:object first.type then.group:object then.type visits percent same_number",
+        "loads": "instruction:instruction kind begun percent loads stride index gap ahead bytes_ahead",
+    },
 )
 MODULE = Layout

@@ -198,5 +198,11 @@ def _percent(part: float) -> float:
 OTHERS = ("least_object", "greatest_object", "least_offset", "greatest_offset", "granularity")
 """What is kept of the points that no descriptor has room for."""
 
-DISPLAY = Display(greatest="loads")
+DISPLAY = Display(
+    greatest="loads",
+    columns={
+        "dependences": "store:instruction load:instruction percent loads",
+        "strided": "instruction:instruction stride percent accesses",
+    },
+)
 MODULE = Leap

@@ -211,5 +211,12 @@ DISPLAY = Display(
     section="tracekit.render.html.memory_errors:section",
     heading="Errors of memory",
     failed="tracekit.render.memory_errors:has_errors",
+    columns={
+        "errors": (
+            "kind instruction:instruction context:context object:made freed.instruction:instruction "
+            "freed.context:context count size offset object_size"
+        ),
+        "leaks": "object:made blocks bytes allocated_by reach unsure",
+    },
 )
 MODULE = MemoryErrors

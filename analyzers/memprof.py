@@ -186,6 +186,15 @@ class Memprof(ObjectModule):
 
 
 DISPLAY = Display(
-    text="tracekit.render.memprof:memprof_text", section="tracekit.render.html.memprof:section", heading="Heap blocks"
+    text="tracekit.render.memprof:memprof_text",
+    section="tracekit.render.html.memprof:section",
+    heading="Heap blocks",
+    columns={
+        "sites": (
+            "object:made blocks bytes least_bytes most_bytes accesses least_accesses most_accesses "
+            "lifetime least_lifetime most_lifetime density least_density most_density lifetime_density "
+            "least_lifetime_density most_lifetime_density stack"
+        ),
+    },
 )
 MODULE = Memprof

@@ -63,6 +63,15 @@ class Messages(BatchModule):
 
 
 DISPLAY = Display(
-    text="tracekit.render.messages:messages_text", failed="tracekit.render.messages:is_wrong", heading="Messages"
+    text="tracekit.render.messages:messages_text",
+    failed="tracekit.render.messages:is_wrong",
+    heading="Messages",
+    columns={
+        "ranks": "source destination messages bytes",
+        "messages": "send:instruction receive:instruction messages bytes",
+        "unmatched": "kind source destination tag communicator instruction:instruction messages bytes",
+        "collectives": "operation communicator instruction:instruction ranks calls bytes",
+        "mismatches": "communicator number calls",
+    },
 )
 MODULE = Messages

@@ -278,5 +278,8 @@ DISPLAY = Display(
     section="tracekit.render.html.lifetimes:section",
     heading="Object lifetimes",
     on_page=True,
+    columns={
+        "sites": "object:made objects bytes never_freed scope.kind scope.function scope.context:context lives",
+    },
 )
 MODULE = ObjectLifetime

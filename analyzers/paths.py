@@ -65,5 +65,13 @@ DISPLAY = Display(
     section="tracekit.render.html.paths:section",
     heading="Paths",
     lcov="tracekit.render.lcov:lcov",
+    columns={
+        "hot": "path:path frequency accesses inclusive",
+        "paths": "path:path frequency loads stores bytes inclusive",
+        "functions": "function:place calls paths loads stores bytes inclusive blocks blocks_run counts",
+        "calls": "call:place call.block call.caller call.name call.callee count accesses",
+        "edges": "edge:place edge.name edge.blocks count",
+        "lines": "file line count",
+    },
 )
 MODULE = Paths

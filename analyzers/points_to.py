@@ -416,5 +416,14 @@ def never_dereferenced(state: State) -> Counter[int]:
     return unused
 
 
-DISPLAY = Display(text="tracekit.render.objects:points_to_text", heading="Points-to sets")
+DISPLAY = Display(
+    text="tracekit.render.objects:points_to_text",
+    heading="Points-to sets",
+    columns={
+        "pointers": (
+            "instruction:instruction count start interior past_end boundary dangling null elsewhere "
+            "never_dereferenced objects"
+        ),
+    },
+)
 MODULE = PointsTo

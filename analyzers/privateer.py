@@ -344,5 +344,16 @@ def loops_of(regions: Any, region: int) -> Iterator[int]:
         region = int(regions["around"][region])
 
 
-DISPLAY = Display(text="tracekit.render.objects:privateer_text")
+DISPLAY = Display(
+    text="tracekit.render.objects:privateer_text",
+    columns={
+        "loops": "loop:loop accesses reads writes reductions short_lived",
+        "sites": "object:made objects bytes never_freed scope.kind scope.function scope.context:context lives",
+        "pointers": (
+            "instruction:instruction count start interior past_end boundary dangling null elsewhere "
+            "never_dereferenced objects"
+        ),
+        "instructions": "instruction:instruction count pattern value",
+    },
+)
 MODULE = Privateer

@@ -398,6 +398,13 @@ class Races(Module):
 
 
 DISPLAY = Display(
-    text="tracekit.render.races:races_text", failed="tracekit.render.races:has_races", heading="Data races"
+    text="tracekit.render.races:races_text",
+    failed="tracekit.render.races:has_races",
+    heading="Data races",
+    columns={
+        "races": "first:end second:end count object:object number offset one_thread",
+        "threads": "thread function creator created_in:context",
+        "tasks": "task kind instruction:instruction created_in:context",
+    },
 )
 MODULE = Races

@@ -46,5 +46,9 @@ DISPLAY = Display(
     section="tracekit.render.html.regions:section",
     image="tracekit.render.regions:write_image",
     heading="Address space",
+    columns={
+        "snapshots": "time resident proportional swapped heap stack image file anonymous kernel tracekit",
+        "regions": "from first end bytes protection use name thread to",
+    },
 )
 MODULE = Regions

@@ -214,6 +214,13 @@ class Reuse(Module):
 
 
 DISPLAY = Display(
-    text="tracekit.render.reuse:reuse_text", section="tracekit.render.html.reuse:section", heading="Reuse distances"
+    text="tracekit.render.reuse:reuse_text",
+    section="tracekit.render.html.reuse:section",
+    heading="Reuse distances",
+    columns={
+        "curve": "size misses miss_ratio",
+        "instructions": "instruction:instruction touches cold misses distances",
+        "objects": "object:object touches cold misses distances",
+    },
 )
 MODULE = Reuse

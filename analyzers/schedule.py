@@ -50,5 +50,10 @@ DISPLAY = Display(
     section="tracekit.render.html.schedule:section",
     image="tracekit.render.schedule:write_image",
     heading="Schedule",
+    columns={
+        "threads": "thread role accesses hand_overs begin end processors migrations slices on",
+        "processors": "processor accesses nanoseconds",
+        "stretches": "thread begin end processor accesses",
+    },
 )
 MODULE = Schedule

@@ -103,5 +103,15 @@ DISPLAY = Display(
     section="tracekit.render.html.taskgraph:section",
     image="tracekit.render.taskgraph:write_image",
     heading="Task graph",
+    columns={
+        "groups": (
+            "group.id group.kind group.created group.begins count threads on_critical_path work "
+            "critical_work blocks loads stores bytes longest first"
+        ),
+        "group_edges": "source destination kind count",
+        "lines": "line:place work critical_work",
+        "functions": "function:place work critical_work",
+        "what_if": "faster work span",
+    },
 )
 MODULE = TaskGraphModule

@@ -71,6 +71,13 @@ class Tlb(Cache):
 
 
 DISPLAY = Display(
-    text="tracekit.render.caches:cache_text", section="tracekit.render.html.caches:section", heading="TLBs"
+    text="tracekit.render.caches:cache_text",
+    section="tracekit.render.html.caches:section",
+    heading="TLBs",
+    columns={
+        "levels": "name entries ways hits misses",
+        "instructions": "instruction:instruction touches misses",
+        "objects": "object:object touches misses",
+    },
 )
 MODULE = Tlb

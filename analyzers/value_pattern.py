@@ -203,5 +203,11 @@ class ValuePattern(Module):
         return "", None
 
 
-DISPLAY = Display(text="tracekit.render.objects:patterns_text", heading="Value patterns")
+DISPLAY = Display(
+    text="tracekit.render.objects:patterns_text",
+    heading="Value patterns",
+    columns={
+        "instructions": "instruction:instruction count pattern value",
+    },
+)
 MODULE = ValuePattern

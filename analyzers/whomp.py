@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracekit.module import CannotMergeError, Module, TracekitError, groups_option, option
+from tracekit.module import CannotMergeError, Display, Module, TracekitError, groups_option, option
 from tracekit.program.sources import is_system, plain_path, short_ends
 from tracekit.whomp import ALL, DIMENSIONS
 from tracekit.whomp.file import save
@@ -226,4 +226,10 @@ def _percent(part: int, whole: int) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
 
 
+DISPLAY = Display(
+    columns={
+        "dimensions": "dimension accesses symbols rules values bytes",
+        "hot_streams": "heat percent accesses times lines",
+    },
+)
 MODULE = Whomp

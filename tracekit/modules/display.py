@@ -8,7 +8,8 @@ running the file: to list modules, to print a profile from a file, to choose wha
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from tracekit.formats.errors import TracekitError
 
@@ -53,16 +54,24 @@ class Display:
     """
     rank: int = 0
     """Sections are sorted by this number, and of two modules with the same notes the lesser counts."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Table -> its columns, separated by spaces: the head of the table where it has no rows to tell.
+
+    Those of a nested value are named by its kind, as in ``source:instruction``; the kinds are those of
+    :data:`tracekit.render.export.tables.KINDS`.
+    """
     on_page: bool = False
     """Whether ``tracekit report`` runs the module on a trace, and ``tracekit annotate``, too, if it has notes."""
 
     def __post_init__(self) -> None:
         if self.notes not in NOTES:
             raise ValueError(f"notes is one of {', '.join(NOTES[1:])}, not {self.notes!r}.")
-        for field in REFERENCES:
-            reference = getattr(self, field)
+        for name in REFERENCES:
+            reference = getattr(self, name)
             if reference and not reference.rpartition(":")[2].isidentifier():
-                raise ValueError(f"{field} is a reference as package.file:function, not {reference!r}.")
+                raise ValueError(f"{name} is a reference as package.file:function, not {reference!r}.")
+        if not isinstance(self.columns, dict) or not all(isinstance(text, str) for text in self.columns.values()):
+            raise ValueError(f"columns is a dict of names in one string for each table, not {self.columns!r}.")
 
 
 def display_in(tree: ast.Module, file: str, python_name: str) -> Display:
