@@ -127,10 +127,11 @@ std::string sourceName(StringRef Linkage, const DISubprogram *Source) {
 }
 
 std::string scopeName(const DISubprogram &Source) {
-  bool Plain = Source.getLinkageName().empty(); // the parts of a function that OpenMP runs have mangled names then
-  std::string Text = demangled(Plain ? Source.getName() : Source.getLinkageName());
-  bool Short = Text.size() <= std::max(LongestScope, Source.getName().size());
-  return !Text.empty() && Short ? Text : Source.getName().str();
+  StringRef Plain = Source.getName(), Linkage = Source.getLinkageName();
+  std::string Text = demangled(Linkage.empty() ? Plain : Linkage);
+  bool Mangled = startsWith(Plain, "_Z"); // as that of the parts of a function that OpenMP runs: of no use to a reader
+  bool Short = Text.size() <= (Mangled ? LongestName : std::max(LongestScope, Plain.size()));
+  return !Text.empty() && Short ? Text : Plain.str();
 }
 
 void keepLinkageNames(Module &M) {

@@ -18,7 +18,7 @@ void keepLinkageNames(llvm::Module &M);
 std::string sourceName(llvm::StringRef Linkage, const llvm::DISubprogram *Source);
 
 /// The same for a function that is inlined somewhere; if that is longer than 256 bytes, the debug information's name
-/// where it is shorter: the names of templates that are all inlined would be a fifth of the program.
+/// where it is shorter and not mangled: the names of templates that are all inlined would be a fifth of the program.
 std::string scopeName(const llvm::DISubprogram &Source);
 
 /// The name of a global variable in the source; of one that the unit only declares, its linkage name, if that is C's.

@@ -166,6 +166,27 @@ def test_the_parts_of_a_function_that_openmp_runs(debug: str, tmp_path: Path) ->
     assert "A::run(int) (.omp_outlined)" in scopes and not any(name.startswith("_Z") for name in scopes)
 
 
+@pytest.mark.parametrize("debug", ["-g", "-gline-tables-only"])
+def test_the_parts_of_a_function_with_a_long_name(debug: str, tmp_path: Path) -> None:
+    if find_clang().major < 17:
+        pytest.skip("clang names these parts after their function since version 17")
+    tables = unit(
+        tmp_path,
+        """
+        #include <random>
+        template <class N, class E> struct Generator { static void permute(N *p, int n) {
+        #pragma omp parallel for
+          for (int i = 0; i < n; i++) p[i] = E(i)(); } };
+        void all(int *p) { Generator<int, std::mt19937_64>::permute(p, 100); }
+        """,
+        debug,
+        "-fopenmp",
+    )
+    scopes = {row["function"] for row in tables["locations"]}
+    assert any(len(name) > 256 and "::permute(int*, int) (.omp_outlined" in name for name in scopes)
+    assert not any(name.startswith("_Z") for name in scopes)
+
+
 def test_names_that_are_too_long_are_those_of_the_debug_information(tmp_path: Path) -> None:
     """The parameter's type doubles with each alias: 2^13 letters and more, in a linkage name of some dozens."""
     pairs = "".join(f"using T{level} = P<T{level - 1}, T{level - 1}>;\n" for level in range(1, 13))
