@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 JOBS ?= 2
 C_SOURCES = $(wildcard recorder/pass/*.cpp recorder/pass/*.h recorder/runtime/*.c recorder/runtime/*.h recorder/runtime/mpi/*.[ch] \
-            recorder/include/*.h)
+            recorder/runtime/musl/*.[ch] recorder/include/*.h)
 DOCUMENTS = $(wildcard *.md) docs formats fixtures tests
 
 .PHONY: demo test lint format clean

@@ -53,7 +53,7 @@ def read(words: Sequence[str]) -> CommandLine:
     languages: list[str] = []
     language = "none"
     debug = tail_recursion = False
-    for option, value in _options(expand(words)):
+    for option, value in each_option(expand(words)):
         if option == "":
             languages.append(_language(value, language))
         elif option == "-x":
@@ -128,7 +128,7 @@ def split_response(text: str) -> list[str]:
     return words
 
 
-def _options(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+def each_option(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     """(option, its value) for each option, ("", name) for each input."""
     rest = iter(words)
     for word in rest:

@@ -8,12 +8,11 @@ for each file of a build: keep the imports light.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import commandline, toolchain, versionscript
+from tracekit.recorder import commandline, musl, toolchain, versionscript
 from tracekit.recorder.commandline import CommandLine
 
 AT = ("source", "machine")
@@ -98,14 +97,17 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     """
     settings, words = _own_options(words)
     last: list[str] = []
+    libc, words, choosing = musl.read(words)
     wanted = commandline.read(words)
     clang = toolchain.find_clang()
     arguments = [clang.path] if name == "cc" else [clang.path, "--driver-mode=g++"]
+    arguments += _unless_unused(choosing)
     if wanted.links and not wanted.relocatable:
-        _refuse_musl(words)
-        arguments += _link_options(wanted, clang)
+        if libc != toolchain.GLIBC and (not wanted.static or wanted.shared):
+            raise TracekitError("programs of musl can be recorded only with -static: link with -static, or with glibc")
+        arguments += _link_options(wanted, clang, libc)
         words = versionscript.export_state(words)
-        last = _last_link_options(wanted, name, words, clang)
+        last = _last_link_options(wanted, name, words, clang, libc)
     before, after = _split_at_dashes(words)
     arguments += [*before, *last]
     if wanted.compiles:
@@ -113,18 +115,8 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
         options = _compile_options(wanted, settings["at"], clang)
         if "intercept" in settings and not wanted.debug:
             options.append("-g")  # for the types of arguments
-        arguments += ["--start-no-unused-arguments", *options, "--end-no-unused-arguments"]
+        arguments += _unless_unused(options)
     return clang.path, arguments + after, ",".join(f"{key}={value}" for key, value in settings.items())
-
-
-def _refuse_musl(words: Sequence[str]) -> None:
-    """Raise TracekitError if a program is linked with another C library than the recorder's runtime needs."""
-    for word in commandline.expand(words):
-        if re.search(r"-linux-musl(?![a-z])", word):
-            raise TracekitError(
-                f"{word} asks for musl, and the recorder's runtime needs glibc, 2.34 or newer: link with glibc, "
-                "dynamically or with -static"
-            )
 
 
 def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -162,7 +154,12 @@ def _prefix_map(pair: str) -> list[str]:
     """What clang is told; a command that compiles nothing has no use for it."""
     if not pair.partition("=")[0] or "=" not in pair:
         raise TracekitError(f"--path-prefix-map takes OLD=NEW, a folder and what to write for it, not {pair!r}.")
-    return ["--start-no-unused-arguments", f"-ffile-prefix-map={pair}", "--end-no-unused-arguments"]
+    return _unless_unused([f"-ffile-prefix-map={pair}"])
+
+
+def _unless_unused(options: Sequence[str]) -> list[str]:
+    """The options, about which clang says nothing where it has no use for them."""
+    return ["--start-no-unused-arguments", *options, "--end-no-unused-arguments"] if options else []
 
 
 def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
@@ -185,19 +182,21 @@ def _compile_options(wanted: CommandLine, at: str, clang: toolchain.Clang) -> li
     return options
 
 
-def _link_options(wanted: CommandLine, clang: toolchain.Clang) -> list[str]:
+def _link_options(wanted: CommandLine, clang: toolchain.Clang, libc: toolchain.Libc) -> list[str]:
     """They stand before the user's words: after an `-x c` the image runtime would be taken for C."""
-    options = [toolchain.runtime_file("image_runtime.o", clang)]
+    options = [toolchain.runtime_file("image_runtime.o", clang, libc)]
     if wanted.static:
         # Before the other, so that the end of the program is recorded after the images' end.
-        wrap = toolchain.runtime_file(toolchain.STATIC_WRAP, clang)
-        return [toolchain.runtime_file("static_program.o", clang), *options, f"-Wl,@{wrap}"]
+        wrap = toolchain.runtime_file(toolchain.STATIC_WRAP, clang, libc)
+        return [toolchain.runtime_file("static_program.o", clang, libc), *options, f"-Wl,@{wrap}"]
     if not wanted.shared and not wanted.static:
         options += [f"-Wl,--export-dynamic-symbol={symbol}" for symbol in versionscript.SHARED]
     return options
 
 
-def _last_link_options(wanted: CommandLine, name: str, words: Sequence[str], clang: toolchain.Clang) -> list[str]:
+def _last_link_options(
+    wanted: CommandLine, name: str, words: Sequence[str], clang: toolchain.Clang, libc: toolchain.Libc
+) -> list[str]:
     """They stand behind the user's words: the code of a static program ends here, that of the C library begins."""
     if not wanted.static or wanted.shared:
         return []
@@ -205,7 +204,7 @@ def _last_link_options(wanted: CommandLine, name: str, words: Sequence[str], cla
     if name == "c++" and not _WITHOUT_LIBRARY & set(words):
         options += [f"-Wl,--wrap={guard},-u,{guard}" for guard in GUARDS]
         options += ["-Wl,-lstdc++", "-Wl,-lm"]
-    return [*options, "-Xlinker", toolchain.runtime_file("static_end.o", clang)]
+    return [*options, "-Xlinker", toolchain.runtime_file("static_end.o", clang, libc)]
 
 
 def _help(failed: bool) -> int:

@@ -88,6 +88,21 @@ def exported_functions(path: str) -> list[str]:
     return sorted(names)
 
 
+def archived_symbols(path: str) -> set[str]:
+    """The names that a static library defines for others, by its index; empty if it has none or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(8) != b"!<arch>\n":
+                return set()
+            head = file.read(60)
+            if head[:16].rstrip() != b"/":
+                return set()
+            index = file.read(int(head[48:58]))
+    except OSError:
+        return set()
+    return {name.decode() for name in index[4 + 4 * int.from_bytes(index[:4], "big") :].split(b"\0")}
+
+
 def _has_mark(path: str, mark: bytes = MARK) -> bool:
     try:
         with open(path, "rb") as file:

@@ -11,11 +11,14 @@ imported where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.buildcache import build_once, cache_folder, digest, recall, remember
+
+if TYPE_CHECKING:
+    from tracekit.recorder.runtime import RuntimeTarget
 
 PREFERRED = 19
 PREFERRED_PATHS = (f"clang-{PREFERRED}", f"/usr/lib/llvm-{PREFERRED}/bin/clang")
@@ -48,6 +51,19 @@ class Clang(NamedTuple):
     def major(self) -> int:
         """The major version: plugins fit no other."""
         return int(self.version.split(".")[0])
+
+
+class Libc(NamedTuple):
+    """A C library that programs are linked with: glibc or musl."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    """What makes clang compile for it."""
+    archive: str = ""
+    """The path of its libc.a; glibc needs none."""
+
+
+GLIBC = Libc("glibc")
 
 
 # -- finding --------------------------------------------------------------------------------------
@@ -115,8 +131,7 @@ def _version(path: str) -> str:
     """The version of the clang at ``path``, empty if it is none; remembered while the file stays the same."""
     if not path:
         return ""
-    status = os.stat(path)
-    note = "clang-" + digest([f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}".encode()])
+    note = "clang-" + digest([os.fsencode(_stamp(path))])
     version = recall(note)
     if not version:
         import re
@@ -165,12 +180,14 @@ def pass_plugin(clang: Clang) -> str:
     return os.path.join(folder, PASS)
 
 
-def runtime_file(name: str, clang: Clang | None = None) -> str:
+def runtime_file(name: str, clang: Clang | None = None, libc: Libc = GLIBC) -> str:
     """The path of a file that recorder/runtime's table names, built now (with ``clang``) if the cache does not have it.
 
     Once built it is found without any compiler. Raises TracekitError if it cannot be built.
     """
-    folder = build_once(runtime_folder_name(), "the runtime", lambda into: _build_runtime(clang or find_clang(), into))
+    what = "the runtime" if libc == GLIBC else f"the runtime for {libc.name}"
+    key = runtime_folder_name(libc)
+    folder = build_once(key, what, lambda into: _build_runtime(clang or find_clang(), into, libc))
     return os.path.join(folder, name)
 
 
@@ -183,9 +200,23 @@ def pass_folder_name(clang: Clang) -> str:
     return f"pass-{clang.version}-{digest(parts)}"
 
 
-def runtime_folder_name() -> str:
+def runtime_folder_name(libc: Libc = GLIBC) -> str:
     """The folder of the cache that holds the runtime, once it is built."""
-    return f"runtime-{digest(contents(RUNTIME_SOURCES, ('.c', '.h', '.py')) + _RECIPE)}"  # .py: the table of targets
+    parts = contents(RUNTIME_SOURCES, (".c", ".h", ".py")) + _RECIPE  # .py: the table of targets
+    if libc == GLIBC:
+        return f"runtime-{digest(parts)}"
+    parts += contents(os.path.join(RUNTIME_SOURCES, libc.name))
+    parts += [os.fsencode(text) for text in (*libc.options, _stamp(libc.archive))]
+    return f"runtime-{libc.name}-{digest(parts)}"
+
+
+def _stamp(path: str) -> str:
+    """What changes when the file is another one."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path
+    return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
 
 
 def is_built(folder_name: str) -> bool:
@@ -237,45 +268,60 @@ def _units(into: str) -> Iterator[str]:
         yield path
 
 
-def _build_runtime(clang: Clang, into: str) -> None:
-    from tracekit.recorder.runtime import RUNTIME_TARGETS
+def _build_runtime(clang: Clang, into: str, libc: Libc) -> None:
+    from tracekit.recorder.runtime import RUNTIME_TARGETS, STATIC_TARGETS
 
     # image_runtime.o becomes a part of programs, which travel: it does not say where tracekit is installed.
     here = "-ffile-compilation-dir=tracekit/recorder/runtime"
-    commands = [
-        [clang.path, *target.sources, *target.flags, here, "-o", os.path.join(into, name)]
-        for name, target in RUNTIME_TARGETS.items()
-    ]
-    _compile_all(clang, commands, RUNTIME_SOURCES)
-    _build_static(clang, into, here)
-
-
-def _build_static(clang: Clang, into: str, here: str) -> None:
-    """What static programs link: the preloaded library once more, its functions named as the linker's --wrap does."""
-    import ctypes
-
-    from tracekit.recorder.elf import exported_functions
-    from tracekit.recorder.runtime import STATIC_ONLY, STATIC_TARGETS
-
-    names = [name for name in exported_functions(os.path.join(into, PRELOAD)) if not name.startswith("__tk_")]
-    library = ctypes.CDLL("libc.so.6")
-    wrapped = [name for name in names if hasattr(library, name)]
+    defines = _definitions(libc)
+    common = ["--start-no-unused-arguments", *libc.options, "--end-no-unused-arguments", here]
+    _compile_all(clang, _commands(clang, RUNTIME_TARGETS[libc.name], common, into), RUNTIME_SOURCES)
     header = os.path.join(into, "static_names.h")
-    with open(header, "w") as file:
-        file.writelines(f"#pragma redefine_extname {name} __wrap_{name}\n" for name in names)
-        # Those of other libraries, which a program need not have.
-        file.writelines(f"#pragma weak __real_{name}\n" for name in names if name not in wrapped)
-    with open(os.path.join(into, STATIC_WRAP), "w") as file:
-        file.writelines(f"--wrap={name}\n" for name in (*wrapped, *STATIC_ONLY))
-    commands = [
-        [clang.path, *target.sources, *target.flags, "-include", header, here, "-o", os.path.join(into, name)]
-        for name, target in STATIC_TARGETS.items()
-    ]
-    _compile_all(clang, commands, RUNTIME_SOURCES)
+    _name_static(into, header, libc, defines)
+    common += ["-include", header]
+    _compile_all(clang, _commands(clang, STATIC_TARGETS[libc.name], common, into), RUNTIME_SOURCES)
     os.remove(header)
 
 
-def _compile_all(clang: Clang, commands: Sequence[list[str]], folder: str | None = None) -> None:
+def _commands(
+    clang: Clang, targets: Mapping[str, RuntimeTarget], common: Sequence[str], into: str
+) -> Iterator[list[str]]:
+    for name, target in targets.items():
+        yield [clang.path, *common, *target.flags, *target.sources, "-o", os.path.join(into, name)]
+
+
+def _name_static(into: str, header: str, libc: Libc, defines: Callable[[str], bool]) -> None:
+    """Name the preloaded library's functions as the linker's --wrap does: in a header, and in its options."""
+    from tracekit.recorder.elf import exported_functions
+    from tracekit.recorder.runtime import STATIC_ONLY
+
+    names = [name for name in exported_functions(os.path.join(into, PRELOAD)) if not name.startswith("__tk_")]
+    wrapped = [name for name in names if defines(name)]
+    with open(header, "w") as file:
+        file.writelines(f"#pragma redefine_extname {name} __wrap_{name}\n" for name in names)
+        file.write('#pragma clang section text="tk_runtime"\n')
+        # Those of other libraries, which a program need not have.
+        file.writelines(f"#pragma weak __real_{name}\n" for name in names if name not in wrapped)
+    with open(os.path.join(into, STATIC_WRAP), "w") as file:
+        file.writelines(f"--wrap={name}\n" for name in (*wrapped, *STATIC_ONLY[libc.name]))
+
+
+def _definitions(libc: Libc) -> Callable[[str], bool]:
+    """Whether the C library defines a name."""
+    if libc == GLIBC:
+        import ctypes
+
+        library = ctypes.CDLL("libc.so.6")
+        return lambda name: hasattr(library, name)
+    from tracekit.recorder.elf import archived_symbols
+
+    names = archived_symbols(libc.archive)
+    if not names:
+        raise TracekitError(f"{libc.name} has no libc.a where {' '.join(libc.options)} says that it is")
+    return names.__contains__
+
+
+def _compile_all(clang: Clang, commands: Iterable[list[str]], folder: str | None = None) -> None:
     """Run compilers in `folder` side by side, one for each core; raises TracekitError for the first that fails."""
     from concurrent.futures import ThreadPoolExecutor
 

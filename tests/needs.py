@@ -117,6 +117,7 @@ NEEDS = {
     "lto plugin": Need(f"llvm-{clang_major()}-linker-tools", _beside_clang("lib/LLVMgold.so")),
     "profile runtime": Need(f"libclang-rt-{clang_major()}-dev", _profile_runtime),
     "mpich": Need("mpich libmpich-dev", _program("mpicc.mpich", "mpirun.mpich")),
+    "musl": Need("musl-tools", _program("musl-gcc")),
     "openmpi": Need("openmpi-bin libopenmpi-dev", _program("mpicc.openmpi", "mpirun.openmpi")),
     "patch": Need("patch", _program("patch")),
     "rustc": Need("rustc libstd-rust-dev", rustc),

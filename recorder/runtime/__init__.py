@@ -50,42 +50,67 @@ _PRELOAD = (
     "interceptors_calls.c",
 )
 
-RUNTIME_TARGETS: dict[str, RuntimeTarget] = {
-    "image_runtime.o": RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections")),
-    "libtracekit-preload.so": RuntimeTarget(
-        (*_PRELOAD, "preload_linker.c", "interceptors_openmp.c", "openmp_calls.c", "openmp_tools.c"),
-        (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread", *_UNWINDER),
+_OF_GLIBC = ("interceptors_openmp.c", "openmp_calls.c", "openmp_tools.c")
+_OF_MUSL = ("musl/musl.c",)
+_FOR_MUSL = ("-I", ".", "-include", "musl/musl.h", "-idirafter", "musl")
+
+
+def _image_runtime(*flags: str) -> RuntimeTarget:
+    return RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections", *flags))
+
+
+def _preloaded(sources: tuple[str, ...], *flags: str) -> RuntimeTarget:
+    return RuntimeTarget(
+        (*_PRELOAD, "preload_linker.c", *sources),
+        (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread", *_UNWINDER, *flags),
         headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h", "ompt.h", "probe.h"),
-    ),
-    "libtracekit-encoder.so": RuntimeTarget(
-        (
-            "encoder.c",
-            "encoder_scalar.c",
-            "encoder_vector.c",
-            "encoder_predictors.c",
-            "encoder_tables.c",
-            "encoder_trim.c",
-            "encoder_work.c",
-            "encoder_pool.c",
-            "encoder_crc.c",
+    )
+
+
+def _static(source: str, *flags: str) -> dict[str, RuntimeTarget]:
+    """The preloaded library's files once more, whose functions have other names there.
+
+    They include the header that recorder/toolchain.py writes with these names.
+    """
+    return {
+        "static_program.o": RuntimeTarget(
+            (*_PRELOAD, "static_program.c", source),
+            (*_COMMON, "-r", "-nostdlib", "-fvisibility=hidden", "-fno-builtin", "-pthread", "-DTK_STATIC", *flags),
         ),
-        (*_COMMON, "-O3", "-shared", "-fvisibility=hidden", "-pthread"),
-        headers=("compiler.h", "state.h", "pool.h", "format.h", "encoder.h", "encoder_record.h"),
-    ),
+        "static_end.o": RuntimeTarget(("static_end.c",), (*_COMMON, "-c")),
+    }
+
+
+RUNTIME_TARGETS: dict[str, dict[str, RuntimeTarget]] = {
+    "glibc": {
+        "image_runtime.o": _image_runtime(),
+        "libtracekit-preload.so": _preloaded(_OF_GLIBC),
+        "libtracekit-encoder.so": RuntimeTarget(
+            (
+                "encoder.c",
+                "encoder_scalar.c",
+                "encoder_vector.c",
+                "encoder_predictors.c",
+                "encoder_tables.c",
+                "encoder_trim.c",
+                "encoder_work.c",
+                "encoder_pool.c",
+                "encoder_crc.c",
+            ),
+            (*_COMMON, "-O3", "-shared", "-fvisibility=hidden", "-pthread"),
+            headers=("compiler.h", "state.h", "pool.h", "format.h", "encoder.h", "encoder_record.h"),
+        ),
+    },
+    "musl": {
+        "image_runtime.o": _image_runtime(),
+        "libtracekit-preload.so": _preloaded(_OF_MUSL, *_FOR_MUSL),
+    },
 }
-"""Name of the built file -> how to build it (with clang: the image runtime needs ``preserve_most``)."""
+"""By C library: name of the built file -> how to build it (with clang: the image runtime needs ``preserve_most``)."""
 
-STATIC_TARGETS: dict[str, RuntimeTarget] = {
-    "static_program.o": RuntimeTarget(
-        (*_PRELOAD, "static_program.c"),
-        (*_COMMON, "-r", "-nostdlib", "-fvisibility=hidden", "-fno-builtin", "-pthread", "-DTK_STATIC"),
-    ),
-    "static_end.o": RuntimeTarget(("static_end.c",), (*_COMMON, "-c")),
-}
-"""What is linked into static programs: the preloaded library's files, whose functions have other names there.
+STATIC_TARGETS = {"glibc": _static("static_glibc.c"), "musl": _static("musl/musl.c", *_FOR_MUSL)}
+"""The same of what is linked into static programs."""
 
-They include the header that recorder/toolchain.py writes with these names.
-"""
-
-STATIC_ONLY = ("_dl_allocate_tls", "_dl_deallocate_tls", "__register_frame_info", "__deregister_frame_info")
+_OF_LIBGCC = ("__register_frame_info", "__deregister_frame_info")
+STATIC_ONLY = {"glibc": ("_dl_allocate_tls", "_dl_deallocate_tls", *_OF_LIBGCC), "musl": _OF_LIBGCC}
 """What only static programs wrap, beside what the preloaded library exports."""

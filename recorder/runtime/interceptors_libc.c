@@ -52,6 +52,10 @@ WRAP(char *, fgets, (char *buffer, int size, FILE *file), (buffer, size, file),
      if (result) tk_library_store(buffer, span(buffer, (size_t)size)))
 WRAP(ssize_t, getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
      if (result >= 0) tk_library_store(*line, (size_t)result + 1))
+/* What glibc's header makes of getline. */
+ssize_t __getdelim(char **line, size_t *size, int delimiter, FILE *file);
+WRAP(ssize_t, __getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
+     if (result >= 0) tk_library_store(*line, (size_t)result + 1))
 WRAP(ssize_t, getline, (char **line, size_t *size, FILE *file), (line, size, file),
      if (result >= 0) tk_library_store(*line, (size_t)result + 1))
 WRAP_BEFORE(int, fputs, (const char *string, FILE *file), (string, file),
@@ -175,8 +179,10 @@ TK_EXPORT int snprintf(char *buffer, size_t size, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int length = vsnprintf(buffer, size, format, list);
+    int length = TK_REAL(vsnprintf)(buffer, size, format, list);
     va_end(list);
+    if (TK_IS_RECORDED())
+        formatted(buffer, size, length);
     return length;
 }
 
@@ -184,8 +190,10 @@ TK_EXPORT int sprintf(char *buffer, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int length = vsprintf(buffer, format, list);
+    int length = TK_REAL(vsprintf)(buffer, format, list);
     va_end(list);
+    if (TK_IS_RECORDED())
+        formatted(buffer, SIZE_MAX, length);
     return length;
 }
 
@@ -225,8 +233,10 @@ TK_EXPORT int __snprintf_chk(char *buffer, size_t size, int flag, size_t room, c
 {
     va_list list;
     va_start(list, format);
-    int length = __vsnprintf_chk(buffer, size, flag, room, format, list);
+    int length = TK_REAL(__vsnprintf_chk)(buffer, size, flag, room, format, list);
     va_end(list);
+    if (TK_IS_RECORDED())
+        formatted(buffer, size, length);
     return length;
 }
 
@@ -234,8 +244,10 @@ TK_EXPORT int __sprintf_chk(char *buffer, int flag, size_t room, const char *for
 {
     va_list list;
     va_start(list, format);
-    int length = __vsprintf_chk(buffer, flag, room, format, list);
+    int length = TK_REAL(__vsprintf_chk)(buffer, flag, room, format, list);
     va_end(list);
+    if (TK_IS_RECORDED())
+        formatted(buffer, SIZE_MAX, length);
     return length;
 }
 

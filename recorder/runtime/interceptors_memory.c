@@ -43,6 +43,14 @@ static void *bootstrap_allocate(size_t size)
 
 #ifdef TK_STATIC
 #define REAL TK_REAL
+/* A call of the real functions, of which one may use another. */
+#define WITHIN(call) \
+    ({ \
+        tk_within_library++; \
+        __typeof__(call) result_within = call; \
+        tk_within_library--; \
+        result_within; \
+    })
 #define OF_LINKER(pointer) 0
 #define KEEP(pointer) (void)0
 #else
@@ -62,6 +70,7 @@ static void *resolve(void **slot, const char *name)
         static void *real_##name; \
         (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : resolve(&real_##name, #name)); \
     })
+#define WITHIN(call) (call)
 #endif
 
 #ifdef TK_STATIC
@@ -88,7 +97,7 @@ TK_EXPORT void *calloc(size_t count, size_t size)
 {
     if (TK_UNLIKELY(resolving))
         return bootstrap_allocate(count * size);
-    void *pointer = REAL(calloc)(count, size);
+    void *pointer = WITHIN(REAL(calloc)(count, size));
     ALLOCATED(pointer, count * size);
     return pointer;
 }
@@ -109,7 +118,7 @@ static void *reallocate(void *old, size_t size)
     size_t usable = malloc_usable_size(old);
     if (size <= usable && size >= usable / 2) {
         uint64_t ticket = tk_ticket();
-        void *same = REAL(realloc)(old, size);
+        void *same = WITHIN(REAL(realloc)(old, size));
         if (same)
             TK_RECORD4(heap_realloc, ticket, (uintptr_t)old, (uintptr_t)same, size);
         return same;
@@ -137,7 +146,7 @@ static void *resize(void *old, size_t size, int recording)
     }
     if (!recording) {
         int linkers = old && OF_LINKER(old);
-        void *pointer = REAL(realloc)(old, size);
+        void *pointer = WITHIN(REAL(realloc)(old, size));
         if (linkers)
             KEEP(pointer ? pointer : old);
         return pointer;
@@ -146,7 +155,7 @@ static void *resize(void *old, size_t size, int recording)
         return reallocate(old, size);
     if (old)
         TK_RECORD2(heap_free, tk_ticket(), (uintptr_t)old);
-    void *pointer = REAL(realloc)(old, size);
+    void *pointer = WITHIN(REAL(realloc)(old, size));
     if (pointer)
         TK_RECORD3(heap_alloc, tk_ticket(), (uintptr_t)pointer, size);
     return pointer;
@@ -171,7 +180,7 @@ TK_EXPORT void *reallocarray(void *old, size_t count, size_t size)
 
 TK_EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
 {
-    int result = REAL(posix_memalign)(pointer, alignment, size);
+    int result = WITHIN(REAL(posix_memalign)(pointer, alignment, size));
     if (result == 0) {
         ALLOCATED(*pointer, size);
         if (tk_recording() && RECORDING())
@@ -183,7 +192,7 @@ TK_EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
 #define WRAP_ALIGNED(name, parameters, ...) \
     TK_EXPORT void *name parameters \
     { \
-        void *pointer = REAL(name)(__VA_ARGS__); \
+        void *pointer = WITHIN(REAL(name)(__VA_ARGS__)); \
         ALLOCATED(pointer, size); \
         return pointer; \
     }

@@ -39,7 +39,7 @@ static void acquired(const void *address, uint64_t kind)
     TK_EXPORT int name parameters \
     { \
         int result = TK_REAL(name)(__VA_ARGS__); \
-        if (result == 0) \
+        if (result == 0 && TK_BY_PROGRAM()) \
             acquired(semaphore, TK_SYNC_SEMAPHORE); \
         return result; \
     }
@@ -52,7 +52,8 @@ WRAP_SEMAPHORE(sem_clockwait, (sem_t *restrict semaphore, clockid_t clock, const
 
 TK_EXPORT int sem_post(sem_t *semaphore)
 {
-    released(semaphore, TK_SYNC_SEMAPHORE);
+    if (TK_BY_PROGRAM())
+        released(semaphore, TK_SYNC_SEMAPHORE);
     return TK_REAL(sem_post)(semaphore);
 }
 

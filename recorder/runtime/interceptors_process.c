@@ -124,7 +124,7 @@ WRAP_EXECL(execle, execve, va_arg(list, char **))
         int result = TK_REAL(name)(&started, path, actions, attributes, argv, HANDED_ON(envp)); \
         if (result == 0 && child) \
             *child = started; \
-        if (result == 0 && tk_noting()) \
+        if (result == 0 && TK_BY_PROGRAM() && tk_noting()) \
             TK_RECORD2(fork, tk_ticket(), (uint64_t)started); \
         return result; \
     }

@@ -147,11 +147,9 @@ static int ask_for_window_signal(struct sigaction *old, handler_function previou
     return result;
 }
 
-TK_EXPORT int sigaction(int signal, const struct sigaction *action, struct sigaction *old)
+static int set_action(int signal, const struct sigaction *action, struct sigaction *old)
 {
     struct sigaction ours, before;
-    if (!tk_pool || signal <= 0 || signal >= SIGNALS)
-        return TK_REAL(sigaction)(signal, action, old);
     handler_function previous = handlers[signal];
     if (action && is_function((void *)action->sa_sigaction)) {
         ours = *action;
@@ -174,6 +172,14 @@ TK_EXPORT int sigaction(int signal, const struct sigaction *action, struct sigac
     if (old)
         *old = before;
     return 0;
+}
+
+/* The C library's own calls are about what is in the kernel. */
+TK_EXPORT int sigaction(int signal, const struct sigaction *action, struct sigaction *old)
+{
+    if (!tk_pool || signal <= 0 || signal >= SIGNALS || !TK_BY_PROGRAM())
+        return TK_REAL(sigaction)(signal, action, old);
+    return set_action(signal, action, old);
 }
 
 /* signal() and its historical variants differ in flags that only the C library knows; each is wrapped by itself. */
@@ -215,7 +221,7 @@ void tk_wrap_handlers(void)
     struct sigaction action;
     for (int signal = 1; signal < SIGNALS; signal++)
         if (TK_REAL(sigaction)(signal, NULL, &action) == 0 && is_function((void *)action.sa_sigaction))
-            sigaction(signal, &action, NULL);
+            set_action(signal, &action, NULL);
     if (tk_windows.paused && !handlers[SIGUSR2])
         ask_for_window_signal(NULL, NULL);
 }

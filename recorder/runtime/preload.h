@@ -241,11 +241,20 @@ void tk_resume_before(const struct tk_steps *steps);
 void tk_resumed(struct tk_activation *activation, const void *lives);
 
 /* static_program.c: in a static program the C library's own calls come through here, too, some of them before there is
- * thread-local storage. Its code lies behind the program's. */
+ * thread-local storage. Its code lies behind the program's. What it ends with in place of a call seems to be called
+ * from where it was called itself: here, whose code is a section of its own. */
 #ifdef TK_STATIC
 extern const char __tk_program_end[];
+extern const char __start_tk_runtime[] __attribute__((visibility("hidden")));
+extern const char __stop_tk_runtime[] __attribute__((visibility("hidden")));
 extern __thread int tk_within_library;
-#define TK_BY_PROGRAM() ((uintptr_t)__builtin_return_address(0) < (uintptr_t)__tk_program_end && !tk_within_library)
+static inline __attribute__((always_inline)) int tk_is_programs_call(uintptr_t from)
+{
+    return from < (uintptr_t)__tk_program_end &&
+           from - (uintptr_t)__start_tk_runtime >= (uintptr_t)__stop_tk_runtime - (uintptr_t)__start_tk_runtime &&
+           !tk_within_library;
+}
+#define TK_BY_PROGRAM() tk_is_programs_call((uintptr_t)__builtin_return_address(0))
 #else
 #define TK_BY_PROGRAM() 1
 #endif

@@ -194,7 +194,7 @@ static void shrink_guards(int resource, uint64_t limit)
     }
 
 #define WRAP_PROCESS_LIMIT(name, type) \
-    TK_EXPORT int name(pid_t process, enum __rlimit_resource resource, const struct type *limit, struct type *old) \
+    TK_EXPORT int name(pid_t process, __rlimit_resource_t resource, const struct type *limit, struct type *old) \
     { \
         if (limit && (process == 0 || process == getpid())) \
             shrink_guards((int)resource, limit->rlim_cur); \

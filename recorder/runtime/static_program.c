@@ -4,8 +4,6 @@
  * name (recorder/toolchain.py), and leaves the C library's as __real_malloc. */
 #include "preload.h"
 
-#include <stdbool.h>
-
 /* `record` asks for this section before it hands over a pool. */
 __attribute__((section("tk_static"), used, retain)) static const char mark[] = "tracekit";
 
@@ -31,25 +29,4 @@ void *__wrap___deregister_frame_info(const void *begin)
     void *object = __real___deregister_frame_info ? __real___deregister_frame_info(begin) : NULL;
     tk_within_library--;
     return object;
-}
-
-/* The C library's, when threads come and go. */
-void *__wrap__dl_allocate_tls(void *memory);
-void *__real__dl_allocate_tls(void *memory);
-void __wrap__dl_deallocate_tls(void *block, bool whole);
-void __real__dl_deallocate_tls(void *block, bool whole);
-
-void *__wrap__dl_allocate_tls(void *memory)
-{
-    tk_within_library++;
-    void *block = __real__dl_allocate_tls(memory);
-    tk_within_library--;
-    return block;
-}
-
-void __wrap__dl_deallocate_tls(void *block, bool whole)
-{
-    tk_within_library++;
-    __real__dl_deallocate_tls(block, whole);
-    tk_within_library--;
 }

@@ -36,7 +36,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> None:
     """A toolchain that is found and built."""
     monkeypatch.setattr(toolchain, "find_clang", lambda: toolchain.Clang("/bin/clang-19", "19.1.7"))
     monkeypatch.setattr(toolchain, "pass_plugin", lambda clang: "/cache/pass.so")
-    monkeypatch.setattr(toolchain, "runtime_file", lambda name, clang=None: f"/cache/{name}")
+    monkeypatch.setattr(toolchain, "runtime_file", lambda name, clang=None, libc=None: f"/cache/{name}")
 
 
 def added(words: str, name: str = "cc") -> list[str]:

@@ -1,0 +1,31 @@
+/* Stands before every file of the runtime that is compiled for musl: what glibc's headers say, and musl's do not. */
+#ifndef TRACEKIT_MUSL_H
+#define TRACEKIT_MUSL_H
+
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+typedef int __rlimit_resource_t;
+
+/* Functions of their own in glibc, names of the same ones in musl. */
+#undef mmap64
+#undef pread64
+#undef pwrite64
+#undef prlimit64
+#undef setrlimit64
+#ifndef off64_t
+#define off64_t off_t
+#endif
+#ifndef rlimit64
+#define rlimit64 rlimit
+#endif
+
+ssize_t pread64(int, void *, size_t, off_t);
+ssize_t pwrite64(int, const void *, size_t, off_t);
+int prlimit64(pid_t, int, const struct rlimit *, struct rlimit *);
+int setrlimit64(int, const struct rlimit *);
+int on_exit(void (*)(int, void *), void *);
+
+#endif
