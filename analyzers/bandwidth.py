@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,13 +14,19 @@ from tracekit.caches.kernels.fields import PREFETCHES, THROUGH, WRITTEN
 from tracekit.caches.kernels.hierarchy import Hierarchy, touch
 from tracekit.module import (
     MOST_INTERVALS,
+    PHYSICAL,
     CannotMergeError,
     Display,
     Module,
+    addresses_option,
+    check_addresses,
+    in_page,
     inlined,
     interval_bits,
     interval_count,
+    kernel,
     option,
+    place_of,
 )
 
 # Columns of State.slices.
@@ -35,6 +41,7 @@ class State(NamedTuple):
     shift: Any  # int64 (1): a line is 1 << shift bytes
     bits: Any  # int64 (1): log2 of the accesses in a slice
     slices: Any  # int64 (MOST_INTERVALS + 1, 5)
+    unlocated: Any  # int64 (1): accesses whose physical address is not known
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,10 @@ class BandwidthOptions:
         "none", "Whether a miss of the first level fetches the next line, too.", choices=("none", "next-line")
     )
 
+    addresses: str = addresses_option()
+
     def __post_init__(self) -> None:
-        self.shape  # noqa: B018 # what makes no sense is refused
+        check_addresses(self.addresses, self.shape[0].line)
 
     @cached_property
     def shape(self) -> list[caches.Level]:
@@ -65,10 +74,16 @@ class BandwidthOptions:
 
 
 @inlined
-def access(state: State, address: int, size: int, time: int, first: int, store: bool) -> None:
-    """An access: touch its lines, and count what memory gave and got."""
-    now = min(time >> state.bits[0], MOST_INTERVALS)
+def begun(state: State, time: int, first: int) -> int:
+    """The slice of an access, which is counted there."""
+    now: int = min(time >> state.bits[0], MOST_INTERVALS)
     state.slices[now, ACCESSES] += first
+    return now
+
+
+@inlined
+def moved(state: State, address: int, size: int, now: int, store: bool) -> None:
+    """An access, or what of it lies in a page: touch its lines, and count what memory gave and got."""
     if size <= 0:
         return
     state.slices[now, STORED if store else LOADED] += size
@@ -87,6 +102,29 @@ def access(state: State, address: int, size: int, time: int, first: int, store: 
     state.slices[now, WROTE] += counts[last, WRITTEN] - before
 
 
+@kernel
+def access_located(
+    state: State, address: int, size: int, time: int, first: int, stream: int, store: bool, frames: Any
+) -> None:
+    """An access as one at its physical address; in each page, if there are several."""
+    now = begun(state, time, first)
+    end = address + size
+    while address < end:
+        here = in_page(address, end)
+        moved(state, place_of(frames, stream, address, state.unlocated), here, now, store)
+        address += here
+
+
+def load_located(state: State, address: int, size: int, time: int, first: int, stream: int, frames: Any) -> None:
+    """A load, by its physical address."""
+    access_located(state, address, size, time, first, stream, False, frames)
+
+
+def store_located(state: State, address: int, size: int, time: int, first: int, stream: int, frames: Any) -> None:
+    """A store, by its physical address."""
+    access_located(state, address, size, time, first, stream, True, frames)
+
+
 class Bandwidth(Module):
     """One row for each slice of the run."""
 
@@ -101,17 +139,27 @@ class Bandwidth(Module):
             np.array([options.shape[0].line.bit_length() - 1]),
             np.array([interval_bits(self.accesses)]),
             np.zeros((MOST_INTERVALS + 1, 5), np.int64),
+            np.zeros(1, np.int64),
         )
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether physical addresses decide."""
+        return bool(self.options.addresses == PHYSICAL)
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Those that the option ``addresses`` wants."""
+        return {"load": load_located, "store": store_located} if self.is_physical else super().callbacks()
 
     @staticmethod
     def load(state: State, address: int, size: int, time: int, first: int) -> None:
         """A load."""
-        access(state, address, size, time, first, False)
+        moved(state, address, size, begun(state, time, first), False)
 
     @staticmethod
     def store(state: State, address: int, size: int, time: int, first: int) -> None:
         """A store."""
-        access(state, address, size, time, first, True)
+        moved(state, address, size, begun(state, time, first), True)
 
     def result(self, state: State) -> dict[str, Any]:
         """Slices in order of time."""
@@ -130,7 +178,11 @@ class Bandwidth(Module):
         memory = (slices[:, READ] + slices[:, WROTE]) / np.maximum(slices[:, ACCESSES], 1)
         return {
             "slices": rows,
-            "summary": {**totals, "peak_memory_bytes_per_access": round(float(memory.max()), 4)},
+            "summary": {
+                **totals,
+                "peak_memory_bytes_per_access": round(float(memory.max()), 4),
+                **({"unlocated": int(state.unlocated[0])} if self.is_physical else {}),
+            },
         }
 
     @classmethod

@@ -32,22 +32,22 @@ from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.module import (
     NODE,
     NONE,
+    PHYSICAL,
     ContextNames,
     Display,
     Module,
     add,
+    addresses_option,
+    check_addresses,
     groups_option,
+    in_page,
     inlined,
     instruction_key,
     join_rows,
     kernel,
     option,
-    physical_of,
+    place_of,
 )
-
-PAGE = 4096
-NO_FRAME = 1 << 60
-"""Added to a virtual address that stands for a physical one: no machine has so much memory."""
 
 
 class State(NamedTuple):
@@ -87,11 +87,7 @@ class CacheOptions:
     private: int = option(0, "Each core has the first N levels for itself, coherent by MESI.", "N")
     cores: int = option(8, "With private levels: how many there are; thread T runs on core T modulo N.", "N")
     seed: int = option(1, "Of random replacement.", "N")
-    addresses: str = option(
-        "virtual",
-        "What decides about sets and tags; physical ones are known of a trace of record --physical.",
-        choices=("virtual", "physical"),
-    )
+    addresses: str = addresses_option()
     by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
@@ -100,8 +96,7 @@ class CacheOptions:
         caches.check_cores(self.shape, self.private, self.cores)
         if self.exclusive and (self.inclusive or self.write == "through"):
             raise ValueError("exclusive levels are not inclusive, and their stores are written back.")
-        if self.addresses == "physical" and self.shape[0].line > PAGE:
-            raise ValueError(f"with physical addresses a line has at most {PAGE} bytes, as a page does.")
+        check_addresses(self.addresses, self.shape[0].line)
 
     @cached_property
     def shape(self) -> list[caches.Level]:
@@ -174,11 +169,8 @@ def access_located(
     """An access as one at its physical address; in each page, if there are several."""
     end = address + size
     while address < end:
-        here = min(end, (address | (PAGE - 1)) + 1) - address
-        place = physical_of(frames, stream, address)
-        if place < 0:
-            state.unlocated[0] += 1
-            place = NO_FRAME | (address & (NO_FRAME - 1))
+        here = in_page(address, end)
+        place = place_of(frames, stream, address, state.unlocated)
         access(state, instruction, place, here, group, stream, store)
         address += here
 
@@ -216,7 +208,7 @@ class Cache(Module):
     @property
     def is_physical(self) -> bool:
         """Whether physical addresses decide."""
-        return getattr(self.options, "addresses", "virtual") == "physical"
+        return getattr(self.options, "addresses", "") == PHYSICAL
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """Those that the option ``addresses`` wants."""

@@ -22,15 +22,21 @@ from tracekit.containers.kernels.shadow import Shadow
 from tracekit.module import (
     NODE,
     NONE,
+    PHYSICAL,
     ContextNames,
     Display,
     Module,
     add,
+    addresses_option,
+    check_addresses,
     groups_option,
+    in_page,
     inlined,
     instruction_key,
     join_rows,
+    kernel,
     option,
+    place_of,
 )
 from tracekit.reuse import curve
 from tracekit.reuse.kernels.distances import LINES, Slots, touch
@@ -46,6 +52,7 @@ class State(NamedTuple):
     octaves: Any  # int64 (65): by the bits of a distance, the first step that can be above it
     instructions: Any  # int64 (instructions + 1, steps + 2)
     groups: HashTable  # key: group << 8 | step; count
+    unlocated: Any  # int64 (1): accesses whose physical address is not known
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class ReuseOptions:
 
     line: int = option(64, "Bytes of a line, a power of two; 4096 for pages.", "BYTES")
     sizes: str = option("32K,1M,32M", "Sizes of caches whose misses each row tells, at most eight.", "SIZE,...")
+    addresses: str = addresses_option()
     by: str = groups_option()
     stack: bool = option(False, "Local variables are objects, too.")
 
@@ -62,6 +70,7 @@ class ReuseOptions:
             raise ValueError(f"line is a power of two of at most 2**30, not {self.line}.")
         if len(self.lines) > 8 or len(set(self.lines)) < len(self.lines):
             raise ValueError("sizes are at most eight, all different.")
+        check_addresses(self.addresses, self.line)
 
     @cached_property
     def lines(self) -> list[int]:
@@ -94,13 +103,12 @@ def step_of(state: State, distance: int) -> Any:
 
 
 @inlined
-def access(state: State, instruction: int, address: int, size: int, group: int, options: ReuseOptions) -> None:
+def access(state: State, instruction: int, address: int, size: int, group: int, line: int) -> None:
     """An access: count the distance of each line that it touches."""
     if size <= 0:
         return
     row = min(instruction, state.instructions.shape[0] - 1)
-    line = address // options.line
-    for number in range(line, (address + size - 1) // options.line + 1):
+    for number in range(address // line, (address + size - 1) // line + 1):
         distance = touch(state.slots, state.last, number)
         step = 0
         if distance < 0:
@@ -109,6 +117,32 @@ def access(state: State, instruction: int, address: int, size: int, group: int, 
             step = step_of(state, distance)
         state.instructions[row, step] += 1
         state.groups.rows[row_of(state.groups, (group << 8) | step)].count += 1
+
+
+@kernel
+def access_located(
+    state: State, instruction: int, address: int, size: int, group: int, stream: int, line: int, frames: Any
+) -> None:
+    """An access as one at its physical address; in each page, if there are several."""
+    end = address + size
+    while address < end:
+        here = in_page(address, end)
+        access(state, instruction, place_of(frames, stream, address, state.unlocated), here, group, line)
+        address += here
+
+
+def located(
+    state: State,
+    instruction: int,
+    address: int,
+    size: int,
+    group: int,
+    stream: int,
+    options: ReuseOptions,
+    frames: Any,
+) -> None:
+    """A load or store, by its physical address."""
+    access_located(state, instruction, address, size, group, stream, options.line, frames)
 
 
 class Reuse(Module):
@@ -127,6 +161,15 @@ class Reuse(Module):
         """They do: objects are told apart where there are any."""
         return True
 
+    @property
+    def is_physical(self) -> bool:
+        """Whether physical addresses decide."""
+        return bool(self.options.addresses == PHYSICAL)
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Those that the option ``addresses`` wants."""
+        return {"load": located, "store": located} if self.is_physical else super().callbacks()
+
     def state(self) -> State:
         """Nothing touched."""
         steps = curve.steps(self.options.lines)
@@ -137,17 +180,18 @@ class Reuse(Module):
             curve.octaves(steps),
             np.zeros((len(self.program.ops) + 1, len(steps) + 2), np.int64),
             hash_table([("count", "<i8")], 1 << 26),
+            np.zeros(1, np.int64),
         )
 
     @staticmethod
     def load(state: State, instruction: int, address: int, size: int, group: int, options: ReuseOptions) -> None:
         """A load."""
-        access(state, instruction, address, size, group, options)
+        access(state, instruction, address, size, group, options.line)
 
     @staticmethod
     def store(state: State, instruction: int, address: int, size: int, group: int, options: ReuseOptions) -> None:
         """A store."""
-        access(state, instruction, address, size, group, options)
+        access(state, instruction, address, size, group, options.line)
 
     def result(self, state: State) -> dict[str, Any]:
         """Rows by source location, and objects by kind and site."""
@@ -176,6 +220,7 @@ class Reuse(Module):
                 "sizes": [size * self.options.line for size in lines],
                 "touches": int(total.sum()),
                 "lines": int(state.slots.control[LINES]),
+                **({"unlocated": int(state.unlocated[0])} if self.is_physical else {}),
             },
             "curve": curve.points(state.steps, total, self.options.line),
             "instructions": sorted(instructions, key=lambda row: instruction_key(row["instruction"])),
@@ -199,9 +244,10 @@ class Reuse(Module):
             order=lambda row: instruction_key(row["instruction"]),
         )
         objects = join_rows([result["objects"] for result in results], ("object",), sums)
+        names = [name for name in ("touches", "lines", "unlocated") if name in results[0]["summary"]]
         summary = {
             **results[0]["summary"],
-            **{name: sum(result["summary"][name] for result in results) for name in ("touches", "lines")},
+            **{name: sum(result["summary"][name] for result in results) for name in names},
         }
         return {
             "result": {

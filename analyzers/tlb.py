@@ -1,7 +1,8 @@
 """A simulator of translation look-aside buffers: how often a page's translation is missing, and what misses it.
 
 It is the simulator of caches with pages for lines and translations that nobody writes. Loads and stores of the program
-are simulated, its instructions are not. Threads share all levels, in the order of replay.
+are simulated, its instructions are not. Threads share all levels, in the order of replay. Addresses are virtual ones:
+an entry is found by the virtual page, whose frame is what it tells.
 """
 
 from __future__ import annotations

@@ -51,10 +51,11 @@ from tracekit.modules.declared import declared
 from tracekit.modules.display import Display
 from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_count, left_in_interval
 from tracekit.modules.merge_rows import add, greatest, join_rows, least
-from tracekit.modules.options import contexts_option, groups_option
+from tracekit.modules.options import addresses_option, check_addresses, contexts_option, groups_option
 from tracekit.modules.ranges import ENDLESS
 from tracekit.modules.services import SERVICES
-from tracekit.physical.kernels.frames import physical_of
+from tracekit.physical import PHYSICAL
+from tracekit.physical.kernels.frames import in_page, physical_of, place_of
 from tracekit.program.program import Program
 from tracekit.program.values import shown_value
 from tracekit.translation.groups import GroupTable
@@ -70,6 +71,7 @@ __all__ = [
     "NODE",
     "NONE",
     "OBJECT_EVENTS",
+    "PHYSICAL",
     "RUN",
     "SERVICES",
     "TICK",
@@ -95,9 +97,11 @@ __all__ = [
     "Shadow",
     "TracekitError",
     "add",
+    "addresses_option",
     "alike",
     "arena",
     "changing",
+    "check_addresses",
     "clear",
     "close_call",
     "close_loop",
@@ -109,6 +113,7 @@ __all__ = [
     "groups_option",
     "hash_table",
     "holder",
+    "in_page",
     "inlined",
     "instruction_key",
     "interval_bits",
@@ -125,6 +130,7 @@ __all__ = [
     "open_scopes",
     "option",
     "physical_of",
+    "place_of",
     "reading",
     "reading_range",
     "row_of",

@@ -56,11 +56,18 @@ def footprint(events: Sequence[Event], granule: int) -> list[dict[str, int]]:
 
 
 def bandwidth(
-    events: Sequence[Event], shape: Sequence[tuple[int, int]], line: int, **rules: Any
+    events: Sequence[Event],
+    shape: Sequence[tuple[int, int]],
+    line: int,
+    parts: Sequence[Sequence[Event]] | None = None,
+    **rules: Any,
 ) -> list[dict[str, int]]:
+    """`parts`: what caches see of each access, if not the access as it is."""
     chosen = accesses_of(events)
     length = slice_length(len(chosen))
-    traffic = caches.simulate(chosen, shape, line, **rules)["traffic"]
+    parts = [[event] for event in chosen] if parts is None else parts
+    moves = iter(caches.simulate([each for part in parts for each in part], shape, line, **rules)["traffic"])
+    traffic = [[sum(column) for column in zip((0, 0), *(next(moves) for _ in part))] for part in parts]
     rows = []
     for start in range(0, len(chosen), length):
         part = chosen[start : start + length]

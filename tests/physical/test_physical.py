@@ -16,8 +16,12 @@ import tracekit
 from tests.analyzers.test_access_modules import batches, program, some_events
 from tests.analyzers.test_cache import RULES, text_of
 from tests.naive import caches, physical
+from tests.naive import modules as naive_modules
+from tests.naive import reuse as naive_reuse
 from tests.naive.physical import Event, Snapshot
-from tracekit.analyzers.cache import NO_FRAME, Cache, CacheOptions
+from tracekit.analyzers.bandwidth import Bandwidth, BandwidthOptions
+from tracekit.analyzers.cache import Cache, CacheOptions
+from tracekit.analyzers.reuse import Reuse, ReuseOptions
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_NAME, CODE
 from tracekit.formats.reader import TraceReader
@@ -27,6 +31,7 @@ from tracekit.modules.declared import WrongModuleError, declared
 from tracekit.modules.options import NoOptions, make_options
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
+from tracekit.physical.kernels.frames import NO_FRAME
 from tracekit.physical.table import FrameChanges, page_frames
 from tracekit.render.registry import as_text
 from tracekit.render.text import Style
@@ -101,6 +106,12 @@ def snapshots_for(rng: random.Random, events: list[Event]) -> list[Snapshot]:
     return physical.some_snapshots(rng, sorted(pages))
 
 
+def counted(module: Module, events: list[Event]) -> Module:
+    """The module, told how many accesses there are."""
+    module.accesses = sum(event[1] in ("load", "store") for event in events)
+    return module
+
+
 def analysed(module: Module, events: list[Event], snapshots: list[Snapshot], workers: int = 1) -> dict[str, Any]:
     told = physical.told(snapshots)
     module.page_frames = page_frames([FrameChanges(each["time"], each["frames"]) for each in told])
@@ -139,22 +150,82 @@ def test_caches_are_those_of_a_program_that_uses_physical_addresses(
 ) -> None:
     rules["private"] = min(rules["private"], len(shape))
     rng = random.Random(seed)
-    events = list(physical.by_page(some_timed_events(rng, count)))
+    events = some_timed_events(rng, count)
     snapshots = snapshots_for(rng, events)
-    moved = [
-        (*event[:3], place if place >= 0 else NO_FRAME | event[3], *event[4:])
-        for event, place in physical.located(events, snapshots)
-    ]
-    unlocated = sum(event[1] in ("load", "store") and event[3] >= NO_FRAME and event[4] > 0 for event in moved)
+    pieces = moved(events, snapshots)
+    unlocated = unlocated_of(pieces)
     options = {"levels": text_of(shape, line), "addresses": "physical", **rules}
     result = analysed(Cache(program(8), make_options(CacheOptions, options)), events, snapshots)
-    wanted = caches.simulate(moved, shape, line, **rules)
+    wanted = caches.simulate(pieces, shape, line, **rules)
     names = ("hits", "misses", "write_backs", "prefetches")
     assert [tuple(row[name] for name in names) for row in result["levels"]] == wanted["levels"]
     assert result["summary"]["memory_writes"] == wanted["memory_writes"]
     assert result["summary"]["unlocated"] == unlocated
     joined = Cache.merge([{"result": result}, {"result": result}], None)["result"]
     assert joined["summary"]["unlocated"] == 2 * unlocated
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from((0, 5, 100)),
+    line=st.sampled_from((64, 4096)),
+    shape=st.sampled_from((((4, 2),), ((2, 2), (4, 4)))),
+    write=st.sampled_from(("back", "through")),
+)
+def test_bandwidth_is_that_of_a_program_that_uses_physical_addresses(
+    seed: int, count: int, line: int, shape: tuple[tuple[int, int], ...], write: str
+) -> None:
+    rng = random.Random(seed)
+    events = some_timed_events(rng, count)
+    snapshots = snapshots_for(rng, events)
+    pieces = iter(moved(events, snapshots))
+    parts = [[next(pieces) for _ in physical.by_page([event])] for event in events if event[1] in ("load", "store")]
+    options = {"levels": text_of(shape, line), "addresses": "physical", "write": write}
+    result = analysed(
+        counted(Bandwidth(program(8), make_options(BandwidthOptions, options)), events), events, snapshots
+    )
+    rules = {"replacement": "lru", "inclusive": False, "seed": 1, "prefetch": "none", "write": write}
+    assert result["slices"] == naive_modules.bandwidth(events, shape, line, parts, **rules)
+    assert result["summary"]["unlocated"] == unlocated_of([event for part in parts for event in part])
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.sampled_from((0, 5, 60)), line=st.sampled_from((64, 4096)))
+def test_reuse_is_that_of_a_program_that_uses_physical_addresses(seed: int, count: int, line: int) -> None:
+    rng = random.Random(seed)
+    events = some_timed_events(rng, count)
+    snapshots = snapshots_for(rng, events)
+    pieces = moved(events, snapshots)
+    options = make_options(ReuseOptions, {"line": line, "addresses": "physical"})
+    result = analysed(Reuse(program(8), options), events, snapshots)
+    found = [distance for *_, distance in naive_reuse.distances(pieces, line)]
+    assert (result["summary"]["touches"], result["summary"]["lines"]) == (len(found), found.count(None))
+    for point in result["curve"]:
+        assert point["misses"] == naive_reuse.misses(found, point["size"] // line)
+    assert result["summary"]["unlocated"] == unlocated_of(pieces)
+    joined = Reuse.merge([{"result": result}, {"result": result}], None)["result"]
+    assert joined["summary"]["unlocated"] == 2 * unlocated_of(pieces)
+
+
+def test_lines_of_a_byte_that_are_in_no_frame_are_different_ones() -> None:
+    events: list[Event] = [(0, "load", 0, address, 2, 0) for address in (4096, 4097, 2**64 - 4096, 4096)]
+    options = make_options(ReuseOptions, {"line": 1, "sizes": "4K", "addresses": "physical"})
+    result = analysed(Reuse(program(8), options), events, [(0, {})])
+    assert result["summary"]["lines"] == 5 and result["summary"]["unlocated"] == 4
+
+
+def moved(events: list[Event], snapshots: list[Snapshot]) -> list[Event]:
+    """Loads and stores page by page, at their physical addresses, or above all of them."""
+    return [
+        (*event[:3], place if place >= 0 else NO_FRAME | event[3], *event[4:])
+        for event, place in physical.located(physical.by_page(events), snapshots)
+        if event[1] in ("load", "store")
+    ]
+
+
+def unlocated_of(pieces: list[Event]) -> int:
+    return sum(event[3] >= NO_FRAME and event[4] > 0 for event in pieces)
 
 
 def with_snapshots(target: Path, snapshots: list[Snapshot]) -> Path:
@@ -210,17 +281,21 @@ def test_without_page_frames_one_sentence_says_so(tmp_path: Path) -> None:
         tracekit.analyze(FIXTURE, "cache", addresses="physical")
     with tracekit.open(FIXTURE) as trace, pytest.raises(TracekitError, match=r"no page frames.*--physical"):
         trace.batches(["load"], ["physical"])
+    for options in (CacheOptions, BandwidthOptions):
+        with pytest.raises(ValueError, match="4096"):
+            options(levels="64K:8:8192", addresses="physical")
     with pytest.raises(ValueError, match="4096"):
-        CacheOptions(levels="64K:8:8192", addresses="physical")
+        ReuseOptions(line=8192, sizes="64K", addresses="physical")
 
 
 def test_a_profile_says_that_it_is_of_physical_addresses(tmp_path: Path) -> None:
     path = with_snapshots(tmp_path / "trace.zst", [(0, {})])
-    report = tracekit.analyze(path, "cache", addresses="physical").report
-    accesses = report["result"]["summary"]["unlocated"]
-    assert accesses > 0
-    shown = as_text(report, {}, 0, Style(False))
-    assert f"by physical addresses, but for {accesses:,} accesses to pages whose frame is not known" in shown
+    for module in ("cache", "reuse"):
+        report = tracekit.analyze(path, module, addresses="physical").report
+        accesses = report["result"]["summary"]["unlocated"]
+        assert accesses > 0 and report["options"]["addresses"] == "physical"
+        shown = as_text(report, {}, 0, Style(False))
+        assert f"by physical addresses, but for {accesses:,} accesses to pages whose frame is not known" in shown
 
 
 def test_an_event_without_an_address_lies_nowhere() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tracekit.contexts.rules import DYNAMIC, STATIC
 from tracekit.formats.errors import TracekitError
+from tracekit.physical import PHYSICAL, VIRTUAL
 from tracekit.translation import GROUPS_BY
 
 
@@ -47,6 +48,26 @@ def groups_option() -> Any:
         "container the call of it; `context`, the instruction in its calling context.",
         choices=GROUPS_BY,
     )
+
+
+def addresses_option() -> Any:
+    """The field `addresses` of a simulator's Options dataclass: which ones it simulates."""
+    return option(
+        VIRTUAL,
+        "Whose lines are touched: of virtual addresses, or of physical ones, known of a trace of record --physical.",
+        choices=(VIRTUAL, PHYSICAL),
+        unsaid=True,
+    )
+
+
+def check_addresses(addresses: str, line: int) -> None:
+    """Raises ValueError if lines of so many bytes cannot be those of the `addresses`."""
+    if addresses != PHYSICAL:
+        return
+    from tracekit.physical.kernels.frames import PAGE
+
+    if line > PAGE:
+        raise ValueError(f"with physical addresses a line has at most {PAGE} bytes, as a page does.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tracekit import sizes
+from tracekit.render.addresses import addresses_text
 from tracekit.render.objects import object_name
 from tracekit.render.places import instruction_text, without_folder
 from tracekit.render.reuse import by_misses
@@ -62,14 +63,9 @@ def summary_text(summary: Json) -> str:
     cores = ""
     if "invalidations" in summary:
         cores = f", {summary['invalidations']:,} invalidations and {summary['transfers']:,} transfers between cores"
-    places = ""
-    if "unlocated" in summary:
-        places = "; by physical addresses"
-        if summary["unlocated"]:
-            places += f", but for {summary['unlocated']:,} accesses to pages whose frame is not known"
     return (
         f"{summary['touches']:,} touches of lines of {sizes.shown(summary['line'])}, "
-        f"{summary['memory_writes']:,} writes to memory{cores}{places}"
+        f"{summary['memory_writes']:,} writes to memory{cores}{addresses_text(summary)}"
     )
 
 

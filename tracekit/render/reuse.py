@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from tracekit import sizes
+from tracekit.render.addresses import addresses_text
 from tracekit.render.objects import object_name
 from tracekit.render.places import instruction_text, without_folder
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
@@ -29,7 +30,7 @@ def reuse_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     lines = [
         f"{report['module']}, {traces_text(report)}{below}",
         "",
-        f"{summary['touches']:,} touches of {summary['lines']:,} lines of {sizes.shown(summary['line'])}",
+        summary_text(summary),
         "",
         *table(
             ("cache", "misses", "miss ratio", ""),
@@ -50,6 +51,12 @@ def reuse_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
         )
         lines += more(len(result[name]), len(tables[name]), key)
     return "\n".join(lines) + "\n"
+
+
+def summary_text(summary: Json) -> str:
+    """What was touched."""
+    touched = f"{summary['touches']:,} touches of {summary['lines']:,} lines of {sizes.shown(summary['line'])}"
+    return touched + addresses_text(summary)
 
 
 def by_misses(rows: Sequence[Json]) -> list[Json]:

@@ -13,6 +13,8 @@ PAGE_BITS = 12
 PAGE = 1 << PAGE_BITS
 UNKNOWN = -1
 """The physical address where no frame is known."""
+NO_FRAME = 1 << 60
+"""Added to a virtual address that stands for a physical one: no machine has so much memory."""
 
 PAGE_NUMBER, SNAPSHOT, FOUND = range(3)
 HAND_OVER = CODE["hand_over"]
@@ -56,6 +58,25 @@ def physical_of(frames: Frames, stream: int, address: int) -> int:
         return UNKNOWN
     place: int = (frame << PAGE_BITS) | (address & (PAGE - 1))
     return place
+
+
+@inlined
+def place_of(frames: Frames, stream: int, address: int, unlocated: Any) -> int:
+    """The same for simulators: where it is not known the virtual address stands in, above all physical ones.
+
+    unlocated: int64 (1), counts how often that was so.
+    """
+    place = physical_of(frames, stream, address)
+    if place < 0:
+        unlocated[0] += 1
+        place = NO_FRAME | (address & (NO_FRAME - 1))
+    return place
+
+
+@inlined
+def in_page(address: int, end: int) -> int:
+    """How many of the bytes from an address to `end` lie in its page."""
+    return min(end, (address | (PAGE - 1)) + 1) - address
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracekit.render.addresses import addresses_text
 from tracekit.render.bandwidth import svg
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table
@@ -21,7 +22,8 @@ def section(report: Json, shown: Shown) -> str:
     heads = ((name.replace("_", " ").capitalize(), True) for name in COLUMNS)
     listing = table("bandwidth-slices", "Slices of the run", (("First access", True), *heads), rows)
     return (
-        "<p>Bytes that memory gives and gets for each access of the program, over the run.</p>"
+        "<p>Bytes that memory gives and gets for each access of the program, over the run"
+        f"{addresses_text(report['result']['summary'])}.</p>"
         '<div class="scroll heat" role="region" aria-label="Memory traffic over the run" tabindex="0">'
         f"{svg(slices)}</div><details><summary>The slices as a table</summary>{listing}</details>"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracekit import sizes
+from tracekit.render.addresses import addresses_text
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
 from tracekit.render.objects import object_name
@@ -24,7 +25,7 @@ def section(report: Json, shown: Shown) -> str:
     parts = [
         (
             f"<p>A fully associative cache with lines of {text(sizes.shown(result['summary']['line']))} and LRU "
-            "replacement.</p>"
+            f"replacement{addresses_text(result['summary'])}.</p>"
             '<div class="scroll heat" role="region" aria-label="Miss-ratio curve" tabindex="0">'
             f"{svg(result['curve'])}</div><details><summary>The curve as a table</summary>{curve}</details>"
         )
