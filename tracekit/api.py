@@ -181,12 +181,16 @@ def _require_events(trace: TraceReader, program: Program, module: Any, chosen: A
 
 def _run(replay: Replay, runners: Mapping[str, Runner], restricted: Restriction, threads: int) -> None:
     """Replay, through all modules. With compiled paths what they do not replay has to be done before they go on."""
+    from tracekit.modules.runner import CallbackRunner
     from tracekit.modules.scheduler import run
 
     if all(not runner.workers for runner in runners.values()):
         return
     events = {event for runner in runners.values() for event in runner.columns}
     jobs = threads if replay.compiled is None else 1
+    for runner in runners.values():
+        if isinstance(runner, CallbackRunner) and restricted.window is None:
+            runner.begin(replay.no_events())
     run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
 
 

@@ -69,7 +69,9 @@ from collections import namedtuple
 import numpy as np
 from numba.core import event
 from tracekit.containers.kernels import {file}
+from tracekit.jit import worker
 
+worker.is_here = True  # so that nothing is compiled in another process
 compiled = []
 
 class Listener(event.Listener):

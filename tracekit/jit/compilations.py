@@ -1,7 +1,4 @@
-"""What goes along with each compilation: a step of the work (``tracekit.progress``), and less looking for garbage.
-
-Imports Numba.
-"""
+"""What goes along with each compilation: a step of the work (``tracekit.progress``), and less looking for garbage."""
 
 from __future__ import annotations
 
@@ -10,12 +7,47 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Lock
 
-from numba.core import event
-
 from tracekit import progress
 
 YOUNG_OBJECTS = 100_000
 """Objects after which Python looks for garbage while it compiles. Its own 700 cost an eighth of the time."""
+
+
+class _Compilations:
+    """All that are under way: nested ones, and those of other threads and processes meanwhile, are one step."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._running = 0
+        self._step = ExitStack()
+
+    def begin(self) -> None:
+        """Open the step with the first."""
+        with self._lock:
+            self._running += 1
+            if self._running == 1:
+                self._step.enter_context(progress.step("compiling kernels (first use)"))
+                self._step.enter_context(_rare_collections())
+
+    def end(self) -> None:
+        """Close it after the last."""
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                self._step.close()
+
+
+_compilations = _Compilations()
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """While the block runs, something is compiled."""
+    _compilations.begin()
+    try:
+        yield
+    finally:
+        _compilations.end()
 
 
 @contextmanager
@@ -28,30 +60,19 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-class _Compilations(event.Listener):
-    """Notified by Numba of each compilation; nested ones, and those of other threads meanwhile, are one step."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._running = 0
-        self._step = ExitStack()
-
-    def on_start(self, event: event.Event) -> None:
-        """Open the step."""
-        with self._lock:
-            self._running += 1
-            if self._running == 1:
-                self._step.enter_context(progress.step("compiling kernels (first use)"))
-                self._step.enter_context(_rare_collections())
-
-    def on_end(self, event: event.Event) -> None:
-        """Close it after the last."""
-        with self._lock:
-            self._running -= 1
-            if not self._running:
-                self._step.close()
-
-
 def announce() -> None:
-    """Open a step for every compilation from now on; what comes from the cache is none."""
-    event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call]
+    """Open a step for every compilation of Numba's in this process from now on; what comes from the cache is none."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        """Notified by Numba."""
+
+        def on_start(self, event: event.Event) -> None:
+            """See Numba's."""
+            _compilations.begin()
+
+        def on_end(self, event: event.Event) -> None:
+            """See Numba's."""
+            _compilations.end()
+
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]

@@ -48,6 +48,8 @@ class Kernel(Generic[P, R]):
     def __init__(self, function: Callable[P, R], options: dict[str, Any]) -> None:
         self.function = function
         self._options = options
+        self.recipe: tuple[Callable[..., Kernel[..., Any]], tuple[Any, ...]] | None = None
+        """How another process comes by it, if not by its name (beside.py): a global function and what it is given."""
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 
@@ -160,12 +162,14 @@ _overloads: list[tuple[Any, Any]] = []
 
 
 def _register_overloads() -> None:
+    from numba.core import registry
     from numba.extending import overload
 
     options: Any = {"forceinline": True, "_nrt": False, "error_model": "numpy"}
     while _overloads:
         function, choose = _overloads.pop(0)
         overload(function, jit_options=options)(choose)
+    registry.cpu_target.typing_context.refresh()  # which may be at a function that imports what it calls
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

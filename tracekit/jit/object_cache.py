@@ -32,6 +32,11 @@ def kept(key: str, make: Callable[[], bytes]) -> tuple[bytes, bool]:
     return made, False
 
 
+def has(key: str) -> bool:
+    """Whether something was written under this key."""
+    return (home() / "code" / key).exists()
+
+
 def read(key: str) -> bytes | None:
     """What was written under this key; None if nothing was, or not all of it is there."""
     path = home() / "code" / key

@@ -1,15 +1,17 @@
 """Kernels called as the machine code that they are, without Numba, which takes most of a second to import.
 
 For each combination of argument types a kernel's code is kept on disk with all that it calls (object_cache.py), and
-called by a function ``i64 run(words, results)``: `words` are the kernel's arguments (values.py). Numba is imported when
-code has to be made (ready_code.py), and for what only its own dispatcher can call: kernels that are given or give back
-anything but numbers, arrays that they are given, and tuples of these.
+called by a function ``i64 run(words, results)``: `words` are the kernel's arguments (values.py). Code is made by Numba
+(ready_code.py) in another process (beside.py) where that can be. This one imports it for what only its own dispatcher
+can call: kernels that are given or give back anything but numbers, arrays that they are given, and tuples of these.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
+import threading
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,6 +60,7 @@ class ReadyKernel:
         self._kernel = kernel
         self._codes: dict[Hashable, Code | None] = {}
         self._last: tuple[Hashable, Code | None] = (None, None)
+        self._coming: dict[Hashable, threading.Thread] = {}
         self.compiled = 0
         """Types for which this process had to compile it."""
 
@@ -89,23 +92,47 @@ class ReadyKernel:
             self._last = kinds, code
         return code
 
+    def begin(self, arguments: Sequence[Any]) -> None:
+        """Have the code for such arguments compiled, if it is not there, while this thread goes on."""
+        try:
+            kinds = tuple(told(argument)[0] for argument in arguments)
+        except UnknownTypeError:
+            return
+        if kinds not in self._codes and kinds not in self._coming and not object_cache.has(self._key(kinds)):
+            thread = threading.Thread(target=self._come, args=(kinds, arguments), daemon=True)
+            self._coming[kinds] = thread
+            thread.start()
+
+    def _come(self, kinds: Hashable, arguments: Sequence[Any]) -> None:
+        with contextlib.suppress(Exception):  # who needs the code is told, when it is compiled once more
+            self._find(kinds, arguments)
+
     def _find(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
         """The code for these types: that of an earlier process, or compiled now."""
         from tracekit.jit.lock import one_process
 
+        coming = self._coming.get(kinds)
+        if coming is not None and coming is not threading.current_thread():
+            coming.join()
+            if kinds in self._codes:
+                return self._codes[kinds]
         key = self._key(kinds)
         whole = object_cache.read(key)
         if whole is None:
             with one_process(key):
-                whole = object_cache.read(key) or self._make(key, arguments)
+                whole = object_cache.read(key) or self._make(key, kinds, arguments)
         self._codes[kinds] = code = _loaded(whole) if whole else None
         return code
 
-    def _make(self, key: str, arguments: Sequence[Any]) -> bytes:
-        from tracekit.jit.ready_code import code_of
+    def _make(self, key: str, kinds: Any, arguments: Sequence[Any]) -> bytes:
+        from tracekit.jit import beside
 
         self.compiled += 1
-        whole = code_of(self._kernel, arguments)
+        whole = beside.code_of(self._kernel, kinds)
+        if whole is None:
+            from tracekit.jit.ready_code import code_of
+
+            whole = code_of(self._kernel, arguments)
         object_cache.write(key, whole)
         object_cache.forget_unused()
         return whole

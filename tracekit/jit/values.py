@@ -5,12 +5,16 @@ Numba is not needed for it: a kernel whose code is there runs without.
 
 from __future__ import annotations
 
+import importlib
 import struct
 from array import array
 from collections.abc import Hashable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
+
+_IMPORTED = ("builtins", "tracekit", "tracekit_generated")
 
 Leaf = int | None
 """What one LLVM argument of a Numba function holds; None for a pointer that is not used."""
@@ -73,3 +77,34 @@ def _of_number(value: Any) -> tuple[Hashable, bytes]:
     elif isinstance(value, (np.integer, np.bool_)):
         return value.dtype.name, struct.pack("Q", int(value) & (1 << 64) - 1)
     raise UnknownTypeError(kind.__name__)
+
+
+def example(kind: Any) -> Any:
+    """Some value that `told` says this kind of: what Numba infers a type from, where the value itself is not.
+
+    Raises ImportError for a class that is not tracekit's own: to import somebody's module may do anything.
+    """
+    if kind is None:
+        return None
+    if isinstance(kind, str):
+        return 0.0 if kind == "float64" else np.dtype(kind).type(0)
+    if len(kind) == 2:
+        (module, name, fields), kinds = kind
+        if module.partition(".")[0] not in _IMPORTED:
+            raise ImportError(f"{module} is not imported for its class {name}")
+        found: Any = importlib.import_module(module)
+        owner = reduce(getattr, name.split("."), found)
+        parts = [example(part) for part in kinds]
+        return owner(*parts) if fields is not None else owner(parts)
+    return _example_of_array(*kind)
+
+
+def _example_of_array(dtype: Any, dimensions: int, layout: str, is_writeable: bool, is_aligned: bool) -> Any:
+    shape = (4,) * dimensions  # with one element all layouts are the same
+    room = np.zeros(int(np.prod(shape)) * dtype.itemsize + 1, np.uint8)
+    order: Any = "F" if layout == "F" else "C"
+    made: Any = np.ndarray(shape, dtype, room, offset=int(not is_aligned), order=order)
+    if layout == "A":
+        made = made[(slice(None, None, 2),) * dimensions]
+    made.flags.writeable = is_writeable
+    return made

@@ -47,9 +47,11 @@ def kernel_of(made: Plan, origin: str) -> Kernels:
     for part in _ingredients(callbacks.values()):
         digest.update(b"\0" + part)
     name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
-    loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, text)
+    loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, _written(name + ".py", text))
     kernel, handlers, many = loaded.use(callbacks)
     if all(_has_file(function) for function in callbacks.values()):
+        if all(function.__module__.startswith("tracekit.") for function in callbacks.values()):
+            kernel.recipe = _consume_of, (name, loaded.__file__, callbacks)
         return Kernels(kernel, handlers, many)
     # Numba finds code that was typed into a notebook again only in the process that it was typed into.
     alone: Kernel[..., bool] = uncached(kernel.function)  # type: ignore[assignment]
@@ -60,8 +62,14 @@ def _has_file(function: Callable[..., None]) -> bool:
     return Path(inspect.getsourcefile(function) or "").is_file()
 
 
-def _import(name: str, text: str) -> ModuleType:
-    path = _written(name + ".py", text)
+def _consume_of(name: str, path: str, callbacks: Mapping[str, Callable[..., None]]) -> Kernel[..., bool]:
+    """The loop over events of a module whose file another process has written."""
+    loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, Path(path))
+    kernel: Kernel[..., bool] = loaded.use(callbacks)[0]
+    return kernel
+
+
+def _import(name: str, path: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location(f"tracekit_generated.{name}", path)
     assert specification is not None and specification.loader is not None
     loaded = importlib.util.module_from_spec(specification)

@@ -280,23 +280,26 @@ class CallbackRunner:
         own.levels[stream] = with_room(levels, events)
         return own.levels[stream]
 
+    def begin(self, batch: EventBatch) -> None:
+        """Have the kernel compiled for batches with such columns, if it is not, while the first of them is made."""
+        own = self._workers[0]
+        levels = None
+        if own.contexts is not None:
+            levels = next(iter(own.levels.values()), None) or empty_stream(0, len(own.contexts.tree.rows))
+        if self.kernel.is_ready:
+            self.kernel.ready.begin(self._arguments(own, levels, batch, 0))
+
+    def _arguments(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> tuple[Any, ...]:
+        """Those of the kernel."""
+        share = (worker if self.workers > 1 else None, self.workers)
+        return own.given, own.contexts, levels, own.clock, batch.stream, *columns_of(batch), *share
+
     def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
         caller = own.callers.get(batch.stream)
         if caller is None:
             caller = own.callers[batch.stream] = Caller(self.kernel)
         try:
-            return bool(
-                caller(
-                    own.given,
-                    own.contexts,
-                    levels,
-                    own.clock,
-                    batch.stream,
-                    *columns_of(batch),
-                    worker if self.workers > 1 else None,
-                    self.workers,
-                )
-            )
+            return bool(caller(*self._arguments(own, levels, batch, worker)))
         except Exception as error:
             if type(error).__module__.startswith("numba."):
                 told = diagnostics.of_compiler(self.plan.callbacks, error)

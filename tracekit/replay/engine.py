@@ -242,6 +242,10 @@ class Replay:
                 return
             turns.add(stream)
 
+    def no_events(self) -> Batch:
+        """A batch like those to come, whose rows mean nothing."""
+        return Batch(0, self.columns)
+
     def snapshot(self, accesses: int = 0) -> Snapshot | None:
         """Where it stands after the newest batch, and all of this has been delivered; None inside a run.
 

@@ -130,7 +130,10 @@ class SegmentedAnalysis:
 
     def _ahead(self) -> PassAhead:
         pilots = {name: CallbackRunner(each.pilot, f"{name}_ahead", 1) for name, each in self.segments.items()}
-        return PassAhead(self.segments, pilots, self._replay(pilots.values()))
+        replay = self._replay(pilots.values())
+        for pilot in pilots.values():
+            pilot.begin(replay.no_events())
+        return PassAhead(self.segments, pilots, replay)
 
     def _position(self) -> int:
         return sum(course.records for course in list(self._courses))
@@ -215,6 +218,8 @@ class SegmentedAnalysis:
                 for name, start in segment.starts.items():
                     begin(self.segments[name], runners[name], start)
                 replay = self._replay(runners.values(), segment.start, segment.stop)
+                for runner in runners.values():
+                    runner.begin(replay.no_events())
                 begun = replay.position()
                 for batch in replay.batches(told=False):
                     if self._is_over.is_set():

@@ -20,6 +20,7 @@ from tracekit.counted import counted
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
 from tracekit.jit import machine_code, object_cache, raised
 from tracekit.jit.cache import CHECKS_ALL_BOUNDS
+from tracekit.jit.worker import EndedError, Worker
 from tracekit.replay.compiled import bounds, driver_code, machine
 from tracekit.replay.compiled.functions import NumbaFunction
 from tracekit.replay.compiled.ingredients import ingredients
@@ -31,7 +32,6 @@ from tracekit.replay.compiled.path_code import (
 )
 from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
 from tracekit.replay.compiled.sample import Predecessors, Sample
-from tracekit.replay.compiled.worker import EndedError, Worker
 from tracekit.replay.compiled.worth import LONG_ENOUGH, LONG_ENOUGH_TO_LOAD, SETTING
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.seldom import ASKED, SELDOM
@@ -238,7 +238,11 @@ class CompiledPaths:
         self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), vectorizes: bool = False
     ) -> bytes:
         """Machine code; in another process unless that is waited for."""
-        return (machine_code if self.waits else self._worker).object_of(text, linked, exported, vectorizes)
+        wanted = (text, list(linked), list(exported), vectorizes)
+        if self.waits:
+            return machine_code.object_of(*wanted)
+        made: bytes = self._worker.call(machine_code.object_of, *wanted)
+        return made
 
     # -- replay ----------------------------------------------------------------------------------
 

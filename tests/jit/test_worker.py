@@ -1,4 +1,4 @@
-"""The process that runs LLVM for compiled paths: what it makes, and that it never holds up the end of a replay."""
+"""The process that compiles: what it makes, and that it never holds up the end of a replay."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,8 @@ from tests.naive.trace_file import write_trace
 from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
 from tracekit.jit import machine_code, object_cache
+from tracekit.jit.worker import EndedError, Worker
 from tracekit.replay.compiled import compiler
-from tracekit.replay.compiled.worker import EndedError, Worker
 from tracekit.replay.engine import Replay
 
 FOUR = "define i64 @four(i64 %a, i64 %b, i64 %c, i64 %d) {\n  %two = mul i64 %a, 2\n  ret i64 %two\n}"
@@ -40,8 +41,8 @@ def long_text() -> str:
 def test_it_makes_the_same_code() -> None:
     worker = Worker()
     try:
-        made = worker.object_of(FOUR)
-        assert worker.object_of(FOUR, [], ["four"])
+        made = worker.call(machine_code.object_of, FOUR)
+        assert worker.call(machine_code.object_of, FOUR, [], ["four"])
     finally:
         worker.end()
     assert made == machine_code.object_of(FOUR)
@@ -53,8 +54,8 @@ def test_what_llvm_refuses_is_said_and_the_process_goes_on() -> None:
     worker = Worker()
     try:
         with pytest.raises(RuntimeError, match="expected top-level entity"):
-            worker.object_of("nonsense")
-        assert worker.object_of(FOUR)
+            worker.call(machine_code.object_of, "nonsense")
+        assert worker.call(machine_code.object_of, FOUR)
         assert worker.seconds > 0
     finally:
         worker.end()
@@ -66,7 +67,7 @@ def test_an_end_does_not_wait_for_llvm() -> None:
 
     def work() -> None:
         try:
-            worker.object_of(long_text())
+            worker.call(machine_code.object_of, long_text())
         except EndedError as error:
             came.append(error)
 
@@ -80,24 +81,24 @@ def test_an_end_does_not_wait_for_llvm() -> None:
     assert time.monotonic() - begun < 1
     assert len(came) == 1
     with pytest.raises(EndedError):
-        worker.object_of(FOUR)
+        worker.call(machine_code.object_of, FOUR)
     worker.end()
 
 
 def test_a_process_that_breaks_off_is_an_error() -> None:
     worker = Worker()
-    worker.object_of(FOUR)
+    worker.call(machine_code.object_of, FOUR)
     assert worker._process is not None
     os.kill(worker._process.pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="broken off with status -9"):
-        worker.object_of(FOUR)
+        worker.call(machine_code.object_of, FOUR)
     worker.end()
 
 
 def test_without_a_process_it_does_the_work_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     worker = Worker()
-    assert worker.object_of(FOUR) == machine_code.object_of(FOUR)
+    assert worker.call(machine_code.object_of, FOUR) == machine_code.object_of(FOUR)
     worker.end()
 
 
@@ -109,11 +110,13 @@ def test_the_end_of_a_replay_does_not_wait_for_llvm(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(compiler, "LONG_ENOUGH", 0)
     at_llvm = threading.Event()
     waited: list[float] = []
-    object_of, end = Worker.object_of, compiler.CompiledPaths.end
+    call, end = Worker.call, compiler.CompiledPaths.end
 
-    def slow(self: Worker, text: str, *rest: object) -> bytes:
+    def slow(self: Worker, function: Any, *rest: Any) -> Any:
+        if function is not machine_code.object_of:
+            return call(self, function, *rest)
         at_llvm.set()
-        return object_of(self, long_text())
+        return call(self, function, long_text())
 
     def late(self: compiler.CompiledPaths) -> None:
         assert at_llvm.wait(300)
@@ -121,7 +124,7 @@ def test_the_end_of_a_replay_does_not_wait_for_llvm(tmp_path: Path, monkeypatch:
         end(self)
         waited.append(time.monotonic() - begun)
 
-    monkeypatch.setattr(Worker, "object_of", slow)
+    monkeypatch.setattr(Worker, "call", slow)
     monkeypatch.setattr(compiler.CompiledPaths, "end", late)
     made = RandomProgram(random.Random(1))
     walk = Walk(made, random.Random(1), [], budget=100)

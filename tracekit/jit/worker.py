@@ -1,30 +1,35 @@
-"""A process that runs LLVM for compiled paths: a replay that ends need not wait for it.
+"""Another process that compiles: this one's threads go on meanwhile, and need not wait for what they no longer want.
 
-LLVM cannot be interrupted, and is at a share of paths for seconds; a process can be ended at once.
+Numba holds Python's lock while it compiles. LLVM lets go of it, but cannot be interrupted, and is at a large module for
+seconds; a process can be ended at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable
+from typing import Any
 
-from tracekit.jit import machine_code
-
-_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from tracekit.replay.compiled.worker import serve; serve()"
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from tracekit.jit.worker import serve; serve()"
 """Finds what this process finds, where this process finds it."""
 
 
+is_here = False
+"""Whether this process is a worker."""
+
+
 class EndedError(Exception):
-    """The replay has ended while its paths were being compiled."""
+    """The worker was ended while it was at work."""
 
 
 class Worker:
-    """Makes machine code (machine_code.object_of) in another process, one piece at a time."""
+    """Calls functions in another process, one at a time."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -32,24 +37,24 @@ class Worker:
         self._talks = threading.Lock()
         self._is_ended = False
         self.seconds = 0.0
-        """Processor time that the process took for what it has made."""
+        """Processor time that the process took for its work."""
 
-    def object_of(
-        self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), vectorizes: bool = False
-    ) -> bytes:
-        """Machine code, as machine_code.object_of makes it.
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What `function`, a global one, gives for these arguments; called here if no process can be started.
 
-        Raises EndedError once `end` was called, RuntimeError if LLVM refuses the text or the process breaks off.
+        Raises EndedError once `end` was called, RuntimeError with what the function has raised there or if the process
+        breaks off, and what pickle raises if it cannot take the arguments along.
         """
+        request = pickle.dumps((function, arguments))
         process = self._started()
         if process is None:
-            return machine_code.object_of(text, linked, exported, vectorizes)
+            return function(*arguments)
         assert process.stdin is not None and process.stdout is not None
         try:
             with self._talks:
-                pickle.dump((text, list(linked), list(exported), vectorizes), process.stdin)
+                pickle.dump(request, process.stdin)
                 process.stdin.flush()
-                made, problem, seconds = pickle.load(process.stdout)
+                given, problem, seconds = pickle.load(process.stdout)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
             if self._is_ended:
                 raise EndedError from None
@@ -57,8 +62,7 @@ class Worker:
         self.seconds += seconds
         if problem:
             raise RuntimeError(problem)
-        code: bytes = made
-        return code
+        return given
 
     def _started(self) -> subprocess.Popen[bytes] | None:
         """The process; None if none can be started, and this one has to do its work."""
@@ -73,6 +77,11 @@ class Worker:
                 except OSError:
                     return None
             return self._process
+
+    @property
+    def may_work(self) -> bool:
+        """Whether the process has not ended; it may not have been started."""
+        return not self._is_ended and (self._process is None or self._process.poll() is None)
 
     def end(self) -> None:
         """End the process, whatever it is at; may be called from any thread, more than once."""
@@ -89,16 +98,21 @@ class Worker:
 
 
 def serve() -> None:
-    """What the process does: machine code for each request, until there are no more."""
+    """What the process does: calls, until there are no more."""
+    global is_here
+    is_here = True
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a compiler prints is no answer
     while True:
         try:
-            text, linked, exported, vectorizes = pickle.load(sys.stdin.buffer)
+            request = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        made, problem, begun = b"", "", time.process_time()
+        given, problem, begun = None, "", time.process_time()
         try:
-            made = machine_code.object_of(text, linked, exported, vectorizes)
-        except RuntimeError as error:
-            problem = str(error) or "LLVM has failed"
-        pickle.dump((made, problem, time.process_time() - begun), sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+            function, arguments = pickle.loads(request)
+            given = function(*arguments)
+        except Exception as error:
+            problem = str(error) or type(error).__name__
+        pickle.dump((given, problem, time.process_time() - begun), answers)
+        answers.flush()

@@ -1,0 +1,187 @@
+"""Kernels compiled in other processes: the same code, found again, and compiled here where they cannot be."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracekit.dependence.kernels.sharding import Part
+from tracekit.jit import beside, object_cache, values
+from tracekit.jit import kernel as jit
+from tracekit.jit.worker import Worker
+
+
+@jit.kernel
+def _sum_of(pair: Any, step: Any) -> Any:
+    return pair[0][0] + pair[1] * step
+
+
+@jit.kernel
+def _refused(pair: Any) -> Any:
+    return pair.nothing
+
+
+class Mine(NamedTuple):
+    """A class that is not tracekit's."""
+
+    left: Any
+    right: Any
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
+    yield
+    beside._end()
+    beside._idle.clear()
+
+
+def _found(name: str) -> Any:
+    return globals()[name]
+
+
+def again(kernel: Any) -> Any:
+    """The kernel as a new process would find it."""
+    made = jit.Kernel(kernel.function, kernel._options)
+    made.recipe = _found, (kernel.__name__,)
+    return made
+
+
+def test_a_kernel_is_compiled_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = again(_sum_of)
+    monkeypatch.setattr("tracekit.jit.ready_code.code_of", lambda *_: pytest.fail("compiled here"))
+    assert kernel((np.array([40]), 1), 2) == 42
+    assert kernel((np.array([0.5]), 1), 2) == 2.5  # by the same process
+    assert len(beside._all) == 1
+
+
+def test_this_process_does_not_import_numba(tmp_path: Path) -> None:
+    program = (
+        "import sys, numpy as np\nfrom tracekit.program import components\n"
+        "found = components.components(3, np.array([0, 1, 2]), np.array([1, 0, 1]))\n"
+        "print(*found, components._tarjan.was_compiled, 'numba' in sys.modules)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "0", "1", "True", "False"], done.stderr
+
+
+def test_somebody_elses_module_is_not_imported_again(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "from tracekit.jit.kernel import kernel\n@kernel\ndef twice(value):\n    return 2 * value\n"
+        "print('once')\nprint(twice(21))\n"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    words = [sys.executable, "-c", "import script"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["once", "42"], done.stderr
+    with pytest.raises(ImportError, match="is not imported for its class Mine"):
+        values.example(values.told(Mine(1, 2))[0])
+
+
+def test_two_are_compiled_at_once() -> None:
+    one, other = again(_sum_of), again(_sum_of)
+    one.ready.begin(((np.array([1]), 1), 2))
+    assert other((np.array([0.5]), 1), 2) == 2.5
+    assert one((np.array([40]), 1), 2) == 42
+    assert len(beside._all) == 2
+    assert (one.ready.compiled, other.ready.compiled) == (1, 1)
+
+
+def test_what_is_there_is_not_begun() -> None:
+    again(_sum_of)((np.array([40]), 1), 2)
+    kernel = again(_sum_of)
+    kernel.ready.begin(((np.array([40]), 1), 2))
+    assert not kernel.ready._coming
+    assert kernel((np.array([40]), 1), 2) == 42 and not kernel.was_compiled
+
+
+def test_who_asks_for_what_was_begun_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go_on = threading.Event()
+    call = Worker.call
+
+    def slow(self: Worker, *arguments: Any) -> Any:
+        assert may_go_on.wait(60)
+        return call(self, *arguments)
+
+    monkeypatch.setattr(Worker, "call", slow)
+    kernel = again(_sum_of)
+    kernel.ready.begin(((np.array([1]), 1), 2))
+    threading.Timer(0.2, may_go_on.set).start()
+    assert kernel((np.array([40]), 1), 2) == 42
+    assert kernel.ready.compiled == 1
+
+
+def test_what_does_not_compile_is_said_by_the_compiler_here() -> None:
+    kernel = again(_refused)
+    kernel.ready.begin(((1, 2),))
+    with pytest.raises(Exception, match="nothing") as raised:
+        kernel((1, 2))
+    assert type(raised.value).__module__.startswith("numba.")
+
+
+def test_a_kernel_that_no_other_process_finds_is_compiled_here() -> None:
+    @jit.kernel
+    def within(value: Any) -> Any:
+        return value + 1
+
+    assert within(1) == 2
+    assert not beside._all
+
+
+def test_a_process_that_was_killed_is_replaced() -> None:
+    assert again(_sum_of)((np.array([40]), 1), 2) == 42
+    process = beside._all[0]._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert again(_sum_of)((np.array([0.5]), 1), 2) == 2.5
+    assert len(beside._all) == 1  # compiled here
+    assert again(_sum_of)((np.array([True]), 1), 2) == 3
+    assert len(beside._all) == 2
+
+
+scalars = st.sampled_from([3, True, 0.5, 1 << 63, None, np.uint8(1), np.int32(-1), np.bool_(False)])
+dtypes = st.sampled_from(
+    [np.dtype(name) for name in ("u1", "i8", "u8", "f8", "?")] + [np.dtype([("a", "<u4"), ("b", "<i8")])]
+)
+
+
+@st.composite
+def arrays(draw: Any) -> Any:
+    """Arrays of any layout."""
+    dtype, dimensions = draw(dtypes), draw(st.integers(1, 3))
+    made = np.zeros((4,) * dimensions, dtype, order=draw(st.sampled_from("CF")))
+    if draw(st.booleans()):
+        made = made[::2]
+    if draw(st.booleans()):
+        made = np.ndarray(made.shape, dtype, np.zeros(made.size * dtype.itemsize + 1, np.uint8), offset=1)
+    made.flags.writeable = draw(st.booleans())
+    return made
+
+
+kinds = st.recursive(
+    scalars | arrays(),
+    lambda inner: st.tuples(inner, inner) | st.builds(Part, inner, inner, inner) | st.just(()),
+    max_leaves=6,
+)
+
+
+@given(kinds)
+def test_examples_are_of_their_kind(value: Any) -> None:
+    kind, _ = values.told(value)
+    assert values.told(values.example(pickle.loads(pickle.dumps(kind))))[0] == kind

@@ -1,0 +1,84 @@
+"""Kernels compiled beside this process: two that are needed at once take two processors.
+
+Numba compiles one function at a time in a process. A worker is kept for the next kernel, for it knows the callees of
+the last; another one is started only while all are busy.
+
+tracekit's own kernels alone are compiled there: to find somebody else's, their file would be imported once more, and
+what stands in it besides would be done once more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import pickle
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracekit.jit import worker
+from tracekit.jit.compilations import compiling
+from tracekit.jit.worker import EndedError, Worker
+
+if TYPE_CHECKING:
+    from tracekit.jit.kernel import Kernel
+
+_idle: list[Worker] = []
+_all: list[Worker] = []
+
+
+def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None:
+    """The code of a kernel (ready_code.code_of) for arguments of these kinds (values.told).
+
+    None if another process cannot make it: of a kernel that is not tracekit's own, or that does not compile.
+    """
+    recipe = kernel.recipe or _by_name(kernel)
+    if recipe is None or worker.is_here:
+        return None
+    at_work = _idle.pop() if _idle else _another()
+    try:
+        with compiling():
+            made: bytes = at_work.call(_made, *recipe, kinds)
+    except (RuntimeError, EndedError, pickle.PicklingError, AttributeError):
+        return None
+    finally:
+        if at_work.may_work:
+            _idle.append(at_work)
+    return made
+
+
+def _by_name(kernel: Kernel[..., Any]) -> tuple[Callable[..., Any], tuple[str, str]] | None:
+    module, name = kernel.function.__module__, kernel.function.__qualname__
+    is_global = module.startswith("tracekit.") and getattr(importlib.import_module(module), name, None) is kernel
+    return (_named, (module, name)) if is_global else None
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def _another() -> Worker:
+    _all.append(Worker())
+    return _all[-1]
+
+
+def _made(find: Callable[..., Any], what: tuple[Any, ...], kinds: Sequence[Hashable]) -> bytes:
+    """What the other process does."""
+    from tracekit.jit import ready_code, values
+
+    return ready_code.code_of(find(*what), [values.example(kind) for kind in kinds])
+
+
+@atexit.register
+def _end() -> None:
+    while _all:
+        _all.pop().end()
+
+
+def _forget() -> None:
+    """In a process that was forked: the workers are those of the one before."""
+    _idle.clear()
+    _all.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
