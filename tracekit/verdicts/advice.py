@@ -5,7 +5,7 @@ Rows are made from camp's judgements (verdicts.py); nothing is judged again here
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -315,15 +315,20 @@ class Advice:
             elif blocker.reason is Reason.EXTERNAL:
                 row["callee"] = self._callee(blocker.source)
             rows.append(row | {"blocker": blocker})
-        ordered = in_order(rows, iterations, lambda left, other: self._follows(left["blocker"], other["blocker"]))
+        ordered = in_order(rows, iterations, lambda left: self._follows(left["blocker"].source))
         return [{name: part for name, part in row.items() if name != "blocker"} for row in ordered]
 
-    def _follows(self, left: Blocker, other: Blocker) -> bool:
+    def _follows(self, exit_row: int) -> Callable[[Json], bool]:
         """Does the decision at an exit follow from the variable, or the stores, that another blocker is about?"""
-        ops, phis = self.judge.facts.causes.behind(left.source)
-        if other.reason is Reason.RECURRENCE:
-            return other.source in phis or any(op in self._fed_by_phi.get(other.source, ()) for op in ops)
-        return other.reason is Reason.DEPENDENCE and other.destination in ops
+        ops, phis = map(set, self.judge.facts.causes.behind(exit_row))
+
+        def from_it(row: Json) -> bool:
+            other: Blocker = row["blocker"]
+            if other.reason is Reason.RECURRENCE:
+                return other.source in phis or not ops.isdisjoint(self._fed_by_phi.get(other.source, ()))
+            return other.reason is Reason.DEPENDENCE and other.destination in ops
+
+        return from_it
 
     @cached_property
     def _fed_by_phi(self) -> dict[int, set[int]]:

@@ -18,23 +18,31 @@ Key = tuple[Any, ...]
 _REASONS = [reason.value for reason in Reason]
 
 
-def in_order(
-    rows: Sequence[Json], iterations: int, follows: Callable[[Json, Json], bool] = lambda exit_row, row: False
-) -> list[Json]:
+Follows = Callable[[Json], Callable[[Json], bool]]
+"""Of an exit, then of another blocker: does the decision to leave follow from what the other one is about?"""
+
+
+def _follows_from_nothing(exit_row: Json) -> Callable[[Json], bool]:
+    return lambda row: False
+
+
+def in_order(rows: Sequence[Json], iterations: int, follows: Follows = _follows_from_nothing) -> list[Json]:
     """The blockers with the number of their thing (``thing``, from 0), those of the first thing first.
 
     The first thing is what happens most often; a variable, an exit or a call is in the way of all `iterations`.
-    `follows` says of an exit and another blocker whether the decision to leave follows from what the other is about.
+    `follows` is asked once for each exit: a loop around an interpreter's switch has hundreds, beside thousands of rows.
     """
     keys = [_key(row) for row in rows]
     for number, row in enumerate(rows):
         if row["reason"] == Reason.EXIT.value:
-            causes = [at for at, other in enumerate(rows) if other is not row and follows(row, other)]
-            keys[number] = min((keys[at] for at in causes), key=repr) if causes else keys[number]
+            from_it = follows(row)
+            causes = [keys[at] for at, other in enumerate(rows) if other is not row and from_it(other)]
+            keys[number] = min(causes, key=repr) if causes else keys[number]
     often: dict[Key, int] = {}
+    first: dict[Key, Key] = {}
     for key, row in zip(keys, rows):
         often[key] = often.get(key, 0) + row.get("executions", iterations)
-    first = {key: min(_order(row) for row, of in zip(rows, keys) if of == key) for key in often}
+        first[key] = min(first.get(key, _order(row)), _order(row))
     rank = {key: number for number, key in enumerate(sorted(often, key=lambda key: (-often[key], first[key])))}
     numbered = [{**row, "thing": rank[key]} for row, key in zip(rows, keys)]
     return sorted(numbered, key=lambda row: (row["thing"], _order(row)))
