@@ -15,7 +15,7 @@ import pytest
 from tests.naive.program_builder import ProgramBuilder
 from tracekit.api import analyze
 from tracekit.containers import arena, budget, shadow
-from tracekit.contexts.kernels.contexts import STATIC
+from tracekit.contexts.kernels.tree import STATIC
 from tracekit.contexts.state import empty_contexts, empty_stream
 from tracekit.dependence.state import empty_state
 from tracekit.formats.errors import TracekitError

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from tracekit.contexts.kernels.contexts import LAST_NAME, NAMED_BITS, name_loops
+from tracekit.contexts.kernels.contexts import name_loops
 from tracekit.contexts.kernels.streams import NO_LOOPS
+from tracekit.contexts.kernels.tree import LAST_NAME, NAMED_BITS
 from tracekit.contexts.state import no_names
 
 

@@ -8,17 +8,10 @@ from typing import Any
 import numpy as np
 
 from tests.naive.program_builder import ProgramBuilder
-from tracekit.contexts.kernels.contexts import (
-    DYNAMIC,
-    Contexts,
-    enter_function,
-    enter_loop,
-    iterate,
-    leave_function,
-    leave_loop,
-)
+from tracekit.contexts.kernels.contexts import enter_function, enter_loop, iterate, leave_function, leave_loop
 from tracekit.contexts.kernels.levels import last_begun
 from tracekit.contexts.kernels.streams import CHAIN, CLOCK, FRAMES, LEVELS, NEVER, NO_LOOPS, TELLING, Stream
+from tracekit.contexts.kernels.tree import DYNAMIC, Contexts
 from tracekit.contexts.state import MOST_CONTEXTS, empty_contexts, empty_stream, with_room
 from tracekit.formats.image import BlockFlag
 from tracekit.program.program import Program

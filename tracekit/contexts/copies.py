@@ -8,8 +8,8 @@ import numpy as np
 
 from tracekit.containers import arena
 from tracekit.containers.hash_table import copied_table
-from tracekit.contexts.kernels.contexts import Contexts
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import Contexts
 from tracekit.contexts.state import MOST_CONTEXTS
 
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from tracekit.containers import arena
 from tracekit.containers.hash_table import hash_table, used_rows
-from tracekit.contexts.kernels import contexts as ctx
-from tracekit.contexts.kernels import streams
-from tracekit.contexts.kernels.contexts import Contexts
+from tracekit.contexts.kernels import streams, tree
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import Contexts
 from tracekit.contexts.static_ids import static_tree
 from tracekit.formats.errors import TracekitError
 from tracekit.program.program import Program
@@ -27,20 +26,20 @@ MOST_NODES = 1 << 16
 
 
 def empty_contexts(program: Program, rule: int, most: int = MOST_NODES) -> Contexts:
-    """The context tree before the first event, by one of the rules of ``kernels/contexts.py``.
+    """The context tree before the first event, by one of the rules of ``kernels/tree.py``.
 
     DYNAMIC: from `most` nodes on a call inside a recursion makes no new one.
     """
-    tree = hash_table(ctx.NODE_FIELDS, MOST_CONTEXTS)
+    nodes = hash_table(tree.NODE_FIELDS, MOST_CONTEXTS)
     for field in ("parent", "function", "loop", "call", "external", "camp_id"):
-        tree.rows[field][0] = -1
+        nodes.rows[field][0] = -1
     static = static_tree(program)
     return Contexts(
-        tree,
+        nodes,
         hash_table([], MOST_CONTEXTS),
         rule=np.array([rule], np.int64),
         nodes=np.array([0, most], np.int64),
-        called=np.zeros(1 << ctx.CALLED_BITS, ctx.CALLED),
+        called=np.zeros(1 << tree.CALLED_BITS, tree.CALLED),
         named=no_names(),
         recursing=static.recursive.copy(),
         **static._asdict(),
@@ -49,7 +48,7 @@ def empty_contexts(program: Program, rule: int, most: int = MOST_NODES) -> Conte
 
 def no_names() -> NDArray[Any]:
     """The places that stacks of loops are given names by."""
-    named = np.zeros(1 << ctx.NAMED_BITS, ctx.NAMED)
+    named = np.zeros(1 << tree.NAMED_BITS, tree.NAMED)
     named["name"] = np.arange(len(named))
     return named
 

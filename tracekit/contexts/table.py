@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.contexts.kernels import contexts as ctx
 from tracekit.contexts.kernels import streams as stacks
-from tracekit.contexts.kernels.contexts import Contexts
+from tracekit.contexts.kernels import tree
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import Contexts
 from tracekit.contexts.names import ContextNames, Json
 from tracekit.contexts.nodes import NODE, ContextKind
 from tracekit.contexts.state import nodes_of
@@ -62,8 +62,8 @@ def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.
     for stream in streams:
         _close_open_levels(old, stream)
     _settle(old)
-    shown = old["kind"] < ctx.PAIR
-    shown[0] = contexts.rule[0] == ctx.NO_CALLS or used[0] or bool(np.any(old["parent"][1:][shown[1:]] == 0))
+    shown = old["kind"] < tree.PAIR
+    shown[0] = contexts.rule[0] == tree.NO_CALLS or used[0] or bool(np.any(old["parent"][1:][shown[1:]] == 0))
     kept = np.flatnonzero(shown)
     row_of = np.full(len(old) + 1, -1, np.int64)  # the last element answers for parent -1
     row_of[kept] = np.arange(len(kept))
@@ -85,10 +85,10 @@ def final_nodes(contexts: Contexts, streams: Iterable[Stream], used: NDArray[np.
 def _settle(nodes: Rows) -> None:
     """Say what became of each node, now that all recursion is known; a call without any is no level."""
     kind, folded = nodes["kind"], nodes["folded"]
-    call, loop = kind == ctx.CALL, kind == ctx.LOOP
+    call, loop = kind == tree.CALL, kind == tree.LOOP
     nodes["kind"][loop & (folded != 0)] = ContextKind.RECURSIVE_LOOP
-    nodes["kind"][call & (folded == ctx.FOLDED)] = ContextKind.RECURSIVE_CALL
-    nodes["kind"][call & (folded == ctx.LEFT_OUT)] = ContextKind.RECURSION
+    nodes["kind"][call & (folded == tree.FOLDED)] = ContextKind.RECURSIVE_CALL
+    nodes["kind"][call & (folded == tree.LEFT_OUT)] = ContextKind.RECURSION
     for field, nothing in NO_LEVEL.items():
         nodes[field][call & (folded == 0)] = nothing
     nodes["least_iterations"] = np.maximum(nodes["least_iterations"], 0)

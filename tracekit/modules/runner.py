@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tracekit.containers.arena import Limited, check
 from tracekit.containers.kernels.arena import LIMITED
-from tracekit.contexts.kernels.contexts import DYNAMIC, NO_CALLS, STATIC, Contexts
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import DYNAMIC, NO_CALLS, STATIC, Contexts
 from tracekit.contexts.rules import is_static
 from tracekit.contexts.state import empty_contexts, empty_stream, with_room
 from tracekit.contexts.table import ContextTable

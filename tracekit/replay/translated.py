@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.contexts.kernels.contexts import DYNAMIC
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import DYNAMIC
 from tracekit.contexts.state import empty_contexts, empty_stream, with_room
 from tracekit.contexts.table import ContextTable
 from tracekit.formats.events import BY_NAME, CODE, CONTEXT_EVENTS

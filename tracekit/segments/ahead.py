@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tracekit.contexts.copies import copied_contexts, copied_streams
-from tracekit.contexts.kernels.contexts import Contexts
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import Contexts
 from tracekit.contexts.state import nodes_of
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.segments import Segments

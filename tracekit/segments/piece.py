@@ -8,8 +8,8 @@ from typing import Any
 
 from tracekit import progress
 from tracekit.containers.shipping import shipped, unpacked
-from tracekit.contexts.kernels.contexts import Contexts
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import Contexts
 from tracekit.formats.reader import TraceReader
 from tracekit.modules.contract import Module
 from tracekit.modules.runner import CallbackRunner

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tracekit.containers import arena
-from tracekit.contexts.kernels.contexts import Contexts
 from tracekit.contexts.kernels.streams import Stream
+from tracekit.contexts.kernels.tree import Contexts
 from tracekit.contexts.state import nodes_of
 
 
