@@ -16,8 +16,9 @@ from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count, loads, types_of
 from tracekit.replay.compiled.machine import ARGUMENTS
-from tracekit.replay.compiled.path_code import CONSTANT_SIZES, DONE, FALLBACK, ROW, Wanted, handler_name
+from tracekit.replay.compiled.path_code import DONE, FALLBACK, ROW
 from tracekit.replay.compiled.range_code import range_name
+from tracekit.replay.compiled.wanted import CONSTANT_SIZES, Wanted, handler_name
 from tracekit.replay.kernels import layouts
 
 SELDOM_PARAMETERS = (

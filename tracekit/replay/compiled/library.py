@@ -16,8 +16,8 @@ from tracekit.replay.compiled import driver_code, machine
 from tracekit.replay.compiled.driver_code import Handler
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
 from tracekit.replay.compiled.machine import ARGUMENTS
-from tracekit.replay.compiled.path_code import CONSTANT_SIZES, Wanted, handler_name
 from tracekit.replay.compiled.range_code import range_name
+from tracekit.replay.compiled.wanted import CONSTANT_SIZES, Wanted, handler_name
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.seldom import ASKED, SELDOM, Step
 

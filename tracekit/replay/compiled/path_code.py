@@ -8,7 +8,6 @@ which loops begin, iterate and end: one way for each kind of block that can come
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
 from tracekit.replay.compiled.loop_chains import chain_of, shared
 from tracekit.replay.compiled.range_code import INSIDE, Ranges, accesses_of
+from tracekit.replay.compiled.wanted import CONSTANT_SIZES, Wanted, handler_name
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.layouts import FRAME_ROW
 from tracekit.replay.kernels.seldom import Step
@@ -29,43 +29,12 @@ LONGEST = 1 << 22
 """Iterations of a run that are replayed without a pause."""
 LONGEST_RANGED = 1 << 26
 """... of one whose accesses may be handed on many at a time."""
-CONSTANT_SIZES = (1, 2, 4, 8, 16, 32)
-"""Sizes of accesses that callbacks are specialised to."""
-
 ROW = FRAME_ROW.itemsize
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The events that modules have a function for: ``@on_<code>(machine, subject, address, size, value)``."""
-
-    codes: frozenset[int]
-    sized: frozenset[int]
-    """Those with a function for each of CONSTANT_SIZES: ``@on_<code>_<size>(machine, subject, address, value)``."""
-    has_budget: bool
-    """Whether modules keep something of a stream that events can make longer."""
-    ranges: frozenset[int] = frozenset()
-    """Those with a function for many of one instruction (range_code.range_name), if there are any and modules do not
-    want to know of iterations."""
-    ordered: bool = False
-    """Whether their order may always matter to a module."""
-    limited: bool = False
-    """Whether there is a function ``@unordered(machine)``: how many accesses may come in any order."""
-    timed: bool = False
-    """Whether there is a function ``@passed(machine, count)``: so many accesses are over."""
-
-    def __contains__(self, name: str) -> bool:
-        return CODE[name] in self.codes
 
 
 def function_name(number: int) -> str:
     """The function of a path."""
     return f"path_{number}"
-
-
-def handler_name(code: int, size: int | None = None) -> str:
-    """The function for an event: of any size, or of one."""
-    return f"on_{code}" if size is None else f"on_{code}_{size}"
 
 
 class PathCode:

@@ -20,6 +20,7 @@ import numpy as np
 
 from tracekit.formats.events import CODE
 from tracekit.replay.compiled.code import Code
+from tracekit.replay.compiled.wanted import Wanted
 from tracekit.replay.kernels import layouts
 
 LOAD, STORE = CODE["load"], CODE["store"]
@@ -101,7 +102,7 @@ class Ranges:
     """Writes what a run needs beside its loop."""
 
     def __init__(
-        self, code: Code, accesses: Sequence[Access], wanted: Any, address_of: Callable[[int, int, Any], str]
+        self, code: Code, accesses: Sequence[Access], wanted: Wanted, address_of: Callable[[int, int, Any], str]
     ) -> None:
         """address_of: writes the code that computes an address from base, offset and strides."""
         self._code, self._address_of = code, address_of
