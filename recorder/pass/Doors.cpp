@@ -36,6 +36,7 @@ BasicBlock *Twin::makeHall() {
   LLVMContext &C = Body->getContext();
   BasicBlock *Hall = BasicBlock::Create(C, "tk.hall", Body, Inside);
   BasicBlock *Choose = BasicBlock::Create(C, "tk.choose", Body, Inside);
+  Common = BasicBlock::Create(C, "tk.common", Body, Inside);
   BasicBlock *Nowhere = BasicBlock::Create(C, "tk.nowhere", Body);
   for (Instruction &I : make_early_inc_range(*Inside))
     if (auto *A = dyn_cast<AllocaInst>(&I))
@@ -44,7 +45,8 @@ BasicBlock *Twin::makeHall() {
   B.SetCurrentDebugLocation(DebugLoc());
   Value *Lives = Body->getArg(Body->arg_size() - 1);
   B.CreateCondBr(B.CreateIsNull(Lives), Inside, Choose, MDBuilder(C).createBranchWeights(1u << 20, 1));
-  B.SetInsertPoint(Choose);
+  IRBuilder<>(Choose).CreateBr(Common);
+  B.SetInsertPoint(Common);
   B.SetCurrentDebugLocation(DebugLoc());
   Choice = B.CreateSwitch(B.CreateLoad(B.getInt32Ty(), Lives), Nowhere, Doors.size());
   B.SetInsertPoint(Nowhere);
@@ -62,44 +64,131 @@ static Value *hidden(IRBuilder<> &B, Value *Pointer) {
   return B.CreateCall(InlineAsm::get(Type, "", "=r,0", /*hasSideEffects=*/false), {Pointer});
 }
 
-/// What the activation holds at the door, and where it goes on in the twin.
+static void keep(IRBuilder<> &B, Value *Here, Value *Word, unsigned At) {
+  B.CreateAlignedStore(Word, B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Here, At), Align(8));
+}
+
+/// What all doors fill in alike, before the choice among them: in a function of hundreds of doors, each with hundreds
+/// of words, these would be nine tenths of its code. What is not alive at a door is anything there.
+void Twin::fillCommon(Value *Activation) {
+  IRBuilder<> B(Choice);
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Here = hidden(B, Activation);
+  keep(B, Here, Keep.Layout, ActivationLayout);
+  keep(B, Here, Activation, ActivationSelf);
+  keep(B, Here, S.Frame ? B.CreatePtrToInt(S.Frame, B.getInt64Ty()) : B.getInt64(0), ActivationFrame);
+  if (uint64_t Loops = Keep.Loops)
+    B.CreateMemSetInline(B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Here, Keep.loopAt(0)), Align(8), B.getInt8(0),
+                         B.getInt64(8 * Loops));
+  fillRegisters(B, Here);
+  if (!Keep.ObjectOf.empty())
+    fillObjects(B, Here);
+}
+
+/// Registers that one operation defines, whatever the door. Others are those of branches that exclude each other.
+void Twin::fillRegisters(IRBuilder<> &B, Value *Here) {
+  MapVector<Row, const Operation *> Only;
+  for (auto &[K, D] : Doors)
+    for (const Operation *Op : D.Registers) {
+      auto [Known, New] = Only.insert({Op->Defines, Op});
+      if (!New && Known->second != Op)
+        Known->second = nullptr;
+    }
+  for (auto [Register, Op] : Only) {
+    if (!Op)
+      continue;
+    Value *Word = baseWord(*Op, B);
+    findParts(Op, Word);
+    keep(B, Here, Word, Keep.registerAt(Register));
+  }
+}
+
+/// The values of the program that a word is computed of.
+void Twin::findParts(const Operation *Op, Value *Word) {
+  SmallVector<Value *, 2> &Found = Parts[Op];
+  SmallVector<Value *, 8> Work = {Word};
+  while (!Work.empty()) {
+    Value *V = Work.pop_back_val();
+    auto *I = dyn_cast<Instruction>(V);
+    if (I && I->getParent() == Common)
+      Work.append(I->op_begin(), I->op_end());
+    else if (I || isa<Argument>(V))
+      Found.push_back(V);
+  }
+}
+
+/// The addresses of all objects; the sizes of those that are alive at the door.
+void Twin::fillObjects(IRBuilder<> &B, Value *Here) {
+  GlobalVariable *Table = aliveObjects();
+  Value *Row = B.CreateInBoundsGEP(Table->getValueType(), Table, {B.getInt32(0), Choice->getCondition()});
+  for (const auto &[Op, Object] : Keep.ObjectOf) {
+    keep(B, Here, B.CreatePtrToInt(Op->Address, B.getInt64Ty()), Keep.objectAt(Object));
+    Value *Alive = B.CreateLoad(B.getInt8Ty(), B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Row, Object));
+    keep(B, Here, B.CreateSelect(B.CreateIsNotNull(Alive), B.getInt64(Op->Size), B.getInt64(0)),
+         Keep.objectAt(Object) + 1);
+  }
+}
+
+/// A row of bytes for each door: whether it has this object.
+GlobalVariable *Twin::aliveObjects() {
+  LLVMContext &C = Body->getContext();
+  SmallVector<Constant *, 32> Rows;
+  for (auto &[K, D] : Doors) {
+    SmallVector<uint8_t, 64> Alive(Keep.Objects);
+    for (const Operation *Op : D.Objects)
+      Alive[Keep.ObjectOf.lookup(Op)] = 1;
+    Rows.push_back(ConstantDataArray::get(C, Alive));
+  }
+  auto *Type = ArrayType::get(Rows.front()->getType(), Rows.size());
+  auto *Table = new GlobalVariable(*Body->getParent(), Type, true, GlobalValue::PrivateLinkage,
+                                   ConstantArray::get(Type, Rows), F.getName() + ".alive");
+  Table->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+  Table->setComdat(F.getComdat());
+  return Table;
+}
+
+/// The doors at which what is filled in for all of them needs a value.
+DenseMap<Value *, SmallVector<Twin::Door *, 4>> Twin::wanted() {
+  DenseMap<Value *, SmallVector<Door *, 4>> At;
+  for (auto &[K, D] : Doors) {
+    if (S.Frame)
+      At[S.Frame].push_back(&D);
+    for (const Operation *Op : D.Registers)
+      if (auto Known = Parts.find(Op); Known != Parts.end())
+        for (Value *V : Known->second)
+          At[V].push_back(&D);
+    for (const Operation *Op : D.Objects)
+      At[Op->Address].push_back(&D);
+  }
+  return At;
+}
+
+/// What else the activation holds at the door, and where it goes on in the twin.
 void Twin::fill(Door &D, Runtime &R, GlobalVariable *Ids, Value *Activation) {
   LLVMContext &C = Body->getContext();
   D.Filling = BasicBlock::Create(C, "tk.fill", Body, D.Target);
   IRBuilder<> B(D.Filling);
   B.SetCurrentDebugLocation(DebugLoc());
   Value *Here = hidden(B, Activation);
-  auto Keeps = [&](Value *Word, unsigned At) {
-    B.CreateAlignedStore(Word, B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Here, At), Align(8));
-  };
   auto Path = [&](unsigned Behind) {
     return ConstantExpr::getInBoundsGetElementPtr(B.getInt8Ty(), Ids,
                                                   ArrayRef<Constant *>{B.getInt64(Keep.FirstPath + Behind)});
   };
   Value *Innermost = B.CreateThreadLocalAddress(R.activations(*Body->getParent()));
-  Keeps(B.CreateLoad(B.getPtrTy(), Innermost), ActivationBelow);
-  Keeps(Keep.Layout, ActivationLayout);
-  Keeps(Activation, ActivationSelf);
-  Keeps(S.Frame ? B.CreatePtrToInt(S.Frame, B.getInt64Ty()) : B.getInt64(0), ActivationFrame);
+  keep(B, Here, B.CreateLoad(B.getPtrTy(), Innermost), ActivationBelow);
   Value *Where = Path(D.Behind), *First = nullptr;
   if (D.Header) {
     First = B.CreateIsNull(Counters.lookup(D.Header));
     Where = B.CreateSelect(First, Path(D.BehindAtFirst), Where);
   }
-  Keeps(Where, ActivationPath);
+  keep(B, Here, Where, ActivationPath);
   for (const Operation *Op : D.Registers)
-    Keeps(baseWord(*Op, B), Keep.registerAt(Op->Defines));
-  for (const auto &[Header, Loop] : Keep.LoopOf)
-    if (!is_contained(D.Loops, Header))
-      Keeps(B.getInt64(0), Keep.loopAt(Loop));
+    if (!Parts.count(Op))
+      keep(B, Here, baseWord(*Op, B), Keep.registerAt(Op->Defines));
   for (const BasicBlock *Header : D.Loops) {
     Value *Number = Counters.lookup(Header);
-    Keeps(Header == D.Header ? B.CreateSub(Number, B.getInt64(1)) : Number, Keep.loopAt(Keep.LoopOf.lookup(Header)));
-  }
-  for (const auto &[Op, Object] : Keep.ObjectOf) {
-    bool Alive = is_contained(D.Objects, Op);
-    Keeps(Alive ? B.CreatePtrToInt(Op->Address, B.getInt64Ty()) : B.getInt64(0), Keep.objectAt(Object));
-    Keeps(B.getInt64(Alive ? Op->Size : 0), Keep.objectAt(Object) + 1);
+    keep(B, Here, Header == D.Header ? B.CreateSub(Number, B.getInt64(1)) : Number,
+         Keep.loopAt(Keep.LoopOf.lookup(Header)));
   }
   B.CreateStore(Activation, Innermost);
   Value *Lives = Body->getArg(Body->arg_size() - 1);
@@ -109,11 +198,30 @@ void Twin::fill(Door &D, Runtime &R, GlobalVariable *Ids, Value *Activation) {
   B.CreateBr(D.Target);
 }
 
+/// Words that are filled in for all doors of values that follow from others at this one, and not at each.
+void Twin::fillMixed(Door &D, Value *Activation) {
+  IRBuilder<> B(D.Filling, D.Filling->getFirstInsertionPt());
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Here = nullptr;
+  for (const Operation *Op : D.Registers) {
+    auto Known = Parts.find(Op);
+    if (Known == Parts.end() || none_of(Known->second, [&](Value *V) {
+          auto *I = dyn_cast<Instruction>(V);
+          return I && Mixed.contains(I) && D.Derived.contains(I);
+        }))
+      continue;
+    if (!Here)
+      Here = hidden(B, Activation);
+    keep(B, Here, baseWord(*Op, B), Keep.registerAt(Op->Defines));
+  }
+}
+
 /// The values of the program that are used behind a door, each in the order in which the twin has them.
 void Twin::findLives() {
   DenseMap<const BasicBlock *, Door *> OfFilling;
   for (auto &[K, D] : Doors)
     OfFilling[D.Filling] = &D;
+  auto Wanted = wanted();
   SmallVector<BasicBlock *, 32> Work;
   for (BasicBlock &BB : *Body)
     for (Instruction &I : BB) {
@@ -124,9 +232,13 @@ void Twin::findLives() {
         auto *User = cast<Instruction>(U.getUser());
         auto *Phi = dyn_cast<PHINode>(User);
         BasicBlock *In = Phi ? Phi->getIncomingBlock(U) : User->getParent();
-        if (In != &BB && Seen.insert(In).second)
+        if (In != &BB && In != Common && Seen.insert(In).second)
           Work.push_back(In);
       }
+      if (auto Known = Wanted.find(&I); Known != Wanted.end())
+        for (Door *D : Known->second)
+          if (Seen.insert(D->Filling).second)
+            Work.push_back(D->Filling);
       while (!Work.empty()) {
         BasicBlock *At = Work.pop_back_val();
         if (Door *D = OfFilling.lookup(At))
@@ -140,6 +252,7 @@ void Twin::findLives() {
 
 /// The arguments that are used behind each door. The clean body need not keep the others for it.
 void Twin::findArguments() {
+  auto Wanted = wanted();
   for (Argument &A : Body->args()) {
     SmallPtrSet<BasicBlock *, 32> Reaching; // the blocks from which control comes to a use
     SmallVector<BasicBlock *, 32> Work;
@@ -150,8 +263,11 @@ void Twin::findArguments() {
     for (Use &U : A.uses()) {
       auto *User = cast<Instruction>(U.getUser());
       auto *Phi = dyn_cast<PHINode>(User);
-      Reach(Phi ? Phi->getIncomingBlock(U) : User->getParent());
+      if (User->getParent() != Common)
+        Reach(Phi ? Phi->getIncomingBlock(U) : User->getParent());
     }
+    for (Door *D : Wanted.lookup(&A))
+      Reach(D->Filling);
     while (!Work.empty())
       for (BasicBlock *Before : predecessors(Work.pop_back_val()))
         Reach(Before);
@@ -203,30 +319,96 @@ uint64_t Twin::place(Type *T, uint64_t &End) {
   return At;
 }
 
-/// Where the clean body stores what is alive at each door: one behind the other, or each where it is at all doors.
+/// Where the clean body stores what is alive at the doors, each value in one place.
 void Twin::placeLives() {
   size_t HandedOver = 0;
+  DenseMap<Instruction *, uint64_t> PlaceOf;
+  uint64_t End = FirstLife;
   for (auto &[K, D] : Doors) {
     deriveLives(D);
     HandedOver += D.Lives.size();
-  }
-  Shared = HandedOver > ManyLives;
-  DenseMap<Instruction *, uint64_t> Only;
-  uint64_t End = FirstLife;
-  for (auto &[K, D] : Doors) {
-    if (!Shared)
-      End = FirstLife;
     for (Instruction *Life : D.Lives) {
-      auto Known = Shared ? Only.find(Life) : Only.end();
-      D.Places.push_back(Known != Only.end() ? Known->second : place(Life->getType(), End));
-      if (Shared)
-        Only[Life] = D.Places.back();
+      auto [Known, New] = PlaceOf.try_emplace(Life, 0);
+      if (New) {
+        Known->second = place(Life->getType(), End);
+        All.Lives.push_back(Life);
+        All.Places.push_back(Known->second);
+      }
+      D.Places.push_back(Known->second);
     }
   }
+  Shared = HandedOver > ManyLives;
+  findCommon();
 }
 
-/// Where the lives stand that the clean body has stored, and what follows from them.
-void Twin::takeLives(Door &D, IRBuilder<> &B, Value *Lives, function_ref<void(Instruction *, Value *)> Take) {
+/// What follows from others at some doors, and is handed over at others, or follows from such values, cannot be
+/// computed before the choice of a door.
+void Twin::findCommon() {
+  SmallSetVector<Instruction *, 32> Found;
+  for (auto &[K, D] : Doors)
+    Found.insert(D.Derived.begin(), D.Derived.end());
+  for (Instruction *Life : All.Lives)
+    if (Found.contains(Life))
+      Mixed.insert(Life);
+  for (size_t Before = ~size_t(0); Before != Mixed.size();) {
+    Before = Mixed.size();
+    for (Instruction *Life : Found)
+      if (any_of(Life->operands(), [&](const Use &Of) { return Mixed.contains(Of); }))
+        Mixed.insert(Life);
+  }
+  for (Instruction *Life : Found)
+    if (!Mixed.contains(Life))
+      All.Derived.insert(Life);
+}
+
+/// Those of a door's lives which these values are, or follow from.
+Twin::Door Twin::needed(const Door &D, ArrayRef<const Value *> Roots) {
+  SmallPtrSet<const Value *, 32> Needed;
+  SmallVector<const Value *, 32> Work(Roots);
+  while (!Work.empty()) {
+    const Value *V = Work.pop_back_val();
+    auto *I = const_cast<Instruction *>(dyn_cast<Instruction>(V));
+    if (I && Needed.insert(I).second && D.Derived.contains(I))
+      Work.append(I->op_begin(), I->op_end());
+  }
+  Door Out;
+  for (auto [Life, Place] : zip(D.Lives, D.Places))
+    if (Needed.contains(Life)) {
+      Out.Lives.push_back(Life);
+      Out.Places.push_back(Place);
+    }
+  for (Instruction *Life : D.Derived)
+    if (Needed.contains(Life))
+      Out.Derived.insert(Life);
+  return Out;
+}
+
+/// What is taken before the choice: what is filled in there, and, if the twin keeps all in memory, what follows there.
+Twin::Door Twin::neededByAll() {
+  SmallVector<const Value *, 32> Roots;
+  if (Shared)
+    Roots.append(All.Derived.begin(), All.Derived.end());
+  for (const auto &Item : wanted())
+    Roots.push_back(Item.first);
+  return needed(All, Roots);
+}
+
+/// What is taken at a door: everything, or, where the twin keeps all in memory, what could not be before.
+Twin::Door Twin::neededAt(const Door &D) {
+  SmallVector<const Value *, 32> Roots;
+  for (Instruction *Life : D.Derived)
+    if (!Shared || Mixed.contains(Life))
+      Roots.push_back(Life);
+  if (!Shared)
+    Roots.append(D.Lives.begin(), D.Lives.end());
+  return needed(D, Roots);
+}
+
+/// Loads the lives that the clean body has stored, computes what follows from them, and puts all into their slots.
+void Twin::takeLives(const Door &D, Instruction *Position, const MapVector<Instruction *, AllocaInst *> &Slots) {
+  IRBuilder<> B(Position);
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Lives = Body->getArg(Body->arg_size() - 1);
   ValueToValueMapTy Taken; // by what the clean body calls it, whose instructions are still as they were
   for (Argument &A : F.args())
     Taken[&A] = Body->getArg(A.getArgNo());
@@ -234,7 +416,8 @@ void Twin::takeLives(Door &D, IRBuilder<> &B, Value *Lives, function_ref<void(In
     Value *From = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, Place);
     Value *Loaded = B.CreateLoad(Life->getType(), From);
     Taken[CleanOf[Life]] = Loaded;
-    Take(Life, Loaded);
+    if (AllocaInst *Slot = Shared ? nullptr : Slots.lookup(Life)) // which is that place
+      B.CreateStore(Loaded, Slot);
   }
   for (Instruction *Life : D.Derived) {
     auto *Clean = cast<Instruction>(CleanOf[Life]);
@@ -242,7 +425,8 @@ void Twin::takeLives(Door &D, IRBuilder<> &B, Value *Lives, function_ref<void(In
     RemapInstruction(Again, Taken, RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
     Again->setDebugLoc(DebugLoc());
     Taken[Clean] = Again;
-    Take(Life, Again);
+    if (AllocaInst *Slot = Slots.lookup(Life))
+      B.CreateStore(Again, Slot);
   }
 }
 
@@ -285,11 +469,14 @@ void Twin::shareMemory(const MapVector<Instruction *, AllocaInst *> &Slots) {
 /// The hall hands each door's lives on.
 void Twin::takeLives() {
   MapVector<Instruction *, AllocaInst *> Slots;
+  Door First = neededByAll();
+  SmallVector<Door, 16> Then;
   for (auto &[K, D] : Doors) {
     for (Instruction *Life : D.Lives)
       Slots[Life] = nullptr;
     for (Instruction *Life : D.Derived)
       Slots[Life] = nullptr;
+    Then.push_back(neededAt(D));
   }
   for (auto &[Life, Slot] : Slots) {
     if (isa<AllocaInst>(Life)) // it may be the clean body's
@@ -298,16 +485,13 @@ void Twin::takeLives() {
           I->eraseFromParent();
     Slot = Life->use_empty() ? nullptr : DemoteRegToStack(*Life);
   }
-  Value *Lives = Body->getArg(Body->arg_size() - 1);
+  takeLives(First, Common->getSinglePredecessor()->getTerminator(), Slots);
   for (auto &[K, D] : Doors) {
-    IRBuilder<> B(BasicBlock::Create(Body->getContext(), "tk.door", Body, D.Filling));
+    BasicBlock *Door = BasicBlock::Create(Body->getContext(), "tk.door", Body, D.Filling);
+    IRBuilder<> B(Door);
     B.SetCurrentDebugLocation(DebugLoc());
-    Choice->addCase(B.getInt32(K), B.GetInsertBlock());
-    takeLives(D, B, Lives, [&, &Through = D](Instruction *Life, Value *Taken) {
-      if (AllocaInst *Slot = Slots.lookup(Life); Slot && !(Shared && !Through.Derived.contains(Life)))
-        B.CreateStore(Taken, Slot);
-    });
-    B.CreateBr(D.Filling);
+    Choice->addCase(B.getInt32(D.Number), Door);
+    takeLives(Then[D.Number], B.CreateBr(D.Filling), Slots);
   }
   if (Shared)
     shareMemory(Slots);
@@ -367,7 +551,7 @@ void Twin::openDoors(GlobalVariable *Armed) {
     IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.leave", &F));
     B.SetCurrentDebugLocation(DebugLoc());
     test(D.Clean, B.GetInsertBlock(), Armed);
-    B.CreateStore(B.getInt32(K), Lives);
+    B.CreateStore(B.getInt32(D.Number), Lives);
     for (auto [Life, Place] : zip(D.Lives, D.Places))
       B.CreateStore(CleanOf[Life], B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, Place));
     CallInst *Call = callTwin(B, Lives, &D);
@@ -451,11 +635,18 @@ void Twin::markSites(GlobalVariable *Ids) {
 void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value *Activation) {
   makeHall();
   Doors.remove_if([](auto &Item) { return !Item.second.Target; });
+  unsigned Number = 0;
+  for (auto &[K, D] : Doors)
+    D.Number = Number++;
+  if (!Doors.empty())
+    fillCommon(Activation);
   for (auto &[K, D] : Doors)
     fill(D, R, Ids, Activation);
   findLives();
   findArguments();
   placeLives();
+  for (auto &[K, D] : Doors)
+    fillMixed(D, Activation);
   takeLives();
   markSites(Ids);
   if (!Doors.empty())

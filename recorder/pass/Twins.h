@@ -36,6 +36,7 @@ public:
 
 private:
   struct Door {
+    unsigned Number = 0;                      // from 0
     unsigned Behind = 0;                      // the segment that has run
     unsigned BehindAtFirst = 0;               // the same in the first iteration, of the header of a loop
     const llvm::BasicBlock *Header = nullptr; // null: it is none
@@ -65,14 +66,25 @@ private:
   void count(const llvm::BasicBlock *Header);
   void copyTables();
   llvm::BasicBlock *makeHall();
+  void fillCommon(llvm::Value *Activation);
+  void fillRegisters(llvm::IRBuilder<> &B, llvm::Value *Here);
+  void fillObjects(llvm::IRBuilder<> &B, llvm::Value *Here);
+  llvm::GlobalVariable *aliveObjects();
   void fill(Door &D, Runtime &R, llvm::GlobalVariable *Ids, llvm::Value *Activation);
+  llvm::DenseMap<llvm::Value *, llvm::SmallVector<Door *, 4>> wanted();
+  void findParts(const Operation *Op, llvm::Value *Word);
   void findLives();
   void findArguments();
   void deriveLives(Door &D);
   void placeLives();
+  void findCommon();
+  void fillMixed(Door &D, llvm::Value *Activation);
+  static Door needed(const Door &D, llvm::ArrayRef<const llvm::Value *> Roots);
+  Door neededByAll();
+  Door neededAt(const Door &D);
   uint64_t place(llvm::Type *T, uint64_t &End);
-  void takeLives(Door &D, llvm::IRBuilder<> &B, llvm::Value *Lives,
-                 llvm::function_ref<void(llvm::Instruction *, llvm::Value *)> Take);
+  void takeLives(const Door &D, llvm::Instruction *Position,
+                 const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
   void takeLives();
   void shareMemory(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
   void promote(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
@@ -99,6 +111,10 @@ private:
   bool Shared = false;                // each value has one place, whatever the door, and the twin keeps it there
   llvm::BasicBlock *Inside = nullptr; // the twin's own first block
   llvm::SwitchInst *Choice = nullptr;
+  llvm::BasicBlock *Common = nullptr; // what all doors do alike; ends with the choice
+  llvm::MapVector<const Operation *, llvm::SmallVector<llvm::Value *, 2>> Parts; // filled in there: what the word is of
+  Door All; // the lives of all doors, and what follows from them at each where it is alive
+  llvm::SmallPtrSet<const llvm::Value *, 16> Mixed; // what follows from others at some doors only
 };
 
 } // namespace tracekit
