@@ -174,7 +174,7 @@ def _events(batches: Iterable[Any], subject: str, values: bool) -> Table:
         nowhere = subjects == NONE
         columns = [
             arrow.array(stream),
-            arrow.DictionaryArray.from_arrays(arrow.array(kind), dictionary),
+            arrow.DictionaryArray.from_arrays(arrow.array(kind), dictionary, safe=False),  # _INDEX has no others
             arrow.array(subjects, mask=nowhere if nowhere.any() else None),
             *map(arrow.array, others),
         ]

@@ -21,8 +21,8 @@ from tracekit.formats.drmemtrace import ENTRY
 from tracekit.formats.events import CODE
 from tracekit.formats.export.beside import IN_USE, beside
 from tracekit.formats.export.champsim import STEP
-from tracekit.formats.export.lines import LINE, next_piece
-from tracekit.jit.kernel import inlined, kernel
+from tracekit.formats.export.lines import LINE, next_piece, put_word
+from tracekit.jit.kernel import kernel
 
 CHUNK = 10_000_000
 """Instructions of a chunk, as raw2trace has it."""
@@ -48,7 +48,7 @@ def _isal() -> Any:
 ISAL = _isal()
 
 _STORE = CODE["store"]
-_WORDS = ENTRY.itemsize // 4
+_SIZE = ENTRY.itemsize
 _INSTRUCTION = np.uint64(records.INSTR | STEP << 16)
 
 
@@ -129,7 +129,7 @@ class _Chunks:
         self._process = process
         self._file_type = file_type
         self._place = np.array([0, 0, CHUNK, 0], np.int64)
-        self._buffers = cycle([np.empty(BUFFER * _WORDS, "<u4") for _ in range(IN_USE)])
+        self._buffers = cycle([np.empty(BUFFER * ENTRY.itemsize, np.uint8) for _ in range(IN_USE)])
         self._count = 0  # chunks
         self._thread = 0  # 0 before the first
         self._time = 0
@@ -155,14 +155,15 @@ class _Chunks:
 
     def add(self, kinds: Any, counters: Any, addresses: Any, sizes: Any) -> None:
         """Write accesses."""
-        self._met[self._thread] += int(np.count_nonzero(sizes))
         self._place[:2] = 0
         while self._place[0] < len(kinds):
             if self._place[INSTRUCTIONS] == 0 and self._place[1] == 0:
                 self._next_chunk()
             buffer = next(self._buffers)  # the others may still be being compressed
+            room = int(self._place[INSTRUCTIONS])
             filled = _encode(kinds, counters, addresses, sizes, self._place, buffer)
-            self._hand_over(self._members.write, buffer[:filled].view(np.uint8))
+            self._met[self._thread] += room - int(self._place[INSTRUCTIONS])
+            self._hand_over(self._members.write, buffer[:filled])
 
     def end(self, thread: int) -> None:
         """The threads end, and the file; `thread` is named if there was none."""
@@ -195,35 +196,33 @@ class _Chunks:
 
 @kernel
 def _encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
-    """Write an instruction, and its data, for each access, until the chunk is full; returns the filled words (u4)."""
+    """Write an instruction, and its data, for each access, until the chunk is full; returns the filled bytes.
+
+    An entry of 12 bytes has its head in the first four.
+    """
     at, access, begun, room, shown = 0, place[0], np.uint64(place[1]), place[INSTRUCTIONS], place[RECORDS]
-    while access < kinds.size and at + 2 * _WORDS <= out.size and (room > 0 or begun > 0):
+    while access < kinds.size and at + 2 * _SIZE <= out.size and (room > 0 or begun > 0):
         size = sizes[access]
         if size == 0:
             access += 1
             continue
-        left = size - begun
+        kind = np.uint64(records.WRITE if kinds[access] == _STORE else records.READ)
         if begun == 0:
-            at = _put(out, at, _INSTRUCTION, counters[access])
+            counter = counters[access]
+            put_word(out, at, _INSTRUCTION | counter << np.uint64(32))
+            put_word(out, at + 8, counter >> np.uint64(32) | kind << np.uint64(32) | size << np.uint64(48))
+            at += _SIZE
             room -= 1
             shown += 1
-        if size <= LINE:
-            start = addresses[access]
-            length = size
-        else:
-            start, begun = next_piece(addresses[access], size, begun, LINE)
+        start = addresses[access]
+        if size > LINE:
+            left = size - begun
+            start, begun = next_piece(start, size, begun, LINE)
             length = min(np.uint64(LINE) - start % np.uint64(LINE), left)
-        kind = np.uint64(records.WRITE if kinds[access] == _STORE else records.READ)
-        at = _put(out, at, kind | length << np.uint64(16), start)
+            put_word(out, at, kind | length << np.uint64(16))
+        put_word(out, at + 4, start)
+        at += _SIZE
         shown += 1
         access += begun == 0
     place[0], place[1], place[INSTRUCTIONS], place[RECORDS] = access, np.int64(begun), room, shown
     return at
-
-
-@inlined
-def _put(out: Any, at: Any, head: Any, value: Any) -> Any:
-    out[at] = head
-    out[at + 1] = value
-    out[at + 2] = value >> np.uint64(32)
-    return at + _WORDS

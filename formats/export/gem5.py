@@ -29,10 +29,10 @@ MOST = 2 + 3 * 11 + 2 * 2 + 8
 """Bytes of a packet at most: length, tick, address, program counter, command, size; and those of a word behind it."""
 
 _STORE = CODE["store"]
-_SEVEN_GROUPS = np.uint64(1 << 49)
+_FOUR_GROUPS, _SEVEN_GROUPS = np.uint64(1 << 28), np.uint64(1 << 49)
 _CONTINUED = np.uint64(0x8080808080808080)
-_COMMAND_AND_SIZE = np.uint64(0x20 << 24 | 0x10 << 8)
-"""The tags of these fields, whose values have one byte, where they stand behind the length of the packet."""
+_TAGS = np.uint64(0x08 << 40 | 0x20 << 24 | 0x10 << 8)
+"""The tags of command and size, whose values have one byte, and of the tick, behind the length of the packet."""
 
 
 def begin() -> bytes:
@@ -45,19 +45,27 @@ def begin() -> bytes:
 def encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, out: Any) -> int:
     """`counters`: program counters (u8)."""
     at, access, begun, tick = 0, place[0], np.uint64(place[1]), np.uint64(place[TICK])
-    ticks, step = _spread(tick), _spread(np.uint64(TICKS))
+    ticks, step, groups, limit = _spread(tick), _spread(np.uint64(TICKS)), 0, np.uint64(0)
     while access < kinds.size and at + MOST <= out.size:
-        if sizes[access] == 0:
-            access += 1
-            continue
-        left = sizes[access] - begun
-        start, begun = next_piece(addresses[access], sizes[access], begun, LINE)
-        length = min(np.uint64(LINE) - start % np.uint64(LINE), left)
+        start, length = addresses[access], sizes[access]
+        if begun != 0 or length - np.uint64(1) >= np.uint64(LINE) - start % np.uint64(
+            LINE
+        ):  # no bytes, or several lines
+            if length == 0:
+                access += 1
+                continue
+            left = length - begun
+            start, begun = next_piece(start, length, begun, LINE)
+            length = min(np.uint64(LINE) - start % np.uint64(LINE), left)
         command = np.uint64(WRITE if kinds[access] == _STORE else READ)
-        put_word(out, at, _COMMAND_AND_SIZE | command << np.uint64(16) | length << np.uint64(32))
-        end = _put(out, at + 5, 0x08, tick, ticks)
-        end = _put(out, end, 0x18, start, _spread(start))
-        end = _put(out, end, 0x38, counters[access], _spread(counters[access]))
+        put_word(out, at, _TAGS | command << np.uint64(16) | length << np.uint64(32))
+        if tick >= limit:
+            groups = _groups(tick)
+            limit = np.uint64(1) << np.uint64(7 * groups) if groups < 9 else ~np.uint64(0)
+        put_word(out, at + 6, ticks | _continued(groups))
+        end = at + 6 + groups if groups < 9 else _long(out, at + 6, tick)
+        end = _put(out, end, 0x18, start)
+        end = _put(out, end, 0x38, counters[access])
         out[at] = end - at - 1
         tick += np.uint64(TICKS)
         ticks = (ticks | _CONTINUED) + step & ~_CONTINUED  # the top bit of each group hands what it carries on
@@ -70,32 +78,50 @@ def encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, ou
 @inlined
 def _spread(value: Any) -> Any:
     """The lowest eight groups of seven bits of a number as the bytes of a word."""
-    if value >> np.uint64(28) != 0:
-        value = value & np.uint64(0x0FFFFFFF) | (value >> np.uint64(28) & np.uint64(0x0FFFFFFF)) << np.uint64(32)
+    return _spread_half(
+        value & np.uint64(0x0FFFFFFF) | (value >> np.uint64(28) & np.uint64(0x0FFFFFFF)) << np.uint64(32)
+    )
+
+
+@inlined
+def _spread_half(value: Any) -> Any:
+    """The same of both halves of a word, each of four groups."""
     value = value & np.uint64(0x00003FFF00003FFF) | (value & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2)
     return value & np.uint64(0x007F007F007F007F) | (value & np.uint64(0x3F803F803F803F80)) << np.uint64(1)
 
 
 @inlined
-def _put(out: Any, at: Any, tag: Any, value: Any, spread: Any) -> Any:
-    """Write a field that is a varint, and its tag (below 128); returns where it ends. `spread`: of the value."""
-    if value >> np.uint64(42) != 0 and value < _SEVEN_GROUPS:  # as addresses of most programs
-        put_word(out, at, spread << np.uint64(8) | np.uint64(0x0080808080808000) | np.uint64(tag))
-        return at + 8
-    out[at] = tag
-    if value >= _SEVEN_GROUPS:
-        return _long(out, at + 1, value)
+def _groups(value: Any) -> Any:
+    """How many groups of seven bits a varint has, up to nine: then nine or more."""
     groups = 4 if value >> np.uint64(21) != 0 else 1
-    while value >> np.uint64(7 * groups) != 0:
+    while groups < 9 and value >> np.uint64(7 * groups) != 0:
         groups += 1
-    others = (np.uint64(1) << np.uint64(8 * groups - 8)) - np.uint64(1)  # a mask of the bytes before the last
-    put_word(out, at + 1, spread | others & _CONTINUED)
-    return at + 1 + groups
+    return groups
+
+
+@inlined
+def _continued(groups: Any) -> Any:
+    """The top bits of a varint's bytes: of all but the last, of at most eight."""
+    return _CONTINUED >> np.uint64(72 - 8 * groups) if groups > 1 else np.uint64(0)
+
+
+@inlined
+def _put(out: Any, at: Any, tag: Any, value: Any) -> Any:
+    """Write a field that is a varint, and its tag (below 128); returns where it ends."""
+    tag = np.uint64(tag)
+    if value >> np.uint64(42) != 0 and value < _SEVEN_GROUPS:  # as addresses of most programs
+        put_word(out, at, _spread(value) << np.uint64(8) | np.uint64(0x0080808080808000) | tag)
+        return at + 8
+    if value >> np.uint64(21) != 0 and value < _FOUR_GROUPS:  # as program counters of most
+        put_word(out, at, _spread_half(value) << np.uint64(8) | np.uint64(0x0000000080808000) | tag)
+        return at + 5
+    out[at] = tag
+    return _long(out, at + 1, value)
 
 
 @kernel
 def _long(out: Any, at: Any, value: Any) -> Any:
-    """A varint of more than seven groups."""
+    """Any varint, byte by byte."""
     while value > np.uint64(127):
         out[at] = value & np.uint64(127) | np.uint64(128)
         value >>= np.uint64(7)

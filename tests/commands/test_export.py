@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracekit
-from tests.naive.export import pieces, simple_o3, written
+from tests.naive.export import packets, pieces, simple_o3, written
 from tests.naive.trace_file import write_walks
 from tests.naive.walker import Walk
 from tests.naive.window import rows
@@ -26,7 +26,7 @@ from tracekit.cli import main
 from tracekit.commands import export as command
 from tracekit.formats import export
 from tracekit.formats.events import CODE, NONE
-from tracekit.formats.export import champsim
+from tracekit.formats.export import champsim, gem5
 from tracekit.imports.importing import import_trace
 
 ACCESS = st.tuples(
@@ -156,6 +156,23 @@ def test_bubbles_of_random_accesses(accesses: list[tuple[int, int, int, int]], b
     batch = SimpleNamespace(**dict(zip(("kind", "subject", "address", "size"), columns)))
     parts = export.exported([batch] if accesses else [], export.FORMATS["ramulator2-o3"], None, bubbles)
     assert b"".join(parts) == simple_o3([access for access in accesses if access[3]], bubbles)
+
+
+@given(
+    st.lists(ACCESS, min_size=1, max_size=20),
+    st.builds(lambda bits, less: max((1 << bits) - less, 0), st.integers(0, 62), st.integers(-3000, 3000)),
+    st.integers(0, 63),
+)
+def test_packets_at_any_tick(accesses: list[tuple[int, int, int, int]], tick: int, bits: int) -> None:
+    accesses = [(*row[:2], row[2] >> bits, row[3]) for row in accesses]
+    columns = [np.array(column, kind) for column, kind in zip(zip(*accesses), ("u1", "u4", "u8", "u8"))]
+    place = np.zeros(export.PLACE, np.int64)
+    place[gem5.TICK] = tick
+    out = np.zeros(1 << 16, np.uint8)
+    filled = gem5.encode(columns[0], champsim.counters(columns[1]), *columns[2:], place, out)
+    kept = [access for access in accesses if access[3]]
+    assert gem5.begin() + out[:filled].tobytes() == packets(kept, tick)
+    assert place[gem5.TICK] == tick + gem5.TICKS * sum(len(list(pieces(*access[2:], 64))) for access in kept)
 
 
 def test_packets_by_googles_reader(trace: Path, tmp_path: Path) -> None:

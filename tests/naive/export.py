@@ -41,10 +41,9 @@ def simple_o3(accesses: Iterable[Access], bubbles: int) -> bytes:
     return b"".join(" ".join(map(str, line)).encode() + b"\n" for line in lines)
 
 
-def packets(accesses: Iterable[Access]) -> bytes:
-    """gem5's packets, a nanosecond apart, each behind its length."""
+def packets(accesses: Iterable[Access], tick: int = 0) -> bytes:
+    """gem5's packets, a nanosecond apart, each behind its length; `tick`: of the first."""
     found = [b"gem5", _delimited(b"\x0a\x08tracekit" + _field(3, 10**12))]
-    tick = 0
     for code, instruction, address, size in accesses:
         for start in pieces(address, size, 64):
             length = min(address + size, start // 64 * 64 + 64) - start
