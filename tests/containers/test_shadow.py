@@ -18,6 +18,7 @@ from tracekit.containers.kernels.shadow import (
     SCRATCH,
     Shadow,
     changing,
+    only_row,
     reading,
     reading_range,
     turn_to,
@@ -75,6 +76,18 @@ def look(memory: Shadow, stream: int, address: int, size: int, found: Any) -> in
 
 
 @kernel
+def look_alone(memory: Shadow, stream: int, address: int, size: int, found: Any) -> int:
+    """The same of the row that is the only one; 0 if there may be several."""
+    turn_to(memory, stream)
+    row: Any = only_row(memory, address, size)
+    if row < 0:
+        return 0
+    found[0].number = memory.rows[row].number
+    found[0].changes = memory.rows[row].changes
+    return 1
+
+
+@kernel
 def look_at_ranges(memory: Shadow, stream: int, address: int, size: int, found: Any) -> int:
     """The same, range by range; `found` has the number of ranges behind the rows."""
     turn_to(memory, stream)
@@ -94,6 +107,11 @@ def look_at_ranges(memory: Shadow, stream: int, address: int, size: int, found: 
 def read(memory: Shadow, stream: int, address: int, size: int) -> list[tuple[int, int]]:
     found = np.zeros(size, KNOWN)
     return [tuple(row) for row in found[: look(memory, stream, address, size, found)].tolist()]
+
+
+def read_alone(memory: Shadow, stream: int, address: int, size: int) -> list[tuple[int, int]]:
+    found = np.zeros(1, KNOWN)
+    return [tuple(row) for row in found[: look_alone(memory, stream, address, size, found)].tolist()]
 
 
 def read_ranges(memory: Shadow, stream: int, address: int, size: int) -> tuple[list[tuple[int, int]], int]:
@@ -143,6 +161,7 @@ def test_every_byte_has_its_own_history(
         around = {naive.at(stream, byte) for byte in range(address, address + size)}
         rows = read(memory, stream, address, size)
         assert set(rows) == around
+        assert read_alone(memory, stream, address, size) == (rows if len(rows) == 1 else [])
         assert read_ranges(memory, stream, address, size)[0] == rows
     for stream in range(3 if per_stream else 1):
         for base in bases:

@@ -379,7 +379,7 @@ def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[s
         "time": "clock[0]",
         "inside": "within",
         "levels": "levels",
-        "context": "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)",
+        "context": "np.int64(contexts.tree.rows[np.uint64(levels.control[CONTEXT])].printed)",
         "start": "np.int64(address[event])",
     }
     given |= {field.name: f"np.int64({field.column}[event])" for field in BY_NAME[name].fields}

@@ -102,7 +102,7 @@ def before(name: str, groups_by: str, stack_objects: bool) -> Iterator[str]:
     if stack_objects or name not in OF_STACK:
         context = "np.int64(0)"
         if groups_by == "context":
-            context = "np.int64(contexts.tree.rows[levels.control[CONTEXT]].printed)"
+            context = "np.int64(contexts.tree.rows[np.uint64(levels.control[CONTEXT])].printed)"
         site = "np.int64(subject[event])"
         if groups_by == "caller":
             site = f"maker(state.translation.handed_on, {site}, levels)"

@@ -18,6 +18,7 @@ from tracekit.containers.kernels.shadow import (
     WORDS,
     Shadow,
     alike,
+    only_row,
     page_of,
     reading,
     reading_range,
@@ -66,17 +67,29 @@ def _wide_state(states: Any, granule: Any) -> Any:
 @inlined
 def worst(states: Any, address: Any, size: Any) -> Any:
     """The greatest state that one of the bytes has."""
-    if size > FEW:
+    row = only_row(states.words, address, size)
+    if row >= 0:
+        found = np.int64(states.words.rows[np.uint64(row)])
+        least = found
+    elif size > FEW:
         return _worst_of_many(states, address, size)
-    found, least = np.int64(0), np.int64(1)
-    for row in reading(states.words, address, size):
-        state = np.int64(states.words.rows[row])
-        found = max(found, state)
-        least = min(least, state)
+    else:
+        found, least = _worst_of_few(states.words, address, size)
     if least == 0 and states.control[WIDES] != 0:
         found = max(found, _wide_state(states, _granule(address)))
         found = max(found, _wide_state(states, _granule(address + size - 1)))
     return found
+
+
+@kernel
+def _worst_of_few(words: Any, address: Any, size: Any) -> Any:
+    """The greatest state and the least, which is at most 1."""
+    found, least = np.int64(0), np.int64(1)
+    for row in reading(words, address, size):
+        state = np.int64(words.rows[row])
+        found = max(found, state)
+        least = min(least, state)
+    return found, least
 
 
 @kernel
