@@ -98,7 +98,7 @@ def test_two_are_compiled_at_once() -> None:
     one.ready.begin(((np.array([1]), 1), 2))
     assert other((np.array([0.5]), 1), 2) == 2.5
     assert one((np.array([40]), 1), 2) == 42
-    assert len(beside._all) == 2
+    assert beside._all == beside._idle and len(beside._idle) == 1  # the other one has ended
     assert (one.ready.compiled, other.ready.compiled) == (1, 1)
 
 
@@ -150,9 +150,21 @@ def test_a_process_that_was_killed_is_replaced() -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert again(_sum_of)((np.array([0.5]), 1), 2) == 2.5
-    assert len(beside._all) == 1  # compiled here
+    assert not beside._all  # compiled here
     assert again(_sum_of)((np.array([True]), 1), 2) == 3
-    assert len(beside._all) == 2
+    assert len(beside._all) == 1
+
+
+def test_the_end_of_this_process_does_not_wait_for_a_kernel(tmp_path: Path) -> None:
+    program = (
+        "import time, numpy as np\nfrom tracekit.jit import beside\nfrom tracekit.program import components\n"
+        "rows = np.zeros(1, np.int64)\ncomponents._tarjan.ready.begin((rows,) * 8)\n"
+        "while not beside._all: time.sleep(0.01)\nprint('over')"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")
 
 
 scalars = st.sampled_from([3, True, 0.5, 1 << 63, None, np.uint8(1), np.int32(-1), np.bool_(False)])

@@ -1,7 +1,7 @@
 """Kernels compiled beside this process: two that are needed at once take two processors.
 
 Numba compiles one function at a time in a process. A worker is kept for the next kernel, for it knows the callees of
-the last; another one is started only while all are busy.
+the last; another one is started while it is busy, and ended when there is no more to do.
 
 tracekit's own kernels alone are compiled there: to find somebody else's, their file would be imported once more, and
 what stands in it besides would be done once more.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracekit.jit import worker
 from tracekit.jit.compilations import compiling
-from tracekit.jit.worker import EndedError, Worker
+from tracekit.jit.worker import Worker
 
 if TYPE_CHECKING:
     from tracekit.jit.kernel import Kernel
@@ -30,7 +30,8 @@ _all: list[Worker] = []
 def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None:
     """The code of a kernel (ready_code.code_of) for arguments of these kinds (values.told).
 
-    None if another process cannot make it: of a kernel that is not tracekit's own, or that does not compile.
+    None if another process cannot make it: of a kernel that is not tracekit's own, or that does not compile. Raises
+    EndedError if this process ends.
     """
     recipe = kernel.recipe or _by_name(kernel)
     if recipe is None or worker.is_here:
@@ -39,11 +40,10 @@ def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None
     try:
         with compiling():
             made: bytes = at_work.call(_made, *recipe, kinds)
-    except (RuntimeError, EndedError, pickle.PicklingError, AttributeError):
+    except (RuntimeError, pickle.PicklingError, AttributeError):
         return None
     finally:
-        if at_work.may_work:
-            _idle.append(at_work)
+        _give_back(at_work)
     return made
 
 
@@ -60,6 +60,15 @@ def _named(module: str, name: str) -> Any:
 def _another() -> Worker:
     _all.append(Worker())
     return _all[-1]
+
+
+def _give_back(worker: Worker) -> None:
+    """Keep it for the next kernel, unless one waits for that already: each takes as much memory as Numba does."""
+    if worker.may_work and not _idle:
+        _idle.append(worker)
+    elif worker in _all:
+        _all.remove(worker)
+        worker.end()
 
 
 def _made(find: Callable[..., Any], what: tuple[Any, ...], kinds: Sequence[Hashable]) -> bytes:
