@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
-from tracekit.races.kernels import dependences, history, lanes, shares, tasks
+from tracekit.races.kernels import dependences, history, lanes, resources, shares, tasks
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
@@ -31,7 +31,18 @@ from tracekit.races.kernels.order import (
     start_program,
     take_lock,
 )
-from tracekit.races.kernels.state import MINGLED, OLD_BARRIERS, SHARED_LOOP, TASKS, TEAMS, UNKNOWN, State
+from tracekit.races.kernels.state import (
+    BEGIN,
+    DIRECT,
+    END,
+    MINGLED,
+    OLD_BARRIERS,
+    SHARED_LOOP,
+    TASKS,
+    TEAMS,
+    UNKNOWN,
+    State,
+)
 from tracekit.races.rows import RaceRows
 from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops
 from tracekit.races.suppressions import Suppressions
@@ -115,8 +126,10 @@ class Races(Module):
         take_lock(state, running(state, stream), address, 1, group, offset)
 
     @staticmethod
-    def unlock(state: State, address: int, stream: int) -> None:
+    def unlock(state: State, address: int, stream: int, group: int, object: int, offset: int) -> None:
         """It is given up."""
+        if running(state, stream) != 0:
+            resources.use_on(state, address, (address, group, object, offset))
         give_up_lock(state, running(state, stream), address)
 
     @staticmethod
@@ -140,9 +153,11 @@ class Races(Module):
         enter_barrier(state, running(state, stream), address)
 
     @staticmethod
-    def barrier_leave(state: State, address: int, stream: int) -> None:
+    def barrier_leave(state: State, address: int, stream: int, group: int, object: int, offset: int) -> None:
         """And goes on."""
         leave_barrier(state, running(state, stream), address)
+        if running(state, stream) != 0:
+            resources.use_on(state, address, (address, group, object, offset))
 
     @staticmethod
     def barrier(state: State, address: int, stream: int) -> None:
@@ -158,6 +173,53 @@ class Races(Module):
     def fence(state: State, order: int, stream: int) -> None:
         """A fence."""
         pass_fence(state, running(state, stream), order)
+
+    # -- synchronisation objects, file descriptors --
+
+    @staticmethod
+    def resource_begin(
+        state: State,
+        instruction: int,
+        address: int,
+        stream: int,
+        context: int,
+        group: int,
+        object: int,
+        offset: int,
+    ) -> None:
+        """One is initialised or opened: whoever uses it has to come after that."""
+        if not history.is_alone(state, stream):
+            history.change(state, instruction, context, BEGIN, address, (address, group, object, offset))
+
+    @staticmethod
+    def resource_use(
+        state: State,
+        instruction: int,
+        address: int,
+        stream: int,
+        context: int,
+        group: int,
+        object: int,
+        offset: int,
+    ) -> None:
+        """It is about to be used; by the only thread, too, which may give it up when there are others."""
+        if running(state, stream) != 0 and history.kind_of(state, instruction) & DIRECT:
+            resources.use(state, instruction, context, address, (address, group, object, offset))
+
+    @staticmethod
+    def resource_end(
+        state: State,
+        instruction: int,
+        address: int,
+        stream: int,
+        context: int,
+        group: int,
+        object: int,
+        offset: int,
+    ) -> None:
+        """It is about to be destroyed or closed: whoever uses it has to come before that."""
+        if not history.is_alone(state, stream):
+            history.change(state, instruction, context, END, address, (address, group, object, offset))
 
     # -- logical tasks of OpenMP --
 

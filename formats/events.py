@@ -296,6 +296,34 @@ EVENTS: tuple[Event, ...] = (
         delivered=False,
         doc="recorded only; control is back in the activation of this FRAME address: frames above it are popped",
     ),
+    # -- lifetimes of what threads share beside memory: synchronisation objects, file descriptors ---
+    Event(
+        55,
+        "resource_begin",
+        "instruction",
+        "address",
+        words=("ticket", "address"),
+        since=2,
+        doc="a synchronisation object was initialised, a file descriptor (2^62 + its number) opened",
+    ),
+    Event(
+        56,
+        "resource_use",
+        "instruction",
+        "address",
+        words=("address",),
+        since=2,
+        doc="it is about to be used; of a lock and a barrier, until the unlock or barrier_leave of the stream",
+    ),
+    Event(
+        57,
+        "resource_end",
+        "instruction",
+        "address",
+        words=("ticket", "address"),
+        since=2,
+        doc="it is about to be destroyed or closed",
+    ),
     # -- OpenMP: what its runtime says of logical tasks (OMPT); teams and tasks count from 1, 0 is none known --------
     Event(
         60,

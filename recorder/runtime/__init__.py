@@ -39,6 +39,7 @@ _PRELOAD = (
     "interceptors_threads.c",
     "interceptors_locks.c",
     "interceptors_order.c",
+    "interceptors_lifetimes.c",
     "interceptors_process.c",
     "preload_session.c",
     "preload_fork.c",

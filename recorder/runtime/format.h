@@ -656,6 +656,9 @@ enum tk_event {
     TK_EVENT_resumed_object = 52, /* words: object, address, size */
     TK_EVENT_resumed_frame = 53, /* words: address */
     TK_EVENT_resumed_return = 54, /* words: address */
+    TK_EVENT_resource_begin = 55, /* words: ticket, address */
+    TK_EVENT_resource_use = 56, /* words: address */
+    TK_EVENT_resource_end = 57, /* words: ticket, address */
     TK_EVENT_parallel_begin = 60, /* words: ticket, team, threads */
     TK_EVENT_parallel_end = 61, /* words: ticket, team */
     TK_EVENT_implicit_begin = 62, /* words: ticket, index, team, task */
@@ -697,7 +700,7 @@ static const uint8_t TK_EVENT_WORDS[TK_FIRST_PATH] __attribute__((unused)) = {
     255, 255, 255, 255, 3, 2, 255, 255, 255, 4, 255, 255, 255, 255, 255, 255,
     2, 2, 255, 255, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,
     2, 2, 2, 0, 1, 1, 1, 2, 4, 4, 3, 2, 2, 3, 2, 2,
-    3, 3, 2, 2, 3, 1, 1, 255, 255, 255, 255, 255, 3, 2, 4, 2,
+    3, 3, 2, 2, 3, 1, 1, 2, 1, 2, 255, 255, 3, 2, 4, 2,
     3, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2, 255, 255, 255, 255, 2,
     2, 2, 2, 3, 2, 255, 255, 255, 255, 255, 255, 255, 255, 255, 4, 3,

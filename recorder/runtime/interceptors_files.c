@@ -30,8 +30,6 @@ static void each(void (*access)(const void *, size_t), const struct iovec *part,
 #define NO_ADDRESS (1ull << 63)
 #define ANY_SOCKET (NO_ADDRESS | 1)
 
-int tk_has_threads;
-
 static uint64_t hashed(uint64_t first, uint64_t second)
 {
     return NO_ADDRESS | 2 | (((first * 0x9e3779b97f4a7c15u) ^ second) * 0xbf58476d1ce4e5b9u) >> 4 << 2;
@@ -102,6 +100,7 @@ static void acquire(uint64_t object)
 #define WRAP_INPUT(type, name, parameters, arguments, stores) \
     TK_EXPORT type name parameters \
     { \
+        TK_USE_FILE(fd); \
         type result = TK_REAL(name) arguments; \
         if (result >= 0) { \
             int saved = errno; \
@@ -117,6 +116,7 @@ static void acquire(uint64_t object)
 #define WRAP_OUTPUT(type, name, parameters, arguments, loads) \
     TK_EXPORT type name parameters \
     { \
+        TK_USE_FILE(fd); \
         if (ORDERS()) \
             release(ordered_by(fd)); \
         type result = TK_REAL(name) arguments; \
@@ -167,6 +167,7 @@ WRAP_OUTPUT(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags),
 /* Before it is connected, a socket has no ends: who connects comes before who accepts, whichever they are. */
 TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 {
+    TK_USE_FILE(fd);
     if (ORDERS())
         release(ANY_SOCKET);
     return TK_REAL(connect)(fd, to, bytes);
@@ -175,9 +176,12 @@ TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 #define WRAP_ACCEPT(name, parameters, ...) \
     TK_EXPORT int name parameters \
     { \
+        TK_USE_FILE(fd); \
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (result >= 0 && ORDERS()) \
             acquire(ANY_SOCKET); \
+        if (result >= 0) \
+            TK_BEGIN_FILE(result); \
         return result; \
     }
 
@@ -191,11 +195,13 @@ TK_EXPORT int close(int fd)
 {
     if (ORDERS())
         release(ordered_by(fd));
+    TK_END_FILE(fd);
     return TK_REAL(close)(fd);
 }
 
 TK_EXPORT int shutdown(int fd, int how)
 {
+    TK_USE_FILE(fd);
     if (ORDERS())
         release(ordered_by(fd));
     return TK_REAL(shutdown)(fd, how);
@@ -203,6 +209,7 @@ TK_EXPORT int shutdown(int fd, int how)
 
 TK_EXPORT int eventfd_write(int fd, eventfd_t value)
 {
+    TK_USE_FILE(fd);
     if (ORDERS())
         release(ordered_by(fd));
     return TK_REAL(eventfd_write)(fd, value);
@@ -210,6 +217,7 @@ TK_EXPORT int eventfd_write(int fd, eventfd_t value)
 
 TK_EXPORT int eventfd_read(int fd, eventfd_t *value)
 {
+    TK_USE_FILE(fd);
     int result = TK_REAL(eventfd_read)(fd, value);
     if (result == 0 && ORDERS())
         acquire(ordered_by(fd));
@@ -221,6 +229,8 @@ TK_EXPORT int eventfd_read(int fd, eventfd_t *value)
 /* What a descriptor is entered with (epoll_data) is for who waits. */
 TK_EXPORT int epoll_ctl(int fd, int operation, int watched, struct epoll_event *event)
 {
+    TK_USE_FILE(fd);
+    TK_USE_FILE(watched);
     if (ORDERS())
         release(ordered_by(fd));
     return TK_REAL(epoll_ctl)(fd, operation, watched, event);

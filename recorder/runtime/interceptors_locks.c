@@ -16,6 +16,7 @@ static int is_held(int result)
 #define WRAP_TAKING(event, name, parameters, ...) \
     TK_EXPORT int name parameters \
     { \
+        TK_USE(lock); \
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (is_held(result) && IS_NOTED()) \
             TK_RECORD2(event, tk_ticket(), (uintptr_t)lock); \
@@ -52,9 +53,11 @@ WRAP_LOCK(pthread_spin_lock, (pthread_spinlock_t * lock), lock)
 WRAP_LOCK(pthread_spin_trylock, (pthread_spinlock_t * lock), lock)
 WRAP_UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
 
-/* Waiting for a condition releases the mutex and takes it again, also where the waiting thread is cancelled. */
+/* Waiting for a condition releases the mutex and takes it again, also where the waiting thread is cancelled. The
+ * condition is not used any more by who was woken: it may be destroyed. */
 static void take_again(void *lock)
 {
+    TK_USE(lock);
     if (IS_NOTED())
         TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock);
 }
@@ -65,6 +68,7 @@ static void take_again(void *lock)
         int result; \
         if (!tk_is_programs(__builtin_return_address(0))) \
             return TK_REAL(name)(__VA_ARGS__); \
+        TK_USE(condition); \
         if (IS_NOTED()) \
             TK_RECORD2(unlock, tk_ticket(), (uintptr_t)lock); \
         pthread_cleanup_push(take_again, lock); \
@@ -83,6 +87,7 @@ WRAP_WAIT(pthread_cond_clockwait, (pthread_cond_t * condition, pthread_mutex_t *
 #define WRAP_C11_LOCK(name, parameters, ...) \
     TK_EXPORT int name parameters \
     { \
+        TK_USE(lock); \
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (result == thrd_success && IS_NOTED()) \
             TK_RECORD2(lock, tk_ticket(), (uintptr_t)lock); \

@@ -38,6 +38,7 @@ static void acquired(const void *address, uint64_t kind)
 #define WRAP_SEMAPHORE(name, parameters, ...) \
     TK_EXPORT int name parameters \
     { \
+        TK_USE(semaphore); \
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (result == 0 && TK_BY_PROGRAM()) \
             acquired(semaphore, TK_SYNC_SEMAPHORE); \
@@ -52,6 +53,7 @@ WRAP_SEMAPHORE(sem_clockwait, (sem_t *restrict semaphore, clockid_t clock, const
 
 TK_EXPORT int sem_post(sem_t *semaphore)
 {
+    TK_USE(semaphore);
     if (TK_BY_PROGRAM())
         released(semaphore, TK_SYNC_SEMAPHORE);
     return TK_REAL(sem_post)(semaphore);
@@ -63,6 +65,8 @@ TK_EXPORT int pthread_barrier_init(pthread_barrier_t *restrict barrier,
                                    const pthread_barrierattr_t *restrict attributes, unsigned count)
 {
     int result = TK_REAL(pthread_barrier_init)(barrier, attributes, count);
+    if (result == 0)
+        TK_BEGIN(barrier);
     if (result == 0 && tk_noting())
         TK_RECORD3(barrier_init, tk_ticket(), (uintptr_t)barrier, count);
     return result;
@@ -70,6 +74,7 @@ TK_EXPORT int pthread_barrier_init(pthread_barrier_t *restrict barrier,
 
 TK_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
+    TK_USE(barrier);
     if (tk_noting())
         TK_RECORD2(barrier_enter, tk_ticket(), (uintptr_t)barrier);
     int result = TK_REAL(pthread_barrier_wait)(barrier);

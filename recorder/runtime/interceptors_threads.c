@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <threads.h>
 
+int tk_has_threads;
+
 static pthread_key_t farewell;
 
 /* Destructors of thread-specific data run in rounds; the last round is the thread's end, because others may still

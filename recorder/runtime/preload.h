@@ -268,7 +268,7 @@ const char *tk_image_name(const struct tk_image *image);
 void tk_landing(void *frame);
 void tk_wrap_handlers(void);
 
-/* interceptors_files.c */
+/* interceptors_threads.c */
 extern int tk_has_threads; /* the program has made a thread */
 
 /* interceptors_order.c */

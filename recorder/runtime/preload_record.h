@@ -4,6 +4,8 @@
 
 #include "preload.h"
 
+#include <unistd.h>
+
 /* Append an event to the thread's stream; its code becomes visible last, so a killed process leaves whole records. */
 static inline __attribute__((always_inline)) void tk_record(enum tk_event event, int words, uint64_t a, uint64_t b,
                                                             uint64_t c, uint64_t d)
@@ -40,6 +42,58 @@ static inline void tk_library_store(const void *address, size_t size)
     if (size > 0)
         TK_RECORD2(library_store, (uintptr_t)address, size);
 }
+
+/* What threads share beside memory, synchronisation objects and file descriptors (formats/SPEC.md, `resource_use`):
+ * once there are threads. Each is for an interposed function that the program calls. */
+#define TK_DESCRIPTOR(fd) (1ull << 62 | (uint32_t)(fd))
+
+static inline void tk_use(uint64_t resource, const void *caller)
+{
+    if (tk_has_threads && tk_recording_for(caller))
+        TK_RECORD1(resource_use, resource);
+}
+
+static inline void tk_begin(uint64_t resource, const void *caller)
+{
+    if (tk_has_threads && tk_noting_for(caller))
+        TK_RECORD2(resource_begin, tk_ticket(), resource);
+}
+
+static inline void tk_end(uint64_t resource, const void *caller)
+{
+    if (tk_has_threads && tk_noting_for(caller))
+        TK_RECORD2(resource_end, tk_ticket(), resource);
+}
+
+/* A child of vfork has the memory of its parent, but descriptors of its own. */
+static inline int tk_has_files(void)
+{
+    return tk_has_threads && tk_pool && tk_pool->owner == (uint32_t)getpid();
+}
+
+static inline void tk_begin_file(int fd, const void *caller)
+{
+    if (tk_has_files())
+        tk_begin(TK_DESCRIPTOR(fd), caller);
+}
+
+static inline void tk_end_file(int fd, const void *caller)
+{
+    if (tk_has_files())
+        tk_end(TK_DESCRIPTOR(fd), caller);
+}
+
+#define TK_ON_RESOURCE(what, resource) \
+    do { \
+        if (TK_BY_PROGRAM()) \
+            what(resource, __builtin_return_address(0)); \
+    } while (0)
+#define TK_USE(object) TK_ON_RESOURCE(tk_use, (uintptr_t)(object))
+#define TK_BEGIN(object) TK_ON_RESOURCE(tk_begin, (uintptr_t)(object))
+#define TK_END(object) TK_ON_RESOURCE(tk_end, (uintptr_t)(object))
+#define TK_USE_FILE(fd) TK_ON_RESOURCE(tk_use, TK_DESCRIPTOR(fd))
+#define TK_BEGIN_FILE(fd) TK_ON_RESOURCE(tk_begin_file, fd)
+#define TK_END_FILE(fd) TK_ON_RESOURCE(tk_end_file, fd)
 
 /* Whether the call of an interposed function is recorded. In a static program the C library calls some before there are
  * threads, and that is asked first. */

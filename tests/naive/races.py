@@ -6,8 +6,9 @@ An event is (stream, name, subject, address, size). What each means is formats/S
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 Event = tuple[int, str, int, int, int]
 Clock = dict[int, int]
@@ -42,6 +43,8 @@ class Process:
     rounds: defaultdict[tuple[int, int], Clock] = field(default_factory=lambda: defaultdict(dict))
     entered: dict[tuple[int, int], int] = field(default_factory=dict)
     lives: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    used: dict[tuple[int, int], int] = field(default_factory=dict)  # stream, address: the use that still lasts
+    begun: dict[int, int] = field(default_factory=dict)  # event that ends a use: the one that begins it
     accesses: list[Access] = field(default_factory=list)
 
     def begin(self, stream: int) -> Clock:
@@ -53,6 +56,9 @@ class Process:
     def event(self, number: int, event: Event, atomic: Collection[int]) -> None:
         stream, name, subject, address, size = event
         own = self.clocks.get(stream)
+        if name in ("unlock", "barrier_leave") and (stream, address) in self.used:
+            self.begun[number] = self.used.pop((stream, address))
+            self.access(number, stream, False, True, address, 1)
         if name == "thread_create":
             join(self.begin(subject), own)
             self.tick(stream)
@@ -113,8 +119,19 @@ class Process:
                 self.lives[byte] += 1
         elif name in ("load", "store", "heap_free"):
             is_atomic = name != "heap_free" and subject in atomic
-            lives = {byte: self.lives[byte] for byte in range(address, address + size)}
-            self.accesses.append(Access(number, stream, name != "load", is_atomic, lives, own[stream], dict(own)))
+            self.access(number, stream, name != "load", is_atomic, address, size)
+        elif name.startswith("resource_"):
+            is_descriptor = address >> 62 == 1
+            self.lives[address] += is_descriptor and name == "resource_begin"
+            self.access(number, stream, name != "resource_use", name == "resource_use", address, 1)
+            self.lives[address] += is_descriptor and name == "resource_end"
+            if name == "resource_use":
+                self.used[stream, address] = number
+
+    def access(self, number: int, stream: int, store: bool, atomic: bool, address: int, size: int) -> None:
+        own = self.clocks[stream]
+        lives = {byte: self.lives[byte] for byte in range(address, address + size)}
+        self.accesses.append(Access(number, stream, store, atomic, lives, own[stream], dict(own)))
 
     def atomic(self, stream: int, address: int, order: int) -> None:
         own = self.clocks[stream]
@@ -133,11 +150,16 @@ def join(clock: Clock, other: Clock) -> None:
         clock[stream] = max(clock.get(stream, 0), time)
 
 
-def races(events: Sequence[Event], atomic: Collection[int] = ()) -> dict[tuple[int, int], set[int]]:
-    """Pairs of places of events that race -> the bytes on which they do. `atomic`: instructions."""
+def run(events: Sequence[Event], atomic: Collection[int] = ()) -> Process:
+    """All of it. `atomic`: instructions."""
     process = Process()
     for number, event in enumerate(events):
         process.event(number, event, atomic)
+    return process
+
+
+def races(process: Process) -> dict[tuple[int, int], set[int]]:
+    """Pairs of places of events that race -> the bytes on which they do."""
     found = {}
     for place, later in enumerate(process.accesses):
         for earlier in process.accesses[:place]:
@@ -149,13 +171,22 @@ def races(events: Sequence[Event], atomic: Collection[int] = ()) -> dict[tuple[i
     return found
 
 
-def has_first_races(reported: Collection[tuple[int, int]], races: dict[tuple[int, int], set[int]]) -> bool:
-    """Whether for each byte that is in any of the `races` one of those that end first is reported."""
+def has_first_races(
+    reported: Collection[tuple[int, int]],
+    races: dict[tuple[int, int], set[int]],
+    begun: Mapping[int, int] = MappingProxyType({}),
+) -> bool:
+    """Whether for each byte that is in any of the `races` one of those that end first is reported, a use by the event
+    that begins it."""
     first: dict[int, int] = {}
     for (_, later), common in sorted(races.items(), key=lambda item: item[0][1]):
         for byte in common:
             first.setdefault(byte, later)
     return all(
-        any(pair in reported and byte in common for pair, common in races.items() if pair[1] == later)
+        any(
+            tuple(begun.get(end, end) for end in pair) in reported and byte in common
+            for pair, common in races.items()
+            if pair[1] == later
+        )
         for byte, later in first.items()
     )

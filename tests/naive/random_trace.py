@@ -47,6 +47,8 @@ def some_events(rng: random.Random, streams: int) -> Record:
             (CODE["image_load"], [0, rng.randrange(2)]),
             (CODE["dropped"], []),
             (CODE["lock"], [0, 4096]),
+            (CODE["resource_use"], [1 << 62 | rng.randrange(3)]),
+            (CODE["resource_end"], [0, 4096]),
             (CODE["mpi_communicator"], [0, rng.getrandbits(64), rng.randrange(4), 4]),
             (CODE["mpi_send"], [0, rng.getrandbits(40), rng.randrange(100)]),
             (CODE["mpi_post"], [0, rng.randrange(9)]),

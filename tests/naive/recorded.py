@@ -97,7 +97,7 @@ class RecordedEvents:
         else:
             subject = next((value[word] for word in SUBJECTS if word in value), 0)
             size = next((value[word] for word in SIZES if word in value), 0)
-            if name in ("mpi_send", "mpi_post", "mpi_receive", "mpi_collective"):
+            if name in ("mpi_send", "mpi_post", "mpi_receive", "mpi_collective") or name.startswith("resource_"):
                 subject = call
             address = next((value[word] for word in ADDRESSES if word in value), 0)
             self.emit(name, subject & NONE, address, size)

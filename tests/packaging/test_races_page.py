@@ -14,6 +14,6 @@ def test_the_example(tmp_path: Path) -> None:
         if name:
             (tmp_path / name).write_text(text)
     found = sessions(PAGE)
-    assert len(found) == 2
+    assert len(found) == 3
     for session in found:
         assert steady(run_console(tmp_path, session)) == steady(session)

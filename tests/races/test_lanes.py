@@ -82,7 +82,7 @@ def random_events(rng: random.Random, count: int, bytes_: int) -> list[naive.Eve
 def test_iterations_are_as_threads(seed: int, count: int, bytes_: int, length: int) -> None:
     events = random_events(random.Random(seed), count, bytes_)
     threads, places = naive_lanes.as_threads(events, LANES)
-    wanted = {(places[one], places[two]): common for (one, two), common in naive.races(threads).items()}
+    wanted = {(places[one], places[two]): common for (one, two), common in naive.races(naive.run(threads)).items()}
     runner = CallbackRunner(RawRaces(program(), RaceOptions()), "races", 1)
     run(batches([(*event, 0) for event in events], length), [runner], 1)
     reported = {(one, two) for one, two, _ in runner.result()[0]["pairs"]}

@@ -25,6 +25,7 @@ PROGRAMS = {
     "locks": "locks.c",
     "order": "order.c",
     "descriptors": "descriptors.c",
+    "lifetimes": "lifetimes.c",
     "memory": "memory.c",
     "atomics": "atomics.c",
     "cxx": "cxx.cpp",

@@ -24,7 +24,10 @@ NOTHING = "nothing"
 
 def _end_columns(prefix: str, which: str) -> tuple[Column, ...]:
     return (
-        text(f"{prefix}access", f"of {which}: load, store, atomic load, atomic store, free"),
+        text(
+            f"{prefix}access",
+            f"of {which}: load, store, atomic load, atomic store, free, use, initialise, destroy, open, close",
+        ),
         *instruction_columns(prefix, which),
         context_column(f"{prefix}context", which),
         numbers(f"{prefix}threads", f"the threads that {which} was seen in, as the trace numbers their streams"),

@@ -70,7 +70,7 @@ def context_cell(context: Json | None) -> str | None:
 
 
 OBJECT_COLUMNS = (
-    text("kind", "heap, stack, global, or unknown"),
+    text("kind", "heap, stack, global, or unknown; of a race also descriptor"),
     text("name", "the variable's; NULL of heap memory"),
     text("function", "the function that makes it; NULL of a global, and of what a library makes"),
     text("file", "the file of the line that makes it"),

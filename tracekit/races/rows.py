@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,15 +12,19 @@ from tracekit.containers.hash_table import used_rows
 from tracekit.contexts.names import ContextNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
+from tracekit.races.kernels.resources import is_descriptor
 from tracekit.races.kernels.state import (
     ATOMIC_READ,
     ATOMIC_WRITE,
+    BEGIN,
+    END,
     FREE,
     LANE_ROLE,
     READ,
     SINGLE,
     TASK_ROLE,
     THREAD_ROLE,
+    USE,
     WRITE,
     State,
 )
@@ -35,7 +40,11 @@ KINDS = {
     ATOMIC_WRITE: "atomic store",
     WRITE: "store",
     FREE: "free",
+    USE: "use",
+    BEGIN: "initialise",
+    END: "destroy",
 }
+OF_DESCRIPTORS = {USE: "use", BEGIN: "open", END: "close"}
 
 
 class RaceRows:
@@ -55,7 +64,8 @@ class RaceRows:
         found: dict[Any, Json] = {}
         for race in used_rows(self.state.races)[1:]:
             key = int(race["key"])
-            ends = sorted((self._end(key >> 32), self._end(key & 0xFFFF_FFFF)), key=end_key)
+            kinds = OF_DESCRIPTORS if is_descriptor(race["address"]) else KINDS
+            ends = sorted((self._end(key >> 32, kinds), self._end(key & 0xFFFF_FFFF, kinds)), key=end_key)
             ends_key = tuple(map(end_key, ends))
             row = found.get(ends_key)
             if row is None:
@@ -63,9 +73,7 @@ class RaceRows:
                     "first": ends[0],
                     "second": ends[1],
                     "count": int(race["count"]),
-                    "object": self.groups.describe(int(race["group"])),
-                    "number": int(race["object"]),
-                    "offset": int(race["offset"]),
+                    **self._bytes(race),
                     "one_thread": self._one_thread(race),
                 }
                 continue
@@ -91,14 +99,21 @@ class RaceRows:
         loop = None if race["loop"] == SINGLE else self.program.source_loop(int(race["loop"]) - 1)
         return {"loop": loop, "region": "single" if race["single"] else "loop"}
 
-    def _end(self, number: int) -> Json:
+    def _bytes(self, race: np.void) -> Json:
+        """What the bytes are of, or which descriptor it is."""
+        if is_descriptor(race["address"]):
+            return {"object": {"kind": "descriptor"}, "number": int(race["address"]) & 0xFFFF_FFFF, "offset": 0}
+        shown = self.groups.describe(int(race["group"]))
+        return {"object": shown, "number": int(race["object"]), "offset": int(race["offset"])}
+
+    def _end(self, number: int, kinds: Mapping[int, str]) -> Json:
         site = self.state.sites.rows[number]
         instruction = int(site["instruction"])
         known = number != 0 and instruction < len(self.program.ops)
         context = self._context(int(site["context"]))
         self.roots[int(site["stream"])] = context["root"]
         return {
-            "access": KINDS[int(site["kind"])],
+            "access": kinds[int(site["kind"])],
             "instruction": self.names.instruction(instruction if known else NONE),
             "context": self._in_team(context, self.state.roles.rows[int(site["role"])]),
             "threads": [int(site["stream"])],

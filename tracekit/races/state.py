@@ -16,6 +16,7 @@ from tracekit.races.kernels.state import (
     CHAIN_ROW,
     COUNTS,
     DEPEND,
+    DIRECT,
     GENERATION,
     GROUP,
     HELD,
@@ -28,6 +29,7 @@ from tracekit.races.kernels.state import (
     OF_RUNTIME,
     RACE,
     RECENT,
+    RESOURCE,
     ROLE,
     SHARED_LOOP,
     SIMD_LOOP,
@@ -37,8 +39,10 @@ from tracekit.races.kernels.state import (
     TASK_ROW,
     TEAM,
     TELLS,
+    USER,
     State,
 )
+from tracekit.races.libraries import library_calls
 from tracekit.races.worksharing import runtimes_instructions, shared_loops, telling_instructions
 
 if TYPE_CHECKING:
@@ -58,10 +62,11 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
 
 
 def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
-    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME."""
+    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME, DIRECT."""
     kinds: NDArray[np.uint8] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint8)
     kinds[:-1][program.ops["use"] & OpUse.OF_LANE != 0] |= OF_LANE
     kinds[:-1][runtimes_instructions(program)] |= OF_RUNTIME
+    kinds[:-1][library_calls(program)] |= DIRECT
     if (lanes_of_loops(program) == SHARED_LOOP).any():
         kinds[:-1][telling_instructions(program)] |= TELLS
         kinds[:-1][program.ops["kind"] == OpKind.ATOMIC] |= COUNTS
@@ -130,5 +135,7 @@ def empty_state(program: Program) -> State:
         accesses=hash_table([]),
         sets=hash_table([]),
         scratch=np.zeros(SCRATCH, np.uint64),
+        resources=hash_table(fields(RESOURCE)),
+        users=hash_table(fields(USER)),
         races=hash_table(fields(RACE)),
     )

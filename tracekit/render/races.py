@@ -63,6 +63,8 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
 
 def object_text(row: Json) -> str:
     """What the bytes are of, and which."""
+    if row["object"]["kind"] == "descriptor":
+        return f"file descriptor {row['number']}"
     if row["object"]["kind"] == "unknown":
         return f"address {row['offset']:#x}"
     return f"{object_name(row['object'])}, byte {row['offset']:,}" + (

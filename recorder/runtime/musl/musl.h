@@ -3,6 +3,7 @@
 #define TRACEKIT_MUSL_H
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,7 +11,10 @@
 typedef int __rlimit_resource_t;
 
 /* Functions of their own in glibc, names of the same ones in musl. */
+#undef creat64
 #undef mmap64
+#undef open64
+#undef openat64
 #undef pread64
 #undef pwrite64
 #undef prlimit64
@@ -22,6 +26,9 @@ typedef int __rlimit_resource_t;
 #define rlimit64 rlimit
 #endif
 
+int creat64(const char *, mode_t);
+int open64(const char *, int, ...);
+int openat64(int, const char *, int, ...);
 ssize_t pread64(int, void *, size_t, off_t);
 ssize_t pwrite64(int, const void *, size_t, off_t);
 int prlimit64(pid_t, int, const struct rlimit *, struct rlimit *);

@@ -13,47 +13,35 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.clearing import clear
-from tracekit.containers.kernels.hash_table import find_or_make, row_of
+from tracekit.containers.kernels.hash_table import row_of
 from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, page_of, reading, writing
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.races.kernels.chains import standing
+from tracekit.races.kernels.accesses import access_at, access_now, is_before, is_of_others, report, same_step, site_of
 from tracekit.races.kernels.order import turn_to
-from tracekit.races.kernels.shares import be_told, draw, is_of_thread, part_of
+from tracekit.races.kernels.resources import beside, compare_uses, is_descriptor, is_in_use, put_beside
+from tracekit.races.kernels.shares import be_told, draw
 from tracekit.races.kernels.state import (
     ALIVE,
     ATOMIC,
     ATOMIC_READ,
     ATOMIC_WRITE,
-    CHAIN,
-    CLOCK_FIRST,
-    CLOCK_LENGTH,
+    BEGIN,
     COUNTS,
-    CREATOR_CHAIN,
-    CREATOR_TIME,
+    DIRECT,
+    END,
     FREE,
-    KIND_SHIFT,
-    LAST_TIME,
-    MOST_SITES,
     OF_LANE,
     OF_RUNTIME,
-    OTHERS_FROM,
-    OTHERS_TO,
-    OWN,
     READ,
     SEVERAL,
-    SITE_BITS,
-    SITUATION,
     STREAM,
     TASK,
     TEAMS,
     TELLS,
-    TIME_BITS,
     UNKNOWN,
     WRITE,
     State,
-    chain_of,
     kind_in,
-    site_in,
     time_in,
 )
 
@@ -61,29 +49,6 @@ LOOKED_AT = 256
 """Accesses of a set that are looked at when another one is added."""
 WHOLE_FREE = 1 << 20
 """Of a larger block that is freed only what was touched is marked."""
-
-
-@inlined
-def is_before(state: Any, access: Any) -> Any:
-    """Whether an access happened before what the present task does now."""
-    chain, time = chain_of(access), time_in(access)
-    if time <= state.chains.rows[chain].retired:
-        at = standing(state, (chain << TIME_BITS) | time)
-        chain, time = at >> TIME_BITS, at & LAST_TIME
-    if chain == state.now[CHAIN]:
-        return time <= state.now[OTHERS_FROM] or time >= state.now[OTHERS_TO]
-    if chain == state.now[CREATOR_CHAIN] and time <= state.now[CREATOR_TIME]:
-        return True
-    if chain >= state.now[CLOCK_LENGTH]:
-        return False
-    return time <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + chain)])
-
-
-@inlined
-def is_of_others(state: Any, access: Any) -> Any:
-    """Whether the present task itself made an access, as another part of a shared loop."""
-    time = time_in(access)
-    return chain_of(access) == state.now[CHAIN] and time > state.now[OTHERS_FROM] and time < state.now[OTHERS_TO]
 
 
 @inlined
@@ -101,77 +66,14 @@ def replaces(later: Any, earlier: Any) -> Any:
 
 
 @kernel
-def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
-    """The row of `sites` of an access now; 0, of which nothing is known, if there are too many."""
-    situation = state.now[SITUATION]
-    place = np.int64(row_of(state.places, (context << 32) | instruction))
-    row, is_new = find_or_make(state.sites, np.uint64((place << 36) | (situation << 3) | kind))
-    if row >= MOST_SITES:
-        return np.int64(0)
-    if is_new and row != 0:
-        site = state.sites.rows[row]
-        site.instruction, site.context, site.kind = instruction, context, kind
-        task = state.tasks.rows[state.now[TASK]]
-        site.role, site.stream, site.locks = task.role, task.stream, task.locks
-    return row
-
-
-@inlined
-def access_now(state: Any, instruction: Any, context: Any, kind: Any) -> Any:
-    """The access that the present task makes."""
-    stores = kind >> 1
-    place = np.uint64(2 * min(instruction, np.int64(state.recent.size // 2 - 1)) + stores)
-    recent = state.recent[place]
-    if recent.site == 0 or recent.context != context or recent.situation != state.now[SITUATION]:
-        recent.context, recent.situation = context, state.now[SITUATION]
-        recent.site = site_of(state, instruction, context, kind)
-    return np.uint64(state.now[OWN] | (kind << KIND_SHIFT) | np.int64(recent.site))
-
-
-@inlined
-def same_step(one: Any, other: Any) -> Any:
-    """Whether two accesses are of one kind, chain and time."""
-    return (one ^ other) >> np.uint64(SITE_BITS) == np.uint64(0)
-
-
-# -- races ---------------------------------------------------------------------------------------------
-
-
-@kernel
-def is_own(state: State, stream: Any, address: Any) -> Any:
-    """Whether bytes are a stream's own: a thread-local variable, say, that tasks on one thread use in turn."""
-    line = address >> 6
-    return state.own_lines.rows[row_of(state.own_lines, line)].stream == stream + 1
-
-
-@kernel
-def report(state: State, before: Any, access: Any, where: Any) -> None:
-    """Note a race of an access with one before it; `where`: address, group, object, offset."""
-    address, group, number, offset = where
-    one, other = state.sites.rows[site_in(before)], state.sites.rows[site_in(access)]
-    if state.now[TEAMS] > 0 and one.stream == other.stream and is_own(state, one.stream, address):
-        return
-    loop, single = part_of(state, before)
-    if loop != 0 and is_of_thread(state, one.stream, address, offset):
-        return
-    key = (np.uint64(site_in(before)) << np.uint64(32)) | np.uint64(site_in(access))
-    race = state.races.rows[row_of(state.races, key)]
-    if race.count == 0:
-        race.address, race.group, race.object, race.offset = address, group, number, offset
-        race.loop, race.single = loop, single
-    elif race.loop != loop or race.single != single:
-        race.loop = 0
-    race.count += 1
-    race.last = address
-
-
-@kernel
 def compare(state: State, cell: Any, access: Any, where: Any) -> None:
     """Note what an access to the bytes of a cell races with."""
     row, kind = state.memory.rows[cell], kind_in(access)
     if row.write != 0 and not is_before(state, row.write):
         report(state, row.write, access, where)
-    others = row.others
+    if kind == WRITE and is_in_use(row.others):
+        compare_uses(state, row.others, access, where)
+    others = beside(state, row.others)
     while others & SEVERAL:
         node = state.sets.rows[others & ~SEVERAL]
         other = state.accesses.rows[node.key >> np.uint64(32)].key
@@ -237,10 +139,10 @@ def knows(state: Any, others: Any, access: Any) -> Any:
 def add_access(state: State, access: Any, address: Any, size: Any, where: Any) -> None:
     """A plain load, or an atomic access: it stands beside what is known."""
     for cell in changing(state.memory, address, size):
-        others = state.memory.rows[cell].others
+        others = beside(state, state.memory.rows[cell].others)
         if not knows(state, others, access):
             compare(state, cell, access, where)
-            state.memory.rows[cell].others = with_access(state, others, access)
+            put_beside(state, cell, with_access(state, others, access))
 
 
 @kernel
@@ -322,12 +224,24 @@ def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, w
 
 
 @kernel
+def change(state: State, instruction: Any, context: Any, kind: Any, address: Any, where: Any) -> None:
+    """A synchronisation object or a descriptor begins or ends: as if it were stored. A descriptor that begins is new,
+    and who opens one behind its end need not be seen."""
+    if is_descriptor(address) and kind == BEGIN:
+        clear(state.memory, address, 1)
+    if kind_of(state, instruction) & DIRECT:
+        access = access_at(state, site_of(state, instruction, context, kind), WRITE)
+        put_store(state, access, address, 1, where)
+    if is_descriptor(address) and kind == END:
+        clear(state.memory, address, 1)
+
+
+@kernel
 def free(state: State, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A block is freed: as if all of it were stored."""
     if kind_of(state, instruction) & OF_RUNTIME:
         return
-    site = np.uint64(site_of(state, instruction, context, FREE))
-    access = np.uint64(state.now[OWN] | (WRITE << KIND_SHIFT)) | site
+    access = access_at(state, site_of(state, instruction, context, FREE), WRITE)
     if size <= WHOLE_FREE:
         put_store(state, access, address, size, where)
         return

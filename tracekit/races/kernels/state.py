@@ -25,6 +25,8 @@ CHAIN_SHIFT = TIME_SHIFT + TIME_BITS
 KIND_SHIFT = CHAIN_SHIFT + CHAIN_BITS
 SEVERAL = np.uint64(1 << 63)
 """Marks the row of `sets` that stands in place of an access."""
+IN_USE = np.uint64(3 << 62)
+"""Marks the row of `resources` of a synchronisation object that has been used: beside SEVERAL, which sets have."""
 LAST_TIME = (1 << TIME_BITS) - 1
 MOST_CHAINS = 1 << CHAIN_BITS
 MOST_SITES = 1 << SITE_BITS
@@ -34,11 +36,16 @@ READ = 0
 ATOMIC_READ = 1
 ATOMIC_WRITE = 2
 WRITE = 3
+# Only in sites: in accesses a use is an ATOMIC_READ, the others are WRITEs.
 FREE = 4
-"""Only in sites: in accesses it is a WRITE."""
+USE = 5
+BEGIN = 6
+END = 7
+"""Of a synchronisation object or a file descriptor: it is used, initialised or opened, destroyed or closed."""
 
 CELL = np.dtype([("write", "<u8"), ("others", "<u8")])
-"""Of a byte: the last plain store, and what no plain store has followed: an access, or with SEVERAL a set of them."""
+"""Of a byte: the last plain store, and what no plain store has followed: an access, or with SEVERAL a set of them, or
+with IN_USE the row of `resources` that has it."""
 
 SITE = np.dtype(
     [
@@ -51,8 +58,9 @@ SITE = np.dtype(
     ]
 )
 
-RECENT = np.dtype([("context", "<i4"), ("situation", "<u4"), ("site", "<u4"), ("reserved", "<u4")])
-"""The site of an instruction's last access of a kind, if context and situation are these."""
+RECENT = np.dtype([("context", "<i4"), ("situation", "<u4"), ("site", "<u4"), ("kind", "<u4")])
+"""The site of an instruction's last access of those that store, or of the others, if context, situation and kind are
+these."""
 
 HELD = np.dtype([("object", "<i8"), ("shared", "<i4"), ("times", "<i4")])
 MOST_HELD = 64
@@ -72,9 +80,11 @@ OF_LANE = 2
 TELLS = 4
 COUNTS = 8
 OF_RUNTIME = 16
+DIRECT = 32
 """Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there; a thread that gets
 there may know which of its team it is; it loads and stores in one atomic operation, as what draws a number does;
-OpenMP's runtime orders what it does, out of sight."""
+OpenMP's runtime orders what it does, out of sight; it calls a function of the C or C++ library that uses the program's
+synchronisation objects and descriptors, not a library that may have some of its own."""
 
 SHARED_LOOP = 255
 """In place of a number of lanes: OpenMP shares the loop's iterations out among threads."""
@@ -147,10 +157,12 @@ class State(NamedTuple):
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
     recent: Any  # RECENT [2 * instruction + stores]
-    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME
+    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME, DIRECT
     accesses: HashTable  # an access
     sets: HashTable  # access << 32 | set: one access more
     scratch: Any  # u8: accesses of a set
+    resources: HashTable  # address of a synchronisation object, or a descriptor's: RESOURCE
+    users: HashTable  # row of resources << CHAIN_BITS | chain: USER
     races: HashTable  # site of the access before << 32 | site of the one behind; RACE
 
 
@@ -242,6 +254,10 @@ GENERATION = np.dtype([("clock", "<i8"), ("lock", "<i8"), ("prior", "<i8"), ("us
 """Siblings that depend on an address alike: what those that are over did; the generation before."""
 LINK = np.dtype([("prior", "<i8"), ("own", "<i8"), ("kind", "<i8"), ("next", "<i8")])
 """A task comes after a generation, and belongs to one."""
+RESOURCE = np.dtype([("uses", "<i8"), ("others", "<u8")])
+"""Clock of its last uses on each chain since it began; what stands beside them at its byte, as in CELL."""
+USER = np.dtype([("site", "<i8"), ("task", "<i8")])
+"""Of the last use of a resource on a chain: where; the task, as long as it has not given it up."""
 RACE = np.dtype(
     [
         ("count", "<i8"),

@@ -1,0 +1,134 @@
+"""Accesses of the present task: where it makes them, what comes before them, and what races with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracekit.containers.kernels.hash_table import find_or_make, row_of
+from tracekit.jit.kernel import inlined, kernel
+from tracekit.races.kernels.chains import standing
+from tracekit.races.kernels.shares import is_of_thread, part_of
+from tracekit.races.kernels.state import (
+    CHAIN,
+    CLOCK_FIRST,
+    CLOCK_LENGTH,
+    CREATOR_CHAIN,
+    CREATOR_TIME,
+    KIND_SHIFT,
+    LAST_TIME,
+    MOST_SITES,
+    OTHERS_FROM,
+    OTHERS_TO,
+    OWN,
+    SITE_BITS,
+    SITUATION,
+    TASK,
+    TEAMS,
+    TIME_BITS,
+    State,
+    chain_of,
+    site_in,
+    time_in,
+)
+
+
+@inlined
+def is_before(state: Any, access: Any) -> Any:
+    """Whether an access happened before what the present task does now."""
+    chain, time = chain_of(access), time_in(access)
+    if time <= state.chains.rows[chain].retired:
+        at = standing(state, (chain << TIME_BITS) | time)
+        chain, time = at >> TIME_BITS, at & LAST_TIME
+    if chain == state.now[CHAIN]:
+        return time <= state.now[OTHERS_FROM] or time >= state.now[OTHERS_TO]
+    if chain == state.now[CREATOR_CHAIN] and time <= state.now[CREATOR_TIME]:
+        return True
+    if chain >= state.now[CLOCK_LENGTH]:
+        return False
+    return time <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + chain)])
+
+
+@inlined
+def is_of_others(state: Any, access: Any) -> Any:
+    """Whether the present task itself made an access, as another part of a shared loop."""
+    time = time_in(access)
+    return chain_of(access) == state.now[CHAIN] and time > state.now[OTHERS_FROM] and time < state.now[OTHERS_TO]
+
+
+@kernel
+def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
+    """The row of `sites` of an access now; 0, of which nothing is known, if there are too many."""
+    situation = state.now[SITUATION]
+    place = np.int64(row_of(state.places, (context << 32) | instruction))
+    row, is_new = find_or_make(state.sites, np.uint64((place << 36) | (situation << 3) | kind))
+    if row >= MOST_SITES:
+        return np.int64(0)
+    if is_new and row != 0:
+        site = state.sites.rows[row]
+        site.instruction, site.context, site.kind = instruction, context, kind
+        task = state.tasks.rows[state.now[TASK]]
+        site.role, site.stream, site.locks = task.role, task.stream, task.locks
+    return row
+
+
+@inlined
+def recent_site(state: Any, instruction: Any, context: Any, kind: Any, stores: Any) -> Any:
+    """The same, where an instruction does it again and again; `stores`: 0 or 1."""
+    place = np.uint64(2 * min(instruction, np.int64(state.recent.size // 2 - 1)) + stores)
+    recent = state.recent[place]
+    is_other = recent.context != context or recent.situation != state.now[SITUATION] or recent.kind != kind
+    if recent.site == 0 or is_other:
+        recent.context, recent.situation, recent.kind = context, state.now[SITUATION], kind
+        recent.site = site_of(state, instruction, context, kind)
+    return np.int64(recent.site)
+
+
+@inlined
+def access_at(state: Any, site: Any, kind: Any) -> Any:
+    """What the present task does now at a site."""
+    return np.uint64(state.now[OWN] | (kind << KIND_SHIFT) | site)
+
+
+@inlined
+def access_now(state: Any, instruction: Any, context: Any, kind: Any) -> Any:
+    """The access that the present task makes."""
+    return access_at(state, recent_site(state, instruction, context, kind, kind >> 1), kind)
+
+
+@inlined
+def same_step(one: Any, other: Any) -> Any:
+    """Whether two accesses are of one kind, chain and time."""
+    return (one ^ other) >> np.uint64(SITE_BITS) == np.uint64(0)
+
+
+# -- races ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def is_own(state: State, stream: Any, address: Any) -> Any:
+    """Whether bytes are a stream's own: a thread-local variable, say, that tasks on one thread use in turn."""
+    line = address >> 6
+    return state.own_lines.rows[row_of(state.own_lines, line)].stream == stream + 1
+
+
+@kernel
+def report(state: State, before: Any, access: Any, where: Any) -> None:
+    """Note a race of an access with one before it; `where`: address, group, object, offset."""
+    address, group, number, offset = where
+    one, other = state.sites.rows[site_in(before)], state.sites.rows[site_in(access)]
+    if state.now[TEAMS] > 0 and one.stream == other.stream and is_own(state, one.stream, address):
+        return
+    loop, single = part_of(state, before)
+    if loop != 0 and is_of_thread(state, one.stream, address, offset):
+        return
+    key = (np.uint64(site_in(before)) << np.uint64(32)) | np.uint64(site_in(access))
+    race = state.races.rows[row_of(state.races, key)]
+    if race.count == 0:
+        race.address, race.group, race.object, race.offset = address, group, number, offset
+        race.loop, race.single = loop, single
+    elif race.loop != loop or race.single != single:
+        race.loop = 0
+    race.count += 1
+    race.last = address

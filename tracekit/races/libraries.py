@@ -1,0 +1,32 @@
+"""Which calls of libraries use synchronisation objects and file descriptors that are the program's.
+
+A library may have some of its own, whose uses it orders out of sight; functions of POSIX, C11 and C++ have none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracekit.program.program import Program
+
+OBJECTS = re.compile(r"(pthread_(mutex|rwlock|spin|cond|barrier)|sem|mtx|cnd)_[a-z]+")
+CXX = re.compile(r"_ZN?K?St")
+FILES = frozenset(
+    "open open64 openat openat64 creat creat64 __open_2 __open64_2 __openat_2 __openat64_2 close fclose dup dup2 dup3 "
+    "pipe pipe2 socket socketpair accept accept4 connect shutdown read pread pread64 readv write pwrite pwrite64 "
+    "writev recv recvfrom recvmsg send sendto sendmsg __read_chk __pread_chk __pread64_chk __recv_chk __recvfrom_chk "
+    "eventfd eventfd_read eventfd_write epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait".split()
+)
+
+
+def library_calls(program: Program) -> NDArray[np.intp]:
+    """Instructions that call such a function by its name."""
+    names = [program.callee_name(row) for row in range(len(program.calls))]
+    found = [row for row, name in enumerate(names) if OBJECTS.fullmatch(name) or CXX.match(name) or name in FILES]
+    return program.calls["op"][found].astype(np.intp)
