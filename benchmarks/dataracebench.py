@@ -1,11 +1,13 @@
 """Recall and precision of `races` on DataRaceBench: its programs without `target`, each compiled and run.
 
     git clone https://github.com/LLNL/dataracebench
-    python benchmarks/dataracebench.py [--fortran] [--threads 4] [--only DRB001,DRB013] dataracebench
+    python benchmarks/dataracebench.py [--fortran] [--threads 4] [--runs 5] [--only DRB001,DRB013] dataracebench
 
 Those in C and C++, or, with `--fortran`, those in Fortran, which flang 19 makes bitcode of. A program's name says
 whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that
-goes on for ever is interrupted after some seconds, and what it did until then is judged.
+goes on for ever is interrupted after some seconds, and what it did until then is judged. With `--runs` a program in which
+nothing was found runs again, so often at most, as DataRaceBench's own script runs each: some have their race in some
+runs only.
 """
 
 from __future__ import annotations
@@ -104,12 +106,23 @@ def recorded(program: Path, trace: Path, threads: int) -> None:
         process.wait()
 
 
-def judged(path: Path, folder: Path, threads: int) -> Verdict:
-    """Compile, record and analyse a program."""
+def judged(path: Path, folder: Path, threads: int, runs: int) -> Verdict:
+    """Compile, record and analyse a program, until something is found."""
     races = path.stem.endswith("-yes")
-    program, trace = folder / path.stem, folder / "trace.zst"
+    program = folder / path.stem
     if wrong := compiled(path, program):
         return Verdict(path.name, races, None, wrong.splitlines()[-1])
+    verdict = Verdict(path.name, races, None)
+    for _ in range(runs):
+        if not verdict.found:
+            verdict = judged_run(path, program, folder / "trace.zst", threads)
+    program.unlink()
+    return verdict
+
+
+def judged_run(path: Path, program: Path, trace: Path, threads: int) -> Verdict:
+    """Of one run."""
+    races = path.stem.endswith("-yes")
     recorded(program, trace, threads)
     command = [*TRACEKIT, "analyze", "-m", "races", "--json", str(trace)]
     try:
@@ -117,7 +130,6 @@ def judged(path: Path, folder: Path, threads: int) -> Verdict:
     except subprocess.TimeoutExpired:
         return Verdict(path.name, races, None, f"the analysis takes more than {ANALYSE} s")
     finally:
-        program.unlink()
         trace.unlink(missing_ok=True)
     if run.returncode:
         return Verdict(path.name, races, None, (run.stderr.strip().splitlines() or ["no message"])[-1])
@@ -129,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fortran", action="store_true", help="the programs in Fortran, not those in C and C++")
     parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--runs", type=int, default=1, help="run a program so often at most, until something is found")
     parser.add_argument("--only", default="", help="beginnings of names, with commas")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
@@ -137,7 +150,7 @@ def main() -> None:
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
         for path in chosen:
-            verdicts.append(judged(path, Path(folder), options.threads))
+            verdicts.append(judged(path, Path(folder), options.threads, options.runs))
             print(verdicts[-1].line(), flush=True)
     known = [verdict for verdict in verdicts if verdict.found is not None]
     with_race = [verdict for verdict in known if verdict.races]
