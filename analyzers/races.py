@@ -295,8 +295,10 @@ class Races(Module):
         shares.draw(state)
 
     @staticmethod
-    def mutex_released(state: State, address: int, stream: int) -> None:
+    def mutex_released(state: State, address: int, stream: int, group: int, object: int, offset: int) -> None:
         """It is given up."""
+        if running(state, stream) != 0:
+            resources.use_on(state, address, (address, group, object, offset))
         give_up_lock(state, running(state, stream), address)
 
     @staticmethod

@@ -4,10 +4,9 @@
     python benchmarks/dataracebench.py [--fortran] [--threads 4] [--runs 5] [--only DRB001,DRB013] dataracebench
 
 Those in C and C++, or, with `--fortran`, those in Fortran, which flang 19 makes bitcode of. A program's name says
-whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that
-goes on for ever is interrupted after some seconds, and what it did until then is judged. With `--runs` a program in which
-nothing was found runs again, so often at most, as DataRaceBench's own script runs each: some have their race in some
-runs only.
+whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that goes on for ever is
+interrupted after some seconds, and what it did until then is judged. With `--runs` a program in which nothing was found
+runs again, so often at most, as DataRaceBench's own script runs each: some have their race in some runs only.
 """
 
 from __future__ import annotations

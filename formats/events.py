@@ -313,7 +313,7 @@ EVENTS: tuple[Event, ...] = (
         "address",
         words=("address",),
         since=2,
-        doc="it is about to be used; of a lock and a barrier, until the unlock or barrier_leave of the stream",
+        doc="it is about to be used; of a lock or barrier until the stream's unlock, mutex_released or barrier_leave",
     ),
     Event(
         57,

@@ -228,6 +228,27 @@ static void reduction(int kind, int endpoint, ompt_data_t *team, ompt_data_t *ta
 }
 
 typedef void (*mutex_t)(int, uint64_t, const void *);
+typedef void (*lock_t)(int, unsigned, unsigned, uint64_t, const void *);
+
+static void lock_init(int kind, unsigned hint, unsigned implementation, uint64_t lock, const void *caller)
+{
+    tk_begin(lock, caller);
+    THEIRS(OMPT_LOCK_INIT, lock_t, kind, hint, implementation, lock, caller);
+}
+
+static void lock_destroy(int kind, uint64_t lock, const void *caller)
+{
+    tk_end(lock, caller);
+    THEIRS(OMPT_LOCK_DESTROY, mutex_t, kind, lock, caller);
+}
+
+/* It is about to wait. What is no lock nobody initialises. */
+static void mutex_acquire(int kind, unsigned hint, unsigned implementation, uint64_t mutex, const void *caller)
+{
+    if (kind >= TK_OPENMP_MUTEX_LOCK && kind <= TK_OPENMP_MUTEX_TEST_NEST_LOCK)
+        tk_use(mutex, caller);
+    THEIRS(OMPT_MUTEX_ACQUIRE, lock_t, kind, hint, implementation, mutex, caller);
+}
 
 static void mutex_acquired(int kind, uint64_t mutex, const void *caller)
 {
@@ -313,6 +334,9 @@ static const struct {
     {OMPT_SYNC_REGION, 0, (ompt_function_t)sync_region},
     {OMPT_SYNC_REGION_WAIT, 0, (ompt_function_t)sync_region_wait},
     {OMPT_REDUCTION, 0, (ompt_function_t)reduction},
+    {OMPT_LOCK_INIT, 0, (ompt_function_t)lock_init},
+    {OMPT_LOCK_DESTROY, 0, (ompt_function_t)lock_destroy},
+    {OMPT_MUTEX_ACQUIRE, 0, (ompt_function_t)mutex_acquire},
     {OMPT_MUTEX_ACQUIRED, 0, (ompt_function_t)mutex_acquired},
     {OMPT_MUTEX_RELEASED, 0, (ompt_function_t)mutex_released},
     {OMPT_FLUSH, 0, (ompt_function_t)flush},

@@ -1,6 +1,7 @@
 """Which calls of libraries use synchronisation objects and file descriptors that are the program's.
 
-A library may have some of its own, whose uses it orders out of sight; functions of POSIX, C11 and C++ have none.
+A library may have some of its own, whose uses it orders out of sight; functions of POSIX, C11, C++ and OpenMP have
+none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from tracekit.program.program import Program
 
-OBJECTS = re.compile(r"(pthread_(mutex|rwlock|spin|cond|barrier)|sem|mtx|cnd)_[a-z]+")
+OBJECTS = re.compile(r"(pthread_(mutex|rwlock|spin|cond|barrier)|sem|mtx|cnd)_[a-z]+|omp_[a-z]+(_nest)?_lock\w*")
 CXX = re.compile(r"_ZN?K?St")
 FILES = frozenset(
     "open open64 openat openat64 creat creat64 __open_2 __open64_2 __openat_2 __openat64_2 close fclose dup dup2 dup3 "
