@@ -68,6 +68,8 @@ def test_compiling_adds_the_pass_and_keeps_the_source_shape() -> None:
         "-fno-unroll-loops",
         "-fno-optimize-sibling-calls",
         "-mllvm",
+        "-experimental-debug-variable-locations=false",
+        "-mllvm",
         "-disable-loop-idiom-all",
         "-mllvm",
         "-unswitch-threshold=0",
