@@ -2,6 +2,7 @@
 #include "Calls.h"
 
 #include "Atomics.h"
+#include "FortranLibrary.h"
 #include "Leaves.h"
 #include "Names.h"
 #include "Operations.h"
@@ -49,19 +50,26 @@ static bool makesAllocator(const CallBase &Call) {
   return Name.starts_with("C1E") || Name.starts_with("C2E") || Name == "D1Ev" || Name == "D2Ev";
 }
 
+static bool changesNothingInFortran(const CallBase &Call) {
+  const Function *Callee = directCallee(Call);
+  return Callee && Callee->isDeclaration() &&
+         (isFortranArithmetic(Callee->getName()) || isFortranInquiry(Callee->getName()));
+}
+
 static bool onlyComputes(const FunctionType *Type) {
   if (!Type->getReturnType()->isFPOrFPVectorTy())
     return false;
   return none_of(Type->params(), [](const llvm::Type *T) { return T->isPtrOrPtrVectorTy(); });
 }
 
-/// The C library's mathematics (a return value, no pointers; errno aside), and what the attributes promise.
+/// Mathematics of the libraries of C (a return value, no pointers; errno aside) and Fortran, questions about Fortran's
+/// descriptors, and what the attributes promise.
 static bool isPure(const CallBase &Call, LibFunc Library) {
   if (Call.isInlineAsm()) // an empty text is a barrier for the compiler only
     return StringRef(cast<InlineAsm>(Call.getCalledOperand())->getAsmString()).trim().empty();
   if (const Function *Callee = directCallee(Call); Callee && isOrdering(Callee->getName()))
     return true;
-  if (makesAllocator(Call))
+  if (makesAllocator(Call) || changesNothingInFortran(Call))
     return true;
   MemoryEffects Effects = Call.getMemoryEffects();
   if (Effects.doesNotAccessMemory() || (Library != NotLibFunc && onlyComputes(Call.getFunctionType())))
@@ -114,7 +122,7 @@ static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctio
     return false;
   if (TakesFunctions || Library == LibFunc_qsort)
     return true;
-  if (Library != NotLibFunc || Call.hasFnAttr(Attribute::NoCallback))
+  if (Library != NotLibFunc || Call.hasFnAttr(Attribute::NoCallback) || isFortranInquiry(Callee->getName()))
     return false;
   return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
 }

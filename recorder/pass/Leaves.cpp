@@ -1,6 +1,8 @@
 // Leaves.cpp: see Leaves.h.
 #include "Leaves.h"
 
+#include "FortranLibrary.h"
+
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/Instructions.h"
@@ -53,7 +55,7 @@ static const StringSet<> &leaves() {
   return All;
 }
 
-bool isLeaf(StringRef Name) { return leaves().contains(Name); }
+bool isLeaf(StringRef Name) { return leaves().contains(Name) || isFortranArithmetic(Name); }
 
 bool callsLeaf(const Instruction &I) {
   auto *Call = dyn_cast<CallInst>(&I);

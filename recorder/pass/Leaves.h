@@ -1,4 +1,5 @@
-// Leaves.h: functions of the C library that call nothing back and touch no memory that a trace tells of.
+// Leaves.h: functions of the C library and of Fortran's that call nothing back and touch no memory that a trace tells
+// of.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -161,3 +161,47 @@ def test_fortran(tmp_path: Path) -> None:
     records = read(tmp_path / "trace.zst")
     allocated = [found.words[2] for found in records if found.name == "heap_alloc"]
     assert allocated.count(40 * 40 * 8) == 2
+
+
+ROWS = """
+module rows
+contains
+  real(8) function smooth(row)
+    real(8), intent(inout) :: row(:)
+    integer :: i
+    do i = 1, size(row)
+      row(i) = mod(row(i), 7.5d0) + exponent(row(i))
+    end do
+    smooth = weight(row)
+  end function
+  real(8) function weight(packed)
+    real(8), intent(in), contiguous :: packed(:)
+    weight = packed(1) * size(packed)
+  end function
+end module
+program main
+  use rows
+  real(8) :: grid(8, 40), of(40)
+  real(8), pointer :: all(:, :)
+  integer :: j
+  allocate(all(8, 40))
+  all = 9.25d0
+  do j = 1, 40
+    of(j) = smooth(all(:, j))
+  end do
+  print '(F0.2)', sum(of)
+end program
+"""
+
+
+CALLS_OF_ROWS = 1 + ROWS.split("\n").index("  do j = 1, 40")
+
+
+@needs.needs("flang")
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_arithmetic_and_inquiries_of_fortran_are_in_nobodys_way(level: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.f90").write_text(ROWS)
+    recorded(tmp_path, fortran_program(tmp_path / "rows.f90", tmp_path, level))
+    loops = tracekit.analyze(tmp_path / "trace.zst", "advise", min_share=0, top=0).result["loops"]
+    (over_rows,) = [loop for loop in loops if loop["loop"]["line"] == CALLS_OF_ROWS]
+    assert over_rows["verdict"] in ("doall", "doall-with"), over_rows

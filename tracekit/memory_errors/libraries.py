@@ -89,8 +89,17 @@ _HARMLESS_PREFIXES = (
     "_ZNSo3put",
     "_ZNSo5flush",
     "_ZSt20__throw",
+    "_FortranAClassIs",
+    "_FortranAExtendsTypeOf",
+    "_FortranAIsAssumedSize",
+    "_FortranAIsContiguous",
+    "_FortranALboundDim",
+    "_FortranAMod",
+    "_FortranAPointerIsAssociated",
+    "_FortranASameTypeAs",
+    "_FortranASize",
 )
-"""Of libstdc++: what prints, and what throws."""
+"""Of libstdc++: what prints, and what throws. Of flang's runtime: questions about descriptors, remainders."""
 
 _KNOWN = frozenset([*RECORDED, *READERS, *HARMLESS, *MALLOC, *ZEROED, *MAPPING])
 
