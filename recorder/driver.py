@@ -27,7 +27,7 @@ _CHOICES = {"--at": AT, "--record": RECORD, "--values": VALUES}
 _SOURCE_OPTIONS = ("-fno-unroll-loops",)
 _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0", "-enable-load-in-loop-pre=false")
 
-# Tables of lines have no variables: following them through registers and the stack takes the back end 3 to 10 % of its
+# Tables of lines have no variables: following them through registers and the stack takes the back end up to 10 % of the
 # time, for nothing.
 _WITHOUT_VARIABLES = ("-experimental-debug-variable-locations=false",)
 
