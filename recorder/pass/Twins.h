@@ -95,6 +95,11 @@ private:
   void markSite(llvm::Instruction *Call, llvm::Constant *Path, llvm::ArrayRef<const Operation *> Objects);
   llvm::CallInst *callTwin(llvm::IRBuilder<> &B, llvm::Value *Lives, const Door *From);
   llvm::DebugLoc noLine(llvm::Function &F) const;
+  /// A pointer as it is, of which the compiler does not see where it comes from.
+  ///
+  /// InstCombine looks at all uses of a pointer for each of them: with what a hundred doors keep of a hundred objects
+  /// in one activation it takes half a minute for a function, unless each door has a pointer of its own.
+  static llvm::Value *hidden(llvm::IRBuilder<> &B, llvm::Value *Pointer);
 
   SegmentedFunction &S;
   const Regions &Paths;
