@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.jit import beside, object_cache, values
 from tracekit.jit import kernel as jit
-from tracekit.jit.worker import Worker
+from tracekit.jit.worker import EndedError, Worker
 
 
 @jit.kernel
@@ -48,6 +48,14 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     beside._idle.clear()
 
 
+def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A new process in a folder, with a cache of its own."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    words = [sys.executable, "-c", program]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
 def _found(name: str) -> Any:
     return globals()[name]
 
@@ -73,9 +81,7 @@ def test_this_process_does_not_import_numba(tmp_path: Path) -> None:
         "found = components.components(3, np.array([0, 1, 2]), np.array([1, 0, 1]))\n"
         "print(*found, components._tarjan.was_compiled, 'numba' in sys.modules)"
     )
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    done = run(program, tmp_path)
     assert done.stdout.split() == ["0", "0", "1", "True", "False"], done.stderr
 
 
@@ -84,10 +90,7 @@ def test_somebody_elses_module_is_not_imported_again(tmp_path: Path) -> None:
         "from tracekit.jit.kernel import kernel\n@kernel\ndef twice(value):\n    return 2 * value\n"
         "print('once')\nprint(twice(21))\n"
     )
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    words = [sys.executable, "-c", "import script"]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    done = run("import script", tmp_path)
     assert done.stdout.split() == ["once", "42"], done.stderr
     with pytest.raises(ImportError, match="is not imported for its class Mine"):
         values.example(values.told(Mine(1, 2))[0])
@@ -161,10 +164,36 @@ def test_the_end_of_this_process_does_not_wait_for_a_kernel(tmp_path: Path) -> N
         "rows = np.zeros(1, np.int64)\ncomponents._tarjan.ready.begin((rows,) * 8)\n"
         "while not beside._all: time.sleep(0.01)\nprint('over')"
     )
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    done = run(program, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")
+
+
+def test_somebody_elses_kernel_is_not_begun_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = again(_sum_of)
+    kernel.recipe = None
+    with monkeypatch.context() as patch:
+        patch.setattr("tracekit.jit.ready_code.code_of", lambda *_: pytest.fail("compiled here"))
+        kernel.ready.begin(((np.array([1]), 1), 2))
+        (thread,) = kernel.ready._coming.values()
+        thread.join()
+    assert kernel.ready.compiled == 0
+    assert kernel((np.array([40]), 1), 2) == 42
+
+
+def test_an_answer_that_nobody_waited_for_is_not_that_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker()
+    assert worker.call(abs, -1) == 1
+
+    def interrupted(pipe: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pickle, "load", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            worker.call(abs, -2)
+    assert not worker.may_work
+    with pytest.raises(EndedError):
+        worker.call(abs, -3)
 
 
 scalars = st.sampled_from([3, True, 0.5, 1 << 63, None, np.uint8(1), np.int32(-1), np.bool_(False)])

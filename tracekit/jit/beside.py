@@ -40,7 +40,7 @@ def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None
     try:
         with compiling():
             made: bytes = at_work.call(_made, *recipe, kinds)
-    except (RuntimeError, pickle.PicklingError, AttributeError):
+    except (RuntimeError, ImportError, pickle.PicklingError, AttributeError):
         return None
     finally:
         _give_back(at_work)

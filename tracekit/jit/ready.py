@@ -93,26 +93,35 @@ class ReadyKernel:
         return code
 
     def begin(self, arguments: Sequence[Any]) -> None:
-        """Have the code for such arguments compiled, if it is not there, while this thread goes on."""
+        """Have another process compile the code for such arguments, if it is not there, while this thread goes on."""
         try:
             kinds = tuple(told(argument)[0] for argument in arguments)
         except UnknownTypeError:
             return
         if kinds not in self._codes and kinds not in self._coming and not object_cache.has(self._key(kinds)):
-            thread = threading.Thread(target=self._come, args=(kinds, arguments), daemon=True)
+            thread = threading.Thread(target=self._come, args=(kinds,), daemon=True)
             self._coming[kinds] = thread
             thread.start()
 
-    def _come(self, kinds: Hashable, arguments: Sequence[Any]) -> None:
-        with contextlib.suppress(Exception):  # who needs the code is told, when it is compiled once more
-            self._find(kinds, arguments)
+    def _come(self, kinds: Any) -> None:
+        """Never compiles here: this process may end meanwhile, and LLVM with it, whatever it is at."""
+        from tracekit.jit.lock import one_process
+
+        key = self._key(kinds)
+        with (
+            contextlib.suppress(Exception),
+            one_process(key),
+        ):  # who needs the code compiles it then, and is told why not
+            whole = object_cache.read(key) or self._made_beside(key, kinds)
+            if whole is not None:
+                self._codes[kinds] = _loaded(whole)
 
     def _find(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
         """The code for these types: that of an earlier process, or compiled now."""
         from tracekit.jit.lock import one_process
 
         coming = self._coming.get(kinds)
-        if coming is not None and coming is not threading.current_thread():
+        if coming is not None:
             coming.join()
             if kinds in self._codes:
                 return self._codes[kinds]
@@ -125,14 +134,22 @@ class ReadyKernel:
         return code
 
     def _make(self, key: str, kinds: Any, arguments: Sequence[Any]) -> bytes:
-        from tracekit.jit import beside
-
-        self.compiled += 1
-        whole = beside.code_of(self._kernel, kinds)
+        whole = self._made_beside(key, kinds)
         if whole is None:
             from tracekit.jit.ready_code import code_of
 
-            whole = code_of(self._kernel, arguments)
+            whole = self._kept(key, code_of(self._kernel, arguments))
+        return whole
+
+    def _made_beside(self, key: str, kinds: Any) -> bytes | None:
+        """What another process makes, if one can."""
+        from tracekit.jit import beside
+
+        whole = beside.code_of(self._kernel, kinds)
+        return None if whole is None else self._kept(key, whole)
+
+    def _kept(self, key: str, whole: bytes) -> bytes:
+        self.compiled += 1
         object_cache.write(key, whole)
         object_cache.forget_unused()
         return whole

@@ -59,6 +59,9 @@ class Worker:
             if self._is_ended:
                 raise EndedError from None
             raise RuntimeError(f"the compiler has broken off with status {process.wait()}") from error
+        except BaseException:  # interrupted: the answer to come would be taken for that to the next call
+            self.end()
+            raise
         self.seconds += seconds
         if problem:
             raise RuntimeError(problem)
