@@ -93,6 +93,7 @@ def test_threads_share_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 
     feed = CallbackRunner.feed
     whole = api.analyze(FIXTURE, "camp", 1).report["result"]
+    api.analyze_all(FIXTURE, {"camp": ContextOptions()}, 2, segments=2)  # has all kernels compiled: none waits for one
     monkeypatch.setattr(CallbackRunner, "feed", feed_slowly)
     counts = set()
     with TraceReader(FIXTURE) as trace:
