@@ -133,8 +133,14 @@ class NaiveMemoryErrors(NaiveObjects):
             self.born(address)
         block = before if grows and before is not None else self.bytes[address]
         self.assign(address, size, UNWRITTEN if self.rule(subject, checks.EMPTY) else WRITTEN)
-        if not self.rule(subject, checks.MAPS) and not self.rounded:
-            chunk = (max(block.end - block.start, 24) + 8 + 15) // 16 * 16
+        if self.rule(subject, checks.MAPS):
+            return
+        chunk = (max(block.end - block.start, 24) + 8 + 15) // 16 * 16
+        if self.rounded:
+            for byte in range(block.end, block.start + chunk + 8):
+                if isinstance(self.state(byte), tuple):
+                    self.states[byte] = UNKNOWN
+        else:
             self.replace(block.end, max(block.start + chunk - block.end, 0), UNKNOWN, BESIDE)
             self.replace(block.start - 8, 8, UNKNOWN, BESIDE)
 
@@ -159,7 +165,7 @@ class NaiveMemoryErrors(NaiveObjects):
             self.wrong("mismatched_free", place, site, None, (0, 0, end - start))
         maps = self.rule(row, checks.MAPS) or self.rule(site[1], checks.MAPS)
         self.end(number, address, size)
-        known = not maps and end - start < checks.LARGE
+        known = not maps and end - start < checks.LARGE and not (is_tail and self.rounded)
         self.assign(address, end - address, (site, place) if known else UNKNOWN)
 
     def wrong(self, kind: str, place: Place, site: Site, freed: Place | None, told: tuple[int, int, int]) -> None:

@@ -33,9 +33,19 @@ def rules_of(program: Program) -> Array:
     rules[:-1][kinds == OpKind.SET] |= checks.BULK
     named = (ops["name"] != 0) & (ops["flags"] & OpFlag.BY_POINTER == 0) & (kinds <= OpKind.SET)
     rules[:-1][named] |= checks.NAMED
-    for op in np.flatnonzero(kinds == OpKind.CALL).tolist():
+    calls = np.flatnonzero(kinds == OpKind.CALL).tolist()
+    for op in calls:
         rules[op] |= _rule_of_call(program, int(ops["base"][op]))
+    if asks_for_sizes(program):
+        for op in calls:
+            if rules[op] & checks.COPIES:
+                rules[op] ^= rules[op] & checks.EMPTY  # a realloc keeps what was written behind the old size, too
     return rules
+
+
+def asks_for_sizes(program: Program) -> bool:
+    """Whether the program asks how many bytes its blocks really have, all of which it may use."""
+    return any(program.text(name) == "malloc_usable_size" for name in set(program.calls["callee"].tolist()))
 
 
 def _rule_of_call(program: Program, call: int) -> int:
@@ -131,8 +141,7 @@ def empty_state(program: Program) -> checks.State:
     accesses = program.ops["kind"] <= OpKind.SET
     shared = (program.ops["flags"] & (OpFlag.ATOMIC | OpFlag.VOLATILE) != 0) | (program.ops["kind"] == OpKind.ATOMIC)
     control[checks.ATOMICS] = bool(np.any(accesses & shared))
-    callees = set(program.calls["callee"].tolist())
-    control[checks.ROUNDED] = any(program.text(name) == "malloc_usable_size" for name in callees)
+    control[checks.ROUNDED] = asks_for_sizes(program)
     return checks.State(
         live=live_objects(program),
         states=states.States(

@@ -38,6 +38,7 @@ from tracekit.memory_errors.kernels.states import (
     UNWRITTEN,
     WRITTEN,
     assign,
+    forget_freed,
     replace,
     state_at,
 )
@@ -73,13 +74,20 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
         assign(state.states, address, np.int64(1), UNKNOWN)
         return
     assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
-    if not rules & MAPS and state.control[ROUNDED] == 0:
-        start = np.int64(live.objects.rows[owner].start)
-        stop = np.int64(live.objects.rows[owner].end)
-        bytes_ = max(np.int64(stop - start), np.int64(2 * SLACK - 8))
-        chunk = (bytes_ + 8 + SLACK - 1) & -SLACK
-        replace(state.states, stop, start + chunk - stop, UNKNOWN, BESIDE)
-        replace(state.states, start - 8, np.int64(8), UNKNOWN, BESIDE)
+    if not rules & MAPS:
+        _surround(state, np.int64(live.objects.rows[owner].start), np.int64(live.objects.rows[owner].end))
+
+
+@inlined
+def _surround(state: Any, start: Any, stop: Any) -> None:
+    """The allocator's bytes around a block. A program that asks how many there are may use those behind it."""
+    bytes_ = max(np.int64(stop - start), np.int64(2 * SLACK - 8))
+    chunk = (bytes_ + 8 + SLACK - 1) & -SLACK
+    if state.control[ROUNDED] != 0:  # and the rest of a free chunk that was too small to be one
+        forget_freed(state.states, stop, start - 8 + chunk + SLACK - stop)
+        return
+    replace(state.states, stop, start + chunk - stop, UNKNOWN, BESIDE)
+    replace(state.states, start - 8, np.int64(8), UNKNOWN, BESIDE)
 
 
 @kernel
@@ -103,7 +111,8 @@ def freed(state: State, instruction: Any, context: Any, address: Any, size: Any)
     if not is_tail and own != 0 and wanted != 0 and own != wanted:
         _wrong_free(state, MISMATCHED_FREE, row, context, site, 0, 0, stop - start)
     value = np.int64(UNKNOWN)
-    if not (state.rules[np.uint64(row)] | state.rules[np.uint64(maker_)]) & MAPS and stop - start < LARGE:
+    kept = is_tail and state.control[ROUNDED] != 0  # a tail that is cut off may still be the program's
+    if not kept and not (state.rules[np.uint64(row)] | state.rules[np.uint64(maker_)]) & MAPS and stop - start < LARGE:
         place = place_of(state.errors, row, context)
         value = FREED + np.int64(row_of(state.deaths, (site << 32) | place))
     end(live, address, size)

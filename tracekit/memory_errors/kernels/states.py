@@ -204,6 +204,17 @@ def replace(states: States, address: Any, size: Any, old: Any, new: Any) -> None
 
 
 @kernel
+def forget_freed(states: States, address: Any, size: Any) -> None:
+    """Bytes that were freed have a state that is not known."""
+    done = np.int64(0)
+    while done < size:
+        state, same = run(states, address + done, size - done)
+        if state >= FREED:
+            assign(states, address + done, same, np.int64(UNKNOWN))
+        done += same
+
+
+@kernel
 def copy(states: States, source: Any, target: Any, size: Any) -> None:
     """What was never written in the source is not written in the target; all else there is."""
     if source < target < source + size:  # then the last byte goes first
