@@ -131,8 +131,7 @@ GlobalVariable *Twin::aliveObjects() {
   auto *Type = ArrayType::get(Rows.front()->getType(), Rows.size());
   auto *Table = new GlobalVariable(*Body->getParent(), Type, true, GlobalValue::PrivateLinkage,
                                    ConstantArray::get(Type, Rows), F.getName() + ".alive");
-  Table->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
-  Table->setComdat(F.getComdat());
+  Table->setUnnamedAddr(GlobalValue::UnnamedAddr::Global); // one may serve functions of several groups: it is in none
   return Table;
 }
 

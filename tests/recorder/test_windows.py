@@ -173,6 +173,31 @@ def has_twin(app: Path, name: str) -> bool:
     return f"{name}.tk" in symbols
 
 
+TEMPLATE = """
+void use(int *);
+int other(int);
+template <int N> struct Walk {
+    static __attribute__((noinline)) int go(int n)
+    {
+        int a[4] = {n, N}, b[3] = {n};
+        use(a); use(b); use(a + 1);
+        return a[n] + b[n];
+    }
+};
+"""
+
+
+@pytest.mark.parametrize("mine", [1, 2])
+def test_templates_of_which_the_linker_keeps_another_files_copy(tmp_path: Path, mine: int) -> None:
+    """The compiler makes one of equal tables, and the linker drops those of functions that it drops."""
+    (tmp_path / "walk.h").write_text(TEMPLATE)
+    other = tmp_path / "other.cpp"
+    other.write_text('#include "walk.h"\nint other(int n) { return Walk<1>::go(n) + Walk<2>::go(n); }\n')
+    use = "void use(int *p) { p[0]++; }\n"
+    main = f'#include "walk.h"\n{use}int main() {{ return Walk<{mine}>::go(1) + other(2) == 0; }}\n'
+    build(tmp_path, main, "-O2", "--windows", str(other), cxx=True)
+
+
 def test_eight_threads_open_by_themselves(tmp_path: Path) -> None:
     app = build(
         tmp_path,
