@@ -12,14 +12,30 @@ namespace tracekit {
 static constexpr unsigned MostBlocksAhead = 16;
 
 StringRef Accumulation::ofPhi(PHINode &Phi) {
+  for (Value *Candidate : homesOf(Phi)) {
+    *this = Accumulation(L, *In);
+    Home = Candidate;
+    if (StringRef Found = grownFrom(Phi); !Found.empty())
+      return Found;
+  }
+  return "";
+}
+
+StringRef Accumulation::grownFrom(PHINode &Phi) {
   Root = &Phi;
-  Home = home();
   Values.insert(&Phi);
+  for (PHINode &Other : Phi.getParent()->phis())
+    if (&Other != &Phi && Equality::areTwins(&Other, &Phi))
+      Values.insert(&Other), Twins.insert(&Other);
   if (!grow())
     return "";
-  for (BasicBlock *Before : Phi.blocks())
-    if (L->contains(Before) && !Values.contains(Phi.getIncomingValueForBlock(Before)))
-      return "";
+  auto IsHandedOn = [&](const PHINode &Of) {
+    return all_of(Of.blocks(), [&](BasicBlock *Before) {
+      return !L->contains(Before) || Values.contains(Of.getIncomingValueForBlock(Before));
+    });
+  };
+  if (!IsHandedOn(Phi) || !all_of(Twins, [&](const PHINode *Twin) { return IsHandedOn(*Twin); }))
+    return "";
   return isWellFormed() ? Operator : "";
 }
 
@@ -88,7 +104,7 @@ bool Accumulation::grow() {
 bool Accumulation::take(Instruction &I, Value *From) {
   if (auto *Phi = dyn_cast<PHINode>(&I)) {
     Values.insert(Phi);
-    return Phi == Root || Phi->getParent() != header();
+    return isRoot(Phi) || Phi->getParent() != header();
   }
   if (auto *Select = dyn_cast<SelectInst>(&I))
     return takeSelect(*Select, From);
@@ -148,18 +164,37 @@ bool Accumulation::takeSelect(SelectInst &Select, Value *From) {
   return true;
 }
 
-/// Where a variable that the optimiser keeps in a register lies otherwise: where its first value is loaded.
-Value *Accumulation::home() const {
-  Value *V = Root;
+/// Where a variable that the optimiser keeps in a register may lie otherwise: where its first value is loaded, or has
+/// just been stored, if the loop stores there, too. Null, which comes last: nowhere.
+SmallVector<Value *, 2> Accumulation::homesOf(PHINode &Root) const {
+  Value *V = &Root;
+  BasicBlock *Entry = nullptr;
   for (const Loop *Around = L; Around; Around = Around->getParentLoop()) {
     auto *Phi = dyn_cast<PHINode>(V);
     BasicBlock *Before = Around->getLoopPredecessor();
     if (!Phi || Phi->getParent() != Around->getHeader() || !Before)
       break;
+    Entry = Before;
     V = Phi->getIncomingValueForBlock(Before);
   }
-  auto *Load = dyn_cast<LoadInst>(V);
-  return Load && Load->isSimple() && !L->contains(Load) ? Load->getPointerOperand() : nullptr;
+  if (auto *Load = dyn_cast<LoadInst>(V); Load && Load->isSimple() && !L->contains(Load))
+    return {Load->getPointerOperand()};
+  SmallVector<Value *, 2> Found;
+  if (Entry)
+    for (Instruction &I : *Entry)
+      if (auto *Store = dyn_cast<StoreInst>(&I); Store && Store->isSimple() && Store->getValueOperand() == V &&
+                                                 isStoredInside(*Store->getPointerOperand()) &&
+                                                 Equality::isUntouchedBehind(*Store))
+        Found.push_back(Store->getPointerOperand());
+  Found.push_back(nullptr);
+  return Found;
+}
+
+bool Accumulation::isStoredInside(const Value &Pointer) const {
+  return any_of(Pointer.users(), [&](const User *U) {
+    auto *Store = dyn_cast<StoreInst>(U);
+    return Store && L->contains(Store) && Store->getPointerOperand() == &Pointer;
+  });
 }
 
 bool Accumulation::isWrittenBack() const {
@@ -173,6 +208,19 @@ bool Accumulation::isWrittenBack() const {
       else if (auto *Phi = dyn_cast<PHINode>(U); Phi && !contains(Phi))
         Reached.insert(Phi);
   return false;
+}
+
+SmallVector<const DILocation *, 4> Accumulation::places() const {
+  SmallVector<const DILocation *, 4> Found;
+  auto Add = [&](const auto &Of) {
+    for (const Instruction *I : Of)
+      Found.push_back(I->getDebugLoc().get());
+  };
+  Add(Steps);
+  Add(Comparisons);
+  Add(Branches);
+  Add(Stores);
+  return Found;
 }
 
 bool Accumulation::isHome(Value *Pointer) const {

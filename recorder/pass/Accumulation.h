@@ -41,11 +41,15 @@ public:
   /// update.
   llvm::StringRef ofLoad(llvm::LoadInst &Load);
 
-  /// The address of the variable in memory, if it has one; of a phi, where its first value is loaded.
+  /// The address of the variable in memory, if it has one; of a phi, where its first value is loaded, or
+  /// stored.
   llvm::Value *address() const { return Home; }
 
   /// Whether what a phi has accumulated is stored where its first value was loaded.
   bool isWrittenBack() const;
+
+  /// Where the source combines or compares it, and decides and stores what is taken; null of what has no place.
+  llvm::SmallVector<const llvm::DILocation *, 4> places() const;
 
   llvm::SmallVector<llvm::LoadInst *, 2> Loads;
   llvm::SmallSetVector<llvm::StoreInst *, 2> Stores;         // of accumulated values to the variable
@@ -100,17 +104,22 @@ private:
   void implied(llvm::Value *Decision, bool Outcome, Facts &Known) const;
   llvm::StringRef direction(const Fact &Known, llvm::Value *New, llvm::ArrayRef<llvm::Value *> Kept) const;
   llvm::Value *withoutCasts(llvm::Value *V) const;
-  bool isRoot(const llvm::Value *V) const { return V == Root || llvm::isa<llvm::LoadInst>(V); }
-  llvm::Value *home() const;
+  bool isRoot(const llvm::Value *V) const {
+    return V == Root || llvm::isa<llvm::LoadInst>(V) || Twins.contains(llvm::dyn_cast<llvm::PHINode>(V));
+  }
+  llvm::StringRef grownFrom(llvm::PHINode &Phi);
+  llvm::SmallVector<llvm::Value *, 2> homesOf(llvm::PHINode &Root) const;
+  bool isStoredInside(const llvm::Value &Pointer) const;
   bool isHome(llvm::Value *Pointer) const;
 
   const llvm::Loop *L;
   const FunctionShape *In;
   Equality Same;
   llvm::Instruction *Root = nullptr;
-  llvm::Value *Home = nullptr; // where the variable lies in memory, if it does
+  llvm::SmallSetVector<const llvm::PHINode *, 2> Twins; // of the header: always the same value as `Root`
+  llvm::Value *Home = nullptr;                          // where the variable lies in memory, if it does
   llvm::SmallSetVector<llvm::Value *, 8> Values;
-  llvm::SmallPtrSet<llvm::Instruction *, 8> Steps;
+  llvm::SmallSetVector<llvm::Instruction *, 8> Steps;
   llvm::SmallSetVector<llvm::CmpInst *, 2> Comparisons;
   llvm::SmallSetVector<llvm::Value *, 4> Decisions;        // truth values that follow from comparisons
   llvm::SmallSetVector<llvm::Instruction *, 2> Chosen;     // by the same decisions: phis and selections

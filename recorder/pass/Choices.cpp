@@ -135,7 +135,7 @@ StringRef Accumulation::direction(const Fact &Known, Value *New, ArrayRef<Value 
     std::swap(Left, Right);
     Is = CmpInst::getSwappedPredicate(Is);
   }
-  if (!all_of(Kept, [&](Value *V) { return withoutCasts(V) == withoutCasts(Right); }))
+  if (!all_of(Kept, [&](Value *V) { return Equality::areTwins(withoutCasts(V), withoutCasts(Right)); }))
     return "";
   auto *CastOfLeft = dyn_cast<CastInst>(Left), *CastOfRight = dyn_cast<CastInst>(Right);
   auto *Rounded = dyn_cast<FPTruncInst>(New);
@@ -186,7 +186,7 @@ bool Accumulation::positionsFit() {
   SmallPtrSet<Value *, 8> Covered;
   for (PHINode &Phi : L->getHeader()->phis()) {
     Chain Handed = chainOf(Phi);
-    if (&Phi == Root || none_of(Handed, [&](Value *V) { return Chosen.contains(cast<Instruction>(V)); }))
+    if (isRoot(&Phi) || none_of(Handed, [&](Value *V) { return Chosen.contains(cast<Instruction>(V)); }))
       continue;
     if (!goesWithTheKey(Phi, Handed))
       return false;

@@ -4,6 +4,7 @@
 #include "Leaves.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -12,8 +13,9 @@ using namespace llvm;
 
 namespace tracekit {
 
-/// Expressions that are nested deeper count as different, and so many blocks between two loads as a write.
-static constexpr unsigned DeepestExpression = 12, MostBlocks = 32;
+/// Expressions that are nested deeper count as different, and so many blocks between two loads as a write; values that
+/// depend on more than so many pairs count as different, too.
+static constexpr unsigned DeepestExpression = 12, MostBlocks = 32, MostPairs = 64;
 
 static bool areDifferentObjects(const Value *A, const Value *B) {
   const Value *Of = getUnderlyingObject(A), *OfOther = getUnderlyingObject(B);
@@ -53,6 +55,11 @@ bool Equality::isUntouched(const Value *Pointer, const Instruction &First, const
   return true;
 }
 
+bool Equality::isUntouchedBehind(const StoreInst &Store) {
+  return none_of(make_range(std::next(Store.getIterator()), Store.getParent()->end()),
+                 [&](const Instruction &I) { return mayChange(I, Store.getPointerOperand()); });
+}
+
 bool Equality::equal(const Value *A, const Value *B, unsigned Depth) const {
   if (A == B)
     return true;
@@ -77,6 +84,39 @@ bool Equality::equal(const Value *A, const Value *B, unsigned Depth) const {
     if (!equal(I->getOperand(K), J->getOperand(K), Depth + 1))
       return false;
   return true;
+}
+
+using Pairs = SmallSet<std::pair<const Value *, const Value *>, 16>;
+
+/// Whether both are computed alike, if those of `Assumed` are the same.
+static bool areAlike(const Value *A, const Value *B, Pairs &Assumed) {
+  if (A == B)
+    return true;
+  auto *I = dyn_cast<Instruction>(A), *J = dyn_cast<Instruction>(B);
+  if (!I || !J || !I->isSameOperationAs(J) || I->mayReadOrWriteMemory() || isa<AllocaInst, FreezeInst>(I))
+    return false;
+  if (auto *Call = dyn_cast<CallBase>(I);
+      Call && (!isa<IntrinsicInst>(Call) || Call->getCalledOperand() != cast<CallBase>(J)->getCalledOperand()))
+    return false;
+  if (!Assumed.insert({A, B}).second)
+    return true;
+  if (Assumed.size() > MostPairs)
+    return false;
+  if (auto *Phi = dyn_cast<PHINode>(I)) {
+    auto *Other = cast<PHINode>(J);
+    return Phi->getParent() == Other->getParent() && all_of(Phi->blocks(), [&](BasicBlock *Before) {
+             return areAlike(Phi->getIncomingValueForBlock(Before), Other->getIncomingValueForBlock(Before), Assumed);
+           });
+  }
+  for (unsigned K = 0; K < I->getNumOperands(); ++K)
+    if (!areAlike(I->getOperand(K), J->getOperand(K), Assumed))
+      return false;
+  return true;
+}
+
+bool Equality::areTwins(const Value *A, const Value *B) {
+  Pairs Assumed;
+  return areAlike(A, B, Assumed);
 }
 
 } // namespace tracekit

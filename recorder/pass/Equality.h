@@ -16,8 +16,15 @@ public:
   /// Whether two values are surely the same: computed alike, from loads that no write can have told apart.
   bool equal(const llvm::Value *A, const llvm::Value *B, unsigned Depth = 0) const;
 
+  /// Whether two values are the same in each iteration, whatever loops hand on: the optimiser keeps a variable in two
+  /// registers where it does not see that they are one.
+  static bool areTwins(const llvm::Value *A, const llvm::Value *B);
+
   /// Whether, from `First` on to `Then` in the same iteration, nothing can have changed what is at `Pointer`.
   bool isUntouched(const llvm::Value *Pointer, const llvm::Instruction &First, const llvm::Instruction &Then) const;
+
+  /// Whether nothing else in its block can have changed what a store has stored.
+  static bool isUntouchedBehind(const llvm::StoreInst &Store);
 
 private:
   bool contains(const llvm::BasicBlock *BB) const { return !L || L->contains(BB); }

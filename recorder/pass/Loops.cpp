@@ -85,20 +85,42 @@ static bool isWhole(const DILocalVariable &V) {
   return isa_and_nonnull<DIDerivedType>(T) || isReducible(T); // a pointer is whole, even if OpenMP reduces none
 }
 
-/// The name of the variable that a phi carries. Of a global variable that is kept in a register inside the loop only,
-/// its name.
-static StringRef nameOf(PHINode &Phi, const Loop &L, const FunctionShape &In, uint32_t Kind) {
+/// The variable in which the source accumulates at the places at which `Of` does; "" if it is not one alone.
+///
+/// The optimiser forgets a variable of one function that is not local (`static double sum`) when it makes it a
+/// register.
+static StringRef nameByPlace(const Accumulation &Of, const SourceLoop &Source, const DILocation &Start) {
+  SmallVector<const DILocation *, 4> Places = Of.places();
+  StringRef Found;
+  for (const SourceVariable &V : Source.Variables) {
+    auto IsOfIt = [&](const DILocation *At) {
+      return At && areOneCopy(*At, Start) && any_of(V.Update->Places, [&](const DILocation *Known) {
+               return Known && Known->getLine() == At->getLine() && Known->getColumn() == At->getColumn();
+             });
+    };
+    if (!V.Update || Places.empty() || !all_of(Places, IsOfIt))
+      continue;
+    if (!Found.empty())
+      return "";
+    Found = V.Name;
+  }
+  return Found;
+}
+
+/// The name of the variable that a phi carries. Of one that is kept in a register inside the loop only, its name.
+static StringRef nameOf(PHINode &Phi, const Loop &L, const FunctionShape &In, uint32_t Kind, const SourceLoop *Source,
+                        const DebugLoc &Start) {
   const DILocalVariable *V = carriedVariable(Phi);
   if (Kind != TK_PHI_REDUCTION)
     return V ? V->getName() : "";
   if (V)
     return isWhole(*V) ? V->getName() : "";
   Accumulation Of(&L, In);
-  Of.ofPhi(Phi);
+  bool IsOne = !Of.ofPhi(Phi).empty();
   auto *G = dyn_cast_or_null<GlobalVariable>(Of.address());
-  if (!G || !G->getValueType()->isSingleValueType() || !Of.isWrittenBack())
-    return "";
-  return globalName(*G);
+  if (G && G->getValueType()->isSingleValueType() && Of.isWrittenBack())
+    return globalName(*G);
+  return IsOne && Source ? nameByPlace(Of, *Source, *Start) : "";
 }
 
 /// What an induction advances by, if that is a constant.
@@ -112,14 +134,16 @@ static std::string stepOf(PHINode &Phi, const FunctionShape &In) {
 }
 
 static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows &Rows, const FunctionShape &In,
-                         Unit &U, SourceMap &Sources, Causes &Advances) {
+                         const SourceLoop *Source, const DebugLoc &Start, Unit &U, SourceMap &Sources,
+                         Causes &Advances) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
     auto [Kind, Operator] = classifyPhi(*Phi, L, In);
     std::string By = Kind == TK_PHI_INDUCTION    ? stepOf(*Phi, In)
                      : Kind == TK_PHI_RECURRENCE ? conditionalStep(*Phi, L)
                                                  : Operator.str();
     Row PhiRow = Rows.PhiOf[Phi] = U.Phis.size();
-    U.Phis.push_back({Kind, U.string(By), U.string(nameOf(*Phi, L, In, Kind)), Sources.location(Phi->getDebugLoc())});
+    StringRef Name = nameOf(*Phi, L, In, Kind, Source, Start);
+    U.Phis.push_back({Kind, U.string(By), U.string(Name), Sources.location(Phi->getDebugLoc())});
     if (Kind == TK_PHI_RECURRENCE)
       Advances.ofRecurrence(PhiRow, *Phi);
   }
@@ -142,8 +166,9 @@ void describeLoops(const SegmentedFunction &S, FunctionRows &Rows, const Functio
     R.flags = TK_LOOP_CAUSES | simdFlags(*L) | loopFlags(*L, In.SE) |
               describeVariables(*L, Start, U.Loops.size(), In, InSource, U, Sources);
     R.first_phi = U.Phis.size();
-    Causes Why(*L, In.LI, In.DT, Rows, InSource ? InSource->find(Start.get()) : nullptr, U);
-    describePhis(*L, S, Rows, In, U, Sources, Why);
+    const SourceLoop *Source = InSource && Start ? InSource->find(Start.get()) : nullptr;
+    Causes Why(*L, In.LI, In.DT, Rows, Source, U);
+    describePhis(*L, S, Rows, In, Source, Start, U, Sources, Why);
     R.phis = U.Phis.size() - R.first_phi;
     R.first_exit = U.LoopExits.size();
     describeExits(*L, S, Rows, U, Sources, Why);

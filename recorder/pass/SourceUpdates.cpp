@@ -56,10 +56,12 @@ static bool wholeAccesses(Value &Variable, const Loop &L, SmallVectorImpl<LoadIn
   return !Loads.empty() && !Stores.empty();
 }
 
-/// The one operator by which all loads and stores of a variable accumulate in it; "" if there is none.
-static StringRef commonOperator(ArrayRef<LoadInst *> Loads, ArrayRef<StoreInst *> Stores, const FunctionShape &In) {
+/// The one operator by which all loads and stores of a variable accumulate in it, and where; nothing if there is none.
+static std::optional<SourceUpdate> commonReduction(ArrayRef<LoadInst *> Loads, ArrayRef<StoreInst *> Stores,
+                                                   const FunctionShape &In) {
   SmallPtrSet<Instruction *, 8> Known;
   StringRef Common;
+  SmallVector<const DILocation *, 4> Places;
   for (LoadInst *Load : Loads) {
     if (Known.contains(Load))
       continue;
@@ -67,12 +69,15 @@ static StringRef commonOperator(ArrayRef<LoadInst *> Loads, ArrayRef<StoreInst *
     StringRef Operator = Of.ofLoad(*Load);
     if (Operator.empty() || Operator == SameValue || !Of.PositionStores.empty() ||
         (!Common.empty() && Operator != Common))
-      return "";
+      return std::nullopt;
     Common = Operator;
+    Places.append(Of.places());
     Known.insert(Of.Loads.begin(), Of.Loads.end());
     Known.insert(Of.Stores.begin(), Of.Stores.end());
   }
-  return all_of(Stores, [&](StoreInst *Store) { return Known.contains(Store); }) ? Common : "";
+  if (Common.empty() || !all_of(Stores, [&](StoreInst *Store) { return Known.contains(Store); }))
+    return std::nullopt;
+  return SourceUpdate{TK_PHI_REDUCTION, Common.str(), Places};
 }
 
 std::string constantStep(const Value &Sum) {
@@ -114,8 +119,8 @@ std::optional<SourceUpdate> SourceUpdates::of(Value *Variable, const Loop &L) {
   SmallVector<StoreInst *, 4> Stores;
   if (!wholeAccesses(*Variable, L, Loads, Stores))
     return std::nullopt;
-  if (StringRef Operator = commonOperator(Loads, Stores, shape()); !Operator.empty())
-    return SourceUpdate{TK_PHI_REDUCTION, Operator.str()};
+  if (std::optional<SourceUpdate> Reduction = commonReduction(Loads, Stores, shape()))
+    return Reduction;
   std::string Step = Stores.size() == 1 ? stepOfEach(Loads, *Stores.front(), L, shape()) : "";
   if (!Step.empty())
     return SourceUpdate{TK_PHI_INDUCTION, Step};

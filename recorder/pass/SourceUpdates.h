@@ -16,6 +16,7 @@ namespace tracekit {
 struct SourceUpdate {
   uint32_t Kind; // TK_PHI_REDUCTION or TK_PHI_INDUCTION
   std::string Operator;
+  llvm::SmallVector<const llvm::DILocation *, 4> Places = {}; // of a reduction: Accumulation::places()
 };
 
 /// What is added to something, if that is a constant: "+3", "-1", "+8 bytes"; "" if `Sum` is no such sum.
