@@ -3,6 +3,7 @@
 
 #include "Compat.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -18,13 +19,19 @@ Descriptors::Descriptors(Module &M, Unit &U, SourceMap &Sources, TypeRows &Types
                                        Constant::getNullValue(Type::getInt8Ty(M.getContext())), "tk.unit.placeholder");
 }
 
+/// Whether the linker's plugin optimises the module again, where this one is not loaded: clang has marked it then.
+static bool isOptimisedAtLink(const Module &M) { return M.getModuleFlag("EnableSplitLTOUnit"); }
+
 /// A private global of `Section` that lives and dies with `With`: in its COMDAT, and tied to it for --gc-sections.
+/// Where the link may still delete `With`, it is kept: code generation fails at what is tied to nothing
+/// (RowsOfTheDead).
 GlobalVariable *Descriptors::place(Constant *Initial, StringRef Section, GlobalObject &With) {
   auto *G = new GlobalVariable(M, Initial->getType(), false, GlobalValue::PrivateLinkage, Initial, "tk");
   G->setSection(Section);
   G->setAlignment(Align(Section == "tk_ids" || Section == "tk_armed" ? 1 : 8)); // rows are read as an array: no padding
   G->setComdat(With.getComdat());
-  G->setMetadata(LLVMContext::MD_associated, MDNode::get(M.getContext(), ValueAsMetadata::get(&With)));
+  if (!isOptimisedAtLink(M))
+    G->setMetadata(LLVMContext::MD_associated, MDNode::get(M.getContext(), ValueAsMetadata::get(&With)));
   Kept.push_back(G);
   return G;
 }
@@ -133,9 +140,35 @@ void Descriptors::finish() {
     Blob->setSection(".rodata.tk");
     UnitPlaceholder->replaceAllUsesWith(Blob);
     Kept.push_back(Blob);
-    appendToCompilerUsed(M, Kept);
+    if (isOptimisedAtLink(M))
+      appendToUsed(M, Kept); // --gc-sections of some linkers takes all sections that nothing refers to
+    else
+      appendToCompilerUsed(M, Kept);
   }
   UnitPlaceholder->eraseFromParent();
+}
+
+PreservedAnalyses RowsOfTheDead::run(Module &M, ModuleAnalysisManager &) {
+  SmallVector<GlobalVariable *, 8> Dead;
+  for (GlobalVariable &G : M.globals())
+    if (MDNode *Tie = G.getMetadata(LLVMContext::MD_associated); Tie && !Tie->getOperand(0))
+      Dead.push_back(&G);
+  if (Dead.empty())
+    return PreservedAnalyses::all();
+  removeFromUsedLists(M, [&](Constant *C) { return is_contained(Dead, C->stripPointerCasts()); });
+  SmallVector<GlobalValue *, 8> InUse;
+  for (GlobalVariable *G : reverse(Dead)) { // what describes an address was made behind it
+    G->removeDeadConstantUsers();
+    if (G->use_empty()) {
+      G->eraseFromParent();
+    } else {
+      G->setMetadata(LLVMContext::MD_associated, nullptr);
+      InUse.push_back(G);
+    }
+  }
+  if (!InUse.empty())
+    appendToCompilerUsed(M, InUse);
+  return PreservedAnalyses::none();
 }
 
 } // namespace tracekit

@@ -4,6 +4,7 @@
 #include "Structures.h"
 
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
 
 namespace tracekit {
 
@@ -41,6 +42,14 @@ private:
   TypeRows &Types;
   llvm::GlobalVariable *UnitPlaceholder; // stands for the unit's blob until its size is known
   llvm::SmallVector<llvm::GlobalValue *, 64> Kept;
+};
+
+/// Deletes the rows of functions that the optimiser has deleted after they were instrumented (a call that hung on
+/// __builtin_constant_p, say). Nothing may delete functions behind it.
+class RowsOfTheDead : public llvm::PassInfoMixin<RowsOfTheDead> {
+public:
+  static bool isRequired() { return true; }
+  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &MAM);
 };
 
 } // namespace tracekit

@@ -37,6 +37,7 @@
 #include "llvm/Transforms/Coroutines/CoroConditionalWrapper.h"
 #include "llvm/Transforms/Coroutines/CoroEarly.h"
 #include "llvm/Transforms/Coroutines/CoroSplit.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/Utils/BuildLibCalls.h"
 
 #include <cstdlib>
@@ -286,6 +287,11 @@ void registerCallbacks(PassBuilder &PB) {
     atOptimizerLast(PB, Add);
   else
     atOptimizerEarly(PB, Add);
+  atOptimizerLast(PB, [](ModulePassManager &MPM, OptimizationLevel Level) {
+    if (Level != OptimizationLevel::O0)
+      MPM.addPass(GlobalDCEPass()); // the pipeline's own comes behind this point
+    MPM.addPass(RowsOfTheDead());
+  });
   PB.registerPipelineParsingCallback(
       [O](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
         if (Name != "tracekit")

@@ -140,6 +140,29 @@ def test_link_time_optimisation(sources: Sources, tmp_path: Path) -> None:
         check(sources.link(tmp_path / "merged.o"))
 
 
+@needs("lto plugin")
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("kind", ["-flto", "-flto=thin"])
+@pytest.mark.parametrize("collect", [(), ("-Wl,--gc-sections", "-Wl,-z,start-stop-gc")], ids=["", "gc"])
+def test_the_linker_deletes_functions(level: str, kind: str, collect: tuple[str, ...], sources: Sources) -> None:
+    check(sources.link(*sources.compile(level, kind, "-fno-inline"), kind, level, *collect))
+    symbols = subprocess.run(["nm", sources.folder / "program"], capture_output=True, text=True, check=True).stdout
+    assert "also_unused" not in symbols
+
+
+@pytest.mark.parametrize("at", ["source", "machine"])
+def test_the_optimiser_deletes_an_instrumented_function(at: str, tmp_path: Path) -> None:
+    # __builtin_constant_p is decided behind the pass, and the only call of slow() with it.
+    source = tmp_path / "a.c"
+    source.write_text(
+        "static __attribute__((noinline)) int slow(int *p) { return p[0] + p[1]; }"
+        "int quick(int *p, int n) { return __builtin_constant_p(n) ? slow(p) : p[n]; }"
+    )
+    clang(["-O2", "-c", source, "-o", tmp_path / "a.o"], options=f"at={at}")
+    symbols = subprocess.run(["nm", tmp_path / "a.o"], capture_output=True, text=True, check=True).stdout
+    assert "quick" in symbols and "slow" not in symbols
+
+
 @pytest.mark.parametrize("kind", ["-S", "-c"])
 def test_llvm_ir_is_instrumented_once(kind: str, tmp_path: Path) -> None:
     source, once, twice = tmp_path / "a.c", tmp_path / "a.ll", tmp_path / "b.o"
