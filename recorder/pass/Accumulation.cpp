@@ -177,9 +177,10 @@ SmallVector<Value *, 2> Accumulation::homesOf(PHINode &Root) const {
     Entry = Before;
     V = Phi->getIncomingValueForBlock(Before);
   }
-  if (auto *Load = dyn_cast<LoadInst>(V); Load && Load->isSimple() && !L->contains(Load))
-    return {Load->getPointerOperand()};
   SmallVector<Value *, 2> Found;
+  auto *Load = dyn_cast<LoadInst>(V);
+  if (Load && Load->isSimple() && !L->contains(Load))
+    Found.push_back(Load->getPointerOperand());
   if (Entry)
     for (Instruction &I : *Entry)
       if (auto *Store = dyn_cast<StoreInst>(&I); Store && Store->isSimple() && Store->getValueOperand() == V &&

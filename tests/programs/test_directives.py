@@ -148,6 +148,46 @@ def test_a_maximum_in_a_callee_that_keeps_its_place_is_no_reduction(level: str, 
     assert row["verdict"] in ("sequential", "pipeline")
 
 
+HEAP_SUMS = """#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    int n = 300, *counts = calloc(50, sizeof *counts);
+    double *sums = calloc(n, sizeof *sums), *a = malloc(n * n * sizeof *a);
+    for (int i = 0; i < n * n; i++) a[i] = i % 7;
+    for (int i = 0; i < n * n; i++) // a sum
+        counts[i * 7 % 50]++;
+    for (int i = 0; i < n; i++) // a sum
+        for (int j = 0; j < n; j++)
+            sums[j] -= a[i * n + j];
+    printf("%d %g\\n", counts[3], sums[5]);
+}
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@needs("libomp")
+def test_a_sum_in_heap_memory_is_right_with_the_atomic_that_the_reason_asks_for(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.c"
+    source.write_text(HEAP_SUMS)
+    made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
+    text = HEAP_SUMS.splitlines()
+    marked = [number for number, each in enumerate(text, 1) if "// a sum" in each]
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    reasons = [row["openmp"]["missing"] for row in rows if row["loop"]["line"] in marked]
+    found = [re.findall(r"`#pragma omp atomic` before .*app\.c:(\d+):\d+", each) for each in reasons]
+    updates = [int(line) for (line,) in found]
+    assert sorted(text[line - 1].split()[0] for line in updates) == ["counts[i", "sums[j]"]
+    pragmas = dict.fromkeys(updates, "#pragma omp atomic") | dict.fromkeys(marked, "#pragma omp parallel for")
+    for line in sorted(pragmas, reverse=True):
+        text.insert(line - 1, pragmas[line])
+    (tmp_path / "with.c").write_text("\n".join(text))
+    for compiler in ("gcc", "clang"):
+        program = compiled(compiler, tmp_path / "with.c", "-O1", "-fopenmp")
+        for threads in THREADS:
+            assert printed(program, {"OMP_NUM_THREADS": str(threads)}) == made.outcome.stdout + b"0"
+
+
 # -- runs ------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 LARGEST_COPY = 1 << 19
 """Bytes of one object that a directive may give each thread a copy of."""
 
+MOST_PLACES = 3
+"""So many places of updates are named."""
+
+ATOMIC = ("+", "*", "&", "|", "^")
+"""Operators of updates that `omp atomic` takes in C and C++, in every version."""
+
 LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".def", ".tcc")
 """How names of files end in which a pragma means something."""
 
@@ -335,7 +341,7 @@ class Directives:
         if kind not in (ObjectKind.GLOBAL, ObjectKind.STACK):
             what = "a sum in" if step.kind == "reduction" else "a private copy of"
             memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
-            raise NoDirective(f"no clause makes {what} {memory}; do it by hand")
+            raise NoDirective(f"no clause makes {what} {memory}; {self._by_hand(node, step)}")
         if kind == ObjectKind.STACK and self.uses.is_of_an_inlined_call(loop, step.object):
             return  # an iteration has its own
         name = shown["name"]
@@ -390,6 +396,19 @@ class Directives:
         # What functions read of it may be from before the loop.
         is_read = is_lent or self.uses.has_other_loads(loop, name, users)
         clauses.add("firstprivate" if is_read else "private", name)
+
+    def _by_hand(self, node: int, step: Transformation) -> str:
+        """What to do about memory that no clause reaches."""
+        if step.kind != "reduction" or self.program.text(step.operator) not in ATOMIC:
+            return "do it by hand"
+        users = self.uses.users(node, step.object)
+        stores = users[np.isin(self.program.ops["kind"][users], (OpKind.STORE, OpKind.ATOMIC))]
+        rows = (self.names.instruction(op) for op in stores.tolist())
+        known = {(row["file"], row["line"], row["column"]) for row in rows if row["line"] and not row.get("nearby")}
+        if not known or len(known) > MOST_PLACES:
+            return "put `#pragma omp atomic` before each statement that updates it"
+        places = ", ".join(f"{file}:{line}:{column}" for file, line, column in sorted(known))
+        return f"put `#pragma omp atomic` before the statement that updates it ({places})"
 
     def _is_counter(self, loop: int, shown: dict[str, Any]) -> bool:
         """Is a stack object the loop's counter? It lies in memory where functions that the loop calls read it there."""
