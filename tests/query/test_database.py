@@ -132,6 +132,7 @@ def test_queries_only_read_tables(query: str, trace: str, tmp_path: Path) -> Non
         ("FROM loops; FROM lines", "That is several queries; ask one at a time."),
         ("SELEC 1", 'The query fails: syntax error at or near "SELEC".'),
         ("FROM loop", 'The query fails: Table with name loop does not exist! Did you mean "loops"?'),
+        ("FROM accesses", "accesses is a module; its tables are: instructions, functions, lines."),
         ("SELECT 'x'::INT", "The query fails: Could not convert string 'x' to INT32."),
         ("DELETE FROM loops", "Queries only read: SELECT, DESCRIBE, SUMMARIZE, PIVOT, not DELETE."),
     ],

@@ -414,6 +414,11 @@ def test_profiles_of_modules_are_exported(name: str, module: str, profiles: Path
     assert exported(name, profiles, "--module", module) == out.read_bytes()
 
 
+@pytest.mark.parametrize("name, module", [("dot", "camp"), ("graphml", "camp")])
+def test_the_only_profile_that_fits_is_chosen(name: str, module: str, profiles: Path) -> None:
+    assert exported(name, profiles) == exported(name, profiles, "--module", module)
+
+
 def test_the_formats_are_those_of_the_help() -> None:
     assert tuple(export.FORMATS) == command.PROFILE_FORMATS
     text = run_here("export", "--help").stdout.decode()
@@ -425,6 +430,7 @@ def test_misuse_and_failures(profiles: Path, tmp_path: Path) -> None:
     trace = profiles.with_name("app.trace.zst")
     refused = {
         ("callgrind", profiles): (2, "choose one, --module NAME"),
+        ("perfetto", profiles): (1, "has no profile that perfetto holds; it has: "),
         ("callgrind", profiles, "--module", "lamp"): (1, "has no profile of lamp"),
         ("callgrind", trace): (1, "it is a trace; `tracekit analyze -o FILE` makes a profile"),
         ("callgrind", profiles, "--module", "camp"): (1, "no rows of instructions or objects"),

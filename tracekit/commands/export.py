@@ -112,11 +112,14 @@ def _export_profile(form: str, path: str, module: str | None, table: str, output
     _refuse_terminal(form, output, chosen.is_text)
     with shown():
         found = {profile.module: profile for profile in files.load(path)}
-        if module is None and len(found) > 1:
-            raise click.UsageError(f"{path} has profiles of {', '.join(found)}: choose one, --module NAME.")
+        fitting = [name for name, profile in found.items() if chosen.fits(profile.report)]
+        if module is None and not fitting and len(found) > 1:
+            raise TracekitError(f"{path} has no profile that {form} holds; it has: {', '.join(found)}.")
+        if module is None and len(fitting) > 1:
+            raise click.UsageError(f"{path} has profiles of {', '.join(fitting)}: choose one, --module NAME.")
         if module is not None and module not in found:
             raise TracekitError(f"{path} has no profile of {module}; it has: {', '.join(found)}.")
-        report = found[module or next(iter(found))].report
+        report = found[module or next(iter(fitting or found))].report
         _write([chosen.write(report, table)], output, "the profile")
 
 

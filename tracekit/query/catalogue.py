@@ -24,3 +24,8 @@ ENTRIES: Mapping[str, Table | View] = {**TABLES, **VIEWS}
 def modules_of(name: str) -> tuple[str, ...]:
     """Those whose results have the rows of a table, or of the one that a view reads."""
     return TABLES[VIEWS[name].source if name in VIEWS else name].modules
+
+
+def tables_of(module: str) -> list[str]:
+    """Those that are made of a module's results."""
+    return [name for name in ENTRIES if module in modules_of(name)]

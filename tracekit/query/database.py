@@ -12,7 +12,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.profiles.gc_paused import gc_paused
 from tracekit.query.arrays import as_arrays, batches, expression, quoted
-from tracekit.query.catalogue import ENTRIES, TABLES, VIEWS
+from tracekit.query.catalogue import ENTRIES, TABLES, VIEWS, tables_of
 from tracekit.query.names import named
 from tracekit.query.raw import raw_tables
 from tracekit.query.run import Run
@@ -34,6 +34,7 @@ _ROWS = "rows of python"
 
 _Made = TypeVar("_Made")
 
+_NO_TABLE = re.compile(r"Table with name (\w+) does not exist!")
 _NO_SCHEMA = re.compile(r'because schema "(\w+)" does not exist')
 """What DuckDB says of MODULE.TABLE before there is that schema."""
 
@@ -197,6 +198,9 @@ def _sentence(error: duckdb.Error) -> str:
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     lines[:1] = [lines[0].partition(": ")[2] or lines[0]] if lines else ["it failed"]
     sentence = " ".join(lines).rstrip(".!")
+    missing = _NO_TABLE.match(sentence)
+    if missing and (tables := tables_of(missing[1])):
+        return f"{missing[1]} is a module; its tables are: {', '.join(tables)}."
     return f"The query fails: {sentence}{'' if sentence.endswith('?') else '.'}"
 
 

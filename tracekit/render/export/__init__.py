@@ -20,16 +20,18 @@ class Format(NamedTuple):
     help: str
     write: Callable[[Json, str], bytes]
     is_text: bool = True
+    fits: Callable[[Json], bool] = lambda report: True
+    """Whether a report is of a kind that the format holds."""
 
 
 FORMATS = {
     "callgrind": Format("callgrind.out, for KCachegrind and callgrind_annotate", callgrind.write),
     "speedscope": Format("speedscope's JSON: a flame graph of each number", speedscope.write),
     "pprof": Format("pprof's protocol buffer: all numbers in one file", pprof.write, False),
-    "sarif": Format("SARIF 2.1.0: errors of memory, races, verdicts of loops", sarif.write),
-    "memprof": Format("LLVM's memory profile in YAML, for llvm-profdata merge", memprof.write),
-    "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot),
-    "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml),
-    "perfetto": Format("Trace Event Format, for ui.perfetto.dev: schedules", perfetto.write),
+    "sarif": Format("SARIF 2.1.0: errors of memory, races, verdicts of loops", sarif.write, fits=sarif.fits),
+    "memprof": Format("LLVM's memory profile in YAML, for llvm-profdata merge", memprof.write, fits=memprof.fits),
+    "dot": Format("Graphviz: dependences between instructions, task graphs", graphs.dot, fits=graphs.fits),
+    "graphml": Format("GraphML: dependences between instructions, task graphs", graphs.graphml, fits=graphs.fits),
+    "perfetto": Format("Trace Event Format, for ui.perfetto.dev: schedules", perfetto.write, fits=perfetto.fits),
     "csv": Format("a table of the profile, one line for each row", tables.write),
 }

@@ -46,6 +46,11 @@ NODE_KEYS = {"label": "string", "function": "string", "file": "string", "line": 
 EDGE_KEYS = {"kind": "string", "count": "long", "carried_by": "string"}
 
 
+def fits(report: Json) -> bool:
+    """Whether it has dependences, or is a task graph."""
+    return tasks.is_task_graph(report) or "dependences" in report["result"]
+
+
 def graph_of(report: Json, table: str) -> tuple[list[Node], list[Edge]]:
     """Nodes in the order in which they appear, and an edge for each row. Raises TracekitError without dependences."""
     _, rows = table_of(report, table or "dependences")

@@ -39,9 +39,14 @@ NARROW = frozenset({"AllocCount", "MinSize", "MaxSize", "MinLifetime", "MaxLifet
 """Those that have 32 bits."""
 
 
+def fits(report: Json) -> bool:
+    """Whether it is the module memprof's."""
+    return bool(report["module"] == "memprof")
+
+
 def write(report: Json, table: str) -> bytes:
     """The records, by the names of their functions. Raises TracekitError for another module's profile."""
-    if report["module"] != "memprof":
+    if not fits(report):
         raise TracekitError(f"memprof is made of a profile of the module memprof, not of {report['module']}.")
     rate = int(report["options"]["rate"])
     rows = [row for row in report["result"]["sites"] if row["stack"]]

@@ -18,9 +18,14 @@ THREADS, PROCESSORS = 1, 2
 """Numbers of the processes that the tracks stand in."""
 
 
+def fits(report: Json) -> bool:
+    """Whether it is a schedule."""
+    return "stretches" in report["result"]
+
+
 def write(report: Json, table: str) -> bytes:
     """The events. Raises TracekitError for profiles of other modules."""
-    if "stretches" not in report["result"]:
+    if not fits(report):
         raise TracekitError(f"perfetto shows a schedule (-m schedule), and this is a profile of {report['module']}.")
     if table:
         raise TracekitError("perfetto takes the whole schedule: leave --table out.")

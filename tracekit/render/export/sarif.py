@@ -31,6 +31,11 @@ LEAK = "leak"
 RACE = "race"
 
 
+def fits(report: Json) -> bool:
+    """Whether it has errors of memory, races, or loops with verdicts."""
+    return report["module"] in ("memory_errors", "races") or _has_verdicts(report["result"])
+
+
 def write(report: Json, table: str) -> bytes:
     """The file's bytes: one run. Raises TracekitError for a profile without errors, races and verdicts."""
     places = _Places(report)
