@@ -22,7 +22,7 @@ from tracekit.formats.events import CODE
 from tracekit.formats.export.beside import IN_USE, beside
 from tracekit.formats.export.champsim import STEP
 from tracekit.formats.export.lines import LINE, next_piece, put_word
-from tracekit.jit.kernel import kernel
+from tracekit.jit.kernel import inlined, kernel
 
 CHUNK = 10_000_000
 """Instructions of a chunk, as raw2trace has it."""
@@ -50,6 +50,7 @@ ISAL = _isal()
 _STORE = CODE["store"]
 _SIZE = ENTRY.itemsize
 _INSTRUCTION = np.uint64(records.INSTR | STEP << 16)
+_OF_LOAD, _OF_STORE = np.uint64(records.READ << 32), np.uint64(records.WRITE << 32)
 
 
 def write(
@@ -202,6 +203,12 @@ def _encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, o
     """
     at, access, begun, room, shown = 0, place[0], np.uint64(place[1]), place[INSTRUCTIONS], place[RECORDS]
     while access < kinds.size and at + 2 * _SIZE <= out.size and (room > 0 or begun > 0):
+        if begun == 0:
+            most = min(room, (out.size - at) // (2 * _SIZE), kinds.size - access)
+            put = _put_short(kinds, counters, addresses, sizes, access, access + most, out, at) - access
+            access, at, room, shown = access + put, at + 2 * _SIZE * put, room - put, shown + 2 * put
+            if put == most:
+                continue
         size = sizes[access]
         if size == 0:
             access += 1
@@ -226,3 +233,22 @@ def _encode(kinds: Any, counters: Any, addresses: Any, sizes: Any, place: Any, o
         access += begun == 0
     place[0], place[1], place[INSTRUCTIONS], place[RECORDS] = access, np.int64(begun), room, shown
     return at
+
+
+@inlined
+def _put_short(
+    kinds: Any, counters: Any, addresses: Any, sizes: Any, first: Any, last: Any, out: Any, start: Any
+) -> Any:
+    """Write accesses `first` to `last` - 1 at out[start]; returns the first that has no byte, or more than LINE."""
+    at = start
+    for access in range(first, last):
+        size = sizes[access]
+        if size - np.uint64(1) >= np.uint64(LINE):
+            return access
+        counter = counters[access]
+        kind = _OF_STORE if kinds[access] == _STORE else _OF_LOAD
+        put_word(out, at, _INSTRUCTION | counter << np.uint64(32))
+        put_word(out, at + 8, counter >> np.uint64(32) | kind | size << np.uint64(48))
+        put_word(out, at + 16, addresses[access])
+        at += 2 * _SIZE
+    return last
