@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SCRATCH_WORDS 4096
+#define SCRATCH_WORDS (2 * TK_SLACK) /* a quarter of the cache next to a core, so the program keeps the rest */
 
 struct tk_counters tk_counters;
 
@@ -22,11 +22,27 @@ __thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")))
 static struct tk_thread *threads; /* grows at the head, never shrinks; entries are used again */
 
 /* What is written here is never read. Threads share a few, as in image_runtime.c. */
-void tk_scratch(void)
+static uint64_t *scratch_words(void)
 {
     static uint64_t scratch[16][SCRATCH_WORDS];
-    uint64_t *words = scratch[((uintptr_t)&__tk_state >> 12) * 0x9e3779b97f4a7c15u >> 60];
+    return scratch[((uintptr_t)&__tk_state >> 12) * 0x9e3779b97f4a7c15u >> 60];
+}
+
+void tk_scratch(void)
+{
+    uint64_t *words = scratch_words();
     __tk_state = (struct tk_state){words, words + SCRATCH_WORDS - TK_SLACK, NULL, NULL};
+}
+
+/* Instrumented code that runs on outside of windows has filled its scratch memory. If nobody has cleared the limit there
+ * is nothing else to see to; for windows by time the clock does that. */
+static int begin_scratch_again(void)
+{
+    uint64_t *words = scratch_words();
+    if (tk_windows.may_step || !tk_is_paused() || __tk_state.limit != words + SCRATCH_WORDS - TK_SLACK)
+        return 0;
+    __tk_state.pos = words;
+    return 1;
 }
 
 static void futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
@@ -255,6 +271,8 @@ void tk_flip(void)
     int saved = errno;
     uint64_t signals;
     struct tk_pool *pool = tk_pool;
+    if (begin_scratch_again())
+        return;
     if (tk_windows.may_step && tk_step()) {
         errno = saved;
         return;
@@ -271,6 +289,8 @@ void tk_flip(void)
         tk_begin_thread(tk_new_thread(TK_NO_STREAM));
     } else {
         tk_scratch();
+        if (tk_is_paused()) /* a window that opened meanwhile has cleared the limit before */
+            tk_check_epoch();
     }
     tk_set_step();
     tk_restore_signals(&signals);
