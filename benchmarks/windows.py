@@ -112,22 +112,32 @@ def time(program: Program, repeat: int) -> list[float]:
 
 
 def sample(program: Program, repeat: int) -> list[float]:
-    """Sampled over native, and seconds that it takes longer, of which some are record's start and end."""
+    """Sampled over native by the clock, seconds more, and processor time over native: all that record starts counts."""
     size = SIZE[0] or program.full
-    native, sampled = [], []
+    native, sampled, processor_native, processor_sampled = [], [], [], []
     for _ in range(repeat):
+        before = children_time()
         native.append(alone(program, size, "native"))
+        between = children_time()
         sampled.append(recorded(program, size, "windows", "--sample", "2%"))
-    before, after = statistics.median(native), statistics.median(sampled)
-    return [after / before, after - before]
+        processor_native.append(between - before)
+        processor_sampled.append(children_time() - between)
+    alone_for, recorded_for = statistics.median(native), statistics.median(sampled)
+    processors = statistics.median(processor_sampled) / statistics.median(processor_native)
+    return [recorded_for / alone_for, recorded_for - alone_for, processors]
+
+
+def children_time() -> float:
+    """Seconds that all children have taken of processors so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def processor_time(command: list[str]) -> float:
     """Seconds that a command and its children take of processors."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_time()
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(measure.ROOT)})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return children_time() - before
 
 
 def compile_(program: Program, repeat: int) -> list[float]:
@@ -156,7 +166,7 @@ SIZE = [0]
 WORKS: dict[str, tuple[list[str], Callable[[Program, int], list[float]]]] = {
     "count": (["no window open"], count),
     "time": (["no window open", "inside", "sampled 2%", "snapshots 1s"], time),
-    "sample": (["sampled 2%", "seconds more"], sample),
+    "sample": (["sampled 2%", "seconds more", "processors"], sample),
     "compile": (["plain", "windows", "windows/plain"], compile_),
 }
 

@@ -43,6 +43,12 @@ void ActivationKeeper::door(unsigned K, Instruction *Position) {
   Other->opens(K, Position->getParent()->splitBasicBlock(Position->getIterator(), "tk.behind"));
 }
 
+void ActivationKeeper::wayBack(unsigned K, Instruction *Position) {
+  IRBuilder<> B(Other->leavesAt(K, Position));
+  B.SetCurrentDebugLocation(DebugLoc());
+  left(B);
+}
+
 /// Room for the activation, and what tells a loop's first iteration from others.
 void ActivationKeeper::begin() {
   BasicBlock &Entry = S.F->getEntryBlock();

@@ -21,6 +21,9 @@ public:
   bool isDoor(unsigned K) const { return Other && Other->isDoor(K); }
   /// Control comes from the clean body before `Position`, where segment `K` begins, too.
   void door(unsigned K, llvm::Instruction *Position);
+  bool isWayBack(unsigned K) const { return Other && Other->isWayBack(K); }
+  /// Control may go back into the clean body before `Position`, where segment `K` begins.
+  void wayBack(unsigned K, llvm::Instruction *Position);
   llvm::Value *activation() const { return Activation; }
   /// Tells the runtime of a call or a return, before `Position`, if it wants to know of the function's.
   void watch(llvm::Instruction *Position, bool Enters);

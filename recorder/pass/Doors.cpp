@@ -218,7 +218,8 @@ CallInst *Twin::callTwin(IRBuilder<> &B, Value *Lives, const Door *From) {
     AttributeSet Given = Body->getAttributes().getParamAttrs(A);
     OfArguments.push_back(Given);
   }
-  Call->setAttributes(AttributeList::get(F.getContext(), AttributeSet(), F.getAttributes().getRetAttrs(), OfArguments));
+  Call->setAttributes(
+      AttributeList::get(F.getContext(), AttributeSet(), Body->getAttributes().getRetAttrs(), OfArguments));
   Call->setDebugLoc(noLine(F));
   return Call;
 }
@@ -250,6 +251,14 @@ void Twin::openDoors(GlobalVariable *Armed) {
       B.CreateStore(CleanOf[Life], B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, Place));
     CallInst *Call = callTwin(B, Lives, &D);
     markSite(Call, nullptr, {});
+    if (WayBack *Way = wayBackFrom(K)) {
+      if (!Way->Clean)
+        takeBack(*Way, Lives);
+      BasicBlock *Returned = BasicBlock::Create(F.getContext(), "tk.returned", &F);
+      Value *Said = B.CreateLoad(B.getInt32Ty(), Lives);
+      B.CreateCondBr(B.CreateICmpEQ(Said, B.getInt32(Way->Number)), Way->Clean, Returned);
+      B.SetInsertPoint(Returned);
+    }
     F.getReturnType()->isVoidTy() ? B.CreateRetVoid() : B.CreateRet(Call);
   }
 }
@@ -341,6 +350,7 @@ void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value
   placeLives();
   for (auto &[K, D] : Doors)
     fillMixed(D, Activation);
+  openWaysBack(R, Armed);
   takeLives();
   markSites(Ids);
   if (!Doors.empty())

@@ -221,6 +221,8 @@ void Emitter::publish(IRBuilder<> &B, Value *Next, unsigned K) {
 /// Begins a region with segment `K`.
 void Emitter::begin(unsigned K) {
   const Segment &Seg = S.Segments[K];
+  if (Keep && Keep->isWayBack(K))
+    Keep->wayBack(K, Seg.Begin);
   if (Keep && Keep->isDoor(K))
     Keep->door(K, Seg.Begin);
   if (Seg.Flags & TK_BLOCK_LANDING) {

@@ -10,7 +10,7 @@ namespace tracekit {
 Runtime::Runtime(Module &M) {
   LLVMContext &C = M.getContext();
   Type *Pointer = PointerType::getUnqual(C);
-  StateType = StructType::get(Pointer, Pointer);
+  StateType = StructType::get(Pointer, Pointer, Pointer, Pointer);
   State = M.getGlobalVariable("__tk_state");
   if (!State) // weak would let the linker leave it undefined; the runtime in every image defines it
     State = new GlobalVariable(M, StateType, false, GlobalValue::ExternalLinkage, nullptr, "__tk_state", nullptr,

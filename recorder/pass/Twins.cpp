@@ -130,6 +130,7 @@ bool Twin::isPossible(const SegmentedFunction &S) {
 Twin::Twin(SegmentedFunction &S, const Regions &Paths, const Resumes &Keep, const DominatorTree &DT, const LoopInfo &LI)
     : S(S), Paths(Paths), Keep(Keep), F(*S.F) {
   findDoors(DT, LI);
+  findWaysBack(LI);
   findObjects();
   dropRegisters();
   SmallPtrSet<const BasicBlock *, 8> Counted; // addresses depend on their iterations
@@ -377,6 +378,9 @@ static Function *makeBody(Function &F) {
 
 void Twin::split(Regions &Runs) {
   copyTables();
+  for (auto &[K, Way] : WaysBack)
+    for (const PHINode &V : Way.Header->phis())
+      Way.Values.push_back(const_cast<PHINode *>(&V));
   Function *Clean = CloneFunction(&F, CleanOf);
   auto CleanFor = [&](Instruction *I) { return cast<Instruction>(CleanOf[I]); };
   for (auto &[K, D] : Doors)

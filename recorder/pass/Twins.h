@@ -31,6 +31,10 @@ public:
   bool isDoor(unsigned K) const { return Doors.count(K); }
   /// Control that comes through the door of segment `K` goes on here.
   void opens(unsigned K, llvm::BasicBlock *Target) { Doors.find(K)->second.Target = Target; }
+  /// Segment `K` begins a loop in which the twin may give control back.
+  bool isWayBack(unsigned K) const { return WaysBack.count(K); }
+  /// Before `Position` segment `K` begins. Returns where the twin leaves then, before the end of its block.
+  llvm::Instruction *leavesAt(unsigned K, llvm::Instruction *Position);
   /// The number of the iteration of the loop with this header, counting from 0; null: it has no door.
   llvm::Value *iteration(const llvm::BasicBlock *Header) const { return Counters.lookup(Header); }
 
@@ -50,6 +54,21 @@ private:
     llvm::SmallVector<uint64_t, 16> Places;                 // where, in bytes
     llvm::SmallSetVector<llvm::Instruction *, 16> Derived;  // that follow from others, each behind its operands
     llvm::SmallPtrSet<const llvm::Argument *, 8> Arguments; // that are alive, too
+  };
+
+  /// A loop that control enters once at most in an activation. If the clean body has gone through a door in it, the
+  /// twin may give control back at the header: what the loop does not change is still as it was.
+  struct WayBack {
+    const llvm::BasicBlock *Header = nullptr;
+    llvm::SmallVector<unsigned, 16> From;         // the segments of its doors
+    llvm::SmallVector<llvm::PHINode *, 8> Values; // that differ by iteration
+    llvm::SmallVector<uint64_t, 8> Places;        // where they are handed back, in bytes
+    uint32_t Number = 0;                          // what stands in place of the door's number then
+    llvm::BasicBlock *Behind = nullptr;           // where the twin goes on if it does not
+    llvm::Instruction *Closed = nullptr;          // the end of the block to which it goes if no window is open
+    llvm::BasicBlock *Leave = nullptr;            // where it leaves
+    llvm::Instruction *Leaving = nullptr;         // the last instruction of that
+    llvm::BasicBlock *Clean = nullptr;            // where the clean body takes over
   };
 
   /// A call of the clean body.
@@ -91,6 +110,11 @@ private:
   void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
   void openDoors(llvm::GlobalVariable *Armed);
   void openEntry(llvm::GlobalVariable *Armed);
+  void findWaysBack(const llvm::LoopInfo &LI);
+  void openWaysBack(Runtime &R, llvm::GlobalVariable *Armed);
+  void giveBack(WayBack &Way, Runtime &R, llvm::GlobalVariable *Armed);
+  void takeBack(WayBack &Way, llvm::Value *Lives);
+  WayBack *wayBackFrom(unsigned K);
   void markSites(llvm::GlobalVariable *Ids);
   void markSite(llvm::Instruction *Call, llvm::Constant *Path, llvm::ArrayRef<const Operation *> Objects);
   llvm::CallInst *callTwin(llvm::IRBuilder<> &B, llvm::Value *Lives, const Door *From);
@@ -107,7 +131,8 @@ private:
   llvm::Function &F;              // clean
   llvm::Function *Body = nullptr; // instrumented
   llvm::ValueToValueMapTy CleanOf;
-  llvm::MapVector<unsigned, Door> Doors; // by segment
+  llvm::MapVector<unsigned, Door> Doors;       // by segment
+  llvm::MapVector<unsigned, WayBack> WaysBack; // by the header's first segment
   llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Counters;
   llvm::SmallVector<Site, 16> Sites;
   llvm::SmallVector<std::pair<llvm::GlobalVariable *, llvm::GlobalVariable *>, 2> Tables; // of addresses of blocks

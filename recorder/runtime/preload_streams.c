@@ -34,8 +34,8 @@ void tk_scratch(void)
     __tk_state = (struct tk_state){words, words + SCRATCH_WORDS - TK_SLACK, NULL, NULL};
 }
 
-/* Instrumented code that runs on outside of windows has filled its scratch memory. If nobody has cleared the limit there
- * is nothing else to see to; for windows by time the clock does that. */
+/* Instrumented code that runs on outside of windows has filled its scratch memory. If nobody has cleared the limit
+ * there is nothing else to see to; for windows by time the clock does that. */
 static int begin_scratch_again(void)
 {
     uint64_t *words = scratch_words();

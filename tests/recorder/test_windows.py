@@ -173,6 +173,43 @@ def has_twin(app: Path, name: str) -> bool:
     return f"{name}.tk" in symbols
 
 
+LOOPING = r"""
+#include <stdio.h>
+#include "tracekit.h"
+int table[64];
+__attribute__((noinline)) int work(int *p, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum += p[i & 63]++;
+    return sum;
+}
+__attribute__((noinline)) void begin(void) { tracekit_window_open(); table[0]++; }
+int main(void)
+{
+    int sum = 1, local[4] = {1, 2, 3, 4};
+    for (int i = 0, k = 7; i < 40; i++, k = k * 3 + sum) {
+        if (i % 10 == 5) begin();
+        sum += work(table, i) + local[k & 3];
+        local[i & 3] ^= work(local, 4) + k;
+        if (i % 10 == 7) tracekit_window_close();
+    }
+    printf("%d %d\n", sum, local[0]);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_behind_a_window_a_loop_goes_on_in_the_clean_body(tmp_path: Path, level: str) -> None:
+    """Frames of clean bodies are known by their addresses: `main` is one again when the next opens in a callee."""
+    app = build(tmp_path, LOOPING, level, "--windows")
+    output = subprocess.run([app], capture_output=True, text=True, check=True).stdout
+    assert record(tmp_path, app, options=("--paused",)).stdout == output
+    good(tmp_path / "trace.zst")
+    assert len(events(tmp_path / "trace.zst", "window_begin")) == 4
+    assert len(events(tmp_path / "trace.zst", "resumed_frame")) == 4
+    compare(recorded(app, tmp_path / "whole.zst"), recorded(app, tmp_path / "paused.zst", "--paused"))
+
+
 TEMPLATE = """
 void use(int *);
 int other(int);
