@@ -8,7 +8,7 @@ using namespace llvm::PatternMatch;
 
 namespace tracekit {
 
-/// The other loads of a variable are looked for in so many blocks.
+/// Other accesses of a variable are looked for in so many blocks.
 static constexpr unsigned MostBlocksAhead = 16;
 
 StringRef Accumulation::ofPhi(PHINode &Phi) {
@@ -36,7 +36,7 @@ StringRef Accumulation::grownFrom(PHINode &Phi) {
   };
   if (!IsHandedOn(Phi) || !all_of(Twins, [&](const PHINode *Twin) { return IsHandedOn(*Twin); }))
     return "";
-  return isWellFormed() ? Operator : "";
+  return isWellFormed() && (Stores.empty() || isAloneInLoopsAround()) ? Operator : "";
 }
 
 StringRef Accumulation::ofLoad(LoadInst &Load) {
@@ -181,14 +181,43 @@ SmallVector<Value *, 2> Accumulation::homesOf(PHINode &Root) const {
   auto *Load = dyn_cast<LoadInst>(V);
   if (Load && Load->isSimple() && !L->contains(Load))
     Found.push_back(Load->getPointerOperand());
-  if (Entry)
-    for (Instruction &I : *Entry)
-      if (auto *Store = dyn_cast<StoreInst>(&I); Store && Store->isSimple() && Store->getValueOperand() == V &&
-                                                 isStoredInside(*Store->getPointerOperand()) &&
-                                                 Equality::isUntouchedBehind(*Store))
-        Found.push_back(Store->getPointerOperand());
+  SmallVector<const Instruction *, 8> Behind; // the writes between there and the loop
+  for (unsigned K = 0; Entry && K < MostBlocksAhead; ++K, Entry = Entry->getSinglePredecessor())
+    for (Instruction &I : reverse(*Entry)) {
+      auto *Store = dyn_cast<StoreInst>(&I);
+      Value *Pointer =
+          Store && Store->isSimple() && Store->getValueOperand() == V ? Store->getPointerOperand() : nullptr;
+      if (Pointer && isStoredInside(*Pointer) &&
+          none_of(Behind, [&](const Instruction *Later) { return Equality::mayChange(*Later, Pointer); }))
+        Found.push_back(Pointer);
+      if (I.mayWriteToMemory())
+        Behind.push_back(&I);
+    }
   Found.push_back(nullptr);
   return Found;
+}
+
+/// Whether the loops around, which hand the phi's value on, store nothing else where it lies. Otherwise it is another
+/// variable, which happens to begin with the same value.
+bool Accumulation::isAloneInLoopsAround() const {
+  const Loop *Outermost = L;
+  const Value *V = Root;
+  while (BasicBlock *Before = Outermost->getLoopPredecessor()) {
+    V = cast<PHINode>(V)->getIncomingValueForBlock(Before);
+    const Loop *Around = Outermost->getParentLoop();
+    if (!Around || !isa<PHINode>(V) || cast<PHINode>(V)->getParent() != Around->getHeader())
+      break;
+    Outermost = Around;
+  }
+  for (BasicBlock *BB : Outermost->blocks())
+    for (Instruction &I : *BB) {
+      auto *Store = dyn_cast<StoreInst>(&I);
+      bool IsOther = Store ? Store->getPointerOperand() == Home && !Values.contains(Store->getValueOperand())
+                           : isa<CallBase>(I) && Equality::mayChange(I, Home);
+      if (IsOther && !L->contains(&I))
+        return false;
+    }
+  return true;
 }
 
 bool Accumulation::isStoredInside(const Value &Pointer) const {

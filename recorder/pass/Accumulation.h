@@ -109,6 +109,7 @@ private:
   }
   llvm::StringRef grownFrom(llvm::PHINode &Phi);
   llvm::SmallVector<llvm::Value *, 2> homesOf(llvm::PHINode &Root) const;
+  bool isAloneInLoopsAround() const;
   bool isStoredInside(const llvm::Value &Pointer) const;
   bool isHome(llvm::Value *Pointer) const;
 

@@ -22,7 +22,7 @@ static bool areDifferentObjects(const Value *A, const Value *B) {
   return Of != OfOther && isIdentifiedObject(Of) && isIdentifiedObject(OfOther);
 }
 
-static bool mayChange(const Instruction &I, const Value *Pointer) {
+bool Equality::mayChange(const Instruction &I, const Value *Pointer) {
   if (!I.mayWriteToMemory() || callsLeaf(I) || I.isDebugOrPseudoInst())
     return false;
   if (auto *Marker = dyn_cast<IntrinsicInst>(&I); Marker && Marker->isLifetimeStartOrEnd())
@@ -53,11 +53,6 @@ bool Equality::isUntouched(const Value *Pointer, const Instruction &First, const
     Open.append(pred_begin(BB), pred_end(BB));
   }
   return true;
-}
-
-bool Equality::isUntouchedBehind(const StoreInst &Store) {
-  return none_of(make_range(std::next(Store.getIterator()), Store.getParent()->end()),
-                 [&](const Instruction &I) { return mayChange(I, Store.getPointerOperand()); });
 }
 
 bool Equality::equal(const Value *A, const Value *B, unsigned Depth) const {

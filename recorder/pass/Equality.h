@@ -23,8 +23,8 @@ public:
   /// Whether, from `First` on to `Then` in the same iteration, nothing can have changed what is at `Pointer`.
   bool isUntouched(const llvm::Value *Pointer, const llvm::Instruction &First, const llvm::Instruction &Then) const;
 
-  /// Whether nothing else in its block can have changed what a store has stored.
-  static bool isUntouchedBehind(const llvm::StoreInst &Store);
+  /// Whether an instruction may change what is at `Pointer`.
+  static bool mayChange(const llvm::Instruction &I, const llvm::Value *Pointer);
 
 private:
   bool contains(const llvm::BasicBlock *BB) const { return !L || L->contains(BB); }
