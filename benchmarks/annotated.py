@@ -28,6 +28,10 @@ class Annotated:
     arguments: Callable[[], list[str]] = list
     tolerance: float = 1e-3
     """How far numbers of its output may lie apart, relatively, where a sum was computed in another order."""
+    folder: Path | None = None
+    """Where its source is, if it is no Debian package."""
+    ignored: str = ""
+    """A pattern: lines of its output that match it differ each time."""
 
 
 def _alignment() -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 PRAGMA = re.compile(r"^\s*#\s*pragma\s+omp\b(?P<what>.*)$")
-WORKSHARING = re.compile(r"^\s+(?:parallel\s+)?for\b")
+WORKSHARING = re.compile(r"^\s+(?:target\s+)?(?:teams\s+)?(?:distribute\s+)?(?:parallel\s+)?for\b")
 OPERATOR = re.compile(r"""_Pragma\s*\(\s*"\s*omp\b(?:[^"\\]|\\.)*"\s*\)""")
 FOR = re.compile(r"\bfor\s*\(")
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)

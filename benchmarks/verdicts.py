@@ -4,6 +4,7 @@
     python benchmarks/verdicts.py                            # recall at -O0, -O1 and -O2, each miss with its reason
     python benchmarks/verdicts.py --insert --order           # and runs of each directive, and of other orders
     python benchmarks/verdicts.py --only fasttree --levels -O1 --insert
+    python benchmarks/verdicts.py --folder HPCCG --sources '{}/*.cpp' --arguments '8 8 8' --ignored Total --together
 
 A loop counts if a `parallel for` or `for` pragma of OpenMP stands before it and some invocation ran two iterations; it
 is *called* if its verdict is doall or doall-with. Programs are built without their pragmas.
@@ -21,6 +22,8 @@ import argparse
 import json
 import math
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -72,7 +75,7 @@ class Tree:
         """What was wrong with each change that was tried; the same is not tried again for another level."""
         self.printed: dict[str, str] = {}
         """What the unchanged program prints, by the label of its build."""
-        source = fetch.annotated(program.package)
+        source = program.folder or fetch.annotated(program.package)
         if not self.folder.is_dir():
             shutil.copytree(source, self.folder, symlinks=True)
         for path in sorted(source.rglob("*")):
@@ -98,6 +101,13 @@ class Tree:
     def expand(self, word: str) -> str:
         """A word of the program's description, with folders' names in it."""
         return word.replace("{here}", str(HERE)).replace("{}", str(self.folder))
+
+    def output(self, built: Path, **environment: str) -> str:
+        """What a run of the program prints, but for lines that differ each time."""
+        printed = output_of(built, self.program.arguments(), **environment)
+        if not self.program.ignored:
+            return printed
+        return "\n".join(line for line in printed.split("\n") if not re.search(self.program.ignored, line))
 
     def sources(self) -> list[Path]:
         """All files that are compiled."""
@@ -290,8 +300,8 @@ def serial(tree: Tree, compiler: Sequence[str], options: Sequence[str], label: s
     """What the program prints without directives; it is built for the first level that is tried."""
     if label not in tree.printed:
         program = tree.build(compiler, options, label)
-        tree.printed[label] = output_of(program, tree.program.arguments())
-        if output_of(program, tree.program.arguments()) != tree.printed[label]:
+        tree.printed[label] = tree.output(program)
+        if tree.output(program) != tree.printed[label]:
             print(f"    {tree.program.package} prints something else each time: its runs say nothing")
     return tree.printed[label]
 
@@ -344,7 +354,7 @@ def _try(
         for threads in numbers:
             for schedule in SCHEDULES:
                 environment = {"OMP_NUM_THREADS": str(threads), "OMP_SCHEDULE": schedule, "OMP_WAIT_POLICY": "passive"}
-                found = output_of(program, tree.program.arguments(), **environment)
+                found = tree.output(program, **environment)
                 if not same(found, expected, tree.program.tolerance):
                     found_wrong.append(f"{name}, {threads} threads, {schedule}: {_difference(found, expected)}")
     except NotBuilt as said:
@@ -366,7 +376,6 @@ def _difference(found: str, expected: str) -> str:
 def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
     """Run the loops that have a directive in other orders; those whose head cannot be rewritten are counted."""
     compiler = compilers()[1]
-    arguments = tree.program.arguments()
     expected = serial(tree, compiler, ("-O1",), "order")
     trials, left = [], 0
     for loop in loops:
@@ -389,7 +398,7 @@ def reorder(tree: Tree, loops: Iterable[Loop], level: str) -> list[Trial]:
             tree.write(loop.file, f'{source_loops.ORDER}#line 1 "{loop.file}"\n{changed}')
             program = tree.build(compiler, ("-O1",), "order", [loop.file])
             for order in ORDERS:
-                found = output_of(program, arguments, TRACEKIT_ORDER=str(order))
+                found = tree.output(program, TRACEKIT_ORDER=str(order))
                 if not same(found, expected, tree.program.tolerance):
                     trial.wrong.append(f"order {order}: {_difference(found, expected)}")
         except NotBuilt as said:
@@ -412,6 +421,21 @@ def report(what: str, trials: Sequence[Trial]) -> None:
     sys.stdout.flush()
 
 
+def of_folder(asked: argparse.Namespace) -> Annotated:
+    """The program that the options describe."""
+    folder = asked.folder.resolve()
+    return Annotated(
+        folder.name,
+        "",
+        tuple(asked.sources or ("{}/*.c", "{}/*.cpp")),
+        tuple(shlex.split(asked.flags)),
+        tuple(shlex.split(asked.libraries)),
+        lambda: shlex.split(asked.arguments),
+        folder=folder,
+        ignored=asked.ignored,
+    )
+
+
 def main() -> None:
     """Judge the programs that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -425,16 +449,29 @@ def main() -> None:
     )
     parser.add_argument("--threads", nargs="+", type=int, default=list(THREADS), help="for runs of directives (2 3 8)")
     parser.add_argument("--order", action="store_true", help="run loops in other orders")
+    parser.add_argument("--folder", type=Path, help="judge the program whose source, with its pragmas, is there")
+    parser.add_argument("--sources", nargs="+", help="its files, or patterns of them; {} stands for the folder's copy")
+    parser.add_argument("--flags", default="", help="options of the compiler for it")
+    parser.add_argument("--libraries", default="-lm", help="options of the linker for it")
+    parser.add_argument("--arguments", default="", help="what it is run with")
+    parser.add_argument(
+        "--ignored", default="", metavar="PATTERN", help="lines that it prints, and that differ each time"
+    )
     asked = parser.parse_args()
+    programs = EVERYTHING
+    if asked.folder:
+        program = of_folder(asked)
+        programs = {program.package: program}
+        asked.only = list(programs)
     if asked.fetch:
         fetch.fetch_annotated(asked.only)
     totals: dict[str, Counter[str]] = {}
     trials: list[Trial] = []
     for name in asked.only:
-        tree = Tree(EVERYTHING[name], "tree")
+        tree = Tree(programs[name], "tree")
         if asked.native:
             program = tree.build(compilers()[1], ("-O1",), "native")
-            print(name, output_of(program, tree.program.arguments())[-1000:])
+            print(name, tree.output(program)[-1000:])
             continue
         for level in (f"-O{each.removeprefix('-O')}" for each in asked.levels):
             try:
