@@ -271,6 +271,7 @@ class Layout:
         rows["sources"] = [{"path": b.string("app.c")}]
         fields = ("source", "line", "column", "function", "inlined_at")
         rows["locations"] = [dict(zip(fields, at)) for at in b.locations]
+        rows["phis"] = [dict(phi) for phi in b.phis]
         rows["globals"] = [dict(variable) for variable in b.globals]
         rows["address_taken"] = [{"name": b.string(name)} for name in b.taken]
         rows["declarations"] = [

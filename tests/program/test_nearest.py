@@ -55,3 +55,19 @@ def test_a_line_of_the_same_scope_comes_before_a_nearer_one() -> None:
 def test_a_block_without_lines_of_its_own() -> None:
     assert place(program(0, None), 0) == (7, True, [])
     assert place(program(0, None, block_line=0), 1) == (3, True, [])
+
+
+def test_what_a_loop_carries_through_an_inlined_call_stands_at_the_call() -> None:
+    b = ProgramBuilder()
+    function = b.function("f", line=3)
+    block = b.block(function, BlockFlag.ENTRY)
+    loop = b.loop(function, line=5)
+    header = b.block(function, BlockFlag.LOOP_HEADER, loop=loop, line=0)
+    b.op(header, OpKind.LOAD, 4)
+    call = b.location(40, inlined_at=b.location(8), function="g")
+    b.ops[-1]["location"] = b.location(431, inlined_at=call, function="min")
+    b.phis.append({"location": b.location(0)})
+    b.loops[loop].update(first_phi=0, phis=1)
+    b.path(block, header)
+    place = b.program().phi_place(0)
+    assert (place["line"], place["nearby"]) == (8, True)

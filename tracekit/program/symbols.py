@@ -145,7 +145,17 @@ class Symbols:
         if loop == NONE:
             return self.place(location)
         near = self.nearest.to_phi(phi, int(self.program.loops["header"][loop]))
-        return self.nearby(self._declaration(loop, phi) if near == NONE else near)
+        return self.nearby(self._declaration(loop, phi) if near == NONE else self._in_text_of(loop, near))
+
+    def _in_text_of(self, loop: int, location: int) -> int:
+        """The row of ``locations`` of the call in a loop's own text that holds inlined code; itself if none does."""
+        own, rows = int(self.program.loops["location"][loop]), self.program.locations
+        row = location
+        while NONE not in (own, row):
+            if rows["function"][row] == rows["function"][own] and rows["inlined_at"][row] == rows["inlined_at"][own]:
+                return row
+            row = int(rows["inlined_at"][row])
+        return location
 
     def _declaration(self, loop: int, phi: int) -> int:
         """The row of ``locations`` of the declaration of a phi's variable, or NONE."""
