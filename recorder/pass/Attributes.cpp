@@ -51,13 +51,18 @@ bool isInstrumented(const Function &F, const TargetLibraryInfo &TLI) {
 }
 
 void dropBrokenAttributes(Module &M) {
+  static constexpr Attribute::AttrKind Kinds[] = {Attribute::Memory, Attribute::NoSync, Attribute::NoCallback,
+                                                  Attribute::Speculatable};
   AttributeMask Broken;
-  for (Attribute::AttrKind Kind :
-       {Attribute::Memory, Attribute::NoSync, Attribute::NoCallback, Attribute::Speculatable})
+  for (Attribute::AttrKind Kind : Kinds)
     Broken.addAttribute(Kind);
   for (Function &F : M) {
     if (F.isIntrinsic())
       continue;
+    // Of a library function they would come back: where the linker's plugin optimises, and where the optimiser makes
+    // another call of a call (bcmp of memcmp).
+    if (F.isDeclaration() && !isLeaf(F.getName()) && any_of(Kinds, [&](auto Kind) { return F.hasFnAttribute(Kind); }))
+      F.addFnAttr(Attribute::NoBuiltin);
     F.removeFnAttrs(Broken);
     for (Instruction &I : instructions(F))
       if (auto *Call = dyn_cast<CallBase>(&I);

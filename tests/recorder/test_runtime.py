@@ -7,10 +7,12 @@ import re
 import signal
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.needs import require
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
 from tracekit.formats.reader import TraceReader
 from tracekit.recorder.buildcache import cache_folder
@@ -136,6 +138,40 @@ def test_library_functions_touch_exactly_what_they_say(tmp_path: Path, library_p
         if found.words[0] in places:
             seen[found.name].append((places[found.words[0]], found.words[1]))
     assert seen == {"library_load": loads, "library_store": stores}
+
+
+@pytest.mark.parametrize("options", [["-O2"], ["-O1", "-flto"], ["-O2", "-flto"]], ids=" ".join)
+def test_what_the_optimiser_does_later_to_library_calls(tmp_path: Path, options: list[str]) -> None:
+    # Each of these records in the middle of the loop, and fills buffers there. The linker's plugin knows again what the
+    # pass has made untrue (malloc writes no memory of the program), and the code generator would read 24 bytes itself.
+    if "-flto" in options:
+        require("lto plugin")
+    app = build(
+        tmp_path,
+        r"""
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        char one[64] = "0123456789abcdefghijklmnopqrstuvwxyz", two[64] = "0123456789abcdefghijklmnopqrstuvwxy";
+        int main(void)
+        {
+            size_t sum = 0;
+            for (int i = 0; i < 20000; i++) {
+                char *block = malloc(40);
+                memset(block, 'x', i % 39 + 1);
+                block[i % 39 + 1] = 0;
+                sum += strlen(block) + (memcmp(one, block, 24) == 0) + (strchr(one, 'a' + i % 26) != 0);
+                sum += memcmp(one, two, 1 + i % 40) == 0;
+                free(block);
+            }
+            printf("%zu\n", sum);
+        }""",
+        *options,
+    )
+    assert record(tmp_path, app).returncode == 0
+    counts = Counter(found.name for found in events(tmp_path / "trace.zst", "heap_alloc", "heap_free", "library_load"))
+    assert counts["heap_alloc"] - 1 == counts["heap_free"] == 20000  # the one more is the stream's buffer
+    assert counts["library_load"] == 20000 * (1 + 2 + 1 + 2)
 
 
 def test_fortified_calls_are_seen_too(tmp_path: Path) -> None:
