@@ -21,6 +21,7 @@ from tests.naive.dependence_programs import EventLog
 from tests.naive.dependence_rows import from_profile, paths_of
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.containers import maps
+from tracekit.containers.kernels.shadow import SCRATCH, WORDS
 from tracekit.dependence import flow
 from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS
 from tracekit.dependence.kernels.load_history import COLLECT_AT
@@ -259,6 +260,48 @@ def test_a_copy_reads_and_writes_for_its_instruction_and_not_after_itself(bench:
         ("waw", bench.store, bench.store2),
         ("war", bench.copy, bench.store2),
     }
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**32), collect=st.booleans())
+def test_what_is_loaded_often_and_stored_seldom(bench: Bench, seed: int, collect: bool) -> None:
+    random = Random(seed)
+    loads = [bench.load, bench.load2, bench.copy, bench.atomic][: random.randint(2, 4)]
+    log = EventLog()
+    log.enter(bench.main)
+    for outer in range(random.randint(1, 6)):
+        log.loop(bench.outer, outer)
+        inner = random.randint(0, 60)
+        for iteration in range(inner):
+            log.loop(bench.inner, iteration)
+            for _ in range(random.randint(0, 6)):
+                offset, size = random.choice([(0, 8), (0, 8), (0, 4), (4, 4), (2, 1)])
+                log.load(random.choice(loads), X + offset, size)
+            if random.random() < 0.02:
+                log.store(bench.store, X + random.choice([0, 4]), 4)
+        if inner:
+            log.exit(bench.inner)
+    log.exit(bench.outer)
+    log.store(bench.store2, X)
+    options = Options(kinds="raw,war,waw", distance=True, context=random.random() < 0.5, counts=True)
+    runner = run(bench.program, log.events, options, collect=collect)
+    assert shown(runner, options) == expected(bench.program, log.events, options)
+
+
+def test_lists_that_grow_fast_are_merged(bench: Bench) -> None:
+    log = EventLog()
+    for _ in range(1000):
+        for load in (bench.load, bench.load2, bench.load):
+            log.load(load, X)
+    runner = run(bench.program, log.events, Options(kinds="war", distance=True))
+    history = runner._workers[0].state.history
+    memory, loads = history.memory, history.readers.rows
+    word = (SCRATCH + 1) * WORDS + (X >> 3) % WORDS
+    entry, length = int(memory.rows[memory.granules.size + word]["before"]), 0
+    assert entry > 0
+    while entry != 0:
+        entry, length = int(loads[entry]["before"]), length + 1
+    assert length < 50
 
 
 def test_rows_have_the_columns_that_were_asked_for(bench: Bench) -> None:

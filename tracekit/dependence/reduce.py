@@ -21,6 +21,7 @@ from tracekit.containers.kernels.arena import USED, Arena
 from tracekit.containers.kernels.shadow import PAGES, WORDS
 from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS, OBJECT_FIELDS, count_all, settle_all
+from tracekit.dependence.kernels.load_history import first_entry
 from tracekit.dependence.kernels.sharding import NOTHING
 
 Rows = NDArray[Any]
@@ -121,7 +122,7 @@ def _of(state: State) -> Findings:
     """The rows of one worker."""
     relations = state.relations
     words = int(state.memory.control[PAGES]) * WORDS
-    loads = int(state.readers.control[USED])
+    loads = int(state.readers.control[USED]) - first_entry(state.readers)
     return Findings(
         used_rows(relations.accesses).copy(),
         used_rows(relations.dependences).copy(),

@@ -16,17 +16,21 @@ from tracekit.dependence.kernels.load_history import LoadHistory
 
 
 def _of_loads(loads: LoadHistory) -> Made:
-    """The chunks; what is noted while they are compacted serves no more."""
-    return _loads, (loads.rows[: loads.control[USED]].copy(), loads.control, len(loads.rows), len(loads.seen))
+    """What is in use of the log; what is noted while lists are merged serves no more."""
+    used = loads.rows[load_history.first_entry(loads) : loads.control[USED]].copy()
+    return _loads, (used, loads.control, len(loads.rows), len(loads.seen))
 
 
-def _loads(rows: NDArray[Any], control: NDArray[np.int64], entries: int, accesses: int) -> LoadHistory:
-    return LoadHistory(
-        _beside(rows, entries),
+def _loads(used: NDArray[Any], control: NDArray[np.int64], entries: int, accesses: int) -> LoadHistory:
+    loads = LoadHistory(
+        arena.reserve(load_history.LOAD, entries),
         control,
         arena.reserve(load_history.SEEN, accesses),
-        arena.reserve("u4", entries // load_history.UNIT + 1),
+        np.zeros(2 * load_history.WAYS, np.int64),
     )
+    first = load_history.first_entry(loads)
+    loads.rows[first : first + len(used)] = used
+    return loads
 
 
 def _of_relations(relations: DependenceTable) -> Made:

@@ -46,16 +46,12 @@ def empty_state(program: Program) -> State:
 
 def empty_load_history(accesses: int) -> LoadHistory:
     """No loads; they are by at most so many accesses."""
-    rows = arena.arena(
-        load_history.READER, 1 << 33, spare=load_history.UNIT, beside=1, parts=16
-    ).rows  # a mark is of UNIT rows
+    rows = arena.arena(load_history.LOAD, 1 << 32, parts=16).rows
     control = np.zeros(load_history.CONTROL, np.int64)
-    control[USED], control[load_history.COLLECT_AT] = load_history.UNIT, load_history.FIRST_COLLECTION
+    control[USED], control[load_history.END] = 1, len(rows) // 2
+    control[load_history.COLLECT_AT] = min(load_history.FIRST_COLLECTION, len(rows) // 4)
     return LoadHistory(
-        rows,
-        control,
-        arena.reserve(load_history.SEEN, accesses),
-        arena.reserve("u4", len(rows) // load_history.UNIT + 1),
+        rows, control, arena.reserve(load_history.SEEN, accesses), np.zeros(2 * load_history.WAYS, np.int64)
     )
 
 

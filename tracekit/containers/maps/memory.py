@@ -6,7 +6,6 @@ the C library's heap, and a `Block`, three words of an array that stays where it
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from tracekit.jit.kernel import Foreign, Instruction, Late
@@ -15,13 +14,8 @@ ir: Any = Late("llvmlite.ir")
 types: Any = Late("numba.core.types")
 _arrays: Any = Late("numba.np.arrayobj")
 
-ADVISES = sys.platform == "linux"
-HUGE_PAGES = 14
-"""Linux: MADV_HUGEPAGE. Random rows of a large map cost a walk of the page table each without."""
-
 allocate_zeroed: Any = Foreign("calloc", "uintp", "uintp", "uintp")
 give_back: Any = Foreign("free", "void", "uintp")
-advise: Any = Foreign("madvise", "int32", "uintp", "uintp", "int32")
 
 
 def _words_at(typing: Any, address: Any, size: Any) -> Any:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.containers.kernels.paging import ADVISES, HUGE_PAGES, advise
 from tracekit.containers.kernels.prefetch import prefetch
 from tracekit.containers.maps.exact import ROWS_ADDRESS, ROWS_SIZE
 from tracekit.containers.maps.folds import fold
 from tracekit.containers.maps.keys import ONE, tag_of
-from tracekit.containers.maps.memory import ADVISES, HUGE_PAGES, advise, allocate_zeroed, give_back, words_at
+from tracekit.containers.maps.memory import allocate_zeroed, give_back, words_at
 from tracekit.jit.kernel import inlined, kernel
 
 ZERO = np.uint64(0)

@@ -37,7 +37,7 @@ from tracekit.dependence.kernels.dependence_table import (
 )
 from tracekit.dependence.kernels.executions import Runs
 from tracekit.dependence.kernels.load_history import (
-    UNIT,
+    GROWN_BITS,
     LoadHistory,
     add_reader,
     collect,
@@ -50,7 +50,7 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.translation.kernels.identities import Objects, identity_at
 from tracekit.translation.kernels.identities import place as place_object
 
-# What a store has been compared with, but for entries of the chunk.
+# What a store has been compared with, but for entries of the list.
 STORE = -1
 LOAD = -2
 PAIR = -3  # the later one
@@ -245,15 +245,13 @@ def _load(
 ) -> None:
     """A load depends on the stores of its bytes."""
     for row in changing(state.memory, address, size):
-        if detail.war:
-            expect_readers(state.readers, state.memory, row)
         _loaded(state, detail, levels, access, row, now, identity)
         if detail.war and not waits:
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
     if detail.war:
         if waits:
             runs.wait(state.runs, access, levels.control[CLOCK], address, size)
-        collect(state.readers, state.memory)
+        collect(state.readers, state.memory, levels)
 
 
 @inlined
@@ -289,7 +287,7 @@ def _store(state: Any, detail: Any, levels: Any, access: Any, address: Any, size
 
 @inlined
 def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
-    drop_readers(state.readers, state.memory, row)
+    drop_readers(state.memory, row)
     state.memory.rows[row].store = access
     state.memory.rows[row].stamp = levels.control[CLOCK]
 
@@ -299,7 +297,7 @@ def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     """First the last store, then the loads since, the latest first."""
     known, loads = state.memory.rows[row], state.readers.rows
     kind, source, stamp = WAW, (np.int64(known.store) & CLOSED) * detail.waw, known.stamp
-    first, entry = np.int64(0), np.int64(STORE)  # of the chunk
+    entry = np.int64(STORE)
     while True:
         if source != 0:
             _depends(state, detail, levels, kind, source, access, stamp, now, identity)
@@ -317,15 +315,10 @@ def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
             stamp = known.earliest
             entry = np.int64(PAIRS)
         else:
-            if entry == PAIRS:
-                first = np.int64(known.chunk) * UNIT
-                entry = first
-                if first != 0:
-                    entry += np.int64(loads[first].about)
-            if entry == first:
+            entry = np.int64(known.before) if entry == PAIRS else np.int64(loads[np.uint64(entry)].before)
+            if entry == 0:
                 break
-            entry -= 1
-            source, stamp = np.int64(loads[entry].access), loads[entry].stamp
+            source, stamp = np.int64(loads[np.uint64(entry)].access), loads[np.uint64(entry)].when >> GROWN_BITS
 
 
 @inlined

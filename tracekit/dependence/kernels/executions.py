@@ -95,7 +95,7 @@ def finish(state: Any, levels: Any, stream: Any) -> None:
             if control[STREAM] == stream:
                 add_reader(state.readers, memory, row, part.access, part.stamp, levels)
             else:
-                push_reader(state.readers, memory, row, part.access, part.stamp, levels)
+                push_reader(state.readers, memory, row, part.access, part.stamp)
     waiting.control[USED] = 1
     if control[INSTRUCTION] != 0 and is_alone(state.shared.control):
         keep_alone(state.relations, state.shared)

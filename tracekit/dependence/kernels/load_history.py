@@ -6,13 +6,14 @@ merge, but none is ever split. So the earliest and the latest load of each acces
 needs to know. (Without levels all the past is one interval.)
 
 A row of shadow memory (HISTORY) has its latest load in itself, and before that a *pair*: the earliest and the latest of
-some loads by one access in one interval, which is all that most bytes ever have. What came before, in order of time, is
-in a *chunk*: a power of two of entries, compacted when it is full, and replaced by a larger one if that does not make
-half of it free.
+some loads by one access in one interval, which is all that most bytes ever have. What came before is a list, the latest
+first, whose entries lie in a *log*: a load is appended to it, and reaches no memory but the row and the log's end.
+Entries never change, so the parts of a divided word share a list, and a store forgets one in no time.
 
-Dividing a word copies its row, so that the parts come to share one chunk; a chunk says in how many parts the word was
-when it was made, and a row of other parts copies it before it changes it. Such chunks, and those of cleared memory, are
-collected when the chunks in use have doubled.
+Of what programs load most is never stored again, and its lists are never read. So nothing is merged but the first
+entries of a list that grows fast, which the caches have, when it has grown by as many as were left (`_with_pair`), and
+all of it when the log has grown by as much as it held: then the lists that rows still lead to are copied into the other
+half of the log, row by row, and merged on the way (`collect_now`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
+from tracekit.containers.kernels.paging import release
 from tracekit.containers.kernels.prefetch import prefetch
-from tracekit.containers.kernels.shadow import PAGES, SCRATCH, WORDS, parts_of
+from tracekit.containers.kernels.shadow import PAGES, SCRATCH, STREAM, WORDS
 from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.jit.kernel import inlined, kernel
 
@@ -34,92 +36,74 @@ HISTORY = np.dtype(
         ("reader", "<u4"),  # access that loaded it last since then, 0: none
         ("stamp", "<i8"),  # clocks of the two
         ("loaded", "<i8"),
-        ("chunk", "<u4"),  # the loads before the pair, 0: none
-        ("pair", "<u4"),  # access of the loads before the last, 0: none, then there is no chunk
+        ("before", "<u4"),  # the latest entry of the loads before the pair, 0: none
+        ("pair", "<u4"),  # access of the loads before the last, 0: none, then there is no list
         ("earliest", "<i8"),  # clocks of the two, which may be the same
         ("latest", "<i8"),
     ]
 )
-READER = np.dtype(
+LOAD = np.dtype(
     [
-        ("stamp", "<i8"),  # of the first entry of a free chunk: the next free one
+        ("when", "<i8"),  # clock << GROWN_BITS | by how many entries the list has grown lately
         ("access", "<u4"),
-        ("about", "<u4"),  # of the first entry: entries in use; of the second: log2 of UNITs | parts << 8
+        ("before", "<u4"),  # the next entry of the list, 0: none
     ]
 )
-UNIT = 4
-"""Entries of the smallest chunk: a cache line."""
+GROWN_BITS = 8
+GROWN = (1 << GROWN_BITS) - 1
 
-# Elements of LoadHistory.control; the first are those of an arena, in entries.
-FREED = 2  # entries of free chunks
-COLLECT_AT = 3  # entries in use at which the next collection runs
+# Elements of LoadHistory.control; the first are those of an arena.
+END = 2  # of the half of the log that is in use
+COLLECT_AT = 3  # entry at which the next collection runs
 COLLECTIONS = 4  # collections so far
-FREE = 5  # and behind it: the first free chunk of each size, 0: none
-CONTROL = FREE + 28
+CONTROL = 5
 """How many there are."""
 FIRST_COLLECTION = 1 << 20
+"""The log grows by as many entries between two collections at least."""
+YOUNG = 1 << 14
+"""So many of the last entries are taken to be in the caches."""
+FEW = 16
+"""By so many entries a list grows before they are merged."""
+FARTHEST = 8
+"""A load looks at so many levels for one to take the place of; what it misses waits until lists are merged."""
+WAYS = 16
+"""Lists that are walked at once, so that the processor waits for entries of all of them together."""
+DEPTH = 32
+"""Entries of each that are brought into the caches so."""
 SEEN = np.dtype([("tag", "<i8"), ("entry", "<i8")])
 NOT_AT_HAND = -1
-FARTHEST = 8
-"""A load looks at so many levels for one to take the place of; what it misses waits for the next compaction."""
+"""In place of the number of levels: they are another stream's."""
+ALL = 1 << 62
 
 
 @limited
 class LoadHistory(NamedTuple):
-    """Chunks; number n begins with the entry n * UNIT. Chunk 0 is none."""
+    """The log, of which one half is in use; entry 0 is none."""
 
-    rows: NDArray[Any]  # READER
+    rows: NDArray[Any]  # LOAD
     control: NDArray[np.int64]
-    seen: NDArray[Any]  # [access]: SEEN, for compaction; row 0 counts
-    marks: NDArray[np.uint32]  # [chunk]: the last collection that came across it
+    seen: NDArray[Any]  # [access]: SEEN, while lists are merged; row 0 counts
+    ways: NDArray[np.int64]  # rows whose lists are being copied, and how far they have been walked
+
+
+def first_entry(readers: LoadHistory) -> int:
+    """Where the half of the log that is in use begins."""
+    return int(readers.control[END]) - len(readers.rows) // 2
 
 
 @inlined
-def _take(readers: Any, size: Any) -> Any:
-    """A chunk of UNIT << size entries."""
-    control = readers.control
-    chunk = control[FREE + size]
-    if chunk != 0:
-        control[FREE + size] = readers.rows[chunk * UNIT].stamp
-        control[FREED] -= UNIT << size
-        return chunk
-    first = control[USED]
-    if first + (UNIT << size) > readers.rows.size:
-        control[EXHAUSTED] = 1
-        return np.int64(0)
-    control[USED] = first + (UNIT << size)
-    return first // UNIT
-
-
-@inlined
-def _give(readers: Any, chunk: Any, size: Any) -> None:
-    readers.rows[chunk * UNIT].stamp = readers.control[FREE + size]
-    readers.control[FREE + size] = chunk
-    readers.control[FREED] += UNIT << size
-
-
-@inlined
-def drop_readers(readers: Any, memory: Any, row: Any) -> None:
+def drop_readers(memory: Any, row: Any) -> None:
     """Forget the loads of a row, which is being stored."""
     known = memory.rows[row]
     known.reader = 0
     known.pair = 0
-    if known.chunk != 0:
-        _drop(readers, np.int64(known.chunk), parts_of(memory, row))
-        known.chunk = 0
-
-
-@kernel
-def _drop(readers: LoadHistory, chunk: Any, parts: Any) -> None:
-    about = np.int64(readers.rows[chunk * UNIT + 1].about)
-    if about >> 8 == parts:  # else other parts of the word may have it too
-        _give(readers, chunk, about & 255)
+    known.before = 0
 
 
 @inlined
 def expect_readers(readers: Any, memory: Any, row: Any) -> None:
     """The loads of a row will be needed soon."""
-    prefetch(readers.rows, np.uint64(memory.rows[row].chunk) * np.uint64(UNIT))
+    prefetch(readers.rows, memory.rows[row].before)
 
 
 @inlined
@@ -137,7 +121,9 @@ def add_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, level
         if known.pair == known.reader and _is_one_interval(levels.levels, count, known.earliest, known.loaded):
             known.latest = known.loaded
         else:
-            _make_pair(readers, memory, row, levels.levels, count)
+            if known.pair != 0:
+                known.before = _with_pair(readers, known, levels.levels, count)
+            _pair_last(known)
     known.reader = access
     known.loaded = now
 
@@ -156,87 +142,97 @@ def _is_one_interval(levels: Any, count: Any, earlier: Any, later: Any) -> Any:
 
 
 @inlined
-def push_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, levels: Any) -> None:
+def push_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any) -> None:
     """Enter a load while the levels of its stream are not at hand: nothing is merged."""
     known = memory.rows[row]
     if known.reader != 0:
-        _make_pair(readers, memory, row, levels.levels, np.int64(NOT_AT_HAND))
+        _list_pair(readers, known)
+        _pair_last(known)
     known.reader = access
     known.loaded = now
 
 
 @inlined
-def _make_pair(readers: Any, memory: Any, row: Any, levels: Any, count: Any) -> None:
-    """The last load becomes the pair of its row, and what was the pair goes to the chunk."""
-    known = memory.rows[row]
+def list_all(readers: Any, known: Any) -> None:
+    """Let all loads of a row be in its list; its last load and its pair have to be set then."""
+    _list_pair(readers, known)
+    if known.reader != 0:
+        known.before = _append(readers, known.before, known.reader, known.loaded << GROWN_BITS)
+
+
+@inlined
+def _list_pair(readers: Any, known: Any) -> None:
     if known.pair != 0:
-        known.chunk = _push_pair(
-            readers,
-            np.int64(known.chunk),
-            known.pair,
-            known.earliest,
-            known.latest,
-            levels,
-            count,
-            parts_of(memory, row),
-        )
+        known.before = _append(readers, known.before, known.pair, known.earliest << GROWN_BITS)
+        if known.latest != known.earliest:
+            known.before = _append(readers, known.before, known.pair, known.latest << GROWN_BITS)
+
+
+@inlined
+def _pair_last(known: Any) -> None:
+    """The last load becomes the pair of its row."""
     known.pair = known.reader
     known.earliest = known.loaded
     known.latest = known.loaded
 
 
 @kernel
-def _push_pair(
-    readers: LoadHistory, chunk: Any, access: Any, earliest: Any, latest: Any, levels: Any, count: Any, parts: Any
-) -> int:
-    """Append a pair to a chunk; the chunk that has it, maybe another."""
-    chunk = np.int64(_push(readers, chunk, access, earliest, levels, count, parts))
-    if latest != earliest:
-        chunk = np.int64(_push(readers, chunk, access, latest, levels, count, parts))
-    return int(chunk)
+def _with_pair(readers: LoadHistory, known: Any, levels: Any, count: Any) -> int:
+    """The list of a row with its pair."""
+    control, rows = readers.control, readers.rows
+    before, had = np.int64(known.before), np.int64(0)
+    if before + YOUNG > control[USED]:  # reached lately
+        had = rows[np.uint64(before)].when & GROWN
+    grown = had + 1 + np.int64(known.latest != known.earliest)
+    if grown > had + 1:
+        before = np.int64(_append(readers, before, known.pair, known.earliest << GROWN_BITS))
+    first = np.int64(_append(readers, before, known.pair, (known.latest << GROWN_BITS) | (grown & GROWN)))
+    if grown >= FEW and (had ^ grown) > had:  # it came to a power of two
+        used = control[USED]
+        merged = np.int64(_merged(readers, first, grown, levels, count))
+        left = control[USED] - used
+        if 2 * left > grown:
+            control[USED] = used
+        else:
+            rows[merged].when |= left
+            first = merged
+    return int(first)
+
+
+@inlined
+def _append(readers: Any, before: Any, access: Any, when: Any) -> Any:
+    """The entry that puts a load in front of a list; the list, if the log is full."""
+    new = readers.control[USED]
+    if new == readers.control[END]:
+        readers.control[EXHAUSTED] = 1
+        return np.int64(before)
+    readers.control[USED] = new + 1
+    entry = readers.rows[np.uint64(new)]
+    entry.when = when
+    entry.access = access
+    entry.before = before
+    return new
 
 
 @kernel
-def _push(readers: LoadHistory, chunk: Any, access: Any, stamp: Any, levels: Any, count: Any, parts: Any) -> int:
-    """Append a load to a chunk, the latest of its loads so far; the chunk that has it, maybe another."""
-    rows = readers.rows
-    if chunk == 0:
-        chunk = np.int64(_take(readers, 0))
-        rows[chunk * UNIT].about = 0
-        rows[chunk * UNIT + 1].about = parts << 8
-    elif np.int64(rows[chunk * UNIT + 1].about) >> 8 != parts:
-        chunk = np.int64(_copied(readers, chunk, np.int64(rows[chunk * UNIT + 1].about) & 255, parts))
-    first = chunk * UNIT
-    length = np.int64(rows[first].about)
-    size = np.int64(rows[first + 1].about) & 255
-    if length == UNIT << size:
-        if count >= 0:
-            length = np.int64(_compact(readers, first, length, levels, count))
-        if 2 * length > UNIT << size:
-            larger = _copied(readers, chunk, size + 1, parts)
-            _give(readers, chunk, size)
-            chunk = np.int64(larger)
-            first = chunk * UNIT
-    rows[first + length].access = access
-    rows[first + length].stamp = stamp
-    rows[first].about = length + 1
-    return int(chunk)
-
-
-@kernel
-def _copied(readers: LoadHistory, chunk: Any, size: Any, parts: Any) -> int:
-    """A copy of a chunk, of UNIT << size entries, for a row of such parts."""
-    rows = readers.rows
-    new = np.int64(_take(readers, size))
-    length = np.int64(rows[chunk * UNIT].about)
-    if new == 0:  # no room: there is no list
-        length = np.int64(0)
-    for entry in range(length):
-        rows[new * UNIT + entry].stamp = rows[chunk * UNIT + entry].stamp
-        rows[new * UNIT + entry].access = rows[chunk * UNIT + entry].access
-    rows[new * UNIT].about = length
-    rows[new * UNIT + 1].about = size | (parts << 8)
-    return int(new)
+def append_list(readers: LoadHistory, before: Any, loads: Any, entry: Any, accesses: Any) -> int:
+    """Put a list of another log, `loads`, in front of one; `accesses`: the numbers here of those there."""
+    count, at = 0, np.int64(entry)
+    while at != 0:
+        count += 1
+        at = np.int64(loads[at].before)
+    first = readers.control[USED]
+    if first + count > readers.control[END]:
+        readers.control[EXHAUSTED] = 1
+        return int(before)
+    readers.control[USED] = first + count
+    at = np.int64(entry)
+    for new in range(first + count - 1, first - 1, -1):  # the earliest lies first, as if they came one by one
+        readers.rows[new].when = loads[at].when
+        readers.rows[new].access = accesses[loads[at].access]
+        readers.rows[new].before = new - 1 if new > first else before
+        at = np.int64(loads[at].before)
+    return int(first + count - 1) if count > 0 else int(before)
 
 
 @inlined
@@ -267,15 +263,89 @@ def _interval_start(levels: Any, count: Any, stamp: Any) -> Any:
     return innermost.iteration_start if stamp >= innermost.iteration_start else innermost.invocation
 
 
+# -- collection ------------------------------------------------------------------------------------
+
+
+@inlined
+def collect(readers: Any, memory: Any, levels: Any) -> None:
+    """Copy the lists that rows lead to if the log has grown enough; merge those of the stream that `levels` are of."""
+    if readers.control[USED] >= readers.control[COLLECT_AT]:
+        collect_now(readers, memory, levels.levels, np.int64(levels.control[LEVELS]))
+
+
+@inlined
+def collect_idle(readers: Any, memory: Any, levels: Any) -> None:
+    """The same while no levels are at hand: nothing is merged."""
+    if readers.control[USED] >= readers.control[COLLECT_AT]:
+        collect_now(readers, memory, levels.levels, np.int64(NOT_AT_HAND))
+
+
 @kernel
-def _compact(readers: LoadHistory, first: Any, length: Any, levels: Any, count: Any) -> int:
-    """Keep the earliest and the latest load of each access in each interval; how many that are."""
-    rows, seen = readers.rows, readers.seen
+def collect_now(readers: LoadHistory, memory: Any, levels: Any, count: Any) -> None:
+    """Copy the lists of all rows into the other half of the log, in the order of rows."""
+    control, rows = readers.control, memory.rows
+    control[COLLECTIONS] += 1
+    half = readers.rows.size // 2
+    old_end, old_used = control[END], control[USED]
+    control[END] = half if old_end > half else 2 * half
+    first = control[END] - half
+    control[USED] = first + 1  # entry 0 is none
+    looked_at = np.int64(0)
+    for page in range(SCRATCH, memory.control[PAGES]):
+        at_hand = count if memory.pages[page].stream == memory.control[STREAM] else np.int64(NOT_AT_HAND)
+        waiting = np.int64(0)
+        for word in range(page * WORDS, (page + 1) * WORDS):
+            parts = np.int64(memory.granules[word])
+            row = (memory.granules.size + word) << parts
+            looked_at += 1 << parts
+            for part in range(row, row + (1 << parts)):
+                if rows[part].before != 0:
+                    readers.ways[waiting] = part
+                    waiting += 1
+                    if waiting == WAYS:
+                        _copy_lists(readers, rows, waiting, levels, at_hand)
+                        waiting = np.int64(0)
+        _copy_lists(readers, rows, waiting, levels, at_hand)
+    release(readers.rows, old_end - half + FIRST_COLLECTION, old_used)
+    kept = control[USED] - first
+    grown = control[USED] + max(FIRST_COLLECTION, kept, looked_at)
+    control[COLLECT_AT] = min(grown, control[END] - (control[END] - control[USED]) // 8)
+
+
+@kernel
+def _copy_lists(readers: LoadHistory, rows: Any, waiting: Any, levels: Any, count: Any) -> None:
+    """Copy the lists of some rows."""
+    ways = readers.ways
+    for place in range(waiting):
+        ways[WAYS + place] = rows[ways[place]].before
+    for _ in range(DEPTH):
+        for place in range(WAYS, WAYS + waiting):
+            if ways[place] != 0:
+                ways[place] = readers.rows[np.uint64(ways[place])].before
+    copied, old = np.int64(0), np.int64(0)
+    for place in range(waiting):
+        known = rows[ways[place]]
+        if known.before != old:  # else parts of a word share it
+            old = np.int64(known.before)
+            merged = _merged(readers, old, ALL, levels, count) if count >= 0 else _copied(readers, old)
+            copied = np.int64(merged)
+        known.before = copied
+
+
+@inlined
+def _merged(readers: Any, entry: Any, most: Any, levels: Any, count: Any) -> Any:
+    """Copy the first entries of a list, `most` or all; of loads of one access in one interval the earliest and latest.
+
+    Returns the first entry of the new list, which goes on with the rest of the old one.
+    """
+    rows, seen, control = readers.rows, readers.seen, readers.control
     start, tag = np.int64(-1), np.int64(0)  # of the interval that is being gathered
     open_now = np.int64(count)
-    kept = first + length  # entries from here on are kept
-    for entry in range(first + length - 1, first - 1, -1):
-        stamp, access = rows[entry].stamp, rows[entry].access
+    first, to = control[USED], control[USED]
+    while entry != 0 and most > 0 and to < control[END]:
+        stamp, access = rows[np.uint64(entry)].when >> GROWN_BITS, rows[np.uint64(entry)].access
+        entry = np.int64(rows[np.uint64(entry)].before)
+        most -= 1
         if start < 0 or stamp < start:
             open_now = np.int64(_open_at(levels, open_now, stamp))
             start = np.int64(_interval_start(levels, open_now, stamp))
@@ -283,58 +353,45 @@ def _compact(readers: LoadHistory, first: Any, length: Any, levels: Any, count: 
             tag = seen[0].tag
         known = seen[access]
         if known.tag == tag + 1:  # two of it are kept
-            rows[known.entry].stamp = min(rows[known.entry].stamp, stamp)
-        elif known.tag != tag or rows[known.entry].stamp != stamp:
+            kept = rows[np.uint64(known.entry)]
+            kept.when = min(kept.when, stamp << GROWN_BITS)
+        elif known.tag != tag or rows[np.uint64(known.entry)].when != stamp << GROWN_BITS:
             known.tag = tag + np.int64(known.tag == tag)
-            kept -= 1
-            known.entry = kept
-            rows[kept].stamp = stamp
-            rows[kept].access = access
-    left = first + length - kept
-    if kept > first:
-        for entry in range(left):
-            rows[first + entry].stamp = rows[kept + entry].stamp
-            rows[first + entry].access = rows[kept + entry].access
-        rows[first].about = left
-    return int(left)
-
-
-# -- collection ------------------------------------------------------------------------------------
+            known.entry = to
+            to = _put(rows, to, access, stamp)
+    return _ended(readers, first, to, entry)
 
 
 @inlined
-def collect(readers: Any, memory: Any) -> None:
-    """Take chunks back that no row leads to, if there are many; those of other shadows are lost."""
-    if readers.control[USED] - readers.control[FREED] > readers.control[COLLECT_AT]:
-        collect_now(readers, memory)
+def _copied(readers: Any, entry: Any) -> Any:
+    """Copy a list as it is. Its first entry."""
+    rows, control = readers.rows, readers.control
+    first, to = control[USED], control[USED]
+    while entry != 0 and to < control[END]:
+        to = _put(rows, to, rows[np.uint64(entry)].access, rows[np.uint64(entry)].when >> GROWN_BITS)
+        entry = np.int64(rows[np.uint64(entry)].before)
+    return _ended(readers, first, to, entry)
 
 
-@kernel
-def collect_now(readers: LoadHistory, memory: Any) -> None:
-    """Mark what the rows of the shadow lead to, and free the rest."""
-    control, rows = readers.control, readers.rows
-    control[COLLECTIONS] += 1
-    number = np.uint32(control[COLLECTIONS])
-    for word in range((SCRATCH + 1) * WORDS, memory.control[PAGES] * WORDS):
-        parts = np.int64(memory.granules[word])
-        begin = (memory.granules.size + word) << parts
-        for row in range(begin, begin + (1 << parts)):
-            readers.marks[memory.rows[row].chunk] = number
-    for place in range(FREE, control.size):
-        control[place] = 0
-    control[FREED] = 0
-    chunk, end = np.int64(1), control[USED] // UNIT
-    while chunk < end:
-        if readers.marks[chunk] == number:
-            chunk += 1 << (np.int64(rows[chunk * UNIT + 1].about) & 255)
-            continue
-        behind = chunk
-        while behind < end and readers.marks[behind] != number:
-            behind += 1
-        while chunk < behind:
-            size = np.int64(0)
-            while size < control.size - FREE - 1 and chunk + (2 << size) <= behind:
-                size += 1
-            _give(readers, chunk, size)
-            chunk += 1 << size
-    control[COLLECT_AT] = max(2 * (control[USED] - control[FREED]), FIRST_COLLECTION)
+@inlined
+def _put(rows: Any, to: Any, access: Any, stamp: Any) -> Any:
+    """Write the entry `to`, which leads to the one behind it; which that is."""
+    entry = rows[np.uint64(to)]
+    entry.when = stamp << GROWN_BITS
+    entry.access = access
+    entry.before = to + 1
+    return to + 1
+
+
+@inlined
+def _ended(readers: Any, first: Any, to: Any, rest: Any) -> Any:
+    """The list of the entries first .. to - 1, and then of `rest`."""
+    control = readers.control
+    if to == control[END]:  # the rest may not be copied
+        control[EXHAUSTED] = 1
+        rest = rest - rest
+    control[USED] = to
+    if to == first:
+        return rest
+    readers.rows[np.uint64(to - 1)].before = rest
+    return first

@@ -28,7 +28,14 @@ from tracekit.containers.kernels.shadow import (
 )
 from tracekit.contexts.kernels.levels import iteration_at
 from tracekit.dependence.kernels.dependence_table import WAR, access_of, carry, mark_intra, relate, tally_of
-from tracekit.dependence.kernels.load_history import UNIT, collect, drop_readers, push_reader
+from tracekit.dependence.kernels.load_history import (
+    GROWN_BITS,
+    append_list,
+    collect_idle,
+    drop_readers,
+    list_all,
+    push_reader,
+)
 from tracekit.dependence.kernels.open_stores import OpenStores
 from tracekit.dependence.kernels.sharding import ADDRESS, NOTHING, TIME, note
 from tracekit.jit.kernel import inlined, kernel
@@ -77,7 +84,7 @@ def depend(
                 _depend_on(state, detail, opened, levels, store, row, accesses, identities, tag)
                 width = 8 >> parts_of(state.memory, row)
                 at = (at & -width) + width
-    collect(state.readers, state.memory)
+    collect_idle(state.readers, state.memory, levels)
 
 
 @inlined
@@ -106,11 +113,11 @@ def _depend_on(
     _meet(state, detail, opened, levels, store, stand, known.pair, known.latest, destination, identity, tag)
     if known.latest != known.earliest:
         _meet(state, detail, opened, levels, store, stand, known.pair, known.earliest, destination, identity, tag)
-    first = np.int64(known.chunk) * UNIT
-    if first != 0:
-        for entry in range(first + np.int64(loads[first].about) - 1, first - 1, -1):
-            source, stamp = loads[entry].access, loads[entry].stamp
-            _meet(state, detail, opened, levels, store, stand, source, stamp, destination, identity, tag)
+    entry = np.int64(known.before)
+    while entry != 0:
+        source, stamp = loads[entry].access, loads[entry].when >> GROWN_BITS
+        _meet(state, detail, opened, levels, store, stand, source, stamp, destination, identity, tag)
+        entry = np.int64(loads[entry].before)
 
 
 @kernel
@@ -218,34 +225,37 @@ def lay_over(state: Any, memory: Any, readers: Any, accesses: Any, idle: Any) ->
             address = (number << PAGE_BITS) | ((word & (WORDS - 1)) << 3)
             row = (memory.granules.size + word) << parts
             for part in range(row, row + (1 << parts)):
-                _lay(state, memory.rows[part], readers.rows, accesses, idle, address, width, is_known)
+                _lay(state, memory.rows[part], readers.rows, accesses, address, width, is_known)
                 address += width
-    collect(state.readers, state.memory)
+    collect_idle(state.readers, state.memory, idle)
 
 
 @inlined
-def _lay(state: Any, known: Any, loads: Any, accesses: Any, idle: Any, address: Any, width: Any, is_known: Any) -> None:
+def _lay(state: Any, known: Any, loads: Any, accesses: Any, address: Any, width: Any, is_known: Any) -> None:
     """Take in a row: its loads come after those that were known, or there was a store since those."""
     if known.store & np.uint32(OPEN) != 0:
         if known.reader != 0:
             for row in changing(state.memory, address, width):
-                _append(state.readers, state.memory, row, known, loads, accesses, idle)
+                _append(state.readers, state.memory, row, known, loads, accesses)
     elif known.reader != 0 or is_known:
         for row in writing(state.memory, address, width):
-            drop_readers(state.readers, state.memory, row)
-            _append(state.readers, state.memory, row, known, loads, accesses, idle)
+            drop_readers(state.memory, row)
+            if known.reader != 0:
+                _append(state.readers, state.memory, row, known, loads, accesses)
 
 
 @kernel
-def _append(readers: Any, memory: Any, row: Any, known: Any, loads: Any, accesses: Any, idle: Any) -> None:
-    if known.reader == 0:
+def _append(readers: Any, memory: Any, row: Any, known: Any, loads: Any, accesses: Any) -> None:
+    """The loads of a row of a segment come after those of a row here."""
+    if known.pair == 0:
+        push_reader(readers, memory, row, accesses[known.reader], known.loaded)
         return
-    if known.pair != 0:
-        first = np.int64(known.chunk) * UNIT
-        if first != 0:
-            for entry in range(first, first + np.int64(loads[first].about)):
-                push_reader(readers, memory, row, accesses[loads[entry].access], loads[entry].stamp, idle)
-        push_reader(readers, memory, row, accesses[known.pair], known.earliest, idle)
-        if known.latest != known.earliest:
-            push_reader(readers, memory, row, accesses[known.pair], known.latest, idle)
-    push_reader(readers, memory, row, accesses[known.reader], known.loaded, idle)
+    into = memory.rows[row]
+    list_all(readers, into)
+    if known.before != 0:
+        into.before = append_list(readers, into.before, loads, known.before, accesses)
+    into.pair = accesses[known.pair]
+    into.earliest = known.earliest
+    into.latest = known.latest
+    into.reader = accesses[known.reader]
+    into.loaded = known.loaded
