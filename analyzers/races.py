@@ -11,8 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
 from tracekit.races.kernels import dependences, history, lanes, resources, shares, tasks
+from tracekit.races.kernels.lock_orders import settle
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
@@ -20,9 +23,11 @@ from tracekit.races.kernels.order import (
     end_thread,
     enter_barrier,
     give_up_lock,
+    is_waiting,
     join_thread,
     leave_barrier,
     make_barrier,
+    note_call,
     operate,
     pass_barrier,
     pass_fence,
@@ -30,6 +35,7 @@ from tracekit.races.kernels.order import (
     running,
     start_program,
     take_lock,
+    takes_plainly,
 )
 from tracekit.races.kernels.state import (
     BEGIN,
@@ -37,6 +43,7 @@ from tracekit.races.kernels.state import (
     END,
     MINGLED,
     OLD_BARRIERS,
+    REORDERS,
     SHARED_LOOP,
     TASKS,
     TEAMS,
@@ -44,7 +51,7 @@ from tracekit.races.kernels.state import (
     State,
 )
 from tracekit.races.rows import RaceRows
-from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops
+from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops, may_reorder
 from tracekit.races.suppressions import Suppressions
 
 OPENMP = ("__kmpc_fork_call", "__kmpc_fork_teams", "GOMP_parallel")
@@ -53,12 +60,13 @@ OPENMP = ("__kmpc_fork_call", "__kmpc_fork_teams", "GOMP_parallel")
 
 @dataclass(frozen=True)
 class RaceOptions:
-    """What is left out, and how contexts are told apart."""
+    """What is left out, what is looked for, and how contexts are told apart."""
 
     suppress: str = option(
         "", "Leave out races in these functions or files, or those named in FILE.", "KIND:PATTERN,...|@FILE"
     )
     contexts: str = contexts_option()
+    lock_orders: bool = option(False, "Find races, too, that only another order of locks has.", unsaid=True)
 
     def __post_init__(self) -> None:
         Suppressions.of(self.suppress)
@@ -74,7 +82,9 @@ class Races(Module):
 
     def state(self) -> State:
         """No thread, no access."""
-        return empty_state(self.program)
+        state = empty_state(self.program)
+        state.now[REORDERS] = may_reorder(self.program) and self.options.lock_orders
+        return state
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """Those of loops are for programs with SIMD loops and loops that OpenMP shares out."""
@@ -117,20 +127,22 @@ class Races(Module):
     @staticmethod
     def lock(state: State, address: int, stream: int, group: int, offset: int) -> None:
         """A lock was got."""
-        take_lock(state, running(state, stream), address, 0, group, offset)
+        is_plain = takes_plainly(state, stream, address)
+        take_lock(state, running(state, stream), address, 0, is_plain, group, offset)
         shares.draw(state)
 
     @staticmethod
     def lock_shared(state: State, address: int, stream: int, group: int, offset: int) -> None:
         """By a reader."""
-        take_lock(state, running(state, stream), address, 1, group, offset)
+        take_lock(state, running(state, stream), address, 1, False, group, offset)
 
     @staticmethod
     def unlock(state: State, address: int, stream: int, group: int, object: int, offset: int) -> None:
         """It is given up."""
         if running(state, stream) != 0:
             resources.use_on(state, address, (address, group, object, offset))
-        give_up_lock(state, running(state, stream), address)
+            settle(state, np.uint64(0), (address, group, object, offset))
+        give_up_lock(state, running(state, stream), address, is_waiting(state, stream))
 
     @staticmethod
     def release(state: State, address: int, thread: int, stream: int) -> None:
@@ -158,6 +170,7 @@ class Races(Module):
         leave_barrier(state, running(state, stream), address)
         if running(state, stream) != 0:
             resources.use_on(state, address, (address, group, object, offset))
+            settle(state, np.uint64(0), (address, group, object, offset))
 
     @staticmethod
     def barrier(state: State, address: int, stream: int) -> None:
@@ -204,7 +217,9 @@ class Races(Module):
     ) -> None:
         """It is about to be used; by the only thread, too, which may give it up when there are others."""
         if running(state, stream) != 0 and history.kind_of(state, instruction) & DIRECT:
+            note_call(state, stream, history.kind_of(state, instruction), address)
             resources.use(state, instruction, context, address, (address, group, object, offset))
+            settle(state, np.uint64(0), (address, group, object, offset))
 
     @staticmethod
     def resource_end(
@@ -289,9 +304,10 @@ class Races(Module):
         tasks.end_sync(state, kind, task)
 
     @staticmethod
-    def mutex_acquired(state: State, address: int, stream: int, group: int, offset: int) -> None:
+    def mutex_acquired(state: State, kind: int, address: int, stream: int, group: int, offset: int) -> None:
         """A lock, a critical region."""
-        take_lock(state, running(state, stream), address, 0, group, offset)
+        is_plain = kind == tasks.LOCK or kind == tasks.NEST_LOCK or kind == tasks.CRITICAL
+        take_lock(state, running(state, stream), address, 0, is_plain, group, offset)
         shares.draw(state)
 
     @staticmethod
@@ -299,7 +315,8 @@ class Races(Module):
         """It is given up."""
         if running(state, stream) != 0:
             resources.use_on(state, address, (address, group, object, offset))
-        give_up_lock(state, running(state, stream), address)
+            settle(state, np.uint64(0), (address, group, object, offset))
+        give_up_lock(state, running(state, stream), address, False)
 
     @staticmethod
     def reduction_begin(state: State, task: int) -> None:
@@ -314,6 +331,8 @@ class Races(Module):
     @staticmethod
     def work_begin(state: State, kind: int, stream: int) -> None:
         """A region that any thread of a team might run: `single`."""
+        if kind == shares.SINGLE_EXECUTOR or kind == shares.SINGLE_OTHER:
+            tasks.pass_single(state, running(state, stream))
         if kind == shares.SINGLE_EXECUTOR:
             shares.begin_single(state, stream)
 

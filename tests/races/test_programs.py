@@ -23,6 +23,7 @@ from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, record
 FOLDER = ROOT / "fixtures/races"
 PROGRAMS = {
     "locks": "locks.c",
+    "lock_orders": "lock_orders.c",
     "order": "order.c",
     "descriptors": "descriptors.c",
     "lifetimes": "lifetimes.c",
@@ -80,7 +81,7 @@ def races(folder: Path, program: Path, case: str, variant: str) -> dict[str, Any
     """What is found in a run."""
     run = record(folder, program, case, variant)
     assert run.returncode == 0, run.stderr
-    result: dict[str, Any] = tracekit.analyze(str(folder / "trace.zst"), "races").result
+    result: dict[str, Any] = tracekit.analyze(str(folder / "trace.zst"), "races", lock_orders=True).result
     assert result["summary"]["unordered_atomics"] == result["summary"]["old_barriers"] == 0
     return result
 

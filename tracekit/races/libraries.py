@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from tracekit.program.program import Program
 
 OBJECTS = re.compile(r"(pthread_(mutex|rwlock|spin|cond|barrier)|sem|mtx|cnd)_[a-z]+|omp_[a-z]+(_nest)?_lock\w*")
+TAKING = re.compile(r"pthread_(mutex|spin)_lock|mtx_lock")
+WAITING = re.compile(r"(pthread_cond|cnd)_\w*wait|_ZNSt\w*condition_variable\w*")
+TRYING = re.compile(
+    r"(pthread_(mutex|rwlock|spin|join)|sem|mtx)_(try|timed|clock)\w*|pthread_\w+join_np|sem_getvalue"
+    r"|omp_test_\w+|__kmpc_dispatch_next_\w+|_ZNSt28__atomic_futex\w*"
+)
+"""Calls whose result says in which order threads came to a lock or a loop."""
 CXX = re.compile(r"_ZN?K?St")
 FILES = frozenset(
     "open open64 openat openat64 creat creat64 __open_2 __open64_2 __openat_2 __openat64_2 close fclose dup dup2 dup3 "
@@ -24,6 +31,12 @@ FILES = frozenset(
     "writev recv recvfrom recvmsg send sendto sendmsg __read_chk __pread_chk __pread64_chk __recv_chk __recvfrom_chk "
     "eventfd eventfd_read eventfd_write epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait".split()
 )
+
+
+def calls_of(program: Program, pattern: re.Pattern[str]) -> NDArray[np.intp]:
+    """Instructions that call a function of such a name."""
+    found = [row for row in range(len(program.calls)) if pattern.fullmatch(program.callee_name(row))]
+    return program.calls["op"][found].astype(np.intp)
 
 
 def library_calls(program: Program) -> NDArray[np.intp]:

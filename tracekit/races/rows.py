@@ -62,12 +62,15 @@ class RaceRows:
     def rows(self) -> list[Json]:
         """One for each two places (kind, instruction, context) that race, in the order of instructions."""
         found: dict[Any, Json] = {}
-        for race in used_rows(self.state.races)[1:]:
+        seen = [(race, None) for race in used_rows(self.state.races)[1:]]
+        for race, lock in [*seen, *((race, self._lock(race)) for race in used_rows(self.state.reordered)[1:])]:
             key = int(race["key"])
             kinds = OF_DESCRIPTORS if is_descriptor(race["address"]) else KINDS
             ends = sorted((self._end(key >> 32, kinds), self._end(key & 0xFFFF_FFFF, kinds)), key=end_key)
             ends_key = tuple(map(end_key, ends))
             row = found.get(ends_key)
+            if row is not None and row["other_lock_order"] is None and lock is not None:
+                continue
             if row is None:
                 found[ends_key] = {
                     "first": ends[0],
@@ -75,6 +78,7 @@ class RaceRows:
                     "count": int(race["count"]),
                     **self._bytes(race),
                     "one_thread": self._one_thread(race),
+                    "other_lock_order": lock,
                 }
                 continue
             if row["one_thread"] != self._one_thread(race):
@@ -91,6 +95,11 @@ class RaceRows:
             for end in (row["first"], row["second"]):
                 end["locks"].sort(key=lambda locks: json.dumps(locks, sort_keys=True))
         return rows
+
+    def _lock(self, race: np.void) -> Json:
+        """The lock that another order has, of a race that did not happen in this one."""
+        lock = self.state.objects.rows[int(race["lock"])]
+        return {"object": self.groups.describe(int(lock["group"])), "offset": int(lock["offset"])}
 
     def _one_thread(self, race: np.void) -> Json | None:
         """Of a race whose ends one thread ran: the shared loop of the first, and the region that the second lies in."""

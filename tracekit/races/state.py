@@ -17,13 +17,17 @@ from tracekit.races.kernels.state import (
     COUNTS,
     DEPEND,
     DIRECT,
+    EPOCH,
     GENERATION,
     GROUP,
     HELD,
     LINK,
+    LOCK,
+    MOST_ASIDE,
     MOST_CHAINS,
     MOST_HELD,
     MOST_LANES,
+    MOST_REORDERED,
     NOW,
     OF_LANE,
     OF_RUNTIME,
@@ -36,13 +40,15 @@ from tracekit.races.kernels.state import (
     SITE,
     SPLIT_ITERATIONS,
     STREAM,
+    TAKES,
     TASK_ROW,
     TEAM,
     TELLS,
     USER,
+    WAITS,
     State,
 )
-from tracekit.races.libraries import library_calls
+from tracekit.races.libraries import TAKING, TRYING, WAITING, calls_of, library_calls
 from tracekit.races.worksharing import runtimes_instructions, shared_loops, telling_instructions
 
 if TYPE_CHECKING:
@@ -50,6 +56,8 @@ if TYPE_CHECKING:
 
     from tracekit.program.program import Program
 
+MOST_EPOCHS = 1 << 17
+"""So many turns of locks and other points of order are looked at in other orders of locks."""
 SCRATCH = 3 * MOST_CHAINS
 """Accesses of a set: at most one of each kind and chain."""
 
@@ -62,7 +70,7 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
 
 
 def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
-    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME, DIRECT."""
+    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS and so on."""
     kinds: NDArray[np.uint8] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint8)
     kinds[:-1][program.ops["use"] & OpUse.OF_LANE != 0] |= OF_LANE
     kinds[:-1][runtimes_instructions(program)] |= OF_RUNTIME
@@ -70,6 +78,8 @@ def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
     if (lanes_of_loops(program) == SHARED_LOOP).any():
         kinds[:-1][telling_instructions(program)] |= TELLS
         kinds[:-1][program.ops["kind"] == OpKind.ATOMIC] |= COUNTS
+    kinds[:-1][calls_of(program, TAKING)] |= TAKES
+    kinds[:-1][calls_of(program, WAITING)] |= WAITS
     return kinds
 
 
@@ -83,6 +93,12 @@ def lanes_of_loops(program: Program) -> NDArray[np.uint8]:
     shared = shared_loops(program)
     shown[shared[shown[shared] == 0]] = SHARED_LOOP
     return shown
+
+
+def may_reorder(program: Program) -> bool:
+    """Whether all that says in which order threads came to locks, loops and atomic variables is in a trace."""
+    tries = len(calls_of(program, TRYING)) > 0
+    return not tries and ("threads=1" in program.requested or not atomic_instructions(program)[:-1].any())
 
 
 def fields(dtype: np.dtype[np.void]) -> list[tuple[str, np.dtype[np.generic]]]:
@@ -100,9 +116,9 @@ def empty_state(program: Program) -> State:
         now=now,
         memory=shadow.empty(CELL),
         clocks=Clocks(
-            arena.arena(CLOCK, 1 << 28, spare=1), arena.arena("u4", spare=2 * MOST_CHAINS), np.zeros(1, np.int64)
+            arena.arena(CLOCK, 1 << 28, spare=1), arena.arena("u4", spare=4 * MOST_CHAINS), np.zeros(1, np.int64)
         ),
-        streams=hash_table([("task", "<i8"), ("implicit", "<i8"), ("simd", "<i8"), ("tells", "<i8")], 1 << 20),
+        streams=hash_table([(name, "<i8") for name in ("task", "implicit", "simd", "tells", "taking")], 1 << 20),
         simd_loops=arena.arena(SIMD_LOOP, 1 << 28, spare=1),
         lanes_of=lanes_of_loops(program),
         unsplit=np.full(len(program.loops), SPLIT_ITERATIONS, np.uint32),
@@ -113,7 +129,7 @@ def empty_state(program: Program) -> State:
         retired=hash_table([("into", "<i8")]),
         roles=hash_table(fields(ROLE)),
         held=arena.arena(HELD, 1 << 28, spare=MOST_HELD),
-        objects=hash_table([clock, ("readers", "<i8"), ("group", "<i8"), ("offset", "<i8")]),
+        objects=hash_table(fields(LOCK)),
         atomics=hash_table([clock]),
         barriers=hash_table([("count", "<i8"), ("arrivals", "<i8")]),
         rounds=hash_table([clock]),
@@ -138,4 +154,11 @@ def empty_state(program: Program) -> State:
         resources=hash_table(fields(RESOURCE)),
         users=hash_table(fields(USER)),
         races=hash_table(fields(RACE)),
+        epochs=arena.arena(EPOCH, MOST_EPOCHS, spare=1),
+        needed=arena.arena("u4", 8 * MOST_EPOCHS, spare=MOST_REORDERED),
+        reached=np.zeros(MOST_REORDERED, np.int64),
+        ran=np.zeros(MOST_REORDERED, np.int64),
+        aside=np.zeros(MOST_ASIDE, np.uint64),
+        tried=hash_table([("count", "<i8")]),
+        reordered=hash_table(fields(RACE)),
     )

@@ -48,6 +48,7 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
         for end in (row["first"], row["second"]):
             lines += end_lines(end, threads, style)
         lines += one_thread_lines(row)
+        lines += lock_order_lines(row)
     lines += more(len(result["races"]), len(shown["races"]), "race")
     if shown["threads"]:
         lines += ["", style("threads", "bold")]
@@ -96,6 +97,15 @@ def one_thread_lines(row: Json) -> list[str]:
     else:
         parts = f"{loop} and the single region behind it" if loop else "a single region and in front of it"
     return [f"    one thread ran both, in {parts}: another one could have run either"]
+
+
+def lock_order_lines(row: Json) -> list[str]:
+    """That a race needs another order of locks, if it does."""
+    lock = row.get("other_lock_order")
+    if not lock:
+        return []
+    name = lock_name({**lock, "shared": False})
+    return [f"    in this run {name} ordered the two, by who happened to take it first: in another order they race"]
 
 
 def lock_name(lock: Json) -> str:

@@ -9,8 +9,12 @@ import numpy as np
 from tracekit.containers.kernels.hash_table import find_or_make, row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import standing
+from tracekit.races.kernels.clocks import set_must_time
+from tracekit.races.kernels.order import make_own, turn_to
 from tracekit.races.kernels.shares import is_of_thread, part_of
 from tracekit.races.kernels.state import (
+    ASIDE,
+    ATOMIC_WRITE,
     CHAIN,
     CLOCK_FIRST,
     CLOCK_LENGTH,
@@ -18,15 +22,20 @@ from tracekit.races.kernels.state import (
     CREATOR_TIME,
     KIND_SHIFT,
     LAST_TIME,
+    MOST_ASIDE,
     MOST_SITES,
     OTHERS_FROM,
     OTHERS_TO,
     OWN,
+    READ,
+    REORDERS,
     SITE_BITS,
     SITUATION,
+    STREAM,
     TASK,
     TEAMS,
     TIME_BITS,
+    WRITE,
     State,
     chain_of,
     site_in,
@@ -45,9 +54,44 @@ def is_before(state: Any, access: Any) -> Any:
         return time <= state.now[OTHERS_FROM] or time >= state.now[OTHERS_TO]
     if chain == state.now[CREATOR_CHAIN] and time <= state.now[CREATOR_TIME]:
         return True
-    if chain >= state.now[CLOCK_LENGTH]:
+    if 2 * chain >= state.now[CLOCK_LENGTH]:
         return False
-    return time <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + chain)])
+    return time <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + 2 * chain)])
+
+
+@inlined
+def has_to_be_before(state: Any, access: Any) -> Any:
+    """Whether an access that happened before does so in any order of locks, as far as those are looked at."""
+    chain, time = chain_of(access), time_in(access)
+    if state.now[REORDERS] == 0 or chain == state.now[CHAIN]:
+        return True
+    if chain == state.now[CREATOR_CHAIN] and time <= state.now[CREATOR_TIME]:
+        return True
+    if 2 * chain >= state.now[CLOCK_LENGTH]:
+        return False
+    return time <= np.int64(state.clocks.values.rows[np.uint64(state.now[CLOCK_FIRST] + 2 * chain + 1)])
+
+
+@inlined
+def put_aside(state: Any, before: Any) -> None:
+    """Another order of locks has an access behind the present one, unless that is kept (lock_orders.settle): of each
+    chain the last such access is put aside."""
+    place = np.uint64(chain_of(before) & (MOST_ASIDE - 1))
+    known = state.aside[place]
+    if known == 0 or time_in(known) < time_in(before):
+        state.aside[place] = before
+    if known != 0 and chain_of(known) != chain_of(before):
+        state.now[REORDERS] = 0
+    state.now[ASIDE] = 1
+
+
+@kernel
+def keep_behind(state: State, before: Any) -> None:
+    """In other orders of locks, too, what the present task does comes behind an access: each sees the same values."""
+    stream, task = state.now[STREAM], state.now[TASK]
+    make_own(state, task)
+    set_must_time(state.clocks, state.tasks.rows[task].clock, chain_of(before), time_in(before))
+    turn_to(state, stream)
 
 
 @inlined
@@ -103,6 +147,14 @@ def same_step(one: Any, other: Any) -> Any:
     return (one ^ other) >> np.uint64(SITE_BITS) == np.uint64(0)
 
 
+@inlined
+def conflicts(one: Any, other: Any) -> Any:
+    """Whether accesses of two kinds, of READ, ATOMIC_READ, ATOMIC_WRITE and WRITE, race if nothing orders them."""
+    if one == WRITE or other == WRITE:
+        return True
+    return (one == READ and other == ATOMIC_WRITE) or (one == ATOMIC_WRITE and other == READ)
+
+
 # -- races ---------------------------------------------------------------------------------------------
 
 
@@ -123,6 +175,8 @@ def report(state: State, before: Any, access: Any, where: Any) -> None:
     loop, single = part_of(state, before)
     if loop != 0 and is_of_thread(state, one.stream, address, offset):
         return
+    if loop == 0:
+        state.now[REORDERS] = 0  # in which order the two came is not sure
     key = (np.uint64(site_in(before)) << np.uint64(32)) | np.uint64(site_in(access))
     race = state.races.rows[row_of(state.races, key)]
     if race.count == 0:

@@ -18,7 +18,8 @@ import numpy as np
 from tracekit.containers.kernels.arena import USED, take
 from tracekit.containers.kernels.hash_table import CELLS, cell_of, row_of
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.races.kernels.clocks import drop, time_of
+from tracekit.races.kernels.clocks import drop, must_time_of, time_of
+from tracekit.races.kernels.epochs import close_epoch, open_epoch
 from tracekit.races.kernels.state import (
     ENDED,
     FIRST_ENDED,
@@ -26,6 +27,7 @@ from tracekit.races.kernels.state import (
     LAST_TIME,
     MINGLED,
     MOST_CHAINS,
+    REORDERS,
     TIME_BITS,
     State,
 )
@@ -40,6 +42,8 @@ def knows(state: Any, task: Any, chain: Any, time: Any) -> Any:
     row = state.tasks.rows[task]
     if chain == row.creator_chain and time <= row.creator_time:
         return True
+    if state.now[REORDERS] != 0 and time > must_time_of(state.clocks, row.clock, chain):
+        return False  # another order of locks could have the two at once
     return time <= time_of(state.clocks, row.clock, chain)
 
 
@@ -80,6 +84,7 @@ def take_chain(state: State, task: Any) -> None:
     row.chain = chain
     state.chains.rows[chain].time = min(state.chains.rows[chain].time + 1, LAST_TIME)
     row.first_time = state.chains.rows[chain].time
+    open_epoch(state, task)
 
 
 @kernel
@@ -103,6 +108,8 @@ def end_task(state: State, task: Any) -> None:
     """A task is over, and holds nothing. Its chain is not yet given back."""
     now, row = state.now, state.tasks.rows[task]
     row.over = 1
+    if row.chain != 0:
+        close_epoch(state, task)
     if row.held != 0:
         state.held.rows[row.held].object = now[FREE_HELD]
         now[FREE_HELD] = row.held

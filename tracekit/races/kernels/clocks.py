@@ -1,8 +1,9 @@
 """Vector clocks: of each chain of tasks the time up to which what was done on it is known to have happened before.
 
-A clock is named by a number; 0 is one that knows of nothing and is never written. Its elements stand in an arena, by
-chain; those behind its length are 0. (Mattern, *Virtual Time and Global States of Distributed Systems*.) Several may
-have one in common: who writes makes a copy, and the last one gives it back.
+A clock is named by a number; 0 is one that knows of nothing and is never written. Its elements stand in an arena, two
+of each chain: up to when what was done there happened before in this run, and up to when it has to come before in any
+order of locks (kernels/lock_orders.py). Those behind its length are 0. (Mattern, *Virtual Time and Global States of
+Distributed Systems*.) Several may have one in common: who writes makes a copy, and the last one gives it back.
 """
 
 from __future__ import annotations
@@ -65,9 +66,18 @@ def drop(clocks: Any, clock: Any) -> None:
 def time_of(clocks: Any, clock: Any, chain: Any) -> Any:
     """The time of a chain up to which a clock knows what was done."""
     row = clocks.table.rows[clock]
-    if chain >= row.length:
+    if 2 * chain >= row.length:
         return np.int64(0)
-    return np.int64(clocks.values.rows[row.first + chain])
+    return np.int64(clocks.values.rows[row.first + 2 * chain])
+
+
+@inlined
+def must_time_of(clocks: Any, clock: Any, chain: Any) -> Any:
+    """The time of a chain up to which what was done has to come before in any order of locks."""
+    row = clocks.table.rows[clock]
+    if 2 * chain >= row.length:
+        return np.int64(0)
+    return np.int64(clocks.values.rows[row.first + 2 * chain + 1])
 
 
 @kernel
@@ -133,8 +143,35 @@ def assign(clocks: Clocks, clock: Any, other: Any) -> None:
 
 @inlined
 def set_time(clocks: Any, clock: Any, chain: Any, time: Any) -> None:
-    """What was done on a chain up to a time is known."""
-    if chain >= clocks.table.rows[clock].length:
-        lengthen(clocks, clock, chain + 1)
-    place = clocks.table.rows[clock].first + chain
+    """What was done on a chain up to a time is known, in any order of locks."""
+    if 2 * chain >= clocks.table.rows[clock].length:
+        lengthen(clocks, clock, 2 * chain + 2)
+    place = clocks.table.rows[clock].first + 2 * chain
     clocks.values.rows[place] = max(np.int64(clocks.values.rows[place]), time)
+    clocks.values.rows[place + 1] = max(np.int64(clocks.values.rows[place + 1]), time)
+
+
+@inlined
+def set_must_time(clocks: Any, clock: Any, chain: Any, time: Any) -> None:
+    """What was done on a chain up to a time has to come before."""
+    if 2 * chain >= clocks.table.rows[clock].length:
+        lengthen(clocks, clock, 2 * chain + 2)
+    place = clocks.table.rows[clock].first + 2 * chain + 1
+    clocks.values.rows[place] = max(np.int64(clocks.values.rows[place]), time)
+
+
+@kernel
+def join_part(clocks: Clocks, clock: Any, other: Any, part: Any) -> bool:
+    """What `other` knows of this run's order (`part` 0), or of what has to come before (1), `clock` knows, too. Whether
+    that is anything new."""
+    length = clocks.table.rows[other].length
+    if length > clocks.table.rows[clock].length:
+        lengthen(clocks, clock, length)
+    first, source = clocks.table.rows[clock].first, clocks.table.rows[other].first
+    mine, theirs = clocks.values.rows[first : first + length], clocks.values.rows[source : source + length]
+    is_new = False
+    for place in range(part, length, 2):
+        if theirs[place] > mine[place]:
+            mine[place] = theirs[place]
+            is_new = True
+    return is_new

@@ -16,7 +16,19 @@ from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, page_of, reading, writing
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.races.kernels.accesses import access_at, access_now, is_before, is_of_others, report, same_step, site_of
+from tracekit.races.kernels.accesses import (
+    access_at,
+    access_now,
+    conflicts,
+    has_to_be_before,
+    is_before,
+    is_of_others,
+    put_aside,
+    report,
+    same_step,
+    site_of,
+)
+from tracekit.races.kernels.lock_orders import settle
 from tracekit.races.kernels.order import turn_to
 from tracekit.races.kernels.resources import beside, compare_uses, is_descriptor, is_in_use, put_beside
 from tracekit.races.kernels.shares import be_told, draw
@@ -52,37 +64,47 @@ WHOLE_FREE = 1 << 20
 
 
 @inlined
-def conflicts(one: Any, other: Any) -> Any:
-    """Whether accesses of two kinds, of READ, ATOMIC_READ, ATOMIC_WRITE and WRITE, race if nothing orders them."""
-    if one == WRITE or other == WRITE:
-        return True
-    return (one == READ and other == ATOMIC_WRITE) or (one == ATOMIC_WRITE and other == READ)
-
-
-@inlined
 def replaces(later: Any, earlier: Any) -> Any:
     """Whether what conflicts with an `earlier` kind conflicts with a `later` one, too."""
     return later == earlier or (earlier == ATOMIC_READ and later != ATOMIC_READ)
+
+
+@inlined
+def compare_with(state: Any, before: Any, access: Any, where: Any) -> None:
+    """Note whether an access races with one before it; else in other orders of locks it comes behind it, too."""
+    one, other = kind_in(before), kind_in(access)
+    if conflicts(one, other):
+        if not is_before(state, before):
+            report(state, before, access, where)
+        elif not has_to_be_before(state, before):
+            put_aside(state, before)
+    elif (one | other) & ATOMIC_WRITE and not has_to_be_before(state, before):
+        put_aside(state, before)
+
+
+@inlined
+def gives_way(state: Any, kind: Any, before: Any) -> Any:
+    """Whether an access need not be known behind one of a kind now: what conflicts with it comes behind both."""
+    return replaces(kind, kind_in(before)) and is_before(state, before) and has_to_be_before(state, before)
 
 
 @kernel
 def compare(state: State, cell: Any, access: Any, where: Any) -> None:
     """Note what an access to the bytes of a cell races with."""
     row, kind = state.memory.rows[cell], kind_in(access)
-    if row.write != 0 and not is_before(state, row.write):
-        report(state, row.write, access, where)
+    if row.write != 0:
+        compare_with(state, row.write, access, where)
     if kind == WRITE and is_in_use(row.others):
         compare_uses(state, row.others, access, where)
     others = beside(state, row.others)
     while others & SEVERAL:
         node = state.sets.rows[others & ~SEVERAL]
         other = state.accesses.rows[node.key >> np.uint64(32)].key
-        if conflicts(kind_in(other), kind) and not is_before(state, other):
-            report(state, other, access, where)
+        compare_with(state, other, access, where)
         others = node.key & np.uint64(0xFFFF_FFFF)
         others = others | SEVERAL if others != 0 else others
-    if others != 0 and conflicts(kind_in(others), kind) and not is_before(state, others):
-        report(state, others, access, where)
+    if others != 0:
+        compare_with(state, others, access, where)
 
 
 @kernel
@@ -102,11 +124,11 @@ def with_access(state: State, others: Any, access: Any) -> Any:
                     kept += 1
                 elif time_in(other) > time_in(state.scratch[own]):
                     state.scratch[own] = other
-            elif not (replaces(kind, kind_in(other)) and is_before(state, other)):
+            elif not gives_way(state, kind, other):
                 state.scratch[kept] = other
                 kept += 1
             node = key & np.uint64(0xFFFF_FFFF)
-    elif others != 0 and not (replaces(kind, kind_in(others)) and is_before(state, others)):
+    elif others != 0 and not gives_way(state, kind, others):
         state.scratch[0] = others
         kept = 1
     if kept == 0 and node == 0:
@@ -198,6 +220,7 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
         known = known and same_step(state.memory.rows[cell].others, access)
     if not known:
         add_access(state, access, address, size, where)
+        settle(state, access, where)
 
 
 @inlined
@@ -212,7 +235,9 @@ def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, w
         if known_of & COUNTS:
             draw(state)
     if is_atomic(state, instruction):
-        add_access(state, access_now(state, instruction, context, ATOMIC_WRITE), address, size, where)
+        access = access_now(state, instruction, context, ATOMIC_WRITE)
+        add_access(state, access, address, size, where)
+        settle(state, access, where)
         return
     access = access_now(state, instruction, context, WRITE)
     known = True
@@ -221,6 +246,7 @@ def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, w
         known = known and row.others == 0 and same_step(row.write, access)
     if not known:
         put_store(state, access, address, size, where)
+        settle(state, access, where)
 
 
 @kernel
@@ -232,6 +258,7 @@ def change(state: State, instruction: Any, context: Any, kind: Any, address: Any
     if kind_of(state, instruction) & DIRECT:
         access = access_at(state, site_of(state, instruction, context, kind), WRITE)
         put_store(state, access, address, 1, where)
+        settle(state, access, where)
     if is_descriptor(address) and kind == END:
         clear(state.memory, address, 1)
 
@@ -244,6 +271,7 @@ def free(state: State, instruction: Any, context: Any, address: Any, size: Any, 
     access = access_at(state, site_of(state, instruction, context, FREE), WRITE)
     if size <= WHOLE_FREE:
         put_store(state, access, address, size, where)
+        settle(state, access, where)
         return
     end = address + size
     while address < end:
@@ -251,6 +279,7 @@ def free(state: State, instruction: Any, context: Any, address: Any, size: Any, 
         if page_of(state.memory, np.uint64(address) >> np.uint64(PAGE_BITS)) != NOWHERE:
             put_store(state, access, address, part, where)
         address += part
+    settle(state, access, where)
 
 
 @inlined

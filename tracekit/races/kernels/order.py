@@ -15,7 +15,18 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import take_chain
-from tracekit.races.kernels.clocks import assign, covers, drop, join, new_clock, set_time, shared, time_of
+from tracekit.races.kernels.clocks import (
+    assign,
+    covers,
+    drop,
+    join,
+    join_part,
+    new_clock,
+    set_time,
+    shared,
+    time_of,
+)
+from tracekit.races.kernels.epochs import begin_section, close_epoch, end_section, open_epoch
 from tracekit.races.kernels.state import (
     ALIVE,
     CHAIN,
@@ -31,12 +42,15 @@ from tracekit.races.kernels.state import (
     OTHERS_FROM,
     OTHERS_TO,
     OWN,
+    REORDERS,
     SINGLE,
     SITUATION,
     STREAM,
+    TAKES,
     TASK,
     THREAD_ROLE,
     TIME_SHIFT,
+    WAITS,
     State,
 )
 
@@ -46,6 +60,7 @@ ACQUIRE = int(AtomicOrder.ACQUIRE)
 RELEASE = int(AtomicOrder.RELEASE)
 
 FIRST_TASK = 1
+WAITING = -1
 ROUNDS = 8
 """Rounds of a barrier that are kept apart."""
 
@@ -120,8 +135,13 @@ def tick(state: State, task: Any) -> None:
     row = state.tasks.rows[task]
     chain = state.chains.rows[row.chain]
     if chain.time < LAST_TIME:
+        if state.now[REORDERS] != 0:
+            close_epoch(state, task)
         chain.time += 1
+        if state.now[REORDERS] != 0:
+            open_epoch(state, task)
     else:  # that one is used up
+        state.now[REORDERS] = 0
         row.shown = 1
         make_own(state, task)
         set_time(state.clocks, row.clock, row.chain, LAST_TIME)
@@ -155,6 +175,16 @@ def meet(state: State, task: Any, clock: Any) -> None:
     row.acquired = 1
     make_own(state, task)
     join(state.clocks, row.clock, clock)
+    state.now[STREAM] = -1
+
+
+@kernel
+def meet_in_part(state: State, task: Any, clock: Any, part: Any) -> None:
+    """The same of what happened before in this run alone (`part` 0), or of what has to come before (1)."""
+    row = state.tasks.rows[task]
+    row.acquired = 1
+    make_own(state, task)
+    join_part(state.clocks, row.clock, clock, part)
     state.now[STREAM] = -1
 
 
@@ -210,6 +240,8 @@ def meet_task(state: State, task: Any, other: Any) -> None:
 def start_program(state: State, stream: Any) -> None:
     """A process begins: with one thread, behind all that those of the process before did."""
     task = begin_thread(state, stream)
+    if state.tasks.control[USED] > FIRST_TASK + 1:
+        state.now[REORDERS] = 0
     make_own(state, task)
     for chain in range(1, state.chains.control[USED]):
         set_time(state.clocks, state.tasks.rows[task].clock, chain, state.chains.rows[chain].time)
@@ -249,6 +281,31 @@ def join_thread(state: State, waiting: Any, stream: Any) -> None:
 # -- locks -------------------------------------------------------------------------------------------
 
 
+@inlined
+def note_call(state: Any, stream: Any, known_of: Any, address: Any) -> None:
+    """A thread calls a function that takes a lock, or one that waits for a condition, which gives up and takes one."""
+    if known_of & (TAKES | WAITS):
+        state.streams.rows[row_of(state.streams, stream)].taking = address if known_of & TAKES else WAITING
+
+
+@inlined
+def takes_plainly(state: Any, stream: Any, address: Any) -> Any:
+    """Whether a lock was got by such a function."""
+    known = state.streams.rows[row_of(state.streams, stream)]
+    is_plain = known.taking == np.int64(address)
+    known.taking = 0
+    return is_plain
+
+
+@inlined
+def is_waiting(state: Any, stream: Any) -> Any:
+    """Whether a lock is given up to wait for a condition."""
+    known = state.streams.rows[row_of(state.streams, stream)]
+    waits = known.taking == WAITING
+    known.taking = 0
+    return waits
+
+
 @kernel
 def name_locks(state: State, task: Any) -> None:
     """The set of locks that a task holds has changed."""
@@ -283,15 +340,24 @@ def make_held(state: State, task: Any) -> None:
 
 
 @kernel
-def take_lock(state: State, task: Any, address: Any, is_shared: Any, group: Any, offset: Any) -> None:
-    """A lock was got, by a reader among others or alone; it lies at an offset in an object of a group."""
+def take_lock(state: State, task: Any, address: Any, is_shared: Any, is_plain: Any, group: Any, offset: Any) -> None:
+    """A lock was got, by a reader among others or alone; it lies at an offset in an object of a group.
+
+    `is_plain`: its taker waited for nothing but it, so that another one could have been first.
+    """
     if task == 0:
         return
     number = np.int64(row_of(state.objects, address))
     lock = state.objects.rows[number]
     lock.group, lock.offset = group, offset
+    is_free = is_plain and is_shared == 0 and lock.kept == 0 and state.now[REORDERS] != 0
+    if not is_free:
+        lock.kept = 1
     if lock.clock != 0:
-        meet(state, task, lock.clock)
+        if is_free:
+            meet_in_part(state, task, lock.clock, 0)
+        else:
+            meet(state, task, lock.clock)
     if is_shared == 0 and lock.readers != 0:
         meet(state, task, lock.readers)
     row = state.tasks.rows[task]
@@ -305,27 +371,36 @@ def take_lock(state: State, task: Any, address: Any, is_shared: Any, group: Any,
         held.object, held.shared, held.times = number, is_shared, 1
         row.holds += 1
         name_locks(state, task)
+        if is_free:
+            close_epoch(state, task)
+            open_epoch(state, task)
+            begin_section(state, task, number)
+    else:
+        lock.kept = 1
 
 
 @kernel
-def give_up_lock(state: State, task: Any, address: Any) -> None:
-    """A lock is given up; readers are no order for one another."""
+def give_up_lock(state: State, task: Any, address: Any, to_wait: Any) -> None:
+    """A lock is given up; readers are no order for one another. `to_wait`: for a condition."""
     if task == 0:
         return
     number = np.int64(row_of(state.objects, address))
     row = state.tasks.rows[task]
     place = holding(state, task, number)
-    is_shared = False
+    is_shared, is_last = False, False
+    lock = state.objects.rows[number]
+    if to_wait or place >= row.holds:
+        lock.kept = 1
     if place < row.holds:
         held = state.held.rows[row.held + place]
         is_shared = held.shared != 0
         held.times -= 1
-        if held.times == 0:
+        is_last = held.times == 0
+        if is_last:
             row.holds -= 1
             for later in range(place, row.holds):
                 state.held.rows[row.held + later] = state.held.rows[row.held + later + 1]
             name_locks(state, task)
-    lock = state.objects.rows[number]
     if is_shared:
         if lock.readers == 0:
             lock.readers = new_clock(state.clocks)
@@ -333,6 +408,8 @@ def give_up_lock(state: State, task: Any, address: Any) -> None:
     else:
         release_to(state, task, number)
     tick(state, task)
+    if is_last and lock.kept == 0:
+        end_section(state, task, number)
 
 
 @kernel
@@ -341,7 +418,9 @@ def end_thread(state: State, stream: Any) -> None:
     task = np.int64(state.streams.rows[row_of(state.streams, stream)].task)
     row = state.tasks.rows[task]
     for place in range(row.holds):
-        release_to(state, task, state.held.rows[row.held + place].object)
+        number = state.held.rows[row.held + place].object
+        state.objects.rows[number].kept = 1
+        release_to(state, task, number)
     row.holds = 0
 
 

@@ -15,7 +15,14 @@ from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.containers.kernels.shadow import changing
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.races.kernels.accesses import access_at, is_before, recent_site, report
+from tracekit.races.kernels.accesses import (
+    access_at,
+    has_to_be_before,
+    is_before,
+    put_aside,
+    recent_site,
+    report,
+)
 from tracekit.races.kernels.clocks import assign, new_clock, set_time
 from tracekit.races.kernels.state import (
     ATOMIC_READ,
@@ -87,6 +94,8 @@ def use_at(state: State, site: Any, address: Any, where: Any) -> None:
         row = state.memory.rows[cell]
         if row.write != 0 and not is_before(state, row.write):
             report(state, row.write, access, where)
+        elif row.write != 0 and not has_to_be_before(state, row.write):
+            put_aside(state, row.write)
         if row.others != IN_USE | np.uint64(resource):
             if of.uses == 0:
                 of.uses = new_clock(state.clocks)
@@ -121,8 +130,8 @@ def compare_uses(state: State, others: Any, access: Any, where: Any) -> None:
     """Note which uses a store races with."""
     resource = np.int64(others & ~IN_USE)
     clock = state.clocks.table.rows[state.resources.rows[resource].uses]
-    for chain in range(clock.length):
-        time = np.int64(state.clocks.values.rows[clock.first + chain])
+    for chain in range(clock.length >> 1):
+        time = np.int64(state.clocks.values.rows[clock.first + 2 * chain])
         if time == 0:
             continue
         step = (ATOMIC_READ << KIND_SHIFT) | (np.int64(chain) << CHAIN_SHIFT) | (time << TIME_SHIFT)
@@ -130,3 +139,5 @@ def compare_uses(state: State, others: Any, access: Any, where: Any) -> None:
         before = np.uint64(step | site)
         if not is_before(state, before):
             report(state, before, access, where)
+        elif not has_to_be_before(state, before):
+            put_aside(state, before)

@@ -40,6 +40,7 @@ from tracekit.races.kernels.state import (
 )
 
 SINGLE_EXECUTOR = int(Work.SINGLE_EXECUTOR)
+SINGLE_OTHER = int(Work.SINGLE_OTHER)
 
 
 @inlined

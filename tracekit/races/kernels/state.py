@@ -72,6 +72,9 @@ TEAM_ROLE = 2  # implicit tasks of the teams of one place
 TASK_ROLE = 3  # explicit tasks of one place
 LANE_ROLE = 4  # lanes of one SIMD loop
 
+MOST_REORDERED = 256
+"""Chains of a run in which other orders of locks are looked for."""
+MOST_ASIDE = 64
 MOST_LANES = 64
 """So many iterations of a SIMD loop run at once, if its source does not say how many: as many bytes as the widest
 vectors hold."""
@@ -81,10 +84,13 @@ TELLS = 4
 COUNTS = 8
 OF_RUNTIME = 16
 DIRECT = 32
+TAKES = 64
+WAITS = 128
 """Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there; a thread that gets
 there may know which of its team it is; it loads and stores in one atomic operation, as what draws a number does;
 OpenMP's runtime orders what it does, out of sight; it calls a function of the C or C++ library that uses the program's
-synchronisation objects and descriptors, not a library that may have some of its own."""
+synchronisation objects and descriptors, not a library that may have some of its own; it takes a lock, and waits for
+nothing else; it waits for a condition."""
 
 SHARED_LOOP = 255
 """In place of a number of lanes: OpenMP shares the loop's iterations out among threads."""
@@ -118,7 +124,10 @@ FREE_GENERATION = 18
 FREE_LINK = 19
 OTHERS_FROM = 20  # what it did at times between these two was another iteration's, or a chunk's, of a shared loop
 OTHERS_TO = 21
-NOW = 22
+REORDERS = 22  # 1 while races of other orders of locks are looked for
+TRIES = 23  # how often so far
+ASIDE = 24  # 1 if there is anything in `aside`
+NOW = 25
 """How many there are."""
 
 
@@ -128,7 +137,7 @@ class State(NamedTuple):
     now: Any  # int64 (NOW)
     memory: Shadow  # CELL
     clocks: Clocks
-    streams: HashTable  # stream: the task that it is in, the innermost implicit one, its SIMD loop
+    streams: HashTable  # stream: the task that it is in, the innermost implicit one, its SIMD loop, what it is taking
     simd_loops: Arena  # SIMD_LOOP
     lanes_of: Any  # u1 by loop: how many iterations run at once, or SHARED_LOOP; 0 of other loops
     unsplit: Any  # u4 by loop: how many iterations may still be told apart
@@ -139,7 +148,7 @@ class State(NamedTuple):
     retired: HashTable  # chain << TIME_BITS | time of a task that has retired: what it stands at, `into`
     roles: HashTable  # of threads by stream, of others by context and instruction; ROLE
     held: Arena  # HELD, MOST_HELD of each task that holds any
-    objects: HashTable  # address: a lock, semaphore, ...
+    objects: HashTable  # address: a lock, semaphore, ...; LOCK
     atomics: HashTable  # address
     barriers: HashTable  # address
     rounds: HashTable  # barrier << 3 | round modulo 8: its clock
@@ -164,6 +173,13 @@ class State(NamedTuple):
     resources: HashTable  # address of a synchronisation object, or a descriptor's: RESOURCE
     users: HashTable  # row of resources << CHAIN_BITS | chain: USER
     races: HashTable  # site of the access before << 32 | site of the one behind; RACE
+    epochs: Arena  # EPOCH, in the order in which they began
+    needed: Arena  # u4: what has to come before epochs, by chain
+    reached: Any  # i8 by chain: the last epoch of an order of locks that is tried
+    ran: Any  # i8 by chain: and the last one that ran so far
+    aside: Any  # u8 (MOST_ASIDE): accesses that another order of locks has behind the present one
+    tried: HashTable  # as `races`: how often an order was tried
+    reordered: HashTable  # as `races`: races that another order of locks has; RACE
 
 
 TASK_ROW = np.dtype(
@@ -214,8 +230,25 @@ TASK_ROW = np.dtype(
         ("stack_to", "<i8"),
     ]
 )
-CHAIN_ROW = np.dtype([("time", "<i8"), ("known", "<i8"), ("retired", "<i8")])
-"""`known`: up to where who goes on with it has to know it; `retired`: the last time of a task that has retired."""
+CHAIN_ROW = np.dtype([("time", "<i8"), ("known", "<i8"), ("retired", "<i8"), ("epoch", "<i8")])
+"""`known`: up to where who goes on with it has to know it; `retired`: the last time of a task that has retired;
+`epoch`: its last one."""
+EPOCH = np.dtype(
+    [
+        ("chain", "<i4"),
+        ("time", "<i4"),  # when it begins; it ends when the chain's next one does
+        ("task", "<i4"),
+        ("locks", "<u4"),  # row of lock_sets
+        ("previous", "<i4"),  # on the chain
+        ("next", "<i4"),
+        ("length", "<i4"),
+        ("first", "<i8"),  # of `needed`: what has to come before its end; 0 as long as that is the task's clock
+        ("lock", "<i4"),  # the row of the lock that it begins by taking; of the one that it gives up, negative
+        ("mate", "<i4"),  # the epoch that gives that up, or that took it; 0 for none
+        ("prior", "<i4"),  # the epoch that took the lock before
+    ]
+)
+"""What a task does between two points of order."""
 ROLE = np.dtype([("kind", "<i4"), ("context", "<i4"), ("instruction", "<u4"), ("stream", "<i8"), ("creator", "<i4")])
 """`creator`: of a thread, the stream that made it, plus 1. `context`: where it was made."""
 TEAM = np.dtype(
@@ -227,6 +260,7 @@ TEAM = np.dtype(
         ("even", "<i8"),  # clocks of barriers with even and odd numbers
         ("odd", "<i8"),
         ("reduction", "<i8"),  # clock
+        ("singles", "<i8"),  # clock: who has come to `single` regions
         ("first", "<i8"),  # implicit task
         ("role", "<i4"),
         ("over", "<i4"),
@@ -258,6 +292,16 @@ RESOURCE = np.dtype([("uses", "<i8"), ("others", "<u8")])
 """Clock of its last uses on each chain since it began; what stands beside them at its byte, as in CELL."""
 USER = np.dtype([("site", "<i8"), ("task", "<i8")])
 """Of the last use of a resource on a chain: where; the task, as long as it has not given it up."""
+LOCK = np.dtype(
+    [
+        ("clock", "<i8"),
+        ("readers", "<i8"),  # clock
+        ("group", "<i8"),
+        ("offset", "<i8"),
+        ("kept", "<i4"),  # 1: it is always taken in the order of the run
+        ("epoch", "<i4"),  # the last one that took it
+    ]
+)
 RACE = np.dtype(
     [
         ("count", "<i8"),
@@ -266,6 +310,7 @@ RACE = np.dtype(
         ("group", "<i8"),
         ("object", "<i8"),
         ("offset", "<i8"),
+        ("lock", "<i8"),  # row of the lock that another order has, 0 for none
         ("loop", "<i8"),  # the shared loop, plus 1, or SINGLE, if one thread ran both ends; 0 if two tasks did
         ("single", "<i8"),  # and 1 if the second end lies in a `single` region behind it
     ]

@@ -14,14 +14,16 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
-from tracekit.formats.event_values import SyncRegion, TaskFlag, TaskStatus
+from tracekit.formats.event_values import OpenmpMutex, SyncRegion, TaskFlag, TaskStatus
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import end_chain, end_task, forget_finished, may_retire, retire, take_chain
 from tracekit.races.kernels.clocks import drop, new_clock, shared
 from tracekit.races.kernels.dependences import end_dependences, forget_addresses, give_done, meet_dependences
-from tracekit.races.kernels.order import give, meet, meet_task, share_clock, tick
+from tracekit.races.kernels.epochs import close_epoch, open_epoch
+from tracekit.races.kernels.order import give, meet, meet_in_part, meet_task, share_clock, tell, tick
 from tracekit.races.kernels.state import (
     ALIVE,
+    REORDERS,
     STREAM,
     TASK_ROLE,
     TASKS,
@@ -32,6 +34,9 @@ from tracekit.races.kernels.state import (
     known_task,
 )
 
+LOCK = int(OpenmpMutex.LOCK)
+NEST_LOCK = int(OpenmpMutex.NEST_LOCK)
+CRITICAL = int(OpenmpMutex.CRITICAL)
 UNDEFERRED = int(TaskFlag.UNDEFERRED)
 COMPLETE = int(TaskStatus.COMPLETE)
 CANCEL = int(TaskStatus.CANCEL)
@@ -115,6 +120,8 @@ def begin_implicit(state: State, stream: Any, running: Any, index: Any, number: 
     row.undeferred = index == 0
     if index == 0:
         row.chain = creator.chain
+        close_epoch(state, np.int64(team.creator))
+        open_epoch(state, task)
     else:
         take_chain(state, task)
     row.below, row.implicit_below = known.task, known.implicit
@@ -158,8 +165,22 @@ def end_team(state: State, number: Any) -> None:
         drop(state.clocks, clock)
     drop(state.clocks, team.clock)
     drop(state.clocks, team.reduction)
-    team.even, team.odd, team.clock, team.reduction = 0, 0, 0, 0
+    drop(state.clocks, team.singles)
+    team.even, team.odd, team.clock, team.reduction, team.singles = 0, 0, 0, 0, 0
     tick(state, creator)
+
+
+@kernel
+def pass_single(state: State, task: Any) -> None:
+    """A task comes to a `single` region: who is first runs it, also in other orders of locks."""
+    team = state.teams.rows[state.tasks.rows[task].team]
+    if task == 0 or team.creator == 0 or team.over != 0 or state.now[REORDERS] == 0:
+        return
+    if team.singles == 0:
+        team.singles = new_clock(state.clocks)
+    meet_in_part(state, task, np.int64(team.singles), 1)
+    tell(state, task, np.int64(team.singles))
+    tick(state, task)
 
 
 @kernel
@@ -190,6 +211,7 @@ def create_task(state: State, creator: Any, number: Any, flags: Any, context: An
     row.undeferred = flags & UNDEFERRED != 0
     state.numbers.rows[row_of(state.numbers, number)].row = task
     state.now[TASKS] += 1
+    state.now[REORDERS] = 0
     if row.undeferred != 0:
         return
     if state.teams.rows[row.team].creator == 0:
