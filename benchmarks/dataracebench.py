@@ -1,7 +1,7 @@
 """Recall and precision of `races` on DataRaceBench: its programs without `target`, each compiled and run.
 
     git clone https://github.com/LLNL/dataracebench
-    python benchmarks/dataracebench.py [--fortran] [--threads 4] [--runs 5] [--only DRB001,DRB013] dataracebench
+    python benchmarks/dataracebench.py [--fortran] [--threads 4] [--runs 5] [--lock-orders] dataracebench
 
 Those in C and C++, or, with `--fortran`, those in Fortran, which flang 19 makes bitcode of. A program's name says
 whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that goes on for ever is
@@ -105,7 +105,7 @@ def recorded(program: Path, trace: Path, threads: int) -> None:
         process.wait()
 
 
-def judged(path: Path, folder: Path, threads: int, runs: int) -> Verdict:
+def judged(path: Path, folder: Path, threads: int, runs: int, lock_orders: bool) -> Verdict:
     """Compile, record and analyse a program, until something is found."""
     races = path.stem.endswith("-yes")
     program = folder / path.stem
@@ -114,16 +114,16 @@ def judged(path: Path, folder: Path, threads: int, runs: int) -> Verdict:
     verdict = Verdict(path.name, races, None)
     for _ in range(runs):
         if not verdict.found:
-            verdict = judged_run(path, program, folder / "trace.zst", threads)
+            verdict = judged_run(path, program, folder / "trace.zst", threads, lock_orders)
     program.unlink()
     return verdict
 
 
-def judged_run(path: Path, program: Path, trace: Path, threads: int) -> Verdict:
+def judged_run(path: Path, program: Path, trace: Path, threads: int, lock_orders: bool) -> Verdict:
     """Of one run."""
     races = path.stem.endswith("-yes")
     recorded(program, trace, threads)
-    command = [*TRACEKIT, "analyze", "-m", "races", "--json", str(trace)]
+    command = [*TRACEKIT, "analyze", "-m", "races", "--json", *["--lock-orders"] * lock_orders, str(trace)]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=ANALYSE, check=False)
     except subprocess.TimeoutExpired:
@@ -141,6 +141,7 @@ def main() -> None:
     parser.add_argument("--fortran", action="store_true", help="the programs in Fortran, not those in C and C++")
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--runs", type=int, default=1, help="run a program so often at most, until something is found")
+    parser.add_argument("--lock-orders", action="store_true", help="look for races of other orders of locks, too")
     parser.add_argument("--only", default="", help="beginnings of names, with commas")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
@@ -149,7 +150,7 @@ def main() -> None:
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
         for path in chosen:
-            verdicts.append(judged(path, Path(folder), options.threads, options.runs))
+            verdicts.append(judged(path, Path(folder), options.threads, options.runs, options.lock_orders))
             print(verdicts[-1].line(), flush=True)
     known = [verdict for verdict in verdicts if verdict.found is not None]
     with_race = [verdict for verdict in known if verdict.races]

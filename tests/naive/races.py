@@ -56,9 +56,8 @@ class Process:
     def event(self, number: int, event: Event, atomic: Collection[int]) -> None:
         stream, name, subject, address, size = event
         own = self.clocks.get(stream)
-        if name in ("unlock", "barrier_leave") and (stream, address) in self.used:
-            self.begun[number] = self.used.pop((stream, address))
-            self.access(number, stream, False, True, address, 1)
+        if name == "unlock":
+            self.end_use(number, stream, address)
         if name == "thread_create":
             join(self.begin(subject), own)
             self.tick(stream)
@@ -106,6 +105,7 @@ class Process:
             self.tick(stream)
         elif name == "barrier_leave":
             join(own, self.rounds[address, self.entered.get((stream, address), 0)])
+            self.end_use(number, stream, address)  # it lasts until all have come
         elif name == "atomic":
             self.atomic(stream, address, subject)
         elif name == "fence":
@@ -127,6 +127,12 @@ class Process:
             self.lives[address] += is_descriptor and name == "resource_end"
             if name == "resource_use":
                 self.used[stream, address] = number
+
+    def end_use(self, number: int, stream: int, address: int) -> None:
+        """A use that still lasts ends with an event."""
+        if (stream, address) in self.used:
+            self.begun[number] = self.used.pop((stream, address))
+            self.access(number, stream, False, True, address, 1)
 
     def access(self, number: int, stream: int, store: bool, atomic: bool, address: int, size: int) -> None:
         own = self.clocks[stream]
