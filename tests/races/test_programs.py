@@ -6,6 +6,7 @@ does.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from functools import cache
@@ -19,6 +20,8 @@ from tests.needs import flang as flang_of_clang
 from tests.needs import needs
 from tests.recorder.instrumented import toolchain
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, record
+from tracekit.profiles import files
+from tracekit.query.correctness_tables import TABLES
 
 FOLDER = ROOT / "fixtures/races"
 PROGRAMS = {
@@ -107,6 +110,23 @@ def test_racing(tmp_path: Path, programs: dict[str, Path], program: str, case: s
     for race in found:
         for end in (race["first"], race["second"]):
             assert lines_of(end, file) & marked(file), end
+
+
+def test_another_order_of_locks_is_told(tmp_path: Path, programs: dict[str, Path]) -> None:
+    """In the profile, in text, in SARIF and in the table."""
+    (race,) = races(tmp_path, programs["lock_orders"], "behind", "race")["races"]
+    assert race["other_lock_order"]["object"]["name"] == "mutex"
+    trace, profile, sarif = tmp_path / "trace.zst", tmp_path / "races.profile", tmp_path / "races.sarif"
+    command = [*TRACEKIT, "analyze", "-m", "races", "--lock-orders", trace]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+    assert "in this run mutex ordered the two" in told
+    subprocess.run([*command, "-o", profile], check=True, env=ENVIRONMENT)
+    subprocess.run([*TRACEKIT, "export", "sarif", profile, "-o", sarif], check=True, env=ENVIRONMENT)
+    (result,) = json.loads(sarif.read_text())["runs"][0]["results"]
+    assert "which mutex ordered in this run" in result["message"]["text"]
+    (table,) = [table for table in TABLES if table.name == "races"]
+    (row,) = table.rows(files.load(profile)[0].report)
+    assert dict(zip((column.name for column in table.columns), row))["turned_lock"] == "mutex"
 
 
 def names_of(race: dict[str, Any], tasks: dict[int, dict[str, Any]]) -> str:

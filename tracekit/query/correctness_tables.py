@@ -49,7 +49,7 @@ def _end_cells(end: Json) -> tuple[Any, ...]:
 
 def _races(report: Json) -> Iterator[tuple[Any, ...]]:
     for race, row in enumerate(report["result"]["races"], 1):
-        shared = row.get("one_thread")
+        shared, turned = row.get("one_thread"), row.get("other_lock_order")
         yield (
             race,
             *_end_cells(row["first"]),
@@ -60,6 +60,7 @@ def _races(report: Json) -> Iterator[tuple[Any, ...]]:
             row["offset"],
             shared["region"] if shared else None,
             code_text(shared["loop"]) if shared and shared["loop"] else None,
+            lock_name({**turned, "shared": False}) if turned else None,
         )
 
 
@@ -104,6 +105,7 @@ TABLES = (
             number("offset", "the first byte of it that raced first; an address if the object is unknown"),
             text("shared_region", "loop or single: what the second lies in, if one thread ran both"),
             text("shared_loop", "the loop whose iterations one thread ran, where another one could have run either"),
+            text("turned_lock", "the lock that ordered the two in this run, of a race that another order of locks has"),
         ),
         _races,
     ),

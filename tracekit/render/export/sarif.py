@@ -15,6 +15,7 @@ from tracekit.program.sources import whole_path
 from tracekit.render.export.stacks import report_frames
 from tracekit.render.memory_errors import HEADINGS, error_line, reach_of
 from tracekit.render.objects import object_name
+from tracekit.render.races import lock_name
 from tracekit.version import __version__
 
 Json = dict[str, Any]
@@ -149,7 +150,7 @@ def _leaks(rows: list[Json], places: _Places) -> Iterator[Json]:
 def _race(row: Json, places: _Places) -> Json:
     """At its second access, where it showed; the first one is related to it."""
     first, second = row["first"], row["second"]
-    told = f"{first['access']} and {second['access']}, which nothing orders"
+    told = f"{first['access']} and {second['access']}, {_order(row)}"
     text = f"Race on {object_name(row['object'])}, byte {row['offset']}: {told}."
     key = as_key(
         {end: row[end]["instruction"] for end in ("first", "second")} | {"object": row["object"]},
@@ -162,6 +163,13 @@ def _race(row: Json, places: _Places) -> Json:
     ]
     related = [places.location(first["instruction"], f"the other access, a {first['access']}")]
     return {**made, "occurrenceCount": row["count"], "relatedLocations": related, "stacks": stacks}
+
+
+def _order(row: Json) -> str:
+    lock = row.get("other_lock_order")
+    if lock is None:
+        return "which nothing orders"
+    return f"which {lock_name({**lock, 'shared': False})} ordered in this run, by who happened to take it first"
 
 
 def _threads(access: Json) -> str:
