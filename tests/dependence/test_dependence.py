@@ -12,6 +12,8 @@ from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.dependence_programs import EventLog, Figure1, feed, figure_1
 from tests.naive.dependence_rows import from_profile
 from tests.naive.program_builder import ProgramBuilder
+from tracekit.containers.kernels.arena import USED
+from tracekit.dependence.kernels.load_history import COLLECTIONS, FIRST_COLLECTION, first_entry
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
@@ -321,6 +323,27 @@ def test_memory_does_not_grow_with_the_length_of_the_run(bench: Bench) -> None:
         feed(engine, last.events)
         sizes.append(engine.result().shadow_bytes)
     assert sizes[0] == sizes[1]
+
+
+def test_loads_are_merged_before_they_take_much_memory(bench: Bench) -> None:
+    """Nobody asks for it here: the log grows by no more than its first million entries beyond what is kept."""
+    trip = EventLog()
+    trip.loop(bench.outer, 1)
+    for inner in range(20):
+        trip.loop(bench.inner, inner)
+        trip.load(bench.load, SOMEWHERE + 8 * inner)
+        trip.load(bench.load2, SOMEWHERE + 8 * (inner // 2))
+    trip.exit(bench.inner)
+    begin = EventLog()
+    begin.loop(bench.outer, 0)
+    engine = DependenceEngine(bench.program, context=True)
+    feed(engine, begin.events)
+    columns = [np.array(column, dtype) for column, dtype in zip(list(zip(*trip.events))[1:], ("u1", "u4", "u8", "u8"))]
+    for _ in range(100):
+        engine.feed_columns(0, *(np.tile(column, 2000) for column in columns))
+        readers = engine.states[0].readers
+        assert readers.control[USED] - first_entry(readers) < FIRST_COLLECTION + 10_000
+    assert readers.control[COLLECTIONS] >= 2
 
 
 def test_a_loop_open_twice_keeps_its_iterations_apart(bench: Bench) -> None:
