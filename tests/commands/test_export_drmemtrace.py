@@ -135,6 +135,17 @@ def test_import_takes_it_back(size: int, trace: Path, tmp_path: Path, monkeypatc
         assert twice.metadata["imported"]["threads"] == threads
 
 
+@pytest.mark.parametrize("architecture", [0x8, 0x10, 0x20, 0x40])
+def test_the_architecture_of_an_imported_trace(architecture: int, tmp_path: Path) -> None:
+    begun = [(HEADER, 0, 7), (MARKER, 12, 7), (MARKER, 9, 0xE00 | architecture), (THREAD, 4, 5), (PID, 4, 5)]
+    entries = [*begun, (10, 4, 16), (0, 8, 32), (FOOTER, 0, 0)]
+    (tmp_path / "app.trace").write_bytes(b"".join(struct.pack("<HHQ", *entry) for entry in entries))
+    import_trace("drmemtrace", str(tmp_path / "app.trace"), tmp_path / "back.zst")
+    assert main(["export", "drmemtrace", str(tmp_path / "back.zst"), "-o", str(tmp_path / "out.zip")]) == 0
+    (found,) = chunks(tmp_path / "out.zip")
+    assert found[2] == (MARKER, 9, 0x80 | architecture)
+
+
 def test_a_trace_without_accesses(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
     import_trace("lackey", str(tmp_path / "log"), tmp_path / "trace.zst")

@@ -148,9 +148,12 @@ def _write_archive(
     from tracekit.formats.export import champsim, counters, drmemtrace
     from tracekit.profiles.files import written_whole
 
-    architecture = str(metadata.get("target", "")).partition("-")[0]
-    file_type = {"x86_64": records.X86_64, "aarch64": records.AARCH64}.get(architecture, 0)
-    threads = dict(enumerate(metadata.get("imported", {}).get("threads", ())))
+    imported = metadata.get("imported", {})
+    target = str(metadata.get("target", "")).partition("-")[0]
+    file_type = {"x86_64": records.X86_64, "aarch64": records.AARCH64}.get(target, 0)
+    for other in imported.get("file_types", ()):
+        file_type |= int(other) & records.ARCHITECTURES
+    threads = dict(enumerate(imported.get("threads", ())))
 
     def write(file: BinaryIO) -> None:
         drmemtrace.write(
