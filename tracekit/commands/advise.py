@@ -11,6 +11,7 @@ import click
 
 from tracekit.commands import completing, options
 from tracekit.commands.progress import shown
+from tracekit.commands.terminal import terminal_style
 from tracekit.formats.errors import TracekitError
 
 if TYPE_CHECKING:
@@ -66,9 +67,8 @@ def command(
         click.echo(json_of([profile.report]), nl=False)
         return
     from tracekit.render.advise import advise_text
-    from tracekit.render.text import Style
 
-    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    style = terminal_style()
     click.echo(advise_text(profile.report, profile.facts, 0, style), nl=False)
 
 

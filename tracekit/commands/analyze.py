@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +13,7 @@ from tracekit.commands.coverage import coverage, why_no_coverage
 from tracekit.commands.misused import Misused
 from tracekit.commands.options import window_of
 from tracekit.commands.progress import shown
+from tracekit.commands.terminal import terminal_style
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.modules.options import make_options
@@ -95,15 +94,8 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     shell_complete=completing.modules,
     help="The analysis to run (`tracekit modules` lists them); may be given several times.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "lcov"]),
-    default="text",
-    show_default=True,
-    help="What standard output gets; lcov: coverage, of the module paths.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@options.output_format(("text", "json", "lcov"), "What standard output gets; lcov: coverage, of the module paths.")
+@options.short_json
 @click.option(
     "-o",
     "--output",
@@ -113,14 +105,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
 )
 @click.option("--image", type=click.Path(), metavar="FILE", help="Draw heatmap's profile into FILE, .svg or .png.")
 @click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="Rows of each table in text; 0 shows all.",
-)
+@options.row_limit("Rows of each table in text; 0 shows all.")
 @options.jobs
 @click.option(
     "--segments",
@@ -180,7 +165,6 @@ def command(
     from tracekit.profiles.gc_paused import gc_paused
     from tracekit.profiles.json import json_parts
     from tracekit.render.registry import as_text, call
-    from tracekit.render.text import Style
 
     names = list(dict.fromkeys(modules))
     unknown = [name for name in names if not registry.exists(name)]
@@ -224,7 +208,7 @@ def command(
     if form == "lcov":
         click.echo(coverage(reports, displays), nl=False)
         return status
-    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    style = terminal_style()
     with gc_paused():
         texts = [as_text(each.report, each.facts, limit, style, displays.get(each.module)) for each in profiles]
     click.echo("\n".join(texts), nl=False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import click
 
 from tracekit.commands import completing, options
 from tracekit.commands.progress import shown
+from tracekit.commands.terminal import terminal_style
 from tracekit.formats.errors import TracekitError
 
 if TYPE_CHECKING:
@@ -31,9 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "whole", is_flag=True, help="Show the whole file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the notes as one JSON object.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N", help="Files listed; 0 lists all."
-)
+@options.row_limit("Files listed; 0 lists all.")
 @options.jobs
 @click.argument("trace", type=click.Path())
 @click.argument("file", required=False, shell_complete=completing.files)
@@ -56,7 +53,6 @@ def command(
     from tracekit.profiles.annotation import Annotations
     from tracekit.program.sources import Sources, chosen_file
     from tracekit.render.annotation import files_text, source_text
-    from tracekit.render.text import Style
 
     with shown():
         gathered = gather(trace, annotating(), jobs)
@@ -66,7 +62,7 @@ def command(
         raise TracekitError(f"{trace} says nothing of lines: it has no profile of {', '.join(others)} or {last}.")
     compilation = gathered.folders.get("compilation", "")
     sources = Sources(gathered.embedded, folders, compilation, gathered.digests)
-    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    style = terminal_style()
     if file is None:
         if as_json:
             click.echo(json.dumps([_file_json(notes, name) for name in notes.hottest()], ensure_ascii=False, indent=1))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 
@@ -18,14 +19,7 @@ SHOWN = 32
 
 
 @click.command("calls")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "jsonl"]),
-    default="text",
-    show_default=True,
-    help="Lines for a person, or one JSON object a line.",
-)
+@options.output_format(("text", "jsonl"), "Lines for a person, or one JSON object a line.")
 @click.option("--function", metavar="F", help="Only calls of this function.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N calls.")
 @click.argument("trace", type=click.Path())

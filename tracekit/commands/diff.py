@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 
 import click
 
+from tracekit.commands import options
 from tracekit.commands.progress import shown
+from tracekit.commands.terminal import terminal_style
 from tracekit.formats.errors import TracekitError
 
 
 @click.command("diff")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What standard output gets.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@options.output_format(("text", "json"), "What standard output gets.")
+@options.short_json
 @click.option(
     "--factor",
     type=click.FloatRange(min=1),
@@ -30,14 +23,7 @@ from tracekit.formats.errors import TracekitError
     metavar="F",
     help="In text, leave out rows of which only numbers changed, by less than this factor.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="Rows of each kind in text; 0 shows all.",
-)
+@options.row_limit("Rows of each kind in text; 0 shows all.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if there are differences.")
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
@@ -50,7 +36,6 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
     from tracekit.profiles.files import load
     from tracekit.render.diff import diff_text
     from tracekit.render.places import loop_text
-    from tracekit.render.text import Style
 
     with shown():
         old, new = ({profile.module: profile for profile in load(path)} for path in (before, after))
@@ -66,7 +51,7 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
         printed = differences[0] if len(differences) == 1 else differences
         click.echo(json.dumps(printed, ensure_ascii=False, indent=1))
     else:
-        style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        style = terminal_style()
         click.echo(
             "\n".join(diff_text(difference, (before, after), factor, limit, style) for difference in differences),
             nl=False,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from tracekit import progress
+from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, NONE
@@ -25,14 +26,7 @@ Row = dict[str, Any]
 
 
 @click.command("dump")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "jsonl"]),
-    default="text",
-    show_default=True,
-    help="Lines for a person, or one JSON object a line.",
-)
+@options.output_format(("text", "jsonl"), "Lines for a person, or one JSON object a line.")
 @click.option(
     "--function", metavar="F", help="Only events of instructions and loops of this function, and its entries and exits."
 )

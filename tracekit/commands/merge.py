@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
+from tracekit.commands import options
 from tracekit.commands.coverage import coverage, why_no_coverage
 from tracekit.commands.progress import shown
+from tracekit.commands.terminal import terminal_style
 from tracekit.modules import registry
 
 
@@ -16,23 +15,9 @@ from tracekit.modules import registry
 @click.option(
     "-o", "--output", type=click.Path(), metavar="FILE", help="Write the joined profile to FILE, a profile file again."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "lcov"]),
-    default="text",
-    show_default=True,
-    help="What standard output gets; lcov: coverage, of the module paths.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="Rows of each table in text; 0 shows all.",
-)
+@options.output_format(("text", "json", "lcov"), "What standard output gets; lcov: coverage, of the module paths.")
+@options.short_json
+@options.row_limit("Rows of each table in text; 0 shows all.")
 @click.argument("profiles", nargs=-1, required=True, type=click.Path(), metavar="PROFILE...")
 def command(output: str | None, form: str, as_json: bool, limit: int, profiles: tuple[str, ...]) -> None:
     """Join profile files of several runs of one build into one profile.
@@ -45,7 +30,6 @@ def command(output: str | None, form: str, as_json: bool, limit: int, profiles: 
     from tracekit.profiles.json import as_json as json_of
     from tracekit.profiles.merge import merge_files
     from tracekit.render.registry import as_text
-    from tracekit.render.text import Style
 
     names = list(dict.fromkeys(profiles))
     if len(names) < len(profiles):
@@ -66,6 +50,6 @@ def command(output: str | None, form: str, as_json: bool, limit: int, profiles: 
             raise click.UsageError(why)
         click.echo(coverage([profile.report for profile in merged], displays), nl=False)
         return
-    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    style = terminal_style()
     texts = [as_text(profile.report, profile.facts, limit, style) for profile in merged]
     click.echo("\n".join(texts), nl=False)

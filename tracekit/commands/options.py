@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -41,6 +41,22 @@ jobs: _Decorator = click.option(
     help="Threads; the result is the same for any number.  [default: one for each core]",
 )
 """The option --jobs N; the command gets it as its parameter `jobs`."""
+
+
+def output_format(choices: Sequence[str], text: str) -> _Decorator:
+    """The option --format, whose default is the first of `choices`; the command gets it as its parameter `form`."""
+    return click.option(
+        "--format", "form", type=click.Choice(choices), default=choices[0], show_default=True, help=text
+    )
+
+
+short_json: _Decorator = click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+"""The option --json; the command gets it as its parameter `as_json`."""
+
+
+def row_limit(text: str) -> _Decorator:
+    """The option --limit N: 30 rows by default, 0 for all; the command gets it as its parameter `limit`."""
+    return click.option("--limit", type=click.IntRange(min=0), default=30, show_default=True, metavar="N", help=text)
 
 
 def window(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import click
 from tracekit.commands import options
 from tracekit.commands.misused import Misused
 from tracekit.commands.progress import shown
+from tracekit.commands.terminal import terminal_style
 
 if TYPE_CHECKING:
     from tracekit.query.database import Database
@@ -25,19 +26,10 @@ FORMATS = ("table", "csv", "json", "jsonl", "markdown")
 
 
 @click.command("query")
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="What is printed."
-)
+@options.output_format(FORMATS, "What is printed.")
 @click.option("--tables", "list_tables", is_flag=True, help="List the tables instead.")
 @click.option("--schema", is_flag=True, help="List the tables' columns instead, or those of the table that QUERY is.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="Rows that --format table shows; 0 shows all.",
-)
+@options.row_limit("Rows that --format table shows; 0 shows all.")
 @settings_option
 @options.jobs
 @options.window
@@ -63,10 +55,9 @@ def command(
     changed, and no file be read, by a query. It is DuckDB's SQL: pip install 'tracekit[query]'.
     """
     from tracekit.query import listed
-    from tracekit.render.text import Style
 
     window = options.window_of(parts)
-    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    style = terminal_style()
     if list_tables or schema:
         if trace is not None and query is None and listed.is_table(trace, None) and not os.path.exists(trace):
             trace, query = None, trace

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from tracekit.commands import options
 from tracekit.commands.progress import shown
 from tracekit.commands.query import opened, settings_option
+from tracekit.commands.terminal import terminal_style
 
 
 @click.command("shell")
@@ -25,10 +25,9 @@ def command(settings: tuple[str, ...], jobs: int | None, trace: str, **parts: An
     it, and the exit status is 1 if one fails. It needs pip install 'tracekit[query]'.
     """
     from tracekit.query.shell import Shell, prompted
-    from tracekit.render.text import Style
 
     database = opened(trace, jobs, settings, options.window_of(parts))
-    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    style = terminal_style()
     shell = Shell(
         database,
         style,
