@@ -38,7 +38,6 @@ class TraceWriter:
         self._lock = threading.Lock()
         self._frames: list[Frame] = []
         self._offset = 0
-        self._payload_bytes = 0
         self._version = version
         head = container.head_payload(version)
         self._append(b"HEAD", container.raw_zstd_frame(head), len(head))
@@ -64,11 +63,6 @@ class TraceWriter:
     def bytes_written(self) -> int:
         """Bytes of the file so far."""
         return self._offset
-
-    @property
-    def payload_bytes(self) -> int:
-        """Bytes of all payloads so far, decompressed."""
-        return self._payload_bytes
 
     def meta(self, values: Mapping[str, Any]) -> None:
         """Add a META frame: what is known of the run when it starts."""
@@ -137,7 +131,6 @@ class TraceWriter:
             self._file.flush()
             self._frames.append(frame)
             self._offset = frame.end
-            self._payload_bytes += payload
 
     def __enter__(self) -> TraceWriter:
         return self

@@ -10,7 +10,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def rounded(number: float) -> str:
     """Three digits and a unit, as in `634 M`."""
-    for power, unit in ((3, " G"), (2, " M"), (1, " k")):
+    for power, unit in ((4, " T"), (3, " G"), (2, " M"), (1, " k")):
         if number >= 999.5 * 1000 ** (power - 1):
             return f"{number / 1000**power:.3g}{unit}"
     return f"{number:.0f}"

@@ -18,6 +18,15 @@ def parsed(text: str) -> int:
     return int(number) * UNITS[unit]
 
 
+def rounded(size: float) -> str:
+    """Three digits and a unit, as `1.5 MiB`; bytes are whole."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}" if unit != "B" else f"{size:.0f} B"
+        size /= 1024
+    return f"{size:.3g} TiB"
+
+
 def shown(size: int) -> str:
     """`64 B`, `32 KiB`, `1.5 MiB`."""
     for unit in ("G", "M", "K"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tracekit.containers import arena as ar
-from tracekit.containers.kernels.arena import take
+from tracekit.containers.kernels.arena import USED, take
 from tracekit.formats.errors import TracekitError
 from tracekit.jit.kernel import kernel
 
@@ -92,7 +92,7 @@ def test_an_arena_that_is_used_up_writes_to_its_first_row_and_says_so() -> None:
     assert len(arena.rows) == 100
     assert fill(arena, 50) == 99
     ar.check(arena)
-    assert ar.used_bytes(arena) == 100 * ROW.itemsize
+    assert arena.control[USED] == 100
     last = arena.rows[50:].copy()
     assert fill(arena, 3) == 0
     assert (arena.rows[50:] == last).all()

@@ -9,6 +9,7 @@ import click
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
+from tracekit.sizes import rounded
 
 if TYPE_CHECKING:
     from tracekit.addressspace import Snapshot
@@ -41,8 +42,8 @@ def over_time(snapshots: list[Snapshot]) -> str:
 
     head = f"{'TIME':>10}  {'RESIDENT':>9}" + "".join(f"  {use.upper():>9}" for use in USES)
     rows = [
-        f"{snapshot.time:>8.3f} s  {_bytes(snapshot.resident):>9}"
-        + "".join(f"  {_bytes(snapshot.bytes_of(use)):>9}" for use in USES)
+        f"{snapshot.time:>8.3f} s  {rounded(snapshot.resident):>9}"
+        + "".join(f"  {rounded(snapshot.bytes_of(use)):>9}" for use in USES)
         for snapshot in snapshots
     ]
     return "\n".join(["ADDRESS SPACE over time", head, *rows])
@@ -51,16 +52,8 @@ def over_time(snapshots: list[Snapshot]) -> str:
 def regions_of(snapshot: Snapshot) -> str:
     """A row for each region of a snapshot."""
     rows = [
-        f"{region.first:>14x}  {_bytes(region.bytes):>9}  {region.protection}  {region.use:<9}  "
+        f"{region.first:>14x}  {rounded(region.bytes):>9}  {region.protection}  {region.use:<9}  "
         + (f"thread {region.thread}" if region.thread else region.name)
         for region in snapshot.regions
     ]
     return "\n".join([f"REGIONS at {snapshot.time:.3f} s", *(row.rstrip() for row in rows)])
-
-
-def _bytes(number: int) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.3g} {unit}" if unit != "B" else f"{number} B"
-        number /= 1024  # type: ignore[assignment]
-    return f"{number:.3g} TiB"

@@ -89,11 +89,6 @@ def taken(table: Arena) -> npt.NDArray[Any]:
     return table.rows[SPARE : table.control[USED]]
 
 
-def used_bytes(table: Arena) -> int:
-    """Bytes of the rows handed out."""
-    return int(table.control[USED]) * table.rows.itemsize
-
-
 def touched(array: npt.NDArray[Any]) -> int:
     """Bytes of an array of :func:`reserve` that are in memory; all of them where the system does not tell."""
     pages = -(-array.nbytes // mmap.PAGESIZE)

@@ -55,11 +55,6 @@ class LoopGraphs:
         return _owners(self.program.blocks["first_op"], self.program.blocks["ops"], len(self.program.ops) + 1)
 
     @cached_property
-    def phi_loop(self) -> Indices:
-        """Per phi the loop whose header holds it."""
-        return _owners(self.program.loops["first_phi"], self.program.loops["phis"], len(self.program.phis))
-
-    @cached_property
     def _nest(self) -> tuple[Indices, Indices]:
         """Per loop an interval [enter, leave) that holds the `enter` of exactly the loops inside it and itself."""
         parents = self.program.loops["parent"]

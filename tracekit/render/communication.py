@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from tracekit.counted import rounded
 from tracekit.formats.errors import TracekitError
 from tracekit.render.paths import clipped
 from tracekit.render.places import instruction_text, without_folder
@@ -141,16 +142,8 @@ def svg(result: Json) -> str:
                 "bytes</title></rect>"
             )
             if moved:
+                short = rounded(moved).replace(" ", "")
                 parts.append(
-                    f'<text x="{x + SIDE // 2 - 1}" y="{y + SIDE // 2 + 4}" text-anchor="middle">{_short(moved)}</text>'
+                    f'<text x="{x + SIDE // 2 - 1}" y="{y + SIDE // 2 + 4}" text-anchor="middle">{short}</text>'
                 )
     return "\n".join([*parts, "</svg>", ""])
-
-
-def _short(number: int) -> str:
-    """Three digits and a unit."""
-    for unit in ("", "k", "M", "G"):
-        if number < 1000:
-            return f"{number:.3g}{unit}"
-        number = round(number / 1000, 2)  # type: ignore[assignment]
-    return f"{number:.3g}T"

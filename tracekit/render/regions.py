@@ -9,6 +9,7 @@ from pathlib import Path
 from tracekit.formats.errors import TracekitError
 from tracekit.render.schedule import COLOURS
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.sizes import rounded
 
 USES = ("heap", "stack", "image", "file", "anonymous", "kernel", "tracekit")
 """As :data:`tracekit.addressspace.USES`; from below in the picture."""
@@ -26,7 +27,7 @@ def regions_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
     lines.append(style("address space over time", "bold"))
     lines += table(
         ("seconds", "resident", *USES),
-        [(f"{row['time']:.3f}", binary(row["resident"]), *(binary(row[use]) for use in USES)) for row in shown],
+        [(f"{row['time']:.3f}", rounded(row["resident"]), *(rounded(row[use]) for use in USES)) for row in shown],
         frozenset(range(2 + len(USES))),
         style,
     )
@@ -37,7 +38,7 @@ def regions_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
         [
             (
                 f"{row['first']:x}",
-                binary(row["bytes"]),
+                rounded(row["bytes"]),
                 row["protection"],
                 row["use"],
                 f"{row['from']:.3f}",
@@ -51,15 +52,6 @@ def regions_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
     )
     lines += more(len(result["regions"]), len(regions), "region")
     return "\n".join(lines) + "\n"
-
-
-def binary(number: float) -> str:
-    """Bytes with a unit, as `1.5 MiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.3g} {unit}" if unit != "B" else f"{number:.0f} B"
-        number /= 1024
-    return f"{number:.3g} TiB"
 
 
 def write_image(report: Json, path: str) -> None:
@@ -100,7 +92,7 @@ def svg(result: Json) -> str:
         largest = max((row[use] for row in rows), default=0)
         if largest:
             parts.append(
-                f'<path d="M{"L".join(points)}Z" fill="{colour}"><title>{escape(use)}: at most {binary(largest)}'
+                f'<path d="M{"L".join(points)}Z" fill="{colour}"><title>{escape(use)}: at most {rounded(largest)}'
                 "</title></path>"
             )
         parts.append(
@@ -109,7 +101,7 @@ def svg(result: Json) -> str:
         )
         below = above
     parts.append(
-        f'<text x="{LEFT - 6}" y="{TOP + 10}" text-anchor="end">{binary(most)}</text>'
+        f'<text x="{LEFT - 6}" y="{TOP + 10}" text-anchor="end">{rounded(most)}</text>'
         f'<text x="{LEFT - 6}" y="{TOP + HEIGHT}" text-anchor="end">0 B</text>'
         f'<text x="{LEFT}" y="{TOP + HEIGHT + 18}">{first:.3f} s</text>'
         f'<text x="{LEFT + WIDTH}" y="{TOP + HEIGHT + 18}" text-anchor="end">{last:.3f} s</text></svg>'

@@ -1,1 +1,1 @@
-"""Compiled functions of tracekit.layout."""
+"""Kernels of the layout of data."""

@@ -1,1 +1,1 @@
-"""Compiled functions of tracekit.leap."""
+"""Kernels of LEAP."""

@@ -1,1 +1,1 @@
-"""Compiled code of memory_errors."""
+"""Kernels of memory_errors."""

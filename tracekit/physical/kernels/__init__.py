@@ -1,1 +1,1 @@
-"""Compiled functions of tracekit.translation."""
+"""Kernels of physical addresses."""

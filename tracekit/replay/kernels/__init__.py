@@ -1,1 +1,1 @@
-"""Compiled kernels: arrays and scalars only."""
+"""Kernels of replay: arrays and scalars only."""

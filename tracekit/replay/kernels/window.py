@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from tracekit.formats.events import CODE
 from tracekit.jit.kernel import inlined, kernel
 
-# What becomes of an event.
-DROP = 0  # nobody requested it
+# What becomes of an event; 0: it is dropped, for nobody requested it.
 ALWAYS = 1  # it passes, for it keeps the state right
 INSIDE = 2  # it passes if it is inside the window
 

@@ -1,1 +1,1 @@
-"""Compiled functions of the schedule."""
+"""Kernels of schedules."""

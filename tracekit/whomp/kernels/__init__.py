@@ -1,1 +1,1 @@
-"""Compiled functions of tracekit.whomp."""
+"""Kernels of WHOMP."""
