@@ -14,7 +14,7 @@ from tracekit.formats import container, remote
 from tracekit.formats.chunk import Chunk
 from tracekit.formats.container import Frame
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.imageframe import Image
+from tracekit.formats.image_frame import Image
 from tracekit.formats.sources import parse_sources
 
 

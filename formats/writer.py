@@ -69,7 +69,7 @@ class TraceWriter:
         self.frame(b"META", _json(values))
 
     def image(self, number: int, payload: Buffer) -> None:
-        """Add an IMAG frame (``formats.imageframe.build_image`` makes the payload)."""
+        """Add an IMAG frame (``formats.image_frame.build_image`` makes the payload)."""
         self.frame(b"IMAG", payload, stream=number)
 
     def chunk(self, stream: int, records: int, payload: Buffer) -> None:

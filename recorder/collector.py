@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from tracekit.formats.container import FIRST_VERSION
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
-from tracekit.formats.imageframe import build_image
+from tracekit.formats.image_frame import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 from tracekit.recorder import trimming
-from tracekit.recorder.addressspace import Snapshots
+from tracekit.recorder.address_space import Snapshots
 from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, compress
 from tracekit.recorder.encoder import Encoder, Payload
-from tracekit.recorder.imagefacts import PathFacts, path_facts
+from tracekit.recorder.image_facts import PathFacts, path_facts
 from tracekit.recorder.native import Worked
 from tracekit.recorder.pool import DamagedPoolError, Pool, RegisteredImage
 

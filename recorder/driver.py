@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import commandline, musl, toolchain, versionscript
-from tracekit.recorder.commandline import CommandLine
+from tracekit.recorder import command_line, musl, toolchain, version_script
+from tracekit.recorder.command_line import CommandLine
 
 AT = ("source", "machine")
 RECORD = ("paths", "blocks", "both")
@@ -102,7 +102,7 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     settings, words = _own_options(words)
     last: list[str] = []
     libc, words, choosing = musl.read(words)
-    wanted = commandline.read(words)
+    wanted = command_line.read(words)
     clang = toolchain.find_clang()
     arguments = [clang.path] if name == "cc" else [clang.path, "--driver-mode=g++"]
     arguments += _unless_unused(choosing)
@@ -110,7 +110,7 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
         if libc != toolchain.GLIBC and (not wanted.static or wanted.shared):
             raise TracekitError("programs of musl can be recorded only with -static: link with -static, or with glibc")
         arguments += _link_options(wanted, clang, libc)
-        words = versionscript.export_state(words)
+        words = version_script.export_state(words)
         last = _last_link_options(wanted, name, words, clang, libc)
     before, after = _split_at_dashes(words)
     arguments += [*before, *last]
@@ -197,7 +197,7 @@ def _link_options(wanted: CommandLine, clang: toolchain.Clang, libc: toolchain.L
         wrap = toolchain.runtime_file(toolchain.STATIC_WRAP, clang, libc)
         return [toolchain.runtime_file("static_program.o", clang, libc), *options, f"-Wl,@{wrap}"]
     if not wanted.shared and not wanted.static:
-        options += [f"-Wl,--export-dynamic-symbol={symbol}" for symbol in versionscript.SHARED]
+        options += [f"-Wl,--export-dynamic-symbol={symbol}" for symbol in version_script.SHARED]
     return options
 
 

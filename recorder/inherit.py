@@ -18,12 +18,12 @@ from tracekit.formats.chunk_codec import Decoder, encode
 from tracekit.formats.container import Frame
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
-from tracekit.formats.imageframe import Image
+from tracekit.formats.image_frame import Image
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.writer import TraceWriter
 from tracekit.recorder.collector import totals
 from tracekit.recorder.encoder import UNUSED
-from tracekit.recorder.imagefacts import PathFacts, path_facts
+from tracekit.recorder.image_facts import PathFacts, path_facts
 from tracekit.recorder.pool import RegisteredImage
 
 

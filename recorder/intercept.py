@@ -13,7 +13,7 @@ from tracekit.formats import prototypes
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.prototypes import Prototype, Type
 from tracekit.recorder import elf, toolchain
-from tracekit.recorder.buildcache import build_once, digest
+from tracekit.recorder.build_cache import build_once, digest
 
 SHIM = "libtracekit-intercept.so"
 

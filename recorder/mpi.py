@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import elf, toolchain
-from tracekit.recorder.buildcache import build_once, digest
+from tracekit.recorder.build_cache import build_once, digest
 
 WRAPPERS = "libtracekit-mpi.so"
 _SOURCES = os.path.join(toolchain.RUNTIME_SOURCES, "mpi")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import commandline
+from tracekit.recorder import command_line
 from tracekit.recorder.toolchain import GLIBC, Libc
 
 SPECS = "musl-gcc.specs"
@@ -57,7 +57,7 @@ def read(words: Sequence[str]) -> Asked:
             return Asked(_below(sysroot, target, others), rest)
         libc = _from_specs(_known_specs(target))
         return Asked(libc, rest, libc.options)
-    for word in commandline.expand(rest) if commandline.read(rest).links else ():
+    for word in command_line.expand(rest) if command_line.read(rest).links else ():
         if _is_musl(word):  # its files are named one by one
             return Asked(_from_specs(_known_specs(word)), rest)
     return Asked(GLIBC, rest)
@@ -89,7 +89,7 @@ def _target(words: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
     """The values of clang's options ``--target`` and ``--sysroot``, empty without them, and _CHOOSING ones."""
     target = sysroot = ""
     others: list[str] = []
-    for option, value in commandline.each_option(commandline.expand(words)):
+    for option, value in command_line.each_option(command_line.expand(words)):
         name, _, joined = option.partition("=")
         if name in ("-target", "--target"):
             target = joined or value

@@ -7,7 +7,7 @@ import stat
 import tempfile
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.buildcache import digest
+from tracekit.recorder.build_cache import digest
 
 
 def preloadable(library: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.buildcache import build_once, cache_folder, digest, recall, remember
+from tracekit.recorder.build_cache import build_once, cache_folder, digest, recall, remember
 
 if TYPE_CHECKING:
     from tracekit.recorder.runtime import RuntimeTarget

@@ -298,7 +298,7 @@ def _inform(module: Analysis, name: str, trace: TraceReader, program: Program, r
 
     Raises TracekitError if it looks at whole runs and is given a part of one.
     """
-    from tracekit.addressspace import read_snapshots
+    from tracekit.address_space import read_snapshots
     from tracekit.modules.contract import Module, RecordModule
     from tracekit.modules.services import LOCATED
     from tracekit.physical.table import read_page_frames
@@ -437,7 +437,7 @@ def _profile(
     windows: list[dict[str, Any]],
     as_tables: bool,
 ) -> Profile:
-    from tracekit.formats.keptimages import kept_images
+    from tracekit.formats.kept_images import kept_images
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.version import __version__
 

@@ -75,7 +75,7 @@ def gather_advice(path: str, options: Any, jobs: int | None = None) -> Gathered:
         raise TracekitError(f"{path} was printed, not written: make it with `tracekit analyze -m advise -o FILE`.")
     if options.threads and "between_threads" not in known.result:
         raise TracekitError(f"{path} was made without --threads: dependences between threads are not in it.")
-    from tracekit.formats.keptimages import images_of
+    from tracekit.formats.kept_images import images_of
     from tracekit.profiles.merge import merge
 
     report = {

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import DELIVERED, NONE
-from tracekit.formats.export.beside import IN_USE, beside
+from tracekit.formats.export.background import IN_USE, background_thread
 
 FORMATS = ("parquet", "arrow")
 TABLES = ("accesses", "events", "instructions", "objects")
@@ -44,7 +44,7 @@ def write(form: str, table: Table, file: BinaryIO) -> None:
         from pyarrow import ipc
 
         packed = ipc.IpcWriteOptions(compression="lz4")
-        with ipc.new_file(file, schema, options=packed) as arrow, beside() as hand_over:
+        with ipc.new_file(file, schema, options=packed) as arrow, background_thread() as hand_over:
             for part in parts:
                 hand_over(arrow.write_batch, part)
         return
@@ -57,7 +57,7 @@ def write(form: str, table: Table, file: BinaryIO) -> None:
             "write_statistics": [name for name in _ORDERED if name in schema.names],
         }
     options |= {"compression": "zstd", "write_batch_size": _VALUES}
-    with parquet.ParquetWriter(file, schema, **options) as writer, beside() as hand_over:
+    with parquet.ParquetWriter(file, schema, **options) as writer, background_thread() as hand_over:
         for part in parts:
             hand_over(writer.write_batch, part)
 

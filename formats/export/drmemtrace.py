@@ -19,7 +19,7 @@ import numpy as np
 from tracekit.formats import drmemtrace as records
 from tracekit.formats.drmemtrace import ENTRY
 from tracekit.formats.events import CODE
-from tracekit.formats.export.beside import IN_USE, beside
+from tracekit.formats.export.background import IN_USE, background_thread
 from tracekit.formats.export.champsim import STEP
 from tracekit.formats.export.lines import LINE, next_piece, put_word
 from tracekit.jit.kernel import inlined, kernel
@@ -69,7 +69,7 @@ def write(
     archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
     try:
         members = _Members(archive)
-        with beside() as hand_over:
+        with background_thread() as hand_over:
             chunks = _Chunks(members, hand_over, file_type | records.INSTRUCTIONS_FILTERED, process)
             for batch in batches:
                 chunks.turn_to(threads(batch.stream))
@@ -122,7 +122,7 @@ class _Members:
 
 
 class _Chunks:
-    """The chunks, one after the other; `hand_over` (beside.py) calls what compresses them."""
+    """The chunks, one after the other; `hand_over` (background.py) calls what compresses them."""
 
     def __init__(self, members: _Members, hand_over: Callable[..., None], file_type: int, process: int) -> None:
         self._members = members

@@ -19,7 +19,7 @@ from tests.naive.walker import RandomProgram, Walk
 from tracekit.formats.chunk_codec import encode
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import DTYPES
-from tracekit.formats.imageframe import Image
+from tracekit.formats.image_frame import Image
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
 from tracekit.formats.sources import build_sources, parse_sources

@@ -11,7 +11,7 @@ import numpy as np
 from tests.naive.program_builder import HandImage
 from tracekit.formats.chunk_codec import encode
 from tracekit.formats.events import BY_CODE, NONE, RECORDED
-from tracekit.formats.imageframe import build_image
+from tracekit.formats.image_frame import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 

@@ -13,7 +13,7 @@ from tests.naive.program_builder import Layout
 from tests.naive.random_program import RandomProgram
 from tests.naive.walker import Walk
 from tracekit.formats.chunk_codec import encode
-from tracekit.formats.imageframe import build_image
+from tracekit.formats.image_frame import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 from tracekit.program.program import Program

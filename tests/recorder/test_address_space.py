@@ -14,11 +14,11 @@ import pytest
 
 from tests.programs.running import tracekit
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, record
-from tracekit.addressspace import read_snapshots
+from tracekit.address_space import read_snapshots
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.recorder import physical
-from tracekit.recorder.addressspace import parse_period
+from tracekit.recorder.address_space import parse_period
 
 PROGRAM = r"""
 #include <fcntl.h>

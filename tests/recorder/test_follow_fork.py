@@ -94,7 +94,7 @@ int main(void)
 COUNTING = """
 import sys
 from tracekit.cli import main
-from tracekit.formats.imageframe import Image
+from tracekit.formats.image_frame import Image
 parse, parsed = Image.parse, []
 Image.parse = lambda payload: parsed.append(payload) or parse(payload)
 try:

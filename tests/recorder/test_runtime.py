@@ -15,7 +15,7 @@ import pytest
 from tests.needs import require
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
 from tracekit.formats.reader import TraceReader
-from tracekit.recorder.buildcache import cache_folder
+from tracekit.recorder.build_cache import cache_folder
 
 FIXTURES = ROOT / "fixtures"
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.needs import OTHER_CLANGS, other_clang, require
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import buildcache, toolchain
+from tracekit.recorder import build_cache, toolchain
 from tracekit.recorder.toolchain import Clang
 
 
@@ -105,7 +105,7 @@ def test_a_folder_is_built_once_by_many_processes(tmp_path: Path) -> None:
     """Each build leaves a line and takes long enough for all to be waiting for it."""
     program = f"""
         import sys, time
-        from tracekit.recorder.buildcache import build_once
+        from tracekit.recorder.build_cache import build_once
         def build(into):
             with open("{tmp_path}/builds", "a") as file:
                 file.write("built\\n")
@@ -138,9 +138,9 @@ def test_a_build_that_fails_leaves_nothing_and_is_tried_again(machine: Path) -> 
         raise TracekitError("no")
 
     with pytest.raises(TracekitError, match="no"):
-        buildcache.build_once("thing", "the thing", fail)
+        build_cache.build_once("thing", "the thing", fail)
     assert not toolchain.is_built("thing")
-    folder = buildcache.build_once("thing", "the thing", lambda into: Path(into, "other").touch())
+    folder = build_cache.build_once("thing", "the thing", lambda into: Path(into, "other").touch())
     assert os.listdir(folder) == ["other"]
 
 
@@ -150,13 +150,13 @@ def test_a_cache_that_cannot_be_written_is_named(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(TracekitError, match="XDG_CACHE_HOME"):
-        buildcache.build_once("thing", "the thing", lambda into: None)
+        build_cache.build_once("thing", "the thing", lambda into: None)
 
 
 def test_a_relative_cache_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/someone")
-    assert buildcache.cache_folder() == "/home/someone/.cache/tracekit"
+    assert build_cache.cache_folder() == "/home/someone/.cache/tracekit"
 
 
 def test_a_compiler_that_fails_is_one_sentence(machine: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_compiler_that_fails_is_one_sentence(machine: Path) -> None:
 
 
 def test_what_is_built_needs_no_compiler(machine: Path) -> None:
-    folder = Path(buildcache.cache_folder()) / toolchain.runtime_folder_name()
+    folder = Path(build_cache.cache_folder()) / toolchain.runtime_folder_name()
     folder.mkdir(parents=True)
     assert toolchain.runtime_file(toolchain.ENCODER) == str(folder / toolchain.ENCODER)
 

@@ -86,7 +86,7 @@ def _extra(name: str) -> Finding:
 
 
 def _cache() -> Finding:
-    from tracekit.recorder.buildcache import cache_folder
+    from tracekit.recorder.build_cache import cache_folder
 
     folder = cache_folder()
     try:

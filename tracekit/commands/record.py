@@ -111,13 +111,13 @@ def command(
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
-    from tracekit.recorder import addressspace, follow, session, windowfilters, windowrules
+    from tracekit.recorder import address_space, follow, session, windowfilters, windowrules
     from tracekit.recorder import physical as frames
     from tracekit.recorder import processes as numbers
 
     try:
         size = _buffer_bytes(buffer_size)
-        period = addressspace.parse_period(snapshots or "1s") if snapshots is not None or physical else 0.0
+        period = address_space.parse_period(snapshots or "1s") if snapshots is not None or physical else 0.0
         if physical:
             frames.require()
         rules, filters, chosen = _rules(windows, windows_file, sample, only, without)

@@ -12,7 +12,7 @@ from tracekit.formats.reader import TraceReader
 from tracekit.sizes import rounded
 
 if TYPE_CHECKING:
-    from tracekit.addressspace import Snapshot
+    from tracekit.address_space import Snapshot
 
 
 @click.command("regions")
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("trace", type=click.Path())
 def command(trace: str, as_json: bool, at: float | None) -> None:
     """Show what the address space held, at each snapshot of `record --snapshots`, and its regions at the last one."""
-    from tracekit.addressspace import read_snapshots
+    from tracekit.address_space import read_snapshots
 
     with TraceReader(trace) as reader:
         snapshots = read_snapshots(reader)
@@ -38,7 +38,7 @@ def command(trace: str, as_json: bool, at: float | None) -> None:
 
 def over_time(snapshots: list[Snapshot]) -> str:
     """A row for each snapshot: accessible bytes by use."""
-    from tracekit.addressspace import USES
+    from tracekit.address_space import USES
 
     head = f"{'TIME':>10}  {'RESIDENT':>9}" + "".join(f"  {use.upper():>9}" for use in USES)
     rows = [

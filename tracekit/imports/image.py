@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracekit.containers.hash_table import used_rows
 from tracekit.formats.events import FIRST_PATH, NONE
 from tracekit.formats.image import DTYPES, IMPORTED, Base, BlockFlag, OpFlag, OpKind
-from tracekit.formats.imageframe import FUNCTION, GLOBAL, build_image
+from tracekit.formats.image_frame import FUNCTION, GLOBAL, build_image
 from tracekit.formats.unit import Unit
 from tracekit.imports.binaries import Binaries, Place
 from tracekit.imports.kernels.records import BOTH, COUNTER_AT, KIND_AT, LOAD, UNKNOWN, Instructions

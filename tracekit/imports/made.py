@@ -21,7 +21,7 @@ from tracekit.containers.kernels.arena import EXHAUSTED
 from tracekit.formats.chunk_codec import encode
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, NONE, RECORDED
-from tracekit.formats.imageframe import Image
+from tracekit.formats.image_frame import Image
 from tracekit.formats.writer import LEVEL, TraceWriter
 from tracekit.imports.binaries import Binaries
 from tracekit.imports.image import image_of, words_of

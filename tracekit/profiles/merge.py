@@ -149,7 +149,7 @@ def _program(module: str, images: Sequence[str]) -> Program | None:
         raise TracekitError(
             f"A profile of {module} lacks the program's image tables: write it with `tracekit analyze -o FILE`."
         )
-    from tracekit.formats.keptimages import images_of
+    from tracekit.formats.kept_images import images_of
     from tracekit.program.program import Program
 
     return Program.from_images(images_of(images))

@@ -27,7 +27,7 @@ class Profile:
     build: tuple[tuple[str, ...], ...] = ()
     """The hashes of the units of each image of the program: equal for runs of one build."""
     images: tuple[str, ...] = dataclasses.field(default=(), repr=False)
-    """The program's image tables, if merging profiles needs them (formats.keptimages)."""
+    """The program's image tables, if merging profiles needs them (formats.kept_images)."""
     evidence: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     """What merging profiles needs beside the result (tracekit.module.Analysis.merge)."""
 

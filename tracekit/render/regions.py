@@ -12,7 +12,7 @@ from tracekit.render.text import Json, Style, cell, more, table, traces_text
 from tracekit.sizes import rounded
 
 USES = ("heap", "stack", "image", "file", "anonymous", "kernel", "tracekit")
-"""As :data:`tracekit.addressspace.USES`; from below in the picture."""
+"""As :data:`tracekit.address_space.USES`; from below in the picture."""
 
 NONE = "The trace has no snapshots of the address space: `tracekit record --snapshots 1s` takes them."
 

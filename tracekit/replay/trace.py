@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.image import TABLES
-from tracekit.formats.imageframe import Image
+from tracekit.formats.image_frame import Image
 from tracekit.formats.reader import TraceReader
 from tracekit.translation import GROUPS_BY
 

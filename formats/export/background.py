@@ -15,7 +15,7 @@ IN_USE = AHEAD + 2
 
 
 @contextmanager
-def beside() -> Iterator[Callable[..., None]]:
+def background_thread() -> Iterator[Callable[..., None]]:
     """A function that takes a function and its arguments, and calls it in the thread, one call after another.
 
     It waits while AHEAD calls wait. What a call raises is raised by a later hand-over, or when the block ends; by then

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.recorder.versionscript import add_global, export_state
+from tracekit.recorder.version_script import add_global, export_state
 
 SCRIPTS = [
     "{ global: f; local: *; };",

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.recorder import commandline
-from tracekit.recorder.commandline import read
+from tracekit.recorder import command_line
+from tracekit.recorder.command_line import read
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_response_file_that_names_itself_ends(tmp_path: Path) -> None:
 
 
 def test_missing_response_file_is_a_word() -> None:
-    assert list(commandline.expand(["@/no/such/file"])) == ["@/no/such/file"]
+    assert list(command_line.expand(["@/no/such/file"])) == ["@/no/such/file"]
 
 
 @given(st.lists(st.text(st.sampled_from("ab \t\n'\"\\-=é"), min_size=1), max_size=6))
 def test_quoted_words_survive_a_response_file(words: list[str]) -> None:
     quoted = " ".join("".join("\\" + c for c in word) for word in words)
-    assert commandline.split_response(quoted) == words
+    assert command_line.split_response(quoted) == words
 
 
 def test_response_words_are_those_of_clang(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_response_words_are_those_of_clang(tmp_path: Path) -> None:
     response = tmp_path / "words"
     response.write_text(text)
     clang = ["clang-19", "-###", f"@{response}", "-c", "-xc", "/dev/null"]
-    shown = commandline.split_response(subprocess.run(clang, capture_output=True, text=True).stderr)
+    shown = command_line.split_response(subprocess.run(clang, capture_output=True, text=True).stderr)
     defined = [value for option, value in pairwise(shown) if option == "-D"]
-    ours = [word.removeprefix("-D") for word in commandline.split_response(text) if word.startswith("-D")]
+    ours = [word.removeprefix("-D") for word in command_line.split_response(text) if word.startswith("-D")]
     assert defined == ours

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tracekit.formats import container
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.imageframe import Image
+from tracekit.formats.image_frame import Image
 from tracekit.formats.reader import TraceReader
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tracekit.recorder.buildcache import cache_folder, digest, remember
+from tracekit.recorder.build_cache import cache_folder, digest, remember
 
 STATE = "__tk_state"
 ACTIVATIONS = "__tk_activations"
