@@ -19,7 +19,7 @@ from tests.naive.trace_file import write_trace, write_walks
 from tests.naive.walker import Walk
 from tracekit.cli import main
 from tracekit.commands import check, dump, info
-from tracekit.commands.misused import Misused
+from tracekit.commands.usage import ShortUsageError
 from tracekit.formats.events import CODE
 from tracekit.formats.image import Base, BlockFlag, OpFlag, OpKind, PathFlag
 
@@ -277,5 +277,5 @@ def test_info_of_parts_adds_up_to_the_whole(tmp_path: Path) -> None:
         assert sum(part[name] for part in parts) == whole[name] > 0
     assert whole["streams"] == [0, 1, 2]
     assert f"{parts[0]['accesses']:,} ({parts[0]['loads']:,} loads" in run(info.command, "--to", "30%", path).output
-    with pytest.raises(Misused, match="--from takes a number of accesses"):
+    with pytest.raises(ShortUsageError, match="--from takes a number of accesses"):
         CliRunner().invoke(info.command, ["--from", "x", str(path)], standalone_mode=False, catch_exceptions=False)

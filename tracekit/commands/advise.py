@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracekit.commands import completing, options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.commands.terminal import terminal_style
 from tracekit.formats.errors import TracekitError
 
@@ -53,7 +53,7 @@ def command(
     at, trace = _place_and_trace(words)
     given = {"top": top, "min_share": min_share, "rare": rare, "at": at, "threads": threads or None}
     options = _options({name: value for name, value in given.items() if value is not None})
-    with shown():
+    with progress_line():
         gathered = gather_advice(trace, options, jobs)
     (profile,) = gathered.profiles
     if not profile.complete:

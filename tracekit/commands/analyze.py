@@ -10,10 +10,10 @@ import click
 
 from tracekit.commands import completing, options
 from tracekit.commands.coverage import coverage, why_no_coverage
-from tracekit.commands.misused import Misused
 from tracekit.commands.options import window_of
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.commands.terminal import terminal_style
+from tracekit.commands.usage import ShortUsageError
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.modules.options import make_options
@@ -36,7 +36,7 @@ class AnalyzeCommand(click.Command):
         except click.NoSuchOption as error:
             if len(named) < 2:
                 raise
-            raise Misused(
+            raise ShortUsageError(
                 f"There is no option {error.option_name}. With several modules theirs are given as "
                 "--set MODULE.OPTION=VALUE."
             ) from None
@@ -169,19 +169,19 @@ def command(
     names = list(dict.fromkeys(modules))
     unknown = [name for name in names if not registry.exists(name)]
     if unknown:
-        raise Misused(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
+        raise ShortUsageError(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
     displays = {registry.shown_name(name): registry.display(name, files=True) for name in names}
     drawn = [name for name, display in displays.items() if display.image]
     if image is not None and len(drawn) != 1:
-        raise Misused(_no_image(drawn))
+        raise ShortUsageError(_no_image(drawn))
     if exit_code and not any(display.failed for display in displays.values()):
-        raise Misused(_no_exit_code())
+        raise ShortUsageError(_no_exit_code())
     if form == "lcov" and (why := why_no_coverage(displays)) is not None:
-        raise Misused(why)
+        raise ShortUsageError(why)
     options = _options(names, settings, own)
     window = window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
     _check_engine(engine, jobs)
-    with shown():
+    with progress_line():
         gathered = _gathered(traces_of(traces), options, jobs, segments, engine, memory, window, keep_going, explain)
     for line in gathered.said:
         click.echo(line, err=True)
@@ -197,7 +197,7 @@ def command(
             image,
         )
     if output is not None:
-        with shown():
+        with progress_line():
             save(output, profiles)
         return status
     if as_json or form == "json":
@@ -245,7 +245,7 @@ def _gathered(
         said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
         return _Gathered(profiles, said, False)
     if len(traces) > 1 and segments is not None and segments > 1:
-        raise Misused("--segments cuts one trace; several are analysed beside one another as they are.")
+        raise ShortUsageError("--segments cuts one trace; several are analysed beside one another as they are.")
     from tracekit.many.analysis import analyze_many
 
     by_one = None
@@ -314,9 +314,9 @@ def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, An
         target, equals, value = setting.partition("=")
         name, dot, option = target.partition(".")
         if not (equals and dot):
-            raise Misused(f"--set takes MODULE.OPTION=VALUE, not {setting!r}.")
+            raise ShortUsageError(f"--set takes MODULE.OPTION=VALUE, not {setting!r}.")
         if name not in values:
-            raise Misused(f"--set {setting}: module {name!r} is not one that this command runs (-m).")
+            raise ShortUsageError(f"--set {setting}: module {name!r} is not one that this command runs (-m).")
         values[name][option] = value
     values[registry.shown_name(names[0])].update({option: value for option, value in own.items() if value is not None})
     options = {}
@@ -324,7 +324,7 @@ def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, An
         try:
             options[name] = make_options(registry.load(name).Options, values[registry.shown_name(name)])
         except TracekitError as error:
-            raise Misused(f"{registry.shown_name(name)}: {error}") from None
+            raise ShortUsageError(f"{registry.shown_name(name)}: {error}") from None
     return options
 
 
@@ -339,6 +339,8 @@ def _check_engine(engine: str | None, jobs: int | None) -> None:
     try:
         address = address_of(engine)
     except TracekitError as error:
-        raise Misused(str(error)) from None
+        raise ShortUsageError(str(error)) from None
     if address is not None and jobs is not None:
-        raise Misused("-j says how many workers a cluster on this machine has; those of a running one are its own.")
+        raise ShortUsageError(
+            "-j says how many workers a cluster on this machine has; those of a running one are its own."
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracekit.commands import completing, options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.commands.terminal import terminal_style
 from tracekit.formats.errors import TracekitError
 
@@ -54,7 +54,7 @@ def command(
     from tracekit.program.sources import Sources, chosen_file
     from tracekit.render.annotation import files_text, source_text
 
-    with shown():
+    with progress_line():
         gathered = gather(trace, annotating(), jobs)
         notes = Annotations([profile.report for profile in gathered.profiles])
     if not notes.has_accesses and not notes.loops_from:

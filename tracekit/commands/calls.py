@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracekit.commands import options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.formats.errors import TracekitError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def command(trace: str, form: str, function: str | None, limit: int | None) -> N
     from tracekit.intercepted.reading import read_calls
     from tracekit.replay.trace import Trace
 
-    with Trace(trace) as opened, shown():
+    with Trace(trace) as opened, progress_line():
         found = list(read_calls(opened.reader, opened.program))
     if not found:
         raise TracekitError(f"{trace} has no calls: name functions with `tracekit record --intercept`")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracekit import progress
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
@@ -30,7 +30,7 @@ def command(trace: str) -> None:
     """
     compared: Compared = [0, 0, 0]
     with TraceReader(trace) as reader:
-        with shown():
+        with progress_line():
             faults = list(dict.fromkeys(check(reader, compared)))  # a damaged frame shows at every step
         for fault in faults:
             click.echo(fault)

@@ -7,7 +7,7 @@ import json
 import click
 
 from tracekit.commands import options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.commands.terminal import terminal_style
 from tracekit.formats.errors import TracekitError
 
@@ -37,7 +37,7 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
     from tracekit.render.diff import diff_text
     from tracekit.render.places import loop_text
 
-    with shown():
+    with progress_line():
         old, new = ({profile.module: profile for profile in load(path)} for path in (before, after))
     common = [module for module in old if module in new]
     if not common:
@@ -45,7 +45,7 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
     alone = sorted(old.keys() ^ new.keys())
     if alone:
         click.echo(f"tracekit: only one of the files has {', '.join(alone)}; not compared.", err=True)
-    with shown():
+    with progress_line():
         differences = [compare(old[module], new[module], loop_text) for module in common]
     if as_json or form == "json":
         printed = differences[0] if len(differences) == 1 else differences

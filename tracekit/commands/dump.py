@@ -13,7 +13,7 @@ import click
 
 from tracekit import progress
 from tracekit.commands import options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, NONE
 
@@ -64,7 +64,7 @@ def command(
 
 def _shown_beside(file: TextIO) -> AbstractContextManager[None]:
     """Progress; none where the lines of events themselves are seen."""
-    return nullcontext() if file.isatty() else shown()
+    return nullcontext() if file.isatty() else progress_line()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 
 from tracekit import progress
 from tracekit.commands import options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.formats.errors import TracekitError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _export_profile(form: str, path: str, module: str | None, table: str, output
 
     chosen = export.FORMATS[form]
     _refuse_terminal(form, output, chosen.is_text)
-    with shown():
+    with progress_line():
         found = {profile.module: profile for profile in files.load(path)}
         fitting = [name for name, profile in found.items() if chosen.fits(profile.report)]
         if module is None and not fitting and len(found) > 1:
@@ -128,7 +128,7 @@ def _export_accesses(form: str, trace: str, output: str | None, window: dict[str
     from tracekit.replay.trace import Trace
 
     _refuse_terminal(form, output, form != ARCHIVE and export.FORMATS[form].is_text)
-    with Trace(trace) as opened, shown(), progress.step("exporting accesses"):
+    with Trace(trace) as opened, progress_line(), progress.step("exporting accesses"):
         _say_if_cut(opened)
         batches = opened.batches(["load", "store"], ["subject", "address", "size"], window=window)
         program = opened.program
@@ -189,7 +189,7 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
     from tracekit.profiles.files import written_whole
     from tracekit.replay.trace import Trace
 
-    with Trace(trace) as opened, shown(), progress.step(f"exporting {table}"):
+    with Trace(trace) as opened, progress_line(), progress.step(f"exporting {table}"):
         _say_if_cut(opened)
         program = opened.program
         if table == "instructions":

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.counted import rounded, rounded_bytes
 
 FORMATS = ("lackey", "champsim", "drmemtrace")
@@ -76,7 +76,7 @@ def command(
                 f"--access-bytes is for champsim; traces of {form} say how many bytes an access has."
             )
         options["size"] = access_bytes
-    with shown():
+    with progress_line():
         import_trace(form, file, output, known, modules, **options)
     _report(output)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.counted import counted
 
 
@@ -21,11 +21,11 @@ def command(remove: bool, traces: tuple[str, ...]) -> None:
 
     for trace in traces:
         if remove:
-            with shown():
+            with progress_line():
                 gone = take_out(trace)
             click.echo(f"{trace}: {'the snapshots are taken out' if gone else 'there were no snapshots'}")
             continue
-        with shown():
+        with progress_line():
             made = put_into(trace)
         if not made.snapshots:
             click.echo(f"{trace}: is found as fast without snapshots")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracekit.commands import options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.counted import counted
 from tracekit.formats.chunk import THREAD
 from tracekit.formats.container import frames_of
@@ -32,7 +32,7 @@ def command(trace: str, as_json: bool, start: str | None, stop: str | None) -> N
     is_part = start is not None or stop is not None
     if is_part:
         options.window_of({"start": start, "stop": stop})
-    with TraceReader(trace) as reader, shown():
+    with TraceReader(trace) as reader, progress_line():
         facts = describe_part(reader, start, stop) if is_part else describe(reader, size_of(trace))
     text = part_as_text if is_part else as_text
     click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else text(facts))

@@ -6,7 +6,7 @@ import click
 
 from tracekit.commands import options
 from tracekit.commands.coverage import coverage, why_no_coverage
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.commands.terminal import terminal_style
 from tracekit.modules import registry
 
@@ -35,7 +35,7 @@ def command(output: str | None, form: str, as_json: bool, limit: int, profiles: 
     if len(names) < len(profiles):
         twice = next(name for name in names if profiles.count(name) > 1)
         raise click.UsageError(f"{twice} is named twice.")
-    with shown():
+    with progress_line():
         loaded = {name: load(name) for name in names}
         merged = merge_files(loaded) if len(loaded) > 1 else loaded[names[0]]
         if output is not None:

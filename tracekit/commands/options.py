@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracekit import sizes
-from tracekit.commands.misused import Misused
+from tracekit.commands.usage import ShortUsageError
 from tracekit.formats.errors import TracekitError
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -76,7 +76,10 @@ _WINDOW = (
 
 
 def window_of(parts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The window that a command's parameters say, None without one. Raises Misused if no trace can make sense of it."""
+    """The window that a command's parameters say, None without one.
+
+    Raises ShortUsageError if it makes sense for no trace.
+    """
     names = {"function": "function", "loop": "loop", "thread": "thread", "start": "from", "stop": "to"}
     chosen = {name: parts[parameter] for parameter, name in names.items() if parts.get(parameter) is not None}
     if not chosen:
@@ -86,5 +89,5 @@ def window_of(parts: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         Window.of(chosen)
     except TracekitError as error:
-        raise Misused(str(error)) from None
+        raise ShortUsageError(str(error)) from None
     return chosen

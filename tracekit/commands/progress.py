@@ -21,7 +21,7 @@ EVERY = 0.2
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def progress_line() -> Iterator[None]:
     """Show how far the block is, on standard error, if that is a terminal; afterwards the line is gone.
 
     The block writes nothing to the terminal meanwhile.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracekit.commands import options
-from tracekit.commands.misused import Misused
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.commands.terminal import terminal_style
+from tracekit.commands.usage import ShortUsageError
 
 if TYPE_CHECKING:
     from tracekit.query.database import Database
@@ -64,7 +64,7 @@ def command(
         run = None if trace is None else opened_run(trace, jobs, settings, window)
         wanted = query if schema else None
         if wanted is not None and not listed.is_table(wanted, run):
-            raise Misused(f"There is no table {wanted!r}: `tracekit query --tables` lists them.")
+            raise ShortUsageError(f"There is no table {wanted!r}: `tracekit query --tables` lists them.")
         text = listed.columns_text(wanted, run, style) if schema else listed.tables_text(run, style)
         click.echo(text, nl=False)
         return
@@ -78,7 +78,7 @@ def opened_run(trace: str, jobs: int | None, settings: Sequence[str], window: Ma
     """The profiles of a trace or a profile file; a trace is not analysed yet."""
     from tracekit.query.run import Run
 
-    with shown():
+    with progress_line():
         return Run(trace, jobs, checked_settings(settings), window)
 
 
@@ -92,7 +92,7 @@ def opened(trace: str, jobs: int | None, settings: Sequence[str], window: Mappin
 
 
 def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """Module -> option -> value, of MODULE.OPTION=VALUE. Raises Misused for what is none."""
+    """Module -> option -> value, of MODULE.OPTION=VALUE. Raises ShortUsageError for what is none."""
     from tracekit.formats.errors import TracekitError
     from tracekit.modules import registry
     from tracekit.modules.options import make_options
@@ -102,29 +102,29 @@ def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]
         target, equals, value = setting.partition("=")
         name, dot, option = target.partition(".")
         if not (equals and dot):
-            raise Misused(f"--set takes MODULE.OPTION=VALUE, not {setting!r}.")
+            raise ShortUsageError(f"--set takes MODULE.OPTION=VALUE, not {setting!r}.")
         if name not in registry.names():
-            raise Misused(f"There is no module {name!r}; the modules are: {', '.join(registry.names())}.")
+            raise ShortUsageError(f"There is no module {name!r}; the modules are: {', '.join(registry.names())}.")
         values.setdefault(name, {})[option] = value
     for name, chosen in values.items():
         try:
             make_options(registry.load(name, files=False).Options, chosen)
         except TracekitError as error:
-            raise Misused(f"{name}: {error}") from None
+            raise ShortUsageError(f"{name}: {error}") from None
     return values
 
 
 def print_result(database: Database, query: str, form: str, limit: int, style: Any) -> None:
-    """Run a query and print what it finds. Raises Misused if the query makes no sense."""
+    """Run a query and print what it finds. Raises ShortUsageError if the query makes no sense."""
     from tracekit.query.database import QueryError
     from tracekit.query.shown import FORMATS as MADE
     from tracekit.query.shown import table_text
 
     try:
-        with shown():
+        with progress_line():
             result = database.query(query)
     except QueryError as error:
-        raise Misused(str(error)) from None
+        raise ShortUsageError(str(error)) from None
     if not database.run.complete:
         click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
     click.echo(table_text(result, limit, style) if form == "table" else MADE[form](result), nl=False)

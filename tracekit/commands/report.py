@@ -8,7 +8,7 @@ import click
 
 from tracekit import progress
 from tracekit.commands import options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 
 
 @click.command("report")
@@ -39,7 +39,7 @@ def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None,
     from tracekit.render.html.data import Limits
 
     modules = [name for name, display in registry.displays().items() if display.on_page]
-    with shown():
+    with progress_line():
         gathered = gather(trace, modules, jobs)
         command_line = gathered.meta.get("command") or [Path(trace).name]
         title = f"{Path(str(command_line[0])).name}: memory profile"

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracekit.commands import options
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
 from tracekit.commands.query import opened, settings_option
 from tracekit.commands.terminal import terminal_style
 
@@ -33,7 +33,7 @@ def command(settings: tuple[str, ...], jobs: int | None, trace: str, **parts: An
         style,
         say=lambda text: click.echo(text, nl=False),
         complain=lambda sentence: click.echo(f"tracekit: {sentence}", err=True),
-        working=shown,
+        working=progress_line,
     )
     if sys.stdin.isatty():
         click.echo(f"{trace}: .help for help, Ctrl-D to leave.", err=True)

@@ -10,8 +10,8 @@ import click
 from tracekit import extras
 from tracekit.commands import options
 from tracekit.commands.annotate import annotating
-from tracekit.commands.misused import Misused
-from tracekit.commands.progress import shown
+from tracekit.commands.progress import progress_line
+from tracekit.commands.usage import ShortUsageError
 
 
 @click.command("top")
@@ -27,12 +27,14 @@ def command(folders: tuple[str, ...], jobs: int | None, trace: str) -> None:
     """
     extras.require("top", "tracekit top")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Misused("tracekit top is for a terminal; `tracekit annotate` and `tracekit analyze -m camp` print.")
+        raise ShortUsageError(
+            "tracekit top is for a terminal; `tracekit annotate` and `tracekit analyze -m camp` print."
+        )
     from tracekit.inputs import gather
     from tracekit.program.sources import Sources
     from tracekit.top.view import View
 
-    with shown():
+    with progress_line():
         gathered = gather(trace, annotating(), jobs)
         sources = Sources(gathered.embedded, folders, gathered.folders.get("compilation", ""), gathered.digests)
         view = View(gathered, sources)

@@ -1,4 +1,4 @@
-"""What is wrong with a command line, where the usage would not help."""
+"""An error of usage that a sentence explains: the usage itself would not help."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 
-class Misused(click.UsageError):
-    """A usage error that one sentence explains."""
+class ShortUsageError(click.UsageError):
+    """A usage error that one sentence explains; click prints the usage beside others."""
 
     def show(self, file: Any = None) -> None:
         """Print the sentence to `file`, by default standard error."""
