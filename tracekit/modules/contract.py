@@ -124,16 +124,16 @@ Count = Callable[[type["Module"]], Any]
 
 
 class Analysis:
-    """What :class:`Module` and :class:`BatchModule` have in common: options and text.
+    """What all kinds of modules have in common: options, facts about the run, and merging.
 
-    Options: a frozen dataclass whose fields are made by :func:`option`; its ``__post_init__`` raises ValueError, with a
-    sentence, for a value that makes no sense.
+    ``Options`` is a frozen dataclass whose fields are made by :func:`option`. Its ``__post_init__`` raises ValueError
+    with one sentence if a value makes no sense.
     """
 
     Options: ClassVar[type[Any]] = NoOptions
 
     accesses: int = 0
-    """Loads and stores in the trace, by its own totals; known before the first event."""
+    """Number of loads and stores in the trace, from the trace's own totals; set before the first event."""
 
     metadata: Mapping[str, Any] = {}
     """What the trace says of its run: command line, versions, times (SPEC.md, "META and DONE")."""
@@ -145,13 +145,16 @@ class Analysis:
     """The snapshots of `record --snapshots`, each as `tracekit regions --json` prints it; known beforehand."""
 
     wants_hand_overs: bool = False
-    """Whether :attr:`hand_overs` is read for it; the class's, or set by ``__init__`` where options decide. It is not
-    analysed inside a window then.
+    """Whether :attr:`hand_overs` is read for the module. If it is, the module cannot be restricted to a window.
+
+    A class attribute, or set by ``__init__`` if the options decide.
     """
 
     hand_overs: Mapping[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = {}
-    """By stream that filled a buffer: times in nanoseconds since the start, and the stream's accesses before each, but
-    those of operations whose size the run decides; known before the first event.
+    """Stream -> two int64 arrays of one length, a row for each buffer that the stream filled.
+
+    The first holds times in nanoseconds since the start of the run, the second the number of the stream's accesses
+    before each, without accesses whose size is known only at run time. Set before the first event.
     """
 
     page_frames: PageFrames | None = None
@@ -180,21 +183,21 @@ class Analysis:
 
     @classmethod
     def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
-        """The options with what the trace alone can say put in, before the module is made; here, as they are.
+        """The options, with defaults that only the trace can give filled in; by default the options unchanged.
 
-        `loop` is that of the window, if it names one.
+        It is called before the module is made. `loop` is the window's loop (file, line), if the window names one.
         """
         return options
 
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:
-        """What the profiles of several runs of one build, with the same options, come to: `tracekit merge`.
+        """Merge the profiles of several runs of one build with the same options (`tracekit merge`).
 
-        Each of `profiles` is a profile file's object: ``result``, ``options``, ``facts``, ``window`` if there is one,
-        and ``evidence`` as :meth:`merge_state` gave it (arrays as lists). Returns the keys of the merged
-        one that differ: ``result``, and ``facts`` and ``evidence`` where there are any. Merging is associative and
-        commutative.
-        :func:`tracekit.module.join_rows` joins tables. Raises CannotMergeError where it makes no sense.
+        Each of `profiles` is the object in a profile file: ``result``, ``options``, ``facts``, ``window`` if there is
+        one, and ``evidence`` as :meth:`merge_state` gave it (arrays as lists). Returns those keys of the merged object
+        that differ: ``result``, and ``facts`` and ``evidence`` if there are any. Merging has to be associative and
+        commutative. :func:`tracekit.module.join_rows` joins tables. Raises CannotMergeError if the profiles cannot be
+        merged.
         """
         raise CannotMergeError("it does not say how its results join")
 
@@ -203,38 +206,42 @@ class Module(Analysis, ABC):
     """One analysis, as callbacks on a state."""
 
     shard_by: str = ""
-    """How several workers may share the loads and stores: by ``address``, by ``instruction``, or not at all.
+    """How several workers share the loads and stores: by ``address``, ``instruction`` or ``work``; empty: not at all.
 
-    By ``work`` each worker is given all of them and does a part of what is to be done with each (the services worker,
-    workers).
+    Each worker has its own state; :meth:`reduce` makes one of all. A worker is given its share of the loads and stores,
+    and all other events. With ``address`` its share is a set of pages of 4096 bytes, and an access that crosses the
+    border of a page comes in parts, page by page. With ``work`` every worker is given all loads and stores, and does a
+    part of the work for each (the services ``worker`` and ``workers``).
 
-    The class's, or set by ``__init__`` where options decide.
-
-    Each worker has a state of its own and is given every other event; :meth:`reduce` makes them one. By address, a
-    worker has pages of 4096 bytes; with several workers an access across their borders comes in parts, page by page.
+    A class attribute, or set by ``__init__`` if the options decide.
     """
 
     compute_bound: bool = False
-    """Whether callbacks take much longer than replaying the trace: then replay does without a processor of its own."""
+    """Whether the callbacks take much longer than replay does. If so, replay gets no processor of its own."""
 
     groups_by: str = "site"
-    """What makes one group, where callbacks ask for ``group``: a program point (``site``), one in its calling context
-    (``context``), or, of a function that hands on what it allocates, the call of it (``caller``). The class's, or set
-    by ``__init__`` where options decide.
+    """Which objects form one group, if callbacks ask for ``group``.
+
+    ``site``: those that one instruction allocates; ``context``: those that it allocates in one calling context;
+    ``caller``: as ``site``, but a function that only hands on what it allocates (xmalloc) counts as its calls.
+
+    A class attribute, or set by ``__init__`` if the options decide.
     """
 
     stack_objects: bool = False
-    """Whether local variables are objects, too; else they are unknown memory."""
+    """Whether local variables are objects, too; if not, accesses to them are to unknown memory."""
 
     whole_because: str = ""
-    """Why a trace is not analysed in segments by this module, or with its options; empty: it is, if it can be. The
-    class's, or set by ``__init__``.
+    """Why this module does not analyse a trace in segments; empty: it does, if :meth:`segments` returns how.
+
+    A class attribute, or set by ``__init__`` if the options decide.
     """
 
     analysis: ClassVar[str] = ""
-    """Modules of one pass with the same name here, and none is empty, have the same callbacks and states, and
-    :meth:`reduce` does the same whatever their options (but for ``contexts``, which is compared): one of them runs, and
-    the others :meth:`adopt` what it found.
+    """A name that several modules share if one of them can run for all; empty: the module runs for itself.
+
+    Such modules have the same callbacks and states, and their :meth:`reduce` does the same whatever the options are,
+    except for the option ``contexts``, which is compared. One of them runs; the others :meth:`adopt` its result.
     """
 
     contexts: ContextTable
@@ -248,50 +255,54 @@ class Module(Analysis, ABC):
         """The state before the first event: a NamedTuple of arrays, maps and shadow memories."""
 
     def reduce(self, states: Sequence[Any]) -> Any:
-        """What :meth:`result` is given: the state of the one worker, or what those of several come to."""
+        """Make one state of the states of all workers, for :meth:`result`; by default there is one worker."""
         assert len(states) == 1, f"{type(self).__name__} is sharded by {self.shard_by} and has no reduce()"
         return states[0]
 
     def remains(self, state: Any) -> Any:
-        """What is needed of the state of a stretch of the trace that is over: for :meth:`fold` and :meth:`combine`."""
+        """The summary of a finished stretch of the trace, from its last state; by default that state.
+
+        It holds what :meth:`fold` and :meth:`combine` need.
+        """
         return state
 
     def fold(self, first: Any, then: Any) -> Any:
-        """The summary of two stretches of which one follows the other, of theirs, which it may change: associative.
+        """The summary of two consecutive stretches of the trace, from the summary of each; it may change both.
 
-        With it the summaries of a long trace are joined as they come. Without, :meth:`combine` is given all of them.
+        It has to be associative. If a module has it, summaries are joined as soon as they are there; if not,
+        :meth:`combine` is given all of them at the end.
         """
         raise TypeError(f"{type(self).__name__} has no fold()")
 
     def combine(self, states: Sequence[Any]) -> Any:
-        """What :meth:`reduce` would return had one state gone on through stretches of the trace that have these.
+        """What :meth:`reduce` would return if one state had gone through all stretches of the trace.
 
-        They are summaries, in the order of the stretches. Each state began as :meth:`state`, or :meth:`resumed`, gives
-        it, with the contexts and the time of its place. Long traces are analysed in segments if a module overrides this
-        or :meth:`fold`.
+        `states` are the summaries of the stretches, in order. The state of each stretch began as :meth:`state` or
+        :meth:`resumed` gives it, with the contexts and the time of its place in the trace. Long traces are analysed in
+        segments if a module overrides this or :meth:`fold`.
         """
         return self.reduce([functools.reduce(self.fold, states)])
 
     def ahead(self) -> Mapping[str, Callable[..., None]]:
-        """The callbacks of a module with :meth:`combine` that the pass ahead of the segments runs, too, on a state of
-        its own: a segment begins with a copy of that state, given to :meth:`resumed`. None for loads and stores.
+        """Event -> the callback that also runs in the pass ahead of the segments, on a state of that pass.
 
-        For what a callback has to know of all that was before, as which objects live. Here none: a segment begins with
-        :meth:`state`.
+        A segment begins with a copy of that state, which is given to :meth:`resumed`. It serves callbacks that have to
+        know what happened before the segment, for instance which objects live. There must be none for loads and stores.
+        By default there are none, and a segment begins with :meth:`state`.
         """
         return {}
 
     def resumed(self, state: Any) -> Any:
-        """The state that a segment begins with, made of what the pass ahead knows there (:meth:`ahead`)."""
+        """The state that a segment begins with, made of the state that the pass ahead has there (:meth:`ahead`)."""
         return state
 
     @property
     def folds(self) -> bool:
-        """Whether it has :meth:`fold`."""
+        """Whether the module overrides :meth:`fold`."""
         return type(self).fold is not Module.fold
 
     def segments(self) -> Segments | None:
-        """How the analysis goes in segments of the trace (tracekit/modules/segments.py); None: it does not."""
+        """How to analyse a trace in segments (tracekit/modules/segments.py); None if the module cannot."""
         from tracekit.modules.codegen import plan
         from tracekit.modules.summaries import Summaries
 
@@ -330,7 +341,7 @@ class Module(Analysis, ABC):
         )
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
-        """Event -> the function called for it; override to leave out what the options make superfluous."""
+        """Event -> the function that is called for it; override it to leave out what the options do not need."""
         return {
             name: method.__func__
             for parent in reversed(type(self).__mro__)
@@ -339,7 +350,7 @@ class Module(Analysis, ABC):
         }
 
     def services(self) -> frozenset[str]:
-        """What its callbacks ask for besides the fields of their events."""
+        """The services that its callbacks ask for: parameters that are no fields of their events."""
         return frozenset(
             parameter
             for name, function in self.callbacks().items()
@@ -348,8 +359,9 @@ class Module(Analysis, ABC):
         )
 
     def range_callbacks(self) -> dict[str, Callable[..., Any]]:
-        """``loads``, ``stores`` and ``unordered`` (tracekit/modules/ranges.py), those that there are; override like
-        :meth:`callbacks`.
+        """The callbacks ``loads``, ``stores`` and ``unordered`` (tracekit/modules/ranges.py) that the module has.
+
+        Override it as :meth:`callbacks`.
         """
         return {
             name: method.__func__
@@ -359,8 +371,24 @@ class Module(Analysis, ABC):
         }
 
 
-class BatchModule(Analysis, ABC):
-    """One analysis that takes whole batches of events, for those that bring kernels of their own."""
+class _Accumulating(Analysis, ABC):
+    """What :class:`BatchModule` and :class:`RecordModule` have in common: the object itself keeps what it has found."""
+
+    @abstractmethod
+    def result(self) -> dict[str, Any]:
+        """The profile, as :meth:`Module.result` gives it."""
+
+    def facts(self) -> dict[str, int]:
+        """Numbers that the text may show beside the result; they are not part of the profile."""
+        return {}
+
+    def merge_state(self) -> dict[str, Any] | None:
+        """What :meth:`merge` needs beside the result, as :meth:`Module.merge_state` gives it."""
+        return None
+
+
+class BatchModule(_Accumulating):
+    """One analysis that takes whole batches of events and has its own kernels for them."""
 
     events: ClassVar[Mapping[str, tuple[str, ...]]]
     """Name of an event -> the fields of it that the module reads; no other event is fed."""
@@ -374,51 +402,29 @@ class BatchModule(Analysis, ABC):
     def feed(self, batch: EventBatch) -> None:
         """Take the declared events of one batch."""
 
-    @abstractmethod
-    def result(self) -> dict[str, Any]:
-        """The profile, as :meth:`Module.result` gives it."""
 
-    def facts(self) -> dict[str, int]:
-        """Numbers that the text may show beside the result; they are not part of the profile."""
-        return {}
+class RecordModule(_Accumulating):
+    """One analysis that takes the records of a trace as they were recorded (formats/SPEC.md), without replay.
 
-    def merge_state(self) -> dict[str, Any] | None:
-        """What :meth:`merge` needs beside the result, as :meth:`Module.merge_state` gives it."""
-        return None
-
-
-class RecordModule(Analysis, ABC):
-    """One analysis that takes the records of a trace as they were recorded (formats/SPEC.md), without their events.
-
-    It is for what blocks and paths alone tell: nothing is replayed for it, unless it names `events`. There is no window
-    on records.
+    It suits analyses of blocks and paths. The trace is replayed for it only if it names `events`. It cannot be
+    restricted to a window.
     """
 
     @property
     def events(self) -> Mapping[str, tuple[str, ...]]:
-        """Events that it wants beside the records, as :attr:`BatchModule.events`; :meth:`feed_events` is fed those."""
+        """Events that it wants besides the records, as :attr:`BatchModule.events`; :meth:`feed_events` takes them."""
         return {}
 
     def feed_events(self, batch: EventBatch) -> None:
-        """Take the events of one batch; records and events come in passes of their own, in either order."""
+        """Take the events of one batch. Records and events come in separate passes, in either order."""
 
     @abstractmethod
     def feed(self, stream: int, ids: npt.NDArray[np.uint32], words: npt.NDArray[np.uint64]) -> None:
-        """Take whole records: their ids, and the words of all of them. Those of one stream come in their order, and
-        streams one after another, by their numbers. The next call overwrites the arrays.
+        """Take whole records: the id of each, (n) u4, and the words of all of them one after another, u8.
+
+        Streams come one after another, by ascending number, and the records of a stream in order. The next call
+        overwrites the arrays.
         """
-
-    @abstractmethod
-    def result(self) -> dict[str, Any]:
-        """The profile, as :meth:`Module.result` gives it."""
-
-    def facts(self) -> dict[str, int]:
-        """Numbers that the text may show beside the result; they are not part of the profile."""
-        return {}
-
-    def merge_state(self) -> dict[str, Any] | None:
-        """What :meth:`merge` needs beside the result, as :meth:`Module.merge_state` gives it."""
-        return None
 
 
 class Preset(Analysis, ABC):
