@@ -14,7 +14,7 @@ import statistics
 import time
 from typing import Any
 
-from tracekit import api
+from tracekit.analysis.passes import prepare
 from tracekit.formats.reader import TraceReader
 from tracekit.modules import registry
 from tracekit.program.program import Program
@@ -26,7 +26,7 @@ ALL_RECORDS = 1 << 62
 
 def prepared(trace: TraceReader, program: Program, name: str) -> tuple[Any, Any]:
     """A replay, and the one runner that it feeds."""
-    replay, runners = api.prepare(trace, program, {name: registry.load(name).Options()}, 1)
+    replay, runners = prepare(trace, program, {name: registry.load(name).Options()}, 1)
     replay.compiled = None
     return replay, next(iter(runners.values()))
 

@@ -144,7 +144,7 @@ def replay_seconds(trace: Path, module_name: str | None, threads: int = 1, **opt
     With several threads it is the time on the clock, for what they gain.
     """
     sys.path.insert(0, str(ROOT))
-    from tracekit import api
+    from tracekit.analysis.passes import prepare
     from tracekit.formats.reader import TraceReader
     from tracekit.modules import registry
     from tracekit.modules.options import make_options
@@ -159,7 +159,7 @@ def replay_seconds(trace: Path, module_name: str | None, threads: int = 1, **opt
             replay, runners = Replay(reader, image), {}
         else:
             chosen = make_options(registry.load(module_name).Options, options)
-            replay, runners = api.prepare(reader, image, {module_name: chosen}, threads)
+            replay, runners = prepare(reader, image, {module_name: chosen}, threads)
         begin = clock()
         feed(replay.batches(), list(runners.values()), threads)
         return clock() - begin

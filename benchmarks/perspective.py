@@ -21,7 +21,7 @@ import programs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tracekit import api
+from tracekit.analysis.passes import prepare
 from tracekit.analyzers.dependence import Dependence
 from tracekit.analyzers.perspective import Perspective, PerspectiveOptions
 from tracekit.formats.reader import TraceReader
@@ -32,7 +32,7 @@ from tracekit.program.program import Program
 
 def seconds(trace: TraceReader, program: Program, options: dict[Any, Any], feed: bool = True) -> tuple[float, Any]:
     """Processor time of one pass through the modules, and the first one's result."""
-    replay, runners = api.prepare(trace, program, options, 1)
+    replay, runners = prepare(trace, program, options, 1)
     begin = time.process_time()
     if not feed:
         replay.compiled = None

@@ -16,7 +16,7 @@ from tests.naive import modules as naive
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.reader import read
 from tests.naive.trace_file import write_trace
-from tracekit.api import prepare
+from tracekit.analysis.passes import prepare
 from tracekit.formats.events import NONE
 from tracekit.formats.image import Base, BlockFlag, OpKind, PathFlag
 from tracekit.formats.reader import TraceReader

@@ -16,6 +16,7 @@ import tracekit
 from tests.naive.random_trace import write_random
 from tests.naive.reader import read
 from tracekit import api
+from tracekit.analysis.modules import modules_of
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import object_cache
@@ -66,7 +67,7 @@ class Cache:
 
 def runners_of(trace: TraceReader, program: Program, name: str, options: dict[str, str]) -> dict[str, CallbackRunner]:
     """Of the one module, of which nothing has run."""
-    made = api.modules_of(trace, program, {name: make_options(load(name).Options, options)})
+    made = modules_of(trace, program, {name: make_options(load(name).Options, options)})
     return {name: CallbackRunner(module, name, 1) for name, module in made.items() if isinstance(module, Module)}
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.programs.running import FIXTURES, compile_program, record
+from tracekit.analysis.passes import prepare
 from tracekit.analyzers.advise import Advise
 from tracekit.analyzers.camp import Camp
-from tracekit.api import analyze, analyze_all, prepare
+from tracekit.api import analyze, analyze_all
 from tracekit.formats.reader import TraceReader
 from tracekit.modules import registry
 from tracekit.modules.runner import AdoptingRunner

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tracekit import api
+from tracekit.analysis.modules import modules_of
+from tracekit.analysis.presets import expanded
 from tracekit.formats import remote
 from tracekit.formats.reader import TraceReader
 from tracekit.many.cluster import PROCESSES, Cluster, address_of
@@ -63,8 +65,8 @@ def why_by_one(path: str | Path, options: Mapping[str, Any], window: Mapping[str
     with TraceReader(str(path)) as trace:
         program = Program.from_images(trace.images())
         restricted = Restriction(window, trace, program)
-        settled = api.expanded(trace, program, options, window, restricted.loop, 1)
-        modules = api.modules_of(trace, program, settled, restricted)
+        settled = expanded(trace, program, options, window, restricted.loop, 1)
+        modules = modules_of(trace, program, settled, restricted)
         windowed = restricted.window is not None or is_windowed(trace)
         return why_whole(modules, trace.streams(), windowed) or why_not(modules)
 

@@ -54,11 +54,12 @@ def _outcome(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
 
 def _analyzed(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
     from tracekit import api
+    from tracekit.analysis.profiles import build_of
     from tracekit.formats.reader import TraceReader
     from tracekit.profiles import files
 
     with TraceReader(task["trace"]) as trace:
-        _say(out, {"began": {"hash": trace.content_hash, "build": _digest(api.build_of(trace))}})
+        _say(out, {"began": {"hash": trace.content_hash, "build": _digest(build_of(trace))}})
     options = _options(task)
     explained: list[str] = []
     say = explained.append if task["explain"] else None
@@ -73,7 +74,7 @@ def _analyzed(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
 
 def _segment(task: Mapping[str, Any]) -> dict[str, Any]:
     """Analyse a segment; what it leaves goes into the file."""
-    from tracekit import api
+    from tracekit.analysis.modules import modules_of
     from tracekit.formats.reader import TraceReader
     from tracekit.modules.contract import Module
     from tracekit.program.program import Program
@@ -81,7 +82,7 @@ def _segment(task: Mapping[str, Any]) -> dict[str, Any]:
 
     with TraceReader(task["trace"]) as trace:
         program = Program.from_images(trace.images())
-        made = api.modules_of(trace, program, _options(task))
+        made = modules_of(trace, program, _options(task))
         modules = {name: module for name, module in made.items() if isinstance(module, Module)}
         piece = Piece.from_bytes(base64.b64decode(task["segment"]))
         with open(task["output"], "wb") as file:

@@ -1,0 +1,76 @@
+"""Whether the trace of an analysis is cut into segments, and the replay of the segments beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tracekit.formats.errors import TracekitError
+
+if TYPE_CHECKING:
+    from tracekit.formats.reader import TraceReader
+    from tracekit.modules.contract import Analysis
+    from tracekit.modules.runner import Runner
+    from tracekit.program.program import Program
+    from tracekit.replay.window import Restriction
+
+
+def why_not_segmented(
+    trace: TraceReader,
+    program: Program,
+    modules: Mapping[str, Analysis],
+    restricted: Restriction,
+    segments: int | None,
+    threads: int,
+) -> str | None:
+    """Why the trace is not analysed in segments; None: it is.
+
+    Modules that take less time than replay does gain nothing: the pass ahead would take longer than they do.
+    Raises TracekitError if `segments` requests what the modules cannot do.
+    """
+    from tracekit.modules.contract import Module
+    from tracekit.replay.recorded_windows import is_windowed
+    from tracekit.replay.totals import trace_totals
+    from tracekit.segments.analysis import LEAST_ACCESSES, why_whole
+
+    if segments == 1:
+        return "One segment was asked for"
+    why = why_whole(modules, trace.streams(), restricted.window is not None or is_windowed(trace))
+    if segments is not None:
+        if why is not None:
+            raise TracekitError(f"{why}: leave out --segments.")
+        return None
+    if threads == 1:
+        return "One thread was asked for"
+    if why is not None:
+        return why
+    if not any(isinstance(module, Module) and module.compute_bound for module in modules.values()):
+        return "Cutting it would cost more than these modules take"
+    if trace_totals(trace, program)["accesses"] < LEAST_ACCESSES:
+        return f"The trace has fewer than {LEAST_ACCESSES:,} accesses"
+    return None
+
+
+def replay_segments(
+    trace: TraceReader,
+    program: Program,
+    runners: Mapping[str, Runner],
+    segments: int | None,
+    threads: int,
+    memory: int | None,
+) -> tuple[int, bool]:
+    """Replay the segments of the trace, each through all modules.
+
+    Returns their number, and whether an earlier analysis has kept the states that they begin with.
+    """
+    from tracekit.modules.runner import CallbackRunner
+    from tracekit.replay.totals import trace_totals
+    from tracekit.segments.analysis import SegmentedAnalysis
+
+    working = {name: runner for name, runner in runners.items() if isinstance(runner, CallbackRunner)}
+    cuts = None
+    if segments is not None:
+        accesses = trace_totals(trace, program)["accesses"]
+        cuts = [accesses * number // segments for number in range(1, segments)]
+    analysis = SegmentedAnalysis(trace, program, working, memory=memory)
+    return analysis.run(threads, cuts), analysis.is_known
