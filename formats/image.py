@@ -131,6 +131,7 @@ class CallFlag(IntFlag):
     INLINE_ASM = 128  # its memory operands are not seen
     LEAF = 256  # a function of the C library that calls nothing back: does not end its block
     HANDED_ON = 512  # its function returns what it returns, and decides a number among its arguments by its own ones
+    CLOCK = 1024  # PURE, but what it returns or stores is another value each time
 
 
 class LoopFlag(IntFlag):

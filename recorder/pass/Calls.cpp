@@ -2,6 +2,7 @@
 #include "Calls.h"
 
 #include "Atomics.h"
+#include "Clocks.h"
 #include "FortranLibrary.h"
 #include "Leaves.h"
 #include "Names.h"
@@ -69,7 +70,7 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
     return StringRef(cast<InlineAsm>(Call.getCalledOperand())->getAsmString()).trim().empty();
   if (const Function *Callee = directCallee(Call); Callee && isOrdering(Callee->getName()))
     return true;
-  if (makesAllocator(Call) || changesNothingInFortran(Call))
+  if (makesAllocator(Call) || changesNothingInFortran(Call) || readsClock(Call))
     return true;
   MemoryEffects Effects = Call.getMemoryEffects();
   if (Effects.doesNotAccessMemory() || (Library != NotLibFunc && onlyComputes(Call.getFunctionType())))
@@ -122,7 +123,8 @@ static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctio
     return false;
   if (TakesFunctions || Library == LibFunc_qsort)
     return true;
-  if (Library != NotLibFunc || Call.hasFnAttr(Attribute::NoCallback) || isFortranInquiry(Callee->getName()))
+  if (Library != NotLibFunc || Call.hasFnAttr(Attribute::NoCallback) || isFortranInquiry(Callee->getName()) ||
+      readsClock(Call))
     return false;
   return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
 }
@@ -203,6 +205,7 @@ Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, R
   Set(TK_CALL_LEAF, callsLeaf(Call));
   Set(TK_CALL_TAIL, Plain && Plain->isMustTailCall());
   Set(TK_CALL_HANDED_ON, isHandedOn(Call));
+  Set(TK_CALL_CLOCK, readsClock(Call));
   if (Callee)
     declare(*Callee);
   Row FirstTarget = U.CallTargets.size();

@@ -1,6 +1,7 @@
 // Causes.cpp: see Causes.h.
 #include "Causes.h"
 
+#include "Clocks.h"
 #include "Exits.h"
 #include "Leaves.h"
 
@@ -261,7 +262,7 @@ bool Causes::followCall(CallBase &Call, unsigned Depth) {
     return addOther();
   if (auto Before = Followed.find(&Call); Before != Followed.end())
     return Before->second;
-  bool Fixed = true;
+  bool Fixed = !readsClock(Call);
   for (Value *Given : Call.operands())
     Fixed &= follow(Given, Depth + 1);
   Followed[&Call] = Fixed;

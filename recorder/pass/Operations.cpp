@@ -1,6 +1,7 @@
 // Operations.cpp: classifies the instructions of a function.
 #include "Operations.h"
 
+#include "Clocks.h"
 #include "Compat.h"
 #include "Leaves.h"
 
@@ -251,6 +252,9 @@ void Classifier::call(CallBase &Call, Operations &Out) const {
     if (Call.isByValArgument(Index)) // the caller copies it into the callee's frame
       access(TK_OP_LOAD, Call, Call.getArgOperand(Index), Call.getParamByValType(Index), 0, Out);
   libraryCopy(Call, Out);
+  if (StoredTime Time = storedTime(Call); Time.Place)
+    bulk(TK_OP_SET, Call, Time.Place, ConstantInt::get(Type::getInt64Ty(Call.getContext()), Time.Bytes),
+         TK_OPFLAG_LIBRARY, Out);
   Operation Op{TK_OP_CALL};
   Op.Origin = Op.At = &Call;
   Out.push_back(Op);

@@ -397,6 +397,7 @@ enum {
     TK_CALL_INLINE_ASM = 128,
     TK_CALL_LEAF = 256,
     TK_CALL_HANDED_ON = 512,
+    TK_CALL_CLOCK = 1024,
 };
 
 /* Flags of a variable that a loop assigns; those from READ_FIRST on are of loops with the flag SOURCE. */

@@ -67,7 +67,7 @@ def _rule_of_call(program: Program, call: int) -> int:
         rule |= checks.STRICT
     if name in libraries.FIRST_BYTE:
         rule |= checks.FIRST
-    return rule if libraries.is_harmless(name) else rule | checks.OPAQUE | checks.HOSTS
+    return rule if flags & CallFlag.CLOCK or libraries.is_harmless(name) else rule | checks.OPAQUE | checks.HOSTS
 
 
 def defined(program: Program) -> frozenset[str]:
@@ -88,7 +88,7 @@ def blind_functions(program: Program) -> Array:
     for call in np.flatnonzero(program.calls["flags"] & CallFlag.PURE).tolist():
         row = program.calls[call]
         name, signature = program.text(int(row["callee"])), program.text(int(row["signature"]))
-        if int(row["flags"]) & CallFlag.INLINE_ASM or "ptr" not in signature:
+        if int(row["flags"]) & (CallFlag.INLINE_ASM | CallFlag.CLOCK) or "ptr" not in signature:
             continue
         if name not in defined(program) and not libraries.is_harmless(name):
             blind[int(program.op_function[int(row["op"])])] = 1

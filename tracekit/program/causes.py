@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.formats.image import CauseFlag, CauseKind, CauseOf, LoopFlag, PhiKind
+from tracekit.program.clocks import clock_calls
 from tracekit.program.loop_graph import Indices
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Causes:
             rows = np.flatnonzero(program.causes["of_kind"] == kind)
             self._rows[kind] = rows[np.argsort(program.causes["of"][rows], kind="stable")]
             self._owners[kind] = program.causes["of"][self._rows[kind]]
+        self._reads_clock = clock_calls(program)
 
     def known(self, loop: int) -> bool:
         """Does the image say what the exits of `loop` depend on? Older images do not."""
@@ -70,6 +72,9 @@ class Causes:
         kinds, index = causes["kind"], causes["index"].astype(np.int64)
         read = np.isin(kinds, (CauseKind.LOAD, CauseKind.CALL))
         if (kinds == CauseKind.OTHER).any() or not (causes["flags"][read] & CauseFlag.FIXED).all():
+            return None
+        called = self.program.ops["base"][index[kinds == CauseKind.CALL]]
+        if self._reads_clock[called].any():  # its arguments and what it loads do not decide what it returns
             return None
         needed = [index[read]]
         for phi in index[kinds == CauseKind.PHI].tolist():

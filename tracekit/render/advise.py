@@ -34,6 +34,8 @@ CONTEXTS_SHOWN = 3
 INLINED_SHOWN = 3
 LINES_SHOWN = 8
 HELD_SHOWN = 4
+CLOCKS_SHOWN = 3
+MEASURED = "In parallel such times overlap: their sum is no longer the time that passes."
 COMMAND_WIDTH = 100
 
 VERDICTS = {
@@ -164,6 +166,8 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
         lines += wrapped(
             f"This run never left it at {not_taken_text(case)}; an iteration that does stops the others.", "  "
         )
+    if case.get("clocks"):
+        lines += wrapped(f"It reads the clock: {_clocks_text(case['clocks'])}. {MEASURED}", "  ")
     lines += _blocked(case["blocked_by"], loop["function"])
     if case["independent_in_a_row"]:
         lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
@@ -172,6 +176,13 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     only_exits = bool(case["blocked_by"]) and all(row["reason"] == "exit" for row in case["blocked_by"])
     lines += _stages(case["verdict"], case["stages"], case["unplaced_share"], only_exits)
     return lines
+
+
+def _clocks_text(rows: Sequence[Json]) -> str:
+    """The calls that read a clock, at most some."""
+    shown = list(dict.fromkeys(f"{row['callee']} at {place_text(row)}" for row in rows))
+    rest = len(shown) - CLOCKS_SHOWN
+    return ", ".join([*shown[:CLOCKS_SHOWN], *([counted(rest, "more call")] if rest > 0 else [])])
 
 
 def _contexts(contexts: Sequence[Json], function: str) -> list[str]:

@@ -287,11 +287,19 @@ class Advice:
             "blocked_by": blockers,
             "rests_on": self.names.rests_on(group),
             "not_taken": self.names.not_taken(group),
+            "clocks": self._clocks(group, verdict),
             "speculation": _speculation(blockers, iterations),
             "independent_in_a_row": _independent_in_a_row(blockers),
             "stages": shown_stages,
             "unplaced_share": unplaced,
         }
+
+    def _clocks(self, group: Sequence[Judgement], verdict: Verdict) -> list[Json]:
+        """The calls of a parallel loop that read a clock: they do not keep its iterations apart."""
+        if verdict not in (Verdict.DOALL, Verdict.DOALL_WITH):
+            return []
+        ops = self.judge.facts.clocks(int(self.profile.nodes["loop"][group[0].node]))
+        return [{**self.names.instruction(op), "callee": self._called(op)} for op in ops]
 
     def _transformations(self, group: Sequence[Judgement]) -> list[Json]:
         return [self.names.transformation(step) for step in group[0].transformations]

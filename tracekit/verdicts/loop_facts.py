@@ -6,9 +6,13 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from tracekit.formats.events import NONE
 from tracekit.formats.image import PhiKind
 from tracekit.program.causes import Causes
+from tracekit.program.clocks import clock_calls
 from tracekit.program.loop_graph import LoopGraphs
 from tracekit.verdicts.transformations import Transformation, Updates
 
@@ -35,6 +39,11 @@ class LoopFacts:
         self.needed = lru_cache(maxsize=None)(self._needed)
         self.reductions = lru_cache(maxsize=None)(self._reductions)
         self.calls = lru_cache(maxsize=None)(self._calls)
+        self.clocks = lru_cache(maxsize=None)(self._clocks)
+
+    @cached_property
+    def _reads_clock(self) -> npt.NDArray[np.bool_]:
+        return clock_calls(self.program)
 
     @cached_property
     def updates(self) -> Updates:
@@ -44,6 +53,11 @@ class LoopFacts:
     def _calls(self, loop: int) -> frozenset[int]:
         """The call operations of a loop."""
         return frozenset(self.graphs[loop].calls.tolist())
+
+    def _clocks(self, loop: int) -> tuple[int, ...]:
+        """The call operations of a loop that read a clock, themselves or in what they may enter."""
+        calls = self.graphs[loop].calls
+        return tuple(calls[self._reads_clock[self.program.ops["base"][calls]]].tolist())
 
     def _reductions(self, loop: int) -> frozenset[Transformation]:
         """Those of a loop that registers hold."""

@@ -1,0 +1,70 @@
+// Clocks.cpp: see Clocks.h.
+#include "Clocks.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace tracekit {
+
+static const Function *externalCallee(const CallBase &Call) {
+  auto *Callee = dyn_cast<Function>(Call.getCalledOperand()->stripPointerCastsAndAliases());
+  return Callee && Callee->isDeclaration() ? Callee : nullptr;
+}
+
+/// Clocks that only return the time: of C, OpenMP, MPI, C++ (libstdc++, libc++) and flang's runtime.
+static bool onlyReturnsTime(StringRef Name) {
+  return StringSwitch<bool>(Name)
+      .Cases("clock", "omp_get_wtime", "omp_get_wtime_", "omp_get_wtick", "omp_get_wtick_", true)
+      .Cases("MPI_Wtime", "MPI_Wtick", "mpi_wtime_", "mpi_wtick_", true)
+      .Cases("_ZNSt6chrono3_V212steady_clock3nowEv", "_ZNSt6chrono3_V212system_clock3nowEv", true)
+      .Cases("_ZNSt3__16chrono12steady_clock3nowEv", "_ZNSt3__16chrono12system_clock3nowEv", true)
+      .Case("_FortranACpuTime", true)
+      .Default(false);
+}
+
+/// The argument that says where the time is stored, or the number of arguments.
+static unsigned placeArgument(const Function &Callee) {
+  return StringSwitch<unsigned>(Callee.getName())
+      .Cases("time", "gettimeofday", 0)
+      .Case("clock_gettime", 1)
+      .Default(Callee.arg_size());
+}
+
+/// Memory that is there for sure: a store to a place that a caller handed over, null perhaps, cannot be promised.
+static bool isVariable(const Value *Place) { return isa<AllocaInst, GlobalVariable>(getUnderlyingObject(Place)); }
+
+bool readsClock(const CallBase &Call) {
+  const Function *Callee = externalCallee(Call);
+  if (!Callee)
+    return false;
+  if (onlyReturnsTime(Callee->getName()))
+    return true;
+  unsigned Index = placeArgument(*Callee);
+  if (Index >= Call.arg_size() || Callee->getParent()->getDataLayout().getPointerSize() != 8)
+    return false;
+  for (unsigned Other = 0; Other < Call.arg_size(); ++Other) {
+    const Value *Given = Call.getArgOperand(Other);
+    if (!Given->getType()->isPointerTy() || isa<ConstantPointerNull>(Given))
+      continue;
+    if (Other != Index || !isVariable(Given)) // the second one of gettimeofday is a time zone
+      return false;
+  }
+  return true;
+}
+
+StoredTime storedTime(const CallBase &Call) {
+  const Function *Callee = readsClock(Call) ? externalCallee(Call) : nullptr;
+  unsigned Index = Callee ? placeArgument(*Callee) : Call.arg_size();
+  if (Index >= Call.arg_size() || isa<ConstantPointerNull>(Call.getArgOperand(Index)))
+    return {nullptr, 0};
+  return {Call.getArgOperand(Index), Callee->getName() == "time" ? 8U : 16U};
+}
+
+} // namespace tracekit
