@@ -26,8 +26,8 @@ from tracekit.module import (
     shadow,
     used_rows,
 )
-from tracekit.schedule.kernels.moments import Moments, next_slice
-from tracekit.schedule.moments import axis_option, moments, slice_length
+from tracekit.schedule.kernels.time_slices import TimeSlices, next_slice
+from tracekit.schedule.time_slices import axis_option, slice_length, time_slices
 
 RECENT = 512
 LAST = 16
@@ -51,7 +51,7 @@ class TimedState(NamedTuple):
 
     seen: HashTable  # a granule times SLICES, plus the number of the slice plus 1 (0: no time is known)
     recent: Any  # int64 (RECENT): keys of seen
-    moments: Moments
+    time_slices: TimeSlices
     accesses: Any  # int64 (MOST_INTERVALS + 1): those of no known time first
 
 
@@ -134,7 +134,7 @@ def touch_timed(
     state: TimedState, instruction: int, address: int, size: int, stream: int, options: FootprintOptions
 ) -> None:
     """An access: note what it touches in its slice of time."""
-    now = next_slice(state.moments, stream, instruction) + 1
+    now = next_slice(state.time_slices, stream, instruction) + 1
     state.accesses[now] += 1
     if size > 0:
         low = address // options.granule
@@ -168,7 +168,7 @@ class Footprint(Module):
     def state(self) -> Any:
         """Nothing touched."""
         if self.wants_hand_overs:
-            timed = moments(self.program, self.hand_overs, MOST_INTERVALS)
+            timed = time_slices(self.program, self.hand_overs, MOST_INTERVALS)
             recent = np.full(RECENT, -1)
             return TimedState(hash_table([]), recent, timed, np.zeros(MOST_INTERVALS + 1, np.int64))
         counts = (np.zeros(MOST_INTERVALS + 1, np.int64) for _ in range(3))

@@ -30,8 +30,8 @@ from tracekit.module import (
     take,
     taken,
 )
-from tracekit.schedule.kernels.moments import UNTIMED, Moments, next_slice
-from tracekit.schedule.moments import axis_option, moments, slice_length
+from tracekit.schedule.kernels.time_slices import UNTIMED, TimeSlices, next_slice
+from tracekit.schedule.time_slices import axis_option, slice_length, time_slices
 
 CELL = np.dtype([("slice", "u4"), ("loads", "u4"), ("stores", "u4"), ("listed", "u4")])
 NOTED = np.dtype([("granule", "i8"), ("slice", "i8"), ("loads", "i8"), ("stores", "i8")])
@@ -57,7 +57,7 @@ class TimedState(NamedTuple):
     cells: Shadow
     past: Arena
     granules: Arena
-    moments: Moments
+    time_slices: TimeSlices
     untimed: Any  # int64 (1): accesses of which no time is known
 
 
@@ -141,7 +141,7 @@ def touch_timed(
     options: HeatmapOptions,
 ) -> None:
     """An access whose slice is one of the run's time, if that is known."""
-    now = next_slice(state.moments, stream, instruction)
+    now = next_slice(state.time_slices, stream, instruction)
     if now == UNTIMED:
         state.untimed[0] += 1
     else:
@@ -244,7 +244,7 @@ class Heatmap(Module):
         """Nothing touched."""
         touched = (np.zeros((RECENT, 2), np.int64), shadow.empty(CELL), arena(NOTED), arena(np.int64))
         if self.wants_hand_overs:
-            timed = moments(self.program, self.hand_overs, MOST_INTERVALS)
+            timed = time_slices(self.program, self.hand_overs, MOST_INTERVALS)
             return TimedState(*touched, timed, np.zeros(1, np.int64))
         return State(*touched, np.array([interval_bits(self.accesses)]))
 

@@ -30,7 +30,7 @@ from tracekit.layout.kernels.visits import (
 )
 from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
 from tracekit.layout.loads import joined_loads, load_evidence, prefetched
-from tracekit.layout.measured import joined, measured
+from tracekit.layout.measurements import joined, measured
 from tracekit.layout.objects import clusters, followers, joined_followers, pools
 from tracekit.layout.structures import Structures
 from tracekit.module import CannotMergeError, Count, Display, Module, groups_option, hash_table, option, used_rows

@@ -47,7 +47,7 @@ from tracekit.modules.contract import (
     kernel,
     option,
 )
-from tracekit.modules.declared import declared
+from tracekit.modules.declarations import declared
 from tracekit.modules.display import Display
 from tracekit.modules.intervals import MOST_INTERVALS, interval_bits, interval_count, left_in_interval
 from tracekit.modules.merge_rows import add, greatest, join_rows, least

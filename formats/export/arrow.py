@@ -106,7 +106,7 @@ def instructions(rows: Iterable[Mapping[str, Any]], counters: NDArray[np.uint64]
 
 
 def objects(lives: Iterable[NDArray[Any]], names: Sequence[str], is_global: int) -> Table:
-    """A row for each object, as it ends; `lives` are rows of tracekit.objects.lives.
+    """A row for each object, as it ends; `lives` are rows of tracekit.objects.lifetimes.
 
     `names`: of the global variables; `is_global`: their `kind`.
     """

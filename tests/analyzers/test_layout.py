@@ -24,7 +24,7 @@ from tracekit.layout.elements import Elements, chosen
 from tracekit.layout.kernels.visits import BY_ACCESS, LINES, STRIDE_BITS
 from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
 from tracekit.layout.lines import Part, begins, lines_touched, packed
-from tracekit.layout.measured import joined
+from tracekit.layout.measurements import joined
 from tracekit.layout.structures import Field, Structure, Structures
 from tracekit.module import Module, hash_table, inlined, used_rows
 from tracekit.modules.options import NoOptions, make_options

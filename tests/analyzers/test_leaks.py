@@ -20,7 +20,7 @@ from tests.programs.running import FIXTURES, compile_program, record
 from tracekit.containers import shadow
 from tracekit.jit.kernel import kernel
 from tracekit.memory_errors.kernels import contents
-from tracekit.memory_errors.reach import REACHES, reached
+from tracekit.memory_errors.reachability import REACHES, reached
 
 FOLDER = FIXTURES / "reached"
 BASE = 0x7000_0000_0000 - 64

@@ -25,7 +25,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE, NONE
 from tracekit.memory_errors.kernels import checks
 from tracekit.memory_errors.kernels.checks import State
-from tracekit.memory_errors.kernels.named import Named
+from tracekit.memory_errors.kernels.variables import Named
 from tracekit.memory_errors.profile import KEY, KINDS, REASONS, without
 from tracekit.modules.merge_rows import as_key
 from tracekit.objects.live import every_site

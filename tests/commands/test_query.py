@@ -12,7 +12,7 @@ import pytest
 from tests.commands.test_merge import CHAINED, record
 from tracekit.cli import main
 from tracekit.commands import query as command
-from tracekit.query import shown
+from tracekit.query import output
 from tracekit.query.catalogue import ENTRIES
 
 pytest.importorskip("duckdb")
@@ -129,4 +129,4 @@ def test_without_the_extra(
 
 
 def test_formats_are_those_of_the_help() -> None:
-    assert ("table", *shown.FORMATS) == command.FORMATS
+    assert ("table", *output.FORMATS) == command.FORMATS

@@ -17,7 +17,7 @@ from tests.naive import imports as naive
 from tracekit.cli import main
 from tracekit.formats import drmemtrace as records
 from tracekit.formats.errors import TracekitError
-from tracekit.imports import importing, made
+from tracekit.imports import importing, trace_builder
 
 Entry = naive.Entry
 
@@ -107,7 +107,7 @@ def test_random_files(
         else:
             (folder / "trace" / f"app.{number}.trace").write_bytes(packed([*entries, LAST]))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(made, "CHUNK", data.draw(st.integers(2, 10)))
+        patched.setattr(trace_builder, "CHUNK", data.draw(st.integers(2, 10)))
         patched.setattr("tracekit.imports.files.BLOCK", piece)
         patched.setattr("tracekit.imports.drmemtrace_files.BLOCK", piece)
         found = imported(folder, folder / "out.zst", with_kernel)

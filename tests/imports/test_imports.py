@@ -28,7 +28,7 @@ from tests.needs import needs
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.imports import binaries, champsim, importing, lackey, made, modules
+from tracekit.imports import binaries, champsim, importing, lackey, modules, trace_builder
 from tracekit.imports.files import pieces
 
 ADDRESS = st.one_of(st.integers(1, 300), st.integers(0, 2**64 - 1).map(lambda address: address or 1))
@@ -71,7 +71,7 @@ def test_random_lines_in_random_pieces(
     text = "".join(line + "\n" for line in lines)
     data = text.encode()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(made, "CHUNK", chunk)
+        patched.setattr(trace_builder, "CHUNK", chunk)
         patched.setattr("tracekit.imports.files.BLOCK", piece)
         assert imported(tmp_path_factory.mktemp("lackey"), "lackey", data) == list(naive.lackey(text))
 
@@ -91,7 +91,7 @@ def test_random_instructions_in_random_pieces(
 ) -> None:
     data = b"".join(instructions)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(made, "CHUNK", chunk)
+        patched.setattr(trace_builder, "CHUNK", chunk)
         patched.setattr("tracekit.imports.files.BLOCK", piece)
         found = imported(tmp_path_factory.mktemp("champsim"), "champsim", data, size=size)
     assert found == list(naive.champsim(data, size))
@@ -262,12 +262,15 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes, form: 
 
 def test_a_line_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lackey, "LONGEST", 1000)
-    with made.Made() as begun, pytest.raises(TracekitError, match=r"^Line 2 of x is none of lackey's: 'aaaa"):
+    with (
+        trace_builder.TraceBuilder() as begun,
+        pytest.raises(TracekitError, match=r"^Line 2 of x is none of lackey's: 'aaaa"),
+    ):
         lackey.read(iter([b"\n", *[b"a" * 600] * 5]), begun, "x")
 
 
 def test_too_many_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(made, "MOST_INSTRUCTIONS", 100)
+    monkeypatch.setattr(trace_builder, "MOST_INSTRUCTIONS", 100)
     text = "".join(f"I  {place:08x},1\n L 10,1\n" for place in range(1000))
     with pytest.raises(TracekitError, match="more than 100 different instructions and sizes"):
         imported(tmp_path, "lackey", text.encode())
@@ -397,7 +400,7 @@ def test_places_in_binaries() -> None:
 
 def test_champsim_in_pieces_of_any_size() -> None:
     data = struct.pack("<Q8x6Q", 1, 2, 0, 3, 0, 0, 0) * 10
-    with made.Made() as begun:
+    with trace_builder.TraceBuilder() as begun:
         assert champsim.read((data[at : at + 7] for at in range(0, len(data), 7)), begun, "x") == {
             "instructions": 10,
             "access_bytes": 1,

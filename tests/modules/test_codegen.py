@@ -14,7 +14,7 @@ import pytest
 import tracekit
 from tracekit.module import Module
 from tracekit.modules.codegen import plan
-from tracekit.modules.generated import kernel_of
+from tracekit.modules.kernel_files import kernel_of
 from tracekit.modules.options import NoOptions
 
 ROOT = Path(tracekit.__file__).resolve().parents[1]

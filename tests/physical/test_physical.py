@@ -27,7 +27,7 @@ from tracekit.formats.events import BY_NAME, CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.writer import TraceWriter
 from tracekit.module import Module, inlined
-from tracekit.modules.declared import WrongModuleError, declared
+from tracekit.modules.declarations import WrongModuleError, declared
 from tracekit.modules.options import NoOptions, make_options
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run

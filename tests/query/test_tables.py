@@ -25,8 +25,8 @@ from tracekit.modules.registry import load
 from tracekit.profiles import files
 from tracekit.query.catalogue import ENTRIES, TABLES, modules_of
 from tracekit.query.database import Database
+from tracekit.query.output import FORMATS
 from tracekit.query.run import Run
-from tracekit.query.shown import FORMATS
 
 pytest.importorskip("duckdb")
 

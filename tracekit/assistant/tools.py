@@ -23,7 +23,7 @@ from tracekit.profiles import files
 from tracekit.profiles.annotation import VERDICTS, Annotations
 from tracekit.profiles.diff import compare
 from tracekit.program.sources import Sources, chosen_file
-from tracekit.query import listed
+from tracekit.query import listing
 from tracekit.query.catalogue import TABLES
 from tracekit.query.run import Run
 from tracekit.render.annotation import files_text, source_text
@@ -218,16 +218,16 @@ class Tools:
     def tables(self, table: str = "") -> str:
         """The tables that queries may name, or the columns of one."""
         if not table:
-            return bounded(listed.tables_text(None, PLAIN), "name a table")
-        if not listed.is_table(table, None):
+            return bounded(listing.tables_text(None, PLAIN), "name a table")
+        if not listing.is_table(table, None):
             raise TracekitError(f"There is no table {table!r}; tables, without a name, lists them.")
-        return bounded(listed.columns_text(table, None, PLAIN), "name a table")
+        return bounded(listing.columns_text(table, None, PLAIN), "name a table")
 
     def query(self, trace: str, sql: str, limit: int = 50) -> str:
         """The rows that a query finds, as CSV."""
         extras.require("query", "A query")
         from tracekit.query.database import Database
-        from tracekit.query.shown import csv_text
+        from tracekit.query.output import csv_text
 
         if not 1 <= limit <= LARGEST_PAGE:
             raise TracekitError(f"limit is from 1 to {LARGEST_PAGE}, not {limit}.")

@@ -210,7 +210,7 @@ def _lives(opened: Trace) -> Any:
     """The objects of a trace, as formats.export.arrow takes them; instructions that are none are NONE."""
     from tracekit.formats.events import NONE
     from tracekit.objects.kinds import ObjectKind
-    from tracekit.objects.lives import COLUMNS, EVENTS, lives
+    from tracekit.objects.lifetimes import COLUMNS, EVENTS, lives
 
     for rows in lives(opened.program, opened.batches(EVENTS, COLUMNS)):
         made = rows["kind"] != ObjectKind.GLOBAL

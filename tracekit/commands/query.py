@@ -54,18 +54,18 @@ def command(
     TRACE is a trace, which the modules analyse that the query's tables come from, or a profile file. Nothing can be
     changed, and no file be read, by a query. It is DuckDB's SQL: pip install 'tracekit[query]'.
     """
-    from tracekit.query import listed
+    from tracekit.query import listing
 
     window = options.window_of(parts)
     style = terminal_style()
     if list_tables or schema:
-        if trace is not None and query is None and listed.is_table(trace, None) and not os.path.exists(trace):
+        if trace is not None and query is None and listing.is_table(trace, None) and not os.path.exists(trace):
             trace, query = None, trace
         run = None if trace is None else opened_run(trace, jobs, settings, window)
         wanted = query if schema else None
-        if wanted is not None and not listed.is_table(wanted, run):
+        if wanted is not None and not listing.is_table(wanted, run):
             raise ShortUsageError(f"There is no table {wanted!r}: `tracekit query --tables` lists them.")
-        text = listed.columns_text(wanted, run, style) if schema else listed.tables_text(run, style)
+        text = listing.columns_text(wanted, run, style) if schema else listing.tables_text(run, style)
         click.echo(text, nl=False)
         return
     if trace is None or query is None:
@@ -117,8 +117,8 @@ def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]
 def print_result(database: Database, query: str, form: str, limit: int, style: Any) -> None:
     """Run a query and print what it finds. Raises ShortUsageError if the query makes no sense."""
     from tracekit.query.database import QueryError
-    from tracekit.query.shown import FORMATS as MADE
-    from tracekit.query.shown import table_text
+    from tracekit.query.output import FORMATS as MADE
+    from tracekit.query.output import table_text
 
     try:
         with progress_line():

@@ -10,10 +10,10 @@ import numpy as np
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.export.champsim import INPUT_INSTR
 from tracekit.imports.kernels import champsim as kernels
-from tracekit.imports.made import Made
+from tracekit.imports.trace_builder import TraceBuilder
 
 
-def read(pieces: Iterator[bytes], made: Made, name: str, size: int = 1) -> dict[str, Any]:
+def read(pieces: Iterator[bytes], made: TraceBuilder, name: str, size: int = 1) -> dict[str, Any]:
     """Read all instructions; accesses are taken to have `size` bytes. Returns what META says of them.
 
     Raises TracekitError, with the offset, where an instruction is none, or is cut.

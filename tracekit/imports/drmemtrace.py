@@ -17,7 +17,7 @@ from tracekit.formats.drmemtrace import ENTRY, ENTRY_32, MARKER, NEWEST, OLDEST
 from tracekit.formats.errors import TracekitError
 from tracekit.imports.kernels import drmemtrace as kernels
 from tracekit.imports.kernels.records import RECORDS, USED_WORDS, Records
-from tracekit.imports.made import Made
+from tracekit.imports.trace_builder import TraceBuilder
 
 MARK = "window_open"
 """The event with a ticket that stands where a stream goes on."""
@@ -28,7 +28,7 @@ ENDLESS = 2**63 - 1
 _NOWHERE = Records(np.empty(0, np.uint32), np.empty(0, np.uint64), np.zeros(2, np.int64))
 
 
-def read(files: Sequence[tuple[str, Iterator[bytes]]], made: Made, with_kernel: bool = False) -> dict[str, Any]:
+def read(files: Sequence[tuple[str, Iterator[bytes]]], made: TraceBuilder, with_kernel: bool = False) -> dict[str, Any]:
     """Read all `files`, each with its name and its pieces. Returns what META says of them.
 
     `with_kernel`: keep accesses of the kernel, in traces of system calls and context switches. Raises TracekitError,
@@ -58,7 +58,7 @@ def read(files: Sequence[tuple[str, Iterator[bytes]]], made: Made, with_kernel: 
 class _Turns:
     """Whose turn it is: the stream that has the newest records."""
 
-    def __init__(self, made: Made) -> None:
+    def __init__(self, made: TraceBuilder) -> None:
         self.made = made
         self.streams: dict[int, int] = {}  # thread -> stream
         self._tickets = 0

@@ -13,7 +13,7 @@ from tracekit import progress
 from tracekit.formats.errors import TracekitError
 from tracekit.imports import binaries, champsim, drmemtrace, drmemtrace_files, lackey
 from tracekit.imports.files import pieces
-from tracekit.imports.made import Made
+from tracekit.imports.trace_builder import TraceBuilder
 from tracekit.profiles.files import TRACE, written_whole
 
 
@@ -31,19 +31,19 @@ def import_trace(
     `options` are those of the format's ``read``. The trace is there whole or not at all. Raises TracekitError.
     """
     known = binaries.known(known_binaries, module_list)
-    with Made(_folder(output)) as made:
+    with TraceBuilder(_folder(output)) as made:
         facts = _READ[form](path, made, **options)
         made.stream(0)
         with progress.step("writing the trace"), written_whole(output, TRACE) as file:
             made.write(file, form, facts, known)
 
 
-def _lackey(path: str, made: Made) -> dict[str, Any]:
+def _lackey(path: str, made: TraceBuilder) -> dict[str, Any]:
     with _opened(path) as file:
         return lackey.read(pieces(file, path), made, path)
 
 
-def _champsim(path: str, made: Made, size: int = 1) -> dict[str, Any]:
+def _champsim(path: str, made: TraceBuilder, size: int = 1) -> dict[str, Any]:
     with _opened(path) as file:
         return champsim.read(pieces(file, path), made, path, size)
 
@@ -54,7 +54,7 @@ def _folder(output: str | Path) -> Path | None:
     return None if target.exists() and not target.is_file() else target.resolve().parent
 
 
-def _drmemtrace(path: str, made: Made, with_kernel: bool = False) -> dict[str, Any]:
+def _drmemtrace(path: str, made: TraceBuilder, with_kernel: bool = False) -> dict[str, Any]:
     with ExitStack() as stack, progress.step("importing"):
         files = [drmemtrace_files.opened(file, stack) for file in drmemtrace_files.files_of(path)]
         return drmemtrace.read(files, made, with_kernel)

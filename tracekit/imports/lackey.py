@@ -9,13 +9,13 @@ import numpy as np
 
 from tracekit.formats.errors import TracekitError
 from tracekit.imports.kernels import lackey as kernels
-from tracekit.imports.made import Made
+from tracekit.imports.trace_builder import TraceBuilder
 
 LONGEST = 1 << 20
 """Bytes of a line at most: the program's own output may be among them, where a line of lackey's is expected."""
 
 
-def read(pieces: Iterator[bytes], made: Made, name: str) -> dict[str, Any]:
+def read(pieces: Iterator[bytes], made: TraceBuilder, name: str) -> dict[str, Any]:
     """Read all lines. Returns what META says of them; raises TracekitError, with the number of a line that is wrong."""
     state = np.zeros(kernels.STATE, np.int64)
     before = b""
@@ -32,7 +32,7 @@ def read(pieces: Iterator[bytes], made: Made, name: str) -> dict[str, Any]:
     return {"instructions": int(state[kernels.INSTRUCTIONS])}
 
 
-def _read_lines(data: bytes, state: Any, made: Made, name: str) -> None:
+def _read_lines(data: bytes, state: Any, made: TraceBuilder, name: str) -> None:
     state[kernels.AT] = 0
     given = np.frombuffer(data, np.uint8)
     while state[kernels.AT] < len(data):

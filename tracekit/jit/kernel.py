@@ -49,7 +49,7 @@ class Kernel(Generic[P, R]):
         self.function = function
         self._options = options
         self.recipe: tuple[Callable[..., Kernel[..., Any]], tuple[Any, ...]] | None = None
-        """How another process comes by it, if not by its name (beside.py): a global function and what it is given."""
+        """How another process gets it, if not by its name (background.py): a global function and its arguments."""
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 

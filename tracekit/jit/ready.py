@@ -1,9 +1,10 @@
 """Kernels called as the machine code that they are, without Numba, which takes most of a second to import.
 
 For each combination of argument types a kernel's code is kept on disk with all that it calls (object_cache.py), and
-called by a function ``i64 run(words, results)``: `words` are the kernel's arguments (values.py). Code is made by Numba
-(ready_code.py) in another process (beside.py) where that can be. This one imports it for what only its own dispatcher
-can call: kernels that are given or give back anything but numbers, arrays that they are given, and tuples of these.
+called by a function ``i64 run(words, results)``: `words` are the kernel's arguments (values.py). Numba makes the code
+(ready_code.py), in another process if possible (background.py). This process imports Numba only for kernels that its
+dispatcher alone can call: those with arguments or results that are neither numbers, nor arrays among the arguments, nor
+tuples of these.
 """
 
 from __future__ import annotations
@@ -143,9 +144,9 @@ class ReadyKernel:
 
     def _made_beside(self, key: str, kinds: Any) -> bytes | None:
         """What another process makes, if one can."""
-        from tracekit.jit import beside
+        from tracekit.jit import background
 
-        whole = beside.code_of(self._kernel, kinds)
+        whole = background.code_of(self._kernel, kinds)
         return None if whole is None else self._kept(key, whole)
 
     def _kept(self, key: str, whole: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """From the visits of a structure to what another layout of it would save.
 
-A *measured* structure is what one run, or several, have seen (:func:`tracekit.layout.measured.measured`); what
+A *measured* structure is what one run, or several, have seen (:func:`tracekit.layout.measurements.measured`); what
 :func:`advised` returns is a row of the profile.
 """
 

@@ -14,7 +14,7 @@ from tracekit.formats.events import NONE
 from tracekit.memory_errors import libraries
 from tracekit.memory_errors.kernels import checks
 from tracekit.memory_errors.kernels.contents import HIDDEN
-from tracekit.memory_errors.reach import LOST, REACHES, reached
+from tracekit.memory_errors.reachability import LOST, REACHES, reached
 from tracekit.memory_errors.rules import stores_have_values
 from tracekit.modules.merge_rows import add, as_key, join_rows
 from tracekit.objects.kernels.live import KIND_SHIFT, SITE_BITS, SITE_SHIFT

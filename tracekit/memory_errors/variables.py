@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.formats.image import OpFlag, OpKind
-from tracekit.memory_errors.kernels.named import Named
+from tracekit.memory_errors.kernels.variables import Named
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
 
 
 def named_accesses(program: Program) -> Named:
-    """The groups of kernels/named.py, with the addresses of global variables.
+    """The groups of kernels/variables.py, with the addresses of global variables.
 
     What is left out: copies, whose load and store are one instruction's with two variables; names that a global and a
     local variable share or several global ones; thread-local variables; and those that the source gets to through a

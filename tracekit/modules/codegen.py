@@ -1,6 +1,6 @@
 """The kernel of a module: its callbacks inside the loop over events, specialised to what they ask for.
 
-Its text; generated.py makes a file of it, and loads that.
+Its text; kernel_files.py makes a file of it, and loads that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, CONTEXT_EVENTS, OBJECT_EVENTS
-from tracekit.modules import ranges, translating
+from tracekit.modules import address_services, ranges
 from tracekit.modules.contract import Module
 from tracekit.modules.services import LOCATED, TRANSLATED
 
@@ -75,13 +75,13 @@ class Plan(NamedTuple):
             if "external_call" in needed:
                 needed["external_call"].add("subject")
         if self.translates:
-            for name, columns in translating.columns(self.stack_objects).items():
+            for name, columns in address_services.columns(self.stack_objects).items():
                 needed.setdefault(name, set()).update(columns)
             for name in self.parameters:
                 if TRANSLATED & set(self.parameters[name]):
                     needed[name].add("address")
         if self.locates:
-            for name, column in translating.TIMES.items():
+            for name, column in address_services.TIMES.items():
                 needed.setdefault(name, set()).add(column)
             for name, parameters in self.parameters.items():
                 if "physical" in parameters:
@@ -182,9 +182,9 @@ _LEAVING = {
 
 def source(made: Plan, origin: str) -> str:
     """The text of the kernel's file."""
-    imports = translating.IMPORTS if made.translates else ""
+    imports = address_services.IMPORTS if made.translates else ""
     if made.locates:
-        imports += translating.LOCATING_IMPORTS
+        imports += address_services.LOCATING_IMPORTS
     text = _HEAD.format(origin=origin, options=_options(made.options), imports=imports)
     if made.keeps_contexts:
         text += _chain({_ENTERING[name]: [name] for name in made.columns() if name in _ENTERING})
@@ -336,14 +336,14 @@ def _branch(made: Plan, name: str, in_window: bool = True) -> Iterator[str]:
         yield "    return True"
     if is_access and "levels" in made.services:
         yield "levels.control[ACCESSES] += 1"
-    if made.locates and name in translating.TIMES:
-        yield f"passed(state.frames, stream, np.int64({translating.TIMES[name]}[event]))"
-    if made.translates and name in translating.BEFORE:
-        yield from translating.before(name, made.groups_by, made.stack_objects)
+    if made.locates and name in address_services.TIMES:
+        yield f"passed(state.frames, stream, np.int64({address_services.TIMES[name]}[event]))"
+    if made.translates and name in address_services.BEFORE:
+        yield from address_services.before(name, made.groups_by, made.stack_objects)
     if name in made.callbacks:
         yield from _shared(made, name) if is_access and made.shard_by else _call(made, name)
-    if made.translates and name in translating.AFTER:
-        yield from translating.after(name, made.stack_objects)
+    if made.translates and name in address_services.AFTER:
+        yield from address_services.after(name, made.stack_objects)
     if is_access and "time" in made.services:
         yield "clock[0] += 1"
 
@@ -391,7 +391,7 @@ def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[s
     if TRANSLATED & set(made.parameters[name]) - {field.name for field in BY_NAME[name].fields}:
         address = given.get("address", "np.int64(address[event])")
         yield f"here = block_at(state.translation, {address})"
-        given = {**translating.GIVEN, "offset": f"{address} - here.start", **given}
+        given = {**address_services.GIVEN, "offset": f"{address} - here.start", **given}
     if made.locates:
         address = given.get("address", "np.int64(address[event])")
         given = {"physical": f"physical_of(state.frames, stream, {address})", "frames": "state.frames", **given}

@@ -20,11 +20,11 @@ from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
 from tracekit.formats.events import BY_NAME, COLUMNS
 from tracekit.jit.ready import Caller
 from tracekit.modules import diagnostics
+from tracekit.modules.address_services import given
 from tracekit.modules.codegen import Plan, plan
 from tracekit.modules.contract import Analysis, BatchModule, EventBatch, Module, RecordModule
-from tracekit.modules.declared import declared
-from tracekit.modules.generated import kernel_of
-from tracekit.modules.translating import given
+from tracekit.modules.declarations import declared
+from tracekit.modules.kernel_files import kernel_of
 from tracekit.physical.kernels.frames import Frames
 from tracekit.translation.groups import GroupTable
 from tracekit.translation.kernels.translation import Translation

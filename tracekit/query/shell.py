@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracekit.formats.errors import TracekitError
-from tracekit.query import listed
+from tracekit.query import listing
 from tracekit.query.catalogue import ENTRIES
 from tracekit.query.database import Database
-from tracekit.query.shown import FORMATS, table_text
+from tracekit.query.output import FORMATS, table_text
 from tracekit.render.text import Style
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ class Shell:
         if name == ".help":
             self.say(HELP)
         elif name == ".tables":
-            self.say(listed.tables_text(run, self.style))
-        elif name == ".schema" and (word is None or listed.is_table(word, run)):
-            self.say(listed.columns_text(word, run, self.style))
+            self.say(listing.tables_text(run, self.style))
+        elif name == ".schema" and (word is None or listing.is_table(word, run)):
+            self.say(listing.columns_text(word, run, self.style))
         elif name == ".schema":
             self._fail(f"There is no table {word!r}; .tables lists them.")
         elif name == ".format" and word in ("table", *FORMATS):

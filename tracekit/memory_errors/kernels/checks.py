@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.memory_errors.kernels.contents import Contents
-from tracekit.memory_errors.kernels.named import Named, is_elsewhere
-from tracekit.memory_errors.kernels.named import passed as passed_variable
 from tracekit.memory_errors.kernels.states import (
     BESIDE,
     FREED,
@@ -28,6 +26,8 @@ from tracekit.memory_errors.kernels.states import (
     worst,
     write,
 )
+from tracekit.memory_errors.kernels.variables import Named, is_elsewhere
+from tracekit.memory_errors.kernels.variables import passed as passed_variable
 from tracekit.objects.kernels.live import (
     DEAD,
     HEAP,

@@ -1,7 +1,7 @@
 """What the words of memory hold, as far as stores have values: to find the pointers that are left at the end.
 
-A word that no store is known to have written holds 0, which points nowhere. memory_errors/reach.py looks at the words
-when the run is over.
+A word that no store is known to have written holds 0, which points nowhere. memory_errors/reachability.py looks at the
+words when the run is over.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from tracekit.memory_errors.kernels.checks import (
     note,
     place_of,
 )
-from tracekit.memory_errors.kernels.named import begun
 from tracekit.memory_errors.kernels.states import (
     BESIDE,
     FREED,
@@ -42,6 +41,7 @@ from tracekit.memory_errors.kernels.states import (
     replace,
     state_at,
 )
+from tracekit.memory_errors.kernels.variables import begun
 from tracekit.objects.kernels.live import (
     DEAD,
     GLOBAL,

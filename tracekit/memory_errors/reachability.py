@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.memory_errors.kernels import reaching
+from tracekit.memory_errors.kernels import reachability
 
 REACHES = ("definitely_lost", "indirectly_lost", "possibly_lost", "still_reachable", "unknown")
-"""By the numbers of kernels/reaching.py."""
+"""By the numbers of kernels/reachability.py."""
 LOST = REACHES[:3]
 
 Words = NDArray[np.uint64]
@@ -39,8 +39,8 @@ def reached(
     exact = (pointers == starts[targets]) | _are_of_new(starts, ends, counts, targets, pointers)
     order = np.argsort(sources, kind="stable")
     first = np.searchsorted(sources[order], np.arange(blocks + 2))
-    found = np.full(blocks, reaching.NEW, np.uint8)
-    reaching.reach(first, targets[order], exact[order], libraries, found, np.zeros(blocks + 1, np.int64))
+    found = np.full(blocks, reachability.NEW, np.uint8)
+    reachability.reach(first, targets[order], exact[order], libraries, found, np.zeros(blocks + 1, np.int64))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What generated kernels do so that callbacks may ask for objects and for physical addresses.
+"""The services that stand for an address (objects, physical addresses): what generated kernels do to provide them.
 
 For ``group``, ``object`` and ``offset`` the live objects (tracekit/translation) are kept beside the module's state. An
 object is there before the callback for its beginning is called, and until after the one for its end. For ``physical``

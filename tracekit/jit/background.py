@@ -1,10 +1,10 @@
-"""Kernels compiled beside this process: two that are needed at once take two processors.
+"""Compiles kernels in other processes, so that two kernels that are needed at once use two processors.
 
-Numba compiles one function at a time in a process. A worker is kept for the next kernel, for it knows the callees of
-the last; another one is started while it is busy, and ended when there is no more to do.
+Numba compiles one function at a time in a process. One worker process is kept for the next kernel, because it knows the
+callees of the last one. Another is started while that one is busy, and ends when there is nothing left to compile.
 
-tracekit's own kernels alone are compiled there: to find somebody else's, their file would be imported once more, and
-what stands in it besides would be done once more.
+Workers compile only tracekit's own kernels. To find another author's kernel a worker would have to import its file
+again, and would execute whatever else the file does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which blocks are reached from memory that is none of them. memory_errors/reach.py makes the pointers a graph."""
+"""Which blocks are reachable from other memory; memory_errors/reachability.py makes a graph of the pointers."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ UNTIMED = -1
 """The slice of what a stream does where no time is known."""
 
 
-class Moments(NamedTuple):
+class TimeSlices(NamedTuple):
     """How far each stream is, and the slices of its parts: the same number of accesses each."""
 
     done: Any  # int64 (streams): accesses so far, of those that are counted
@@ -21,13 +21,13 @@ class Moments(NamedTuple):
 
 
 @inlined
-def next_slice(moments: Moments, stream: int, instruction: int) -> int:
+def next_slice(time_slices: TimeSlices, stream: int, instruction: int) -> int:
     """The slice of the next access of a stream, or UNTIMED; the access is over then."""
-    if stream >= moments.done.size:
+    if stream >= time_slices.done.size:
         return UNTIMED
-    done = moments.done[stream]
-    if instruction >= moments.counted.size or moments.counted[instruction] != 0:
-        moments.done[stream] = done + 1
-    part = min(moments.first[stream] + (done >> moments.bits[0]), moments.first[stream + 1] - 1)
-    found: int = moments.slices[part]
+    done = time_slices.done[stream]
+    if instruction >= time_slices.counted.size or time_slices.counted[instruction] != 0:
+        time_slices.done[stream] = done + 1
+    part = min(time_slices.first[stream] + (done >> time_slices.bits[0]), time_slices.first[stream + 1] - 1)
+    found: int = time_slices.slices[part]
     return found

@@ -1,4 +1,4 @@
-"""The file of a module's kernel.
+"""Writes the kernel of a module into a file, and loads it from there.
 
 Numba keeps compiled code only of functions that stand in a file, so the kernel is written out as one, into the user's
 cache folder, under a name made of what it depends on: a process that finds the file finds the compiled code, too.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.arena import taken
 from tracekit.containers.kernels.arena import SPARE
-from tracekit.objects.kernels import lives as kernels
+from tracekit.objects.kernels import lifetimes as kernels
 from tracekit.objects.live import live_objects, unloading
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ COLUMNS = ("subject", "address", "size")
 
 
 def lives(program: Program, batches: Iterable[Any]) -> Iterator[NDArray[Any]]:
-    """Rows (LIFE of kernels/lives.py) of the objects as they end, then of those that live at the end, ended -1.
+    """Rows (LIFE of kernels/lifetimes.py) of the objects as they end, then of those that live at the end, ended -1.
 
     Heap blocks and global variables. `batches`: of EVENTS with COLUMNS.
     """

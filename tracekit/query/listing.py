@@ -1,4 +1,4 @@
-"""The tables and columns that there are, as text."""
+"""Lists the tables and columns that queries may use, as text."""
 
 from __future__ import annotations
 

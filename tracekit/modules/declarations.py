@@ -1,4 +1,4 @@
-"""What a module declares by the names of its callbacks and their parameters, and whether there is all of that."""
+"""Reads what a module declares by the names of its callbacks and their parameters, and checks that all of it exists."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tracekit.translation import GROUPS_BY
 
 
 class WrongModuleError(TracekitError, TypeError):
-    """A module asks for what there is not."""
+    """A module declares an event, a field or a service that does not exist."""
 
 
 def declared(module: Analysis) -> dict[str, tuple[str, ...]]:
-    """Event -> the fields that the module wants, services left out.
+    """Event -> the names of the fields that the module requests, without services.
 
-    Raises WrongModuleError for a name that there is not.
+    Raises WrongModuleError for a name that does not exist.
     """
     _check_names(module)
     if isinstance(module, (BatchModule, RecordModule)):
@@ -68,7 +68,7 @@ RENAMED = {"join": "merge", "evidence": "merge_state", "decoupled": "shard_by", 
 
 
 def _check_names(module: Analysis) -> None:
-    """Find what a module means for an older contract: it would be ignored, or taken for something else."""
+    """Refuse names of an older contract: they would be ignored, or taken for something else."""
     for parent in type(module).__mro__[: type(module).__mro__.index(Analysis)]:
         for old in RENAMED.keys() & vars(parent).keys():
             raise WrongModuleError(f"{parent.__name__}.{old} is called {RENAMED[old]} now: rename it.")
@@ -79,7 +79,7 @@ def _check_names(module: Analysis) -> None:
 
 
 def _check_callbacks(module: Module) -> None:
-    """Find what was meant as a callback and is none."""
+    """Refuse what was meant as a callback and is none."""
     for parent in type(module).__mro__[: type(module).__mro__.index(Module)]:
         for name, member in vars(parent).items():
             if name in BY_NAME.keys() | ranges.NAMES and inspect.isfunction(member):

@@ -1,7 +1,7 @@
-"""A trace that is being made of another tool's: records by stream, compressed beside the work, then the whole file.
+"""Builds a trace from another tool's: takes records by stream, compresses them in threads, and writes the file at last.
 
-An image stands before the chunks that use it, and what is in it is known once all records are there. So chunks wait in
-a file without a name, beside the trace.
+In a trace the image comes before the chunks that use it, but its contents are known only when all records are there.
+So chunks wait in a file without a name, in the folder of the trace.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class _Chunk(NamedTuple):
     compressed: int
 
 
-class Made:
-    """What has been read so far. Its temporary file, in `folder`, goes when the block ends."""
+class TraceBuilder:
+    """The records that have been read so far. Their temporary file in `folder` is removed when the block ends."""
 
     def __init__(self, folder: str | Path | None = None, chunk: int | None = None) -> None:
         try:
@@ -140,7 +140,7 @@ class Made:
             except OSError as error:
                 raise TracekitError(f"Cannot keep the trace in a temporary file: {error.strerror}.") from None
 
-    def __enter__(self) -> Made:
+    def __enter__(self) -> TraceBuilder:
         return self
 
     def __exit__(

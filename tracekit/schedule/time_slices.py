@@ -1,4 +1,4 @@
-"""The time of each access, between two hand-overs of its stream: slices of the run in seconds."""
+"""The time of each access, interpolated between hand-overs of its stream: slices of the run in seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.modules.options import option
 from tracekit.paths.tables import has_known_size
 from tracekit.program.program import Program
-from tracekit.schedule.kernels.moments import UNTIMED, Moments
+from tracekit.schedule.kernels.time_slices import UNTIMED, TimeSlices
 
 I8 = NDArray[np.int64]
 
@@ -43,7 +43,7 @@ def slice_length(hand_overs: Mapping[int, tuple[I8, I8]], slices: int) -> int:
     return max(int(times[-1]) for times, _ in hand_overs.values()) // slices + 1
 
 
-def moments(program: Program, hand_overs: Mapping[int, tuple[I8, I8]], slices: int) -> Moments:
+def time_slices(program: Program, hand_overs: Mapping[int, tuple[I8, I8]], slices: int) -> TimeSlices:
     """The state of :func:`next_slice`: accesses are spread evenly between two hand-overs of their stream.
 
     Behind a stream's last hand-over, and in a stream without any, nothing is known of the time.
@@ -53,7 +53,7 @@ def moments(program: Program, hand_overs: Mapping[int, tuple[I8, I8]], slices: i
     most = max(int(before[-1]) for _, before in hand_overs.values())
     bits = max(most.bit_length() - PARTS, 0)
     parts = [_slices(*hand_overs[number], bits, length) if number in hand_overs else _NONE for number in range(streams)]
-    return Moments(
+    return TimeSlices(
         np.zeros(streams, np.int64),
         np.concatenate([[0], np.cumsum([len(part) for part in parts])]),
         np.concatenate(parts),

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracekit.dependence.kernels.sharding import Part
-from tracekit.jit import beside, object_cache, values
+from tracekit.jit import background, object_cache, values
 from tracekit.jit import kernel as jit
 from tracekit.jit.worker import EndedError, Worker
 
@@ -44,8 +44,8 @@ class Mine(NamedTuple):
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
     yield
-    beside._end()
-    beside._idle.clear()
+    background._end()
+    background._idle.clear()
 
 
 def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -72,7 +72,7 @@ def test_a_kernel_is_compiled_in_another_process(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tracekit.jit.ready_code.code_of", lambda *_: pytest.fail("compiled here"))
     assert kernel((np.array([40]), 1), 2) == 42
     assert kernel((np.array([0.5]), 1), 2) == 2.5  # by the same process
-    assert len(beside._all) == 1
+    assert len(background._all) == 1
 
 
 def test_this_process_does_not_import_numba(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_two_are_compiled_at_once() -> None:
     one.ready.begin(((np.array([1]), 1), 2))
     assert other((np.array([0.5]), 1), 2) == 2.5
     assert one((np.array([40]), 1), 2) == 42
-    assert beside._all == beside._idle and len(beside._idle) == 1  # the other one has ended
+    assert background._all == background._idle and len(background._idle) == 1  # the other one has ended
     assert (one.ready.compiled, other.ready.compiled) == (1, 1)
 
 
@@ -143,26 +143,26 @@ def test_a_kernel_that_no_other_process_finds_is_compiled_here() -> None:
         return value + 1
 
     assert within(1) == 2
-    assert not beside._all
+    assert not background._all
 
 
 def test_a_process_that_was_killed_is_replaced() -> None:
     assert again(_sum_of)((np.array([40]), 1), 2) == 42
-    process = beside._all[0]._process
+    process = background._all[0]._process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert again(_sum_of)((np.array([0.5]), 1), 2) == 2.5
-    assert not beside._all  # compiled here
+    assert not background._all  # compiled here
     assert again(_sum_of)((np.array([True]), 1), 2) == 3
-    assert len(beside._all) == 1
+    assert len(background._all) == 1
 
 
 def test_the_end_of_this_process_does_not_wait_for_a_kernel(tmp_path: Path) -> None:
     program = (
-        "import time, numpy as np\nfrom tracekit.jit import beside\nfrom tracekit.program import components\n"
+        "import time, numpy as np\nfrom tracekit.jit import background\nfrom tracekit.program import components\n"
         "rows = np.zeros(1, np.int64)\ncomponents._tarjan.ready.begin((rows,) * 8)\n"
-        "while not beside._all: time.sleep(0.01)\nprint('over')"
+        "while not background._all: time.sleep(0.01)\nprint('over')"
     )
     done = run(program, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")

@@ -1,4 +1,4 @@
-"""What a query found, as a table, CSV, JSON, JSON lines or Markdown."""
+"""The rows of a query as text: a table, CSV, JSON, JSON lines or Markdown."""
 
 from __future__ import annotations
 

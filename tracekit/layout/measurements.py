@@ -1,4 +1,4 @@
-"""What a run says of each structure, as JSON values that those of other runs are added to."""
+"""Measurements of each structure in one run, as JSON values to which those of other runs are added."""
 
 from __future__ import annotations
 
