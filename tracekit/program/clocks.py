@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 def clock_calls(program: Program) -> NDArray[np.bool_]:
     """For each call site whether it reads a clock, itself or in what it may enter, at any depth: (calls,)."""
-    calls, callees = program.calls, program.callees
+    calls = program.calls
     itself: NDArray[np.bool_] = calls["flags"] & int(CallFlag.CLOCK) != 0
     if not itself.any():
         return itself
+    callees = program.callees
     caller = np.append(program.blocks["function"], NONE)[np.minimum(calls["block"], len(program.blocks))]
     count = callees.count.astype(np.int64)
     site = np.repeat(np.arange(len(calls)), count)
