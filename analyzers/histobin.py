@@ -56,6 +56,14 @@ class Histobin(BatchModule):
             counted = np.bincount(place, weight, minlength=self._sums[..., 0].size).astype(np.int64)
             self._sums[..., column] += counted.reshape(shape)
 
+    def found(self) -> NDArray[np.int64]:
+        """The sums."""
+        return self._sums
+
+    def combine(self, found: Sequence[NDArray[np.int64]]) -> None:
+        """All numbers add."""
+        self._sums = np.sum(found, axis=0, dtype=np.int64)
+
     def result(self) -> dict[str, Any]:
         """Loads, then stores, by size; and how many accesses had no value (of libraries, of other compilers)."""
         rows = []

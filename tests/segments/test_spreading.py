@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tests.naive.random_trace import write_random
 from tests.naive.reader import read
-from tests.segments.test_summaries import COMBINING, MUCH, InContext
+from tests.segments.test_summaries import COMBINING, MUCH, InBatches, InContext
 from tracekit import api
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table, used_rows
@@ -31,7 +31,7 @@ from tracekit.jit.kernel import kernel
 from tracekit.modules import registry
 from tracekit.modules.codegen import SIZED_EVENTS
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.runner import runner, segment_runners
 from tracekit.program.program import Program
 from tracekit.replay import snapshot_index, snapshots
 from tracekit.replay.totals import trace_totals
@@ -132,10 +132,10 @@ def spread(
         if (said := spoil(task)) is not None:
             return said
         piece = Piece.from_bytes(base64.b64decode(words["segment"]))
-        Path(words["output"]).write_bytes(analysed(trace, program, {"it": module}, piece))
+        Path(words["output"]).write_bytes(analysed(trace, program, {"it": runners["it"].again().module}, piece))
         return Said(number, "done", {})
 
-    runners = {"it": CallbackRunner(module, "it", 1)}
+    runners = segment_runners({"it": runner(module, "it", 1)})
     workers = Workers(lambda tasks, most: Here(tasks, done), 2)
     count = SpreadAnalysis(trace, program, runners, {}, memory).run(workers, cuts)
     return runners["it"].result()[0], count
@@ -158,6 +158,7 @@ CHOSEN: list[tuple[Any, dict[str, str]]] = [
     ("leap", {}),
     ("object_lifetime", {}),
     (InContext, {}),
+    (InBatches, {}),
     ("camp", {}),
     ("dependence", {}),
     ("dependence", {"kinds": "raw,war,waw", "distance": "true", "counts": "true"}),
@@ -255,5 +256,12 @@ def test_what_cannot_be_taken_elsewhere_is_said(trace: TraceReader) -> None:
         def state(self) -> Any:
             return (arena.reserve("u1", 1 << 40),)
 
+    class Doing(InBatches):
+        def found(self) -> Any:
+            return (each for each in self.seen)
+
+    assert why_not({"it": made_of(trace, program, InBatches)}) is None
+    it = made_of(trace, program, Doing)
+    assert why_not({"it": it}) == "The state of the module it cannot be taken elsewhere"
     it = made_of(trace, program, Reserved)
     assert why_not({"it": it}) == "The state of the module it cannot be taken elsewhere"

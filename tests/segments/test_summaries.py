@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,11 +18,11 @@ from tracekit import api
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import ACCESS_EVENTS
 from tracekit.formats.reader import TraceReader
-from tracekit.module import Module
+from tracekit.module import BatchModule, EventBatch, Module
 from tracekit.modules import registry
 from tracekit.modules.codegen import SIZED_EVENTS
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.runner import CallbackRunner, runner, segment_runners
 from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
 from tracekit.segments.analysis import SegmentedAnalysis
@@ -51,6 +51,28 @@ class InContext(Module):
         return {"rows": [{"context": self.contexts.describe(row), "sums": each} for row, each in sums]}
 
 
+class InBatches(BatchModule):
+    """An author's module that takes batches: for each instruction how often it ran, and a sum in which order counts."""
+
+    events: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(ACCESS_EVENTS, ("instruction", "size"))
+
+    def __init__(self, program: Any, options: Any) -> None:
+        super().__init__(program, options)
+        self.seen: list[tuple[int, int]] = []
+
+    def feed(self, batch: EventBatch) -> None:
+        self.seen += zip(batch.subject.tolist(), batch.size.tolist())
+
+    def found(self) -> Any:
+        return np.array(self.seen, np.uint64).reshape(-1, 2)
+
+    def combine(self, found: Sequence[Any]) -> None:
+        self.seen = [tuple(row) for row in np.concatenate(found).tolist()]
+
+    def result(self) -> dict[str, Any]:
+        return {"rows": [list(row) for row in self.seen], "accesses": self.accesses}
+
+
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(COMBINING), most=st.integers(0, 3))
 def test_states_of_stretches_come_to_one(seed: int, name: str, most: int) -> None:
@@ -66,11 +88,11 @@ def test_states_of_stretches_come_to_one(seed: int, name: str, most: int) -> Non
     assert isinstance(module, Module)
 
     def fed(part: Sequence[Any], clock: int) -> CallbackRunner:
-        runner = CallbackRunner(module, name, 1)
-        runner.go_on(module.state(), None, {}, clock)
+        fresh = CallbackRunner(module, name, 1)
+        fresh.go_on(module.state(), None, {}, clock)
         for batch in batches(part, 64):
-            runner.feed(batch, 0)  # type: ignore[arg-type]
-        return runner
+            fresh.feed(batch, 0)  # type: ignore[arg-type]
+        return fresh
 
     states, clock = [], 0
     for first, last in zip([0, *cuts], [*cuts, len(events)]):
@@ -91,7 +113,7 @@ def test_states_of_stretches_come_to_one(seed: int, name: str, most: int) -> Non
     broken=st.booleans(),
     batch=st.sampled_from((1, 8, 64)),
     jobs=st.integers(1, 3),
-    module=st.sampled_from(("accesses", "footprint", "heatmap", InContext)),
+    module=st.sampled_from(("accesses", "footprint", "heatmap", InContext, InBatches)),
 )
 def test_traces_in_segments(
     tmp_path_factory: pytest.TempPathFactory,
@@ -117,7 +139,7 @@ def test_traces_in_segments(
             analysis.accesses = trace_totals(trace, made)["accesses"]
         except TracekitError:
             assume(False)
-        runners = {"it": CallbackRunner(analysis, "it", 1)}
+        runners = segment_runners({"it": runner(analysis, "it", 1)})
         SegmentedAnalysis(trace, made, runners, batch).run(jobs, cuts)
         found = runners["it"].result()[0]
     assert found == api.analyze(path, module, 1).report["result"]

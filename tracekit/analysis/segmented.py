@@ -63,11 +63,11 @@ def replay_segments(
 
     Returns their number, and whether an earlier analysis has kept the states that they begin with.
     """
-    from tracekit.modules.runner import CallbackRunner
+    from tracekit.modules.runner import segment_runners
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import SegmentedAnalysis
 
-    working = {name: runner for name, runner in runners.items() if isinstance(runner, CallbackRunner)}
+    working = segment_runners(runners)
     cuts = None
     if segments is not None:
         accesses = trace_totals(trace, program)["accesses"]

@@ -17,7 +17,7 @@ from tracekit.formats.reader import TraceReader
 from tracekit.many.cluster import PROCESSES, Cluster, address_of
 from tracekit.many.processes import Processes
 from tracekit.modules import registry
-from tracekit.modules.runner import CallbackRunner, Runner
+from tracekit.modules.runner import Runner, segment_runners
 from tracekit.profiles.profile import Profile
 from tracekit.program.program import Program
 from tracekit.replay.recorded_windows import is_windowed
@@ -46,7 +46,7 @@ def analyze_in_segments(
         def elsewhere(
             trace: TraceReader, program: Program, runners: Mapping[str, Runner], settled: Mapping[str, Any]
         ) -> int:
-            working = {name: runner for name, runner in runners.items() if isinstance(runner, CallbackRunner)}
+            working = segment_runners(runners)
             wanted = [name for name, shown in zip(settled, runners) if shown in working]
             task = {
                 "trace": str(path) if remote.is_url(str(path)) else os.path.abspath(path),

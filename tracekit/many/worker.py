@@ -76,14 +76,12 @@ def _segment(task: Mapping[str, Any]) -> dict[str, Any]:
     """Analyse a segment; what it leaves goes into the file."""
     from tracekit.analysis.modules import modules_of
     from tracekit.formats.reader import TraceReader
-    from tracekit.modules.contract import Module
     from tracekit.program.program import Program
     from tracekit.segments.piece import Piece, analysed
 
     with TraceReader(task["trace"]) as trace:
         program = Program.from_images(trace.images())
-        made = modules_of(trace, program, _options(task))
-        modules = {name: module for name, module in made.items() if isinstance(module, Module)}
+        modules = modules_of(trace, program, _options(task))
         piece = Piece.from_bytes(base64.b64decode(task["segment"]))
         with open(task["output"], "wb") as file:
             file.write(analysed(trace, program, modules, piece))

@@ -181,6 +181,10 @@ class Analysis:
         """
         return False
 
+    def segments(self) -> Segments | None:
+        """How the analysis goes in segments of the trace (tracekit/modules/segments.py); None, as here: it does not."""
+        return None
+
     @classmethod
     def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:
         """The options, with defaults that only the trace can give filled in; by default the options unchanged.
@@ -401,6 +405,31 @@ class BatchModule(_Accumulating):
     @abstractmethod
     def feed(self, batch: EventBatch) -> None:
         """Take the declared events of one batch."""
+
+    def found(self) -> Any:
+        """What is known of the batches so far, for :meth:`combine`: arrays, and tuples, lists and dicts of those."""
+        raise TypeError(f"{type(self).__name__} has no found()")
+
+    def combine(self, found: Sequence[Any]) -> None:
+        """Know from now on what a module would that was fed whole stretches of the trace, of which others have
+        `found` that, in the order of the stretches; this one was fed nothing.
+
+        Each of those was new where its stretch began. Long traces are analysed in segments if a module overrides this
+        and :meth:`found`.
+        """
+        raise TypeError(f"{type(self).__name__} has no combine()")
+
+    def segments(self) -> Segments | None:
+        """See :meth:`Analysis.segments`."""
+        from tracekit.modules.summaries import BatchSummaries
+
+        return None if type(self).combine is BatchModule.combine else BatchSummaries(self)
+
+    def again(self) -> BatchModule:
+        """A module that knows the same of the run beforehand, and was fed nothing."""
+        made = type(self)(self.program, self.options)
+        vars(made).update({name: known for name, known in vars(self).items() if name in Analysis.__annotations__})
+        return made
 
 
 class RecordModule(_Accumulating):

@@ -101,6 +101,43 @@ class Runner(Protocol):
         """The profile and the facts beside it."""
 
 
+class SegmentRunner(Runner, Protocol):
+    """One module in one segment of the trace, or in all of them (tracekit/segments)."""
+
+    name: str
+
+    @property
+    def worker(self) -> Worker:
+        """The one worker."""
+
+    def begin(self, batch: EventBatch) -> None:
+        """Have what runs compiled for batches with such columns, if it is not, while the first of them is made."""
+
+    def again(self) -> SegmentRunner:
+        """A runner of the same module, of which nothing has run."""
+
+    def go_on(
+        self,
+        state: Any,
+        contexts: Contexts | None,
+        levels: Mapping[int, Stream],
+        clock: int,
+        translation: Translation | None = None,
+    ) -> None:
+        """Begin with a state, contexts, levels and live objects, which it takes over, after so many accesses."""
+
+    def take_contexts(self, other: SegmentRunner) -> None:
+        """Name contexts and groups as another runner of the module does."""
+
+    def finish(self, reduce: Callable[[], Any]) -> None:
+        """Have the module's result made from what `reduce` returns."""
+
+
+def segment_runners(runners: Mapping[str, Runner]) -> dict[str, SegmentRunner]:
+    """Those of a pass that work; all their modules have :meth:`Analysis.segments`."""
+    return {name: each for name, each in runners.items() if isinstance(each, (CallbackRunner, BatchRunner))}
+
+
 MOST_WORKERS = 8
 """More would wait for the one thread that replays; and each reserves address space for tables of its own."""
 
@@ -171,9 +208,43 @@ class WholeBatches:
 
 
 class BatchRunner(WholeBatches):
-    """A module with kernels of its own."""
+    """A module with kernels of its own; in segments each has a module of its own (:class:`SegmentRunner`)."""
 
+    module: BatchModule
     explained = "brings its own kernels"
+
+    @property
+    def worker(self) -> Worker:
+        """What the module has found so far is its state."""
+        with diagnostics.of_author(self.module, self.name):
+            return Worker(self.module.found(), None, None)
+
+    def begin(self, batch: EventBatch) -> None:
+        """See :class:`SegmentRunner`: it looks after its kernels itself."""
+
+    def again(self) -> BatchRunner:
+        """See :class:`SegmentRunner`."""
+        with diagnostics.of_author(self.module, self.name):
+            return BatchRunner(self.module.again(), self.name)
+
+    def go_on(
+        self,
+        state: Any,
+        contexts: Contexts | None,
+        levels: Mapping[int, Stream],
+        clock: int,
+        translation: Translation | None = None,
+    ) -> None:
+        """See :class:`SegmentRunner`: every segment begins with nothing."""
+
+    def take_contexts(self, other: SegmentRunner) -> None:
+        """See :class:`SegmentRunner`: there are none."""
+
+    def finish(self, reduce: Callable[[], Any]) -> None:
+        """See :class:`SegmentRunner`."""
+        found = reduce()
+        with diagnostics.of_author(self.module, self.name):
+            self.module.combine(found)
 
 
 class RecordRunner(WholeBatches):
@@ -362,10 +433,11 @@ class CallbackRunner:
         worker.clock[0] = clock
         self._workers = [worker]
 
-    def take_contexts(self, other: CallbackRunner) -> None:
+    def take_contexts(self, other: SegmentRunner) -> None:
         """Name contexts and groups as another runner of the module does."""
-        self.worker.contexts, self.worker.levels = other.worker.contexts, other.worker.levels
-        self.worker.translation = other.worker.translation
+        theirs = other.worker
+        self.worker.contexts, self.worker.levels = theirs.contexts, theirs.levels
+        self.worker.translation = theirs.translation
 
     def finish(self, reduce: Callable[[], Any]) -> None:
         """Have the module's result made from what `reduce` returns."""

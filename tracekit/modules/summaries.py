@@ -2,7 +2,7 @@
 
 Each segment begins with a state of its own, as if nothing had been before, with the contexts, clocks and live objects
 of its place in the trace. So the pass ahead has nothing to find out but those, and what the module asks it to
-(``Module.ahead``).
+(``Module.ahead``). Of a module that takes batches (``BatchModule.combine``) it has nothing to find out at all.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tracekit.containers.shipping import Frozen
 from tracekit.containers.spilling import Stack
-from tracekit.modules.contract import Module
+from tracekit.modules.contract import BatchModule, Module
 
 if TYPE_CHECKING:
     from tracekit.contexts.kernels.streams import Stream
     from tracekit.modules.codegen import Plan
 
-__all__ = ["Summaries"]
+__all__ = ["BatchSummaries", "Summaries"]
 
 
 def counted(state: Any) -> None:
@@ -93,3 +93,45 @@ class Summaries:
     def reduce(self) -> Any:
         """What the module makes of them."""
         return self._module.combine(self._summaries.all())
+
+
+class _Counting(Module):
+    """A pass ahead that counts loads and stores."""
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        return {"load": counted, "store": counted}
+
+    def state(self) -> Any:
+        return ()
+
+    def result(self, state: Any) -> dict[str, Any]:
+        """Nobody asks for it."""
+        return {}
+
+
+class BatchSummaries:
+    """The same of a module that takes batches: each segment has a module of its own, whose ``found`` is the state."""
+
+    memory: int | None = None
+    beginnings: str | None = None
+    needs_pass = False
+
+    def __init__(self, module: BatchModule) -> None:
+        self.pilot: Module = _Counting(module.program, module.options)
+        self._summaries = Stack(None)
+
+    def mark(self, state: Any, streams: Sequence[int]) -> None:
+        """There is nothing to know."""
+
+    def begin(self, state: Any, mark: Any, streams: Mapping[int, Stream]) -> Any:
+        """A segment begins with what a module has found that was fed nothing."""
+        return state
+
+    def add(self, state: Any, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:
+        """Take in what the module of the next segment has found."""
+        self._summaries.memory = self.memory
+        self._summaries.push(state)
+
+    def reduce(self) -> Any:
+        """For ``combine``."""
+        return self._summaries.all()

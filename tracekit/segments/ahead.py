@@ -12,7 +12,7 @@ from tracekit.contexts.copies import copied_contexts, copied_streams
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
 from tracekit.contexts.state import nodes_of
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.runner import CallbackRunner, SegmentRunner
 from tracekit.modules.segments import Segments
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
@@ -45,7 +45,7 @@ def start_of(segments: Segments, ahead: CallbackRunner, streams: Sequence[int], 
     return Start(mark, copied_contexts(worker.contexts), levels, copied_streams(worker.levels, 0), clock, live)
 
 
-def begin(segments: Segments, runner: CallbackRunner, start: Start) -> None:
+def begin(segments: Segments, runner: SegmentRunner, start: Start) -> None:
     """Let a runner, of which nothing has run, begin there."""
     state = segments.begin(runner.worker.state, start.mark, start.began)
     runner.go_on(state, start.contexts, start.levels, start.clock, start.translation)

@@ -23,7 +23,7 @@ from tracekit.containers.budget import limit
 from tracekit.containers.kernels.before import MOST_STREAMS
 from tracekit.formats.reader import TraceReader
 from tracekit.modules.contract import Analysis, Module
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.runner import CallbackRunner, SegmentRunner
 from tracekit.modules.segments import Segments
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
@@ -45,7 +45,7 @@ def why_whole(modules: Mapping[str, Analysis], streams: Sequence[int], windowed:
     if len(streams) > MOST_STREAMS or max(streams, default=0) >= MOST_STREAMS:
         return f"A trace of more than {MOST_STREAMS:,} threads is not analysed in segments"
     for name, module in modules.items():
-        if not isinstance(module, Module) or module.segments() is None:
+        if module.segments() is None:
             why = module.whole_because if isinstance(module, Module) else ""
             return f"The module {name} is not analysed in segments{f': {why}' if why else ', with these options'}"
     return None
@@ -65,7 +65,7 @@ class Task(NamedTuple):
     """A segment that is being analysed."""
 
     segment: Segment
-    future: Future[Mapping[str, CallbackRunner]]
+    future: Future[Mapping[str, SegmentRunner]]
 
 
 WAITING = 2
@@ -75,7 +75,7 @@ LEAST_RATIO = 0.01
 
 
 class SegmentedAnalysis:
-    """An analysis of `trace` by the modules of some runners, by name, which all have :meth:`Module.segments`.
+    """An analysis of `trace` by the modules of some runners, by name, which all have :meth:`Analysis.segments`.
 
     memory: as :attr:`Segments.memory`.
     """
@@ -84,7 +84,7 @@ class SegmentedAnalysis:
         self,
         trace: TraceReader,
         program: Program,
-        runners: Mapping[str, CallbackRunner],
+        runners: Mapping[str, SegmentRunner],
         batch: int = BATCH,
         memory: int | None = None,
     ) -> None:
@@ -139,7 +139,7 @@ class SegmentedAnalysis:
         return sum(course.records for course in list(self._courses))
 
     def _replay(
-        self, runners: Collection[CallbackRunner], start: Snapshot | None = None, stop: Snapshot | None = None
+        self, runners: Collection[SegmentRunner], start: Snapshot | None = None, stop: Snapshot | None = None
     ) -> Replay:
         """What some runners want of a stretch of the trace."""
         events = {event for runner in runners for event in runner.columns}
@@ -209,7 +209,7 @@ class SegmentedAnalysis:
         self._tasks.append(Task(segment, self._pool.submit(self._analysed, segment)))
         return segment
 
-    def _analysed(self, segment: Segment) -> Mapping[str, CallbackRunner]:
+    def _analysed(self, segment: Segment) -> Mapping[str, SegmentRunner]:
         """The modules' runners when a segment is over."""
         course = segment.course
         with self._room:
@@ -242,5 +242,6 @@ class SegmentedAnalysis:
             self._room.acquire()
         for name, runner in done.items():
             start = task.segment.starts.get(name)
-            self.segments[name].add(runner.worker.state, start.began if start else {}, runner.worker.levels)
+            worker = runner.worker
+            self.segments[name].add(worker.state, start.began if start else {}, worker.levels)
             self.runners[name].take_contexts(runner)

@@ -11,8 +11,8 @@ from tracekit.containers.shipping import shipped, unpacked
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
 from tracekit.formats.reader import TraceReader
-from tracekit.modules.contract import Module
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.contract import Analysis
+from tracekit.modules.runner import runner, segment_runners
 from tracekit.program.program import Program
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
@@ -64,23 +64,23 @@ class Left:
     translation: Translation | None = None
 
 
-def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Module], piece: Piece) -> bytes:
-    """Analyse a segment by modules that all have :meth:`Module.segments`; :func:`left` reads what is returned."""
-    runners = {name: CallbackRunner(module, name, 1) for name, module in modules.items()}
+def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysis], piece: Piece) -> bytes:
+    """Analyse a segment by modules that all have :meth:`Analysis.segments`; :func:`left` reads what is returned."""
+    runners = segment_runners({name: runner(module, name, 1) for name, module in modules.items()})
     for name, start in piece.starts.items():
         segments = modules[name].segments()
         assert segments is not None
         begin(segments, runners[name], start)
-    events = {event for runner in runners.values() for event in runner.columns}
-    columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}
+    events = {event for each in runners.values() for event in each.columns}
+    columns = {column for each in runners.values() for columns in each.columns.values() for column in columns}
     replay = Replay(trace, program, events=events, columns=columns, start=piece.start, stop=piece.stop)
     begun = replay.position()
     end = piece.stop.records if piece.stop is not None else replay.records
     with progress.step("replaying", (end or 0) - begun, lambda: replay.position() - begun):
         for batch in replay.batches(told=False):
-            for runner in runners.values():
-                runner.feed(batch, 0)
-    workers = {name: runner.worker for name, runner in runners.items()}
+            for each in runners.values():
+                each.feed(batch, 0)
+    workers = {name: each.worker for name, each in runners.items()}
     is_last = piece.stop is None
     return shipped(
         {

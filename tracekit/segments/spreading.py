@@ -21,8 +21,8 @@ from tracekit.containers.shipping import shipped
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
-from tracekit.modules.contract import Analysis, Module
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.contract import Analysis, BatchModule, Module
+from tracekit.modules.runner import CallbackRunner, SegmentRunner
 from tracekit.modules.segments import Segments
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
@@ -45,12 +45,12 @@ AHEAD = 2
 def why_not(modules: Mapping[str, Analysis]) -> str | None:
     """Why segments by some modules cannot be analysed in other processes, or None: they can.
 
-    All have :meth:`Module.segments`.
+    All have :meth:`Analysis.segments`.
     """
     for name, module in modules.items():
-        assert isinstance(module, Module)
+        assert isinstance(module, (Module, BatchModule))
         try:
-            shipped(module.state())
+            shipped(module.state() if isinstance(module, Module) else module.found())
         except (pickle.PicklingError, AttributeError, TypeError):
             return f"The state of the module {name} cannot be taken elsewhere"
     return None
@@ -66,7 +66,7 @@ class SpreadAnalysis:
         self,
         trace: TraceReader,
         program: Program,
-        runners: Mapping[str, CallbackRunner],
+        runners: Mapping[str, SegmentRunner],
         task: Mapping[str, Any],
         memory: int | None = None,
     ) -> None:
