@@ -16,26 +16,21 @@ import numpy as np
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
 from tracekit.races.kernels import dependences, history, lanes, resources, shares, tasks
 from tracekit.races.kernels.lock_orders import settle
+from tracekit.races.kernels.locks import end_thread, give_up_lock, is_waiting, note_call, take_lock, takes_plainly
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
     create_thread,
-    end_thread,
     enter_barrier,
-    give_up_lock,
-    is_waiting,
     join_thread,
     leave_barrier,
     make_barrier,
-    note_call,
     operate,
     pass_barrier,
     pass_fence,
     release_object,
     running,
     start_program,
-    take_lock,
-    takes_plainly,
 )
 from tracekit.races.kernels.state import (
     BEGIN,

@@ -34,12 +34,18 @@ def open_epoch(state: State, task: Any) -> None:
     of.epoch = number
 
 
+@inlined
+def present_epoch(state: Any, task: Any) -> Any:
+    """The epoch of a task's chain that lasts, 0 if there is none: if other orders are not looked for, say."""
+    return np.int64(state.chains.rows[state.tasks.rows[task].chain].epoch) if state.now[REORDERS] != 0 else np.int64(0)
+
+
 @kernel
 def close_epoch(state: State, task: Any) -> None:
     """The present epoch of a task's chain ends: no more has to come before it than the task knows now."""
     row = state.tasks.rows[task]
-    number = state.chains.rows[row.chain].epoch
-    if state.now[REORDERS] == 0 or number == 0 or state.epochs.rows[number].first != 0:
+    number = present_epoch(state, task)
+    if number == 0 or state.epochs.rows[number].first != 0:
         return
     length = max(state.clocks.table.rows[row.clock].length >> 1, row.creator_chain + 1)
     if length > MOST_REORDERED or state.needed.control[USED] + length > state.needed.rows.size:
@@ -71,9 +77,9 @@ def needed_by(state: Any, epoch: Any, chain: Any) -> Any:
 @kernel
 def begin_section(state: State, task: Any, lock: Any) -> None:
     """The epoch of a task that has just begun does so by taking a lock."""
-    if state.now[REORDERS] == 0:
+    number = present_epoch(state, task)
+    if number == 0:
         return
-    number = np.int64(state.chains.rows[state.tasks.rows[task].chain].epoch)
     row, of = state.epochs.rows[number], state.objects.rows[lock]
     row.lock, row.prior = lock, of.epoch
     if of.epoch != 0 and state.epochs.rows[of.epoch].mate == 0:
@@ -84,9 +90,9 @@ def begin_section(state: State, task: Any, lock: Any) -> None:
 @kernel
 def end_section(state: State, task: Any, lock: Any) -> None:
     """And by giving it up."""
-    if state.now[REORDERS] == 0:
+    number = present_epoch(state, task)
+    if number == 0:
         return
-    number = np.int64(state.chains.rows[state.tasks.rows[task].chain].epoch)
     row, of = state.epochs.rows[number], state.objects.rows[lock]
     taken = state.epochs.rows[of.epoch]
     if of.epoch == 0 or taken.mate != 0 or taken.chain != row.chain:
