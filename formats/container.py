@@ -101,8 +101,11 @@ def scan(file: BinaryIO, name: str = "This") -> Layout:
     """Find the typed frames of a seekable `file` by their headers alone; payloads are not read.
 
     A file that ends early gives its whole frames and ``complete`` False. Raises TracekitError for a file (`name` is
-    what the sentence calls it) that is not a trace, or that holds anything but typed frames and one seek table.
+    what the sentence calls it) that is not a trace, or that holds anything but typed frames and one seek table,
+    and for a pipe.
     """
+    if not file.seekable():
+        raise TracekitError(f"{name} cannot be read from a pipe: a trace is a file.")
     size = file.seek(0, os.SEEK_END)
     offset = 0
     frames: list[Frame] = []

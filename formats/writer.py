@@ -142,4 +142,6 @@ class TraceWriter:
 
 
 def _json(values: Mapping[str, Any]) -> bytes:
-    return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    """UTF-8, whatever bytes the names of files and the words of commands are."""
+    text = json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import re
 import struct
@@ -123,6 +124,23 @@ def test_a_missing_file_and_a_directory_are_errors_with_a_name(tmp_path: Path) -
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(TracekitError, match=str(path)):
             TraceReader(path)
+
+
+def test_a_pipe_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    feed = threading.Thread(target=lambda: pipe.write_bytes(b"TRACEKIT"), daemon=True)
+    feed.start()
+    with pytest.raises(TracekitError, match=r"pipe cannot be read from a pipe: a trace is a file\."):
+        TraceReader(pipe)
+
+
+def test_words_that_are_not_utf8_are_written(tmp_path: Path) -> None:
+    word = os.fsdecode(b"caf\xe9")
+    with TraceWriter(tmp_path / "t.zst") as writer:
+        writer.meta({"command": [word, "é"]})
+    with TraceReader(tmp_path / "t.zst") as reader:
+        assert reader.meta["command"] == ["caf\ufffd", "é"]
 
 
 def test_a_newer_trace_is_read_if_it_allows_it_and_refused_by_name_if_not() -> None:
