@@ -291,6 +291,8 @@ def read_outcome(descriptor: int) -> Outcome:
 
 def open_partial(path: str, request: Request) -> int:
     """The descriptor of ``path``.partial, empty; TracekitError if ``path`` is precious or cannot be written."""
+    if os.path.isdir(path):
+        raise TracekitError(f"{path} is a folder; name a file in it")
     if request.output and not request.force and os.path.exists(path):
         raise TracekitError(f"{path} exists; add -f to overwrite it, or name another file")
     try:

@@ -85,6 +85,15 @@ def test_an_older_trace_is_moved_aside(tmp_path: Path, echo: Path) -> None:
     assert not list(tmp_path.glob("*.partial"))
 
 
+@pytest.mark.parametrize("options", [("-o", "folder"), ("-f", "-o", "folder")])
+def test_a_folder_is_no_trace_to_write(options: tuple[str, ...], tmp_path: Path, echo: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    run = record(tmp_path, echo, options=options)
+    assert (run.returncode, run.stdout) == (125, "")
+    assert run.stderr == "tracekit: folder is a folder; name a file in it\n"
+    assert not list(tmp_path.glob("*.partial"))
+
+
 def test_a_named_trace_is_overwritten_only_when_forced(tmp_path: Path, echo: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     run = record(tmp_path, echo, options=("-o", "mine"))
