@@ -1,10 +1,10 @@
 """Callbacks for many accesses at once: those of one instruction in consecutive iterations of a loop.
 
-Beside ``load`` and ``store`` a module may have ``loads`` and ``stores``. What one call of them says is what `count`
-calls of the other would have said, with the addresses ``address + k * step``: the module's answer is the same with them
-and without. They are called where the loop's other loads and stores do not get in the way: an access of one
-instruction may come before those of another that came before it, but never where both touch the same byte and one of
-them stores it. A module to which order never matters, or only from time to time, says so by ``unordered``.
+Besides ``load`` and ``store`` a module may have ``loads`` and ``stores``. One call of these stands for `count` calls of
+the former, with the addresses ``address + k * step``; the module's result has to be the same either way. They are
+called where the order of the loop's accesses allows it: accesses of different instructions may be exchanged, but never
+if both touch the same byte and one of them stores it. A module to which the order never matters, or only at times, says
+so by ``unordered``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a module has to say so that a trace is analysed in segments."""
+"""The protocol of an analysis in segments: what a module has to provide so that a trace can be cut."""
 
 from __future__ import annotations
 
@@ -13,37 +13,40 @@ __all__ = ["Segments"]
 
 
 class Segments(Protocol):
-    """How one analysis goes in segments: what :meth:`Module.segments` returns.
+    """How a module is analysed in segments: what :meth:`Module.segments` returns.
 
-    A pass ahead, with the callbacks of `pilot`, goes over the whole trace and stops where segments begin; there
-    :meth:`mark` copies what a segment has to know. Each segment has a state of its own, of :meth:`begin`, and
-    :meth:`add` takes these states in when they are over, in their order.
+    A pass ahead runs the callbacks of `pilot` over the whole trace. Where a segment begins it stops, and :meth:`mark`
+    copies what the segment has to know. :meth:`begin` makes the state of each segment. When segments are finished,
+    :meth:`add` takes their states in, in the order of the trace.
     """
 
     pilot: Module
     """The callbacks of the pass ahead; it has the options of the module."""
 
     memory: int | None
-    """Bytes that what waits to be joined may take, the rest goes to disk; None: any number. Set before :meth:`add`."""
+    """Bytes in memory for states that wait to be joined, the rest is on disk; None: no limit. Set before `add`."""
 
     needs_pass: bool
-    """Whether a segment begins with more than its place in the trace and the time, so there has to be a pass ahead."""
+    """Whether there has to be a pass ahead: a segment needs more than its place in the trace and the time."""
 
     beginnings: str | None
-    """What tells what segments begin with from what those of other analyses do: two that say the same, by code of one
-    version of tracekit, have the same pass ahead and the same marks. None: what was found once is not kept."""
+    """A key for marks in the user's cache; None: they are not kept.
+
+    Analyses of one version of tracekit that have the same key have the same pass ahead and the same marks.
+    """
 
     def mark(self, state: Any, streams: Sequence[int]) -> Any:
-        """What a segment that begins now has to know; it serves once.
+        """Copy what a segment that begins now has to know.
 
-        state: that of the pass ahead; `streams`: those that have begun. Nothing of what is returned may change later.
+        `state` is that of the pass ahead, `streams` are the streams that have begun. The result is used once, and must
+        not change later.
         """
 
     def begin(self, state: Any, mark: Any, streams: Mapping[int, Stream]) -> Any:
-        """A new state of the module as it is where a segment begins; `streams`: the levels of each there."""
+        """Make the state that a segment begins with; `streams`: the open levels of each stream there."""
 
     def add(self, state: Any, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:
-        """Take in the next segment, which is over; `began`, `ended`: the levels of its streams then."""
+        """Take in the state of the next finished segment; `began`, `ended`: the levels of its streams at both ends."""
 
     def reduce(self) -> Any:
         """What the module's ``reduce`` would have returned for the whole trace; its `contexts` are set."""

@@ -22,23 +22,23 @@ __all__ = ["BatchSummaries", "Summaries"]
 
 
 def counted(state: Any) -> None:
-    """The pass ahead has to be told of loads and stores."""
+    """The callback of the pass ahead for loads and stores: they only have to be counted."""
 
 
 def counted_in_context(state: Any, context: int) -> None:
-    """The same where contexts are told apart."""
+    """The same if the module uses contexts."""
 
 
 def counted_in_loops(state: Any, levels: Any) -> None:
-    """The same where loops are followed."""
+    """The same if the module uses loop levels."""
 
 
 def made(state: Any, group: int) -> None:
-    """And, where addresses are translated, of what objects do."""
+    """The callback for allocations if addresses are translated: then the pass ahead follows live objects."""
 
 
 class _PassAhead(Module):
-    """Loads and stores, and what else it takes to keep contexts and live objects, and what the module wants of it."""
+    """The pass ahead: it keeps contexts and live objects up to date, and runs the callbacks of ``Module.ahead``."""
 
     def __init__(self, module: Module, asked: Plan) -> None:
         super().__init__(module.program, module.options)
@@ -60,12 +60,12 @@ class _PassAhead(Module):
         return self._module.state() if self._ahead else ()
 
     def result(self, state: Any) -> dict[str, Any]:
-        """Nobody asks for it."""
+        """Unused: only the state matters."""
         return {}
 
 
 class Summaries:
-    """See above; `asked`: what the module's callbacks ask for."""
+    """Implements :class:`Segments` by ``Module.combine``; `asked`: what the module's callbacks request."""
 
     memory: int | None = None
     beginnings: str | None = None
@@ -78,20 +78,20 @@ class Summaries:
         self.pilot: Module = _PassAhead(module, asked)
 
     def mark(self, state: Any, streams: Sequence[int]) -> Frozen | None:
-        """What the module wants to know, as it is now."""
+        """A copy of the pass ahead's state, if the module has callbacks there."""
         return Frozen(state) if self._goes_on else None
 
     def begin(self, state: Any, mark: Frozen | None, streams: Mapping[int, Stream]) -> Any:
-        """A segment begins with the state that it was given, or goes on from there."""
+        """The state as it is, or as :meth:`Module.resumed` makes it of the mark."""
         return state if mark is None else self._module.resumed(mark.thawed())
 
     def add(self, state: Any, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:
-        """Take in the state of the next segment."""
+        """Take in the summary of the next segment."""
         self._summaries.memory = self.memory
         self._summaries.push(self._module.remains(state))
 
     def reduce(self) -> Any:
-        """What the module makes of them."""
+        """What the module makes of all summaries."""
         return self._module.combine(self._summaries.all())
 
 

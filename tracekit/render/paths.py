@@ -28,33 +28,14 @@ def paths_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
         lines += ["", style("hot path across calls", "bold")]
         lines += table(
             ("function", "times", "accesses", "with calls", "lines"),
-            [
-                (
-                    function_text(row["path"]),
-                    cell(row["frequency"]),
-                    cell(row["accesses"]),
-                    cell(row["inclusive"]),
-                    clipped(row["path"]["name"]),
-                )
-                for row in tables["hot"]
-            ],
+            [hot_cells(row) for row in tables["hot"]],
             frozenset({1, 2, 3}),
             style,
         )
     lines += ["", style("paths", "bold")]
     lines += table(
         ("times", "accesses", "share", "bytes", "function", "lines"),
-        [
-            (
-                cell(row["frequency"]),
-                cell(row["loads"] + row["stores"]),
-                f"{(row['loads'] + row['stores']) / accesses:.1%}",
-                cell(row["bytes"]),
-                function_text(row["path"]),
-                clipped(row["path"]["name"]),
-            )
-            for row in tables["paths"]
-        ],
+        [path_cells(row, accesses) for row in tables["paths"]],
         frozenset({0, 1, 2, 3}),
         style,
     )
@@ -76,6 +57,29 @@ def paths_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     )
     lines += more(len(result["edges"]), len(tables["edges"]), "edge")
     return "\n".join(lines) + "\n"
+
+
+def hot_cells(row: Json) -> tuple[str, ...]:
+    """A path of the hot path across calls."""
+    return (
+        function_text(row["path"]),
+        cell(row["frequency"]),
+        cell(row["accesses"]),
+        cell(row["inclusive"]),
+        clipped(row["path"]["name"]),
+    )
+
+
+def path_cells(row: Json, accesses: int) -> tuple[str, ...]:
+    """A path; its share is of all `accesses` of the run."""
+    return (
+        cell(row["frequency"]),
+        cell(row["loads"] + row["stores"]),
+        f"{(row['loads'] + row['stores']) / accesses:.1%}",
+        cell(row["bytes"]),
+        function_text(row["path"]),
+        clipped(row["path"]["name"]),
+    )
 
 
 def summary_lines(result: Json) -> list[str]:

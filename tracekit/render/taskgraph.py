@@ -63,19 +63,7 @@ def taskgraph_text(report: Json, facts: Mapping[str, int], limit: int, style: St
             *(FOOTPRINTS if measured else ()),
             *("kind", "begins", "thread created"),
         ),
-        [
-            (
-                cell(row["count"]),
-                cell(row["work"]),
-                cell(row["critical_work"]),
-                cell(row["longest"]),
-                *(map(cell, footprints_of(row)) if measured else ()),
-                row["group"]["kind"],
-                context_text(row["group"]["begins"]),
-                context_text(row["group"]["created"]),
-            )
-            for row in tables["groups"]
-        ],
+        [group_cells(row, measured) for row in tables["groups"]],
         frozenset(range(6 if measured else 4)),
         style,
     )
@@ -89,6 +77,20 @@ def taskgraph_text(report: Json, facts: Mapping[str, int], limit: int, style: St
             style,
         )
     return "\n".join(lines) + "\n"
+
+
+def group_cells(row: Json, measured: bool) -> tuple[str, ...]:
+    """A group of nodes, with its working sets if they are measured."""
+    return (
+        cell(row["count"]),
+        cell(row["work"]),
+        cell(row["critical_work"]),
+        cell(row["longest"]),
+        *(map(cell, footprints_of(row)) if measured else ()),
+        row["group"]["kind"],
+        context_text(row["group"]["begins"]),
+        context_text(row["group"]["created"]),
+    )
 
 
 def summary_lines(summary: Json) -> list[str]:
