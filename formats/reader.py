@@ -83,6 +83,11 @@ class TraceReader:
             self._images = images
         return self._images
 
+    @property
+    def build(self) -> tuple[tuple[Any, ...], ...]:
+        """What tells the program from others: the hash of each unit, image by image."""
+        return tuple(tuple(unit.hash for unit in image.units) for image in self.images())
+
     def sources(self) -> dict[str, bytes]:
         """The source files that the trace carries: path -> contents."""
         files: dict[str, bytes] = {}

@@ -116,21 +116,19 @@ def analyze_all(
         restricted = Restriction(window, trace, program)
         options = expanded(trace, program, options, window, restricted.loop, threads)
         modules = modules_of(trace, program, options, restricted)
-        is_known = False
         whole = None if elsewhere else why_not_segmented(trace, program, modules, restricted, segments, threads)
         replay, runners = prepare_modules(trace, program, modules, 1 if whole is None else threads, restricted)
         if elsewhere is not None:
-            parts = elsewhere(trace, program, runners, options)
+            how = [f"analysed in {counted(elsewhere(trace, program, runners, options), 'segment')}"]
         elif whole is None:
-            parts, is_known = replay_segments(trace, program, runners, segments, threads, memory)
+            how = replay_segments(trace, program, runners, segments, threads, memory)
         else:
             replay_through(replay, runners, restricted, threads)
             feed_records(trace, program, runners, threads)
+            how = [f"analysed as a whole: {whole}."]
         if explain is not None:
-            kept = ", which begin with what an earlier analysis has kept" if is_known else ""
-            explain(
-                f"analysed in {counted(parts, 'segment')}{kept}" if whole is None else f"analysed as a whole: {whole}."
-            )
+            for line in how:
+                explain(line)
             explain_pass(trace, program, runners, restricted, replay, explain)
         windows = [window.as_json() for window in recorded_windows(trace, program)]
         return [

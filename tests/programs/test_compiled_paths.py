@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +14,18 @@ import pytest
 from tests.programs.running import FIXTURES, Recording, build_flags, compile_program, record
 from tracekit.api import analyze_all
 from tracekit.formats.errors import TracekitError
+from tracekit.formats.reader import TraceReader
 from tracekit.jit import object_cache
 from tracekit.jit.cache import KEPT_DAYS
 from tracekit.modules import registry
+from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.table import with_rows
+from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths, plan_of
 from tracekit.replay.compiled.worth import LONG_ENOUGH, SETTING, work_of
+from tracekit.replay.totals import trace_totals
+from tracekit.segments.analysis import SegmentedAnalysis
+from tracekit.segments.kept import KeptBeginnings
 
 ALL_KINDS = {"dependence": {"kinds": "raw,war,waw", "counts": True, "distance": True}}
 SEVERAL: Mapping[str, Mapping[str, Any]] = {"accesses": {}, "camp": {}, "footprint": {}, "object_lifetime": {}}
@@ -28,6 +36,12 @@ CASES = (
     ("control_flow.c", 1, ALL_KINDS),
     ("recursion.c", 1, SEVERAL),
     ("known_verdicts.c", 1, SEVERAL),
+)
+
+SEGMENTED = (
+    ("known_dependences.c", 0, "camp", {}),
+    ("recursion.c", 1, "dependence", {"kinds": "raw,war,waw", "counts": True}),
+    ("threads.c", 1, "leap", {}),
 )
 
 RAISING = """
@@ -64,6 +78,33 @@ def profiles(trace: Path, modules: Mapping[str, Mapping[str, Any]]) -> list[tupl
     """What each module finds, and the facts beside it."""
     options = {name: registry.load(name).Options(**chosen) for name, chosen in modules.items()}
     return [(found.report["result"], found.facts) for found in analyze_all(trace, options, jobs=1)]
+
+
+@pytest.mark.parametrize("name, level, module, options", SEGMENTED)
+def test_segments_are_replayed_by_compiled_paths(
+    name: str,
+    level: int,
+    module: str,
+    options: Mapping[str, Any],
+    recording: Callable[..., Recording],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = recording(name, level).trace
+    monkeypatch.setattr(KeptBeginnings, "write", lambda kept: None)
+    monkeypatch.setenv(SETTING, "0")
+    ((without, _),) = profiles(path, {module: options})
+    monkeypatch.setenv(SETTING, "always")
+    with TraceReader(path) as trace:
+        program = Program.from_images(trace.images())
+        kind = registry.load(module)
+        runners = {module: CallbackRunner(kind(program, kind.Options(**options)), module, 1)}
+        accesses = trace_totals(trace, program)["accesses"]
+        segmented = SegmentedAnalysis(trace, program, runners, batch=64)
+        parts = segmented.run(2, [accesses // 3, 2 * accesses // 3])
+        assert with_rows(runners[module].result()[0]) == without
+    explained = segmented.explained()
+    assert parts == len(explained) > 1
+    assert all(re.match(r"segment \d, compiled paths: [1-9]\d* paths? replayed", line) for line in explained)
 
 
 @pytest.mark.parametrize("name, level, modules", CASES)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tracekit import progress
 from tracekit.analysis.modules import modules_of
-from tracekit.analysis.profiles import build_of
 from tracekit.counted import counted
 from tracekit.formats.events import BY_NAME
 
@@ -48,26 +47,18 @@ def prepare_modules(
     One thread, or few, replay by compiled paths, where that pays and all modules can be called by them.
     """
     from tracekit.containers.budget import divided
-    from tracekit.modules.contract import Module, RecordModule
-    from tracekit.modules.ranges import is_for_runs
-    from tracekit.modules.runner import CallbackRunner, runners_of
+    from tracekit.modules.compiling import paths_for, work_for
+    from tracekit.modules.contract import Module
+    from tracekit.modules.runner import runners_of
     from tracekit.modules.scheduler import KEPT
-    from tracekit.replay.compiled import compiler, worth
+    from tracekit.replay.compiled.worth import pays
     from tracekit.replay.engine import Replay
-    from tracekit.replay.totals import trace_totals
     from tracekit.replay.window import Restriction
 
     restricted = restricted or Restriction(None, trace, program)
-    accesses = trace_totals(trace, program)["accesses"]
     is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
-    for_runs = all(
-        isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())
-        for module in modules.values()
-        if not isinstance(module, RecordModule) or module.events
-    )
-    records = worth.records_of(trace)
-    work = worth.work_of(records, accesses, for_runs=for_runs)
-    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and worth.pays(work)
+    work = work_for(trace, program, modules.values())
+    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and pays(work)
     runners = divided(lambda: runners_of(modules, 1 if alone else threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}
@@ -79,15 +70,8 @@ def prepare_modules(
         kept=KEPT if threads > 1 else 1,
         start=restricted.beginning(trace, program, events),
     )
-    sinks = [runner for runner in runners.values() if runner.workers]
-    if sinks and alone and all(isinstance(runner, CallbackRunner) and runner.handlers for runner in sinks):
-        paths = compiler.CompiledPaths(
-            [runner for runner in sinks if isinstance(runner, CallbackRunner)],
-            repr(build_of(trace)).encode(),
-            records,
-            work,
-        )
-        replay.compiled = paths if paths.may_compile else None
+    if alone:
+        replay.compiled = paths_for(trace, runners.values(), work)
     return replay, runners
 
 
@@ -106,7 +90,7 @@ def replay_through(replay: Replay, runners: Mapping[str, Runner], restricted: Re
     jobs = threads if replay.compiled is None else 1
     for runner in runners.values():
         if isinstance(runner, CallbackRunner) and restricted.window is None:
-            runner.begin(replay.no_events())
+            runner.begin(replay.example())
     run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
 
 
@@ -142,7 +126,7 @@ def explain_pass(
     from tracekit.replay.kernels.derive import derive
 
     say(f"replay: {origin(derive)}")
-    if replayed.compiled is not None:
+    if replayed.compiled is not None and replayed.position():  # segments have replays of their own
         say(replayed.compiled.explained(replayed.position()))
     counts = count_events(trace, program, replayed.selection)
     total = sum(counts.values())

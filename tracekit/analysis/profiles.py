@@ -52,15 +52,10 @@ def profile_of(
         facts,
         trace.complete and not trace.cut,
         restricted.accesses_inside,
-        build_of(trace),
+        trace.build,
         images,
         runner.merge_state,
     )
-
-
-def build_of(trace: TraceReader) -> tuple[tuple[Any, ...], ...]:
-    """The identity of the program's build: the hashes of the units of each image."""
-    return tuple(tuple(unit.hash for unit in image.units) for image in trace.images())
 
 
 def _folders(program: Program) -> dict[str, dict[str, str]]:

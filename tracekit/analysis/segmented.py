@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 
 if TYPE_CHECKING:
@@ -58,11 +59,8 @@ def replay_segments(
     segments: int | None,
     threads: int,
     memory: int | None,
-) -> tuple[int, bool]:
-    """Replay the segments of the trace, each through all modules.
-
-    Returns their number, and whether an earlier analysis has kept the states that they begin with.
-    """
+) -> list[str]:
+    """Replay the segments of the trace, each through all modules. Returns lines that say how that was done."""
     from tracekit.modules.runner import segment_runners
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import SegmentedAnalysis
@@ -73,4 +71,6 @@ def replay_segments(
         accesses = trace_totals(trace, program)["accesses"]
         cuts = [accesses * number // segments for number in range(1, segments)]
     analysis = SegmentedAnalysis(trace, program, working, memory=memory)
-    return analysis.run(threads, cuts), analysis.is_known
+    parts = analysis.run(threads, cuts)
+    kept = ", which begin with what an earlier analysis has kept" if analysis.is_known else ""
+    return [f"analysed in {counted(parts, 'segment')}{kept}", *analysis.explained()]

@@ -33,7 +33,7 @@ def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None
     None if another process cannot make it: of a kernel that is not tracekit's own, or that does not compile. Raises
     EndedError if this process ends.
     """
-    recipe = kernel.recipe or _by_name(kernel)
+    recipe = recipe_of(kernel)
     if recipe is None or worker.is_here:
         return None
     at_work = _idle.pop() if _idle else _another()
@@ -47,7 +47,10 @@ def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None
     return made
 
 
-def _by_name(kernel: Kernel[..., Any]) -> tuple[Callable[..., Any], tuple[str, str]] | None:
+def recipe_of(kernel: Kernel[..., Any]) -> tuple[Callable[..., Kernel[..., Any]], tuple[Any, ...]] | None:
+    """How another process finds a kernel: a global function and its arguments. None for one that is not tracekit's."""
+    if kernel.recipe is not None:
+        return kernel.recipe
     module, name = kernel.function.__module__, kernel.function.__qualname__
     is_global = module.startswith("tracekit.") and getattr(importlib.import_module(module), name, None) is kernel
     return (_named, (module, name)) if is_global else None

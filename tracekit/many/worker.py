@@ -54,12 +54,11 @@ def _outcome(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
 
 def _analyzed(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
     from tracekit import api
-    from tracekit.analysis.profiles import build_of
     from tracekit.formats.reader import TraceReader
     from tracekit.profiles import files
 
     with TraceReader(task["trace"]) as trace:
-        _say(out, {"began": {"hash": trace.content_hash, "build": _digest(build_of(trace))}})
+        _say(out, {"began": {"hash": trace.content_hash, "build": _digest(trace.build)}})
     options = _options(task)
     explained: list[str] = []
     say = explained.append if task["explain"] else None

@@ -51,7 +51,9 @@ def kernel_of(made: Plan, origin: str) -> Kernels:
     kernel, handlers, many = loaded.use(callbacks)
     if all(_has_file(function) for function in callbacks.values()):
         if all(function.__module__.startswith("tracekit.") for function in callbacks.values()):
-            kernel.recipe = _consume_of, (name, loaded.__file__, callbacks)
+            for field, kernels in enumerate(({"": kernel}, handlers, many)):
+                for key, one in kernels.items():
+                    one.recipe = _kernel_of, (name, loaded.__file__, callbacks, field, key)
         return Kernels(kernel, handlers, many)
     # Numba finds code that was typed into a notebook again only in the process that it was typed into.
     alone: Kernel[..., bool] = uncached(kernel.function)  # type: ignore[assignment]
@@ -62,11 +64,14 @@ def _has_file(function: Callable[..., None]) -> bool:
     return Path(inspect.getsourcefile(function) or "").is_file()
 
 
-def _consume_of(name: str, path: str, callbacks: Mapping[str, Callable[..., None]]) -> Kernel[..., bool]:
-    """The loop over events of a module whose file another process has written."""
+def _kernel_of(
+    name: str, path: str, callbacks: Mapping[str, Callable[..., None]], field: int, key: str
+) -> Kernel[..., Any]:
+    """One of a module's kernels, whose file another process has written: of which field of Kernels, under which key."""
     loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, Path(path))
-    kernel: Kernel[..., bool] = loaded.use(callbacks)[0]
-    return kernel
+    kernels = Kernels(*loaded.use(callbacks))
+    one: Kernel[..., Any] = (kernels.handlers, kernels.ranges)[field - 1][key] if field else kernels.consume
+    return one
 
 
 def _import(name: str, path: Path) -> ModuleType:

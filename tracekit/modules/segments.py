@@ -21,7 +21,7 @@ class Segments(Protocol):
     """
 
     pilot: Module
-    """The callbacks of the pass ahead; it has the options of the module."""
+    """The callbacks of the pass ahead, one of which asks for the `time`; it has the options of the module."""
 
     memory: int | None
     """Bytes in memory for states that wait to be joined, the rest is on disk; None: no limit. Set before `add`."""

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["BatchSummaries", "Summaries"]
 
 
-def counted(state: Any) -> None:
-    """The callback of the pass ahead for loads and stores: they only have to be counted."""
+def counted(state: Any, time: int) -> None:
+    """The callback of the pass ahead for loads and stores. It requests the time, so they are counted."""
 
 
-def counted_in_context(state: Any, context: int) -> None:
+def counted_in_context(state: Any, time: int, context: int) -> None:
     """The same if the module uses contexts."""
 
 
-def counted_in_loops(state: Any, levels: Any) -> None:
+def counted_in_loops(state: Any, time: int, levels: Any) -> None:
     """The same if the module uses loop levels."""
 
 

@@ -7,7 +7,7 @@ agree on); such records are replayed in the order of their tickets. A thread's s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -213,7 +213,7 @@ class Replay:
         if start is not None:
             self._go_on_from(start, source, program)
 
-    def batches(self, told: bool = True) -> Iterator[Batch]:
+    def batches(self, told: bool = True) -> Generator[Batch, None, None]:
         """All events of the trace; see :class:`Batch`. `told`: whether this is a step of the work (progress.py)."""
         try:
             with progress.step("replaying", self.records, self.position) if told else nullcontext():
@@ -242,9 +242,13 @@ class Replay:
                 return
             turns.add(stream)
 
-    def no_events(self) -> Batch:
+    def example(self) -> Batch:
         """A batch like those to come, whose rows mean nothing."""
         return Batch(0, self.columns)
+
+    def no_events(self) -> Batch:
+        """A batch without rows, of the stream that runs."""
+        return Batch(self.turn.stream, filled(self.columns, 0))
 
     def snapshot(self, accesses: int = 0) -> Snapshot | None:
         """Where it stands after the newest batch, and all of this has been delivered; None inside a run.
@@ -317,6 +321,8 @@ class Replay:
                 stream.state.scalars[layouts.PATIENCE] = RECORDS_BEFORE_LOOK
             elif status == layouts.HEAP:
                 self._grow_heap()
+            elif status == layouts.INPUT and self.compiled is not None and not (events or stopping):
+                yield self.no_events()  # modules had theirs one by one; who follows the replay looks where it stands
             elif layouts.FRAMES <= status <= layouts.STACK:
                 stream.grow(status)
             if stopping:

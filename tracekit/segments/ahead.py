@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tracekit.contexts.copies import copied_contexts, copied_streams
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
@@ -16,7 +14,6 @@ from tracekit.modules.runner import CallbackRunner, SegmentRunner
 from tracekit.modules.segments import Segments
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
-from tracekit.replay.snapshots import ACCESSES
 from tracekit.translation.kernels.translation import Translation
 from tracekit.translation.translation import copied_translation
 
@@ -58,8 +55,15 @@ class PassAhead:
         self._segments, self._runners, self._replay = segments, runners, replay
         self._batches = replay.batches(told=False)
         self._streams: set[int] = set()
-        self.accesses = 0
+
+    def close(self) -> None:
+        """Go no further."""
+        self._batches.close()
+
+    @property
+    def accesses(self) -> int:
         """Loads and stores so far."""
+        return int(next(iter(self._runners.values())).worker.clock[0])
 
     @property
     def records(self) -> int:
@@ -73,7 +77,6 @@ class PassAhead:
             return False
         for runner in self._runners.values():
             runner.feed(batch, 0)
-        self.accesses += sum(int(np.count_nonzero(batch.kind == code)) for code in ACCESSES)
         self._streams.add(batch.stream)
         return True
 

@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from tracekit import progress
 from tracekit.containers.budget import limit
 from tracekit.containers.kernels.before import MOST_STREAMS
 from tracekit.formats.reader import TraceReader
+from tracekit.modules.compiling import paths_for, work_for
 from tracekit.modules.contract import Analysis, Module
 from tracekit.modules.runner import CallbackRunner, SegmentRunner
 from tracekit.modules.segments import Segments
@@ -97,6 +99,7 @@ class SegmentedAnalysis:
             segments.memory = memory
             self.segments[name] = segments
         self._records = sum(frame.items for frame in trace.chunk_frames())
+        self._work = work_for(trace, program, [runner.module for runner in runners.values()])
         self._is_over = threading.Event()
         self._tasks: deque[Task] = deque()  # those that are not joined yet
         self._courses: list[Course] = []
@@ -116,10 +119,12 @@ class SegmentedAnalysis:
                     if kept is not None and kept.are_there:
                         self.is_known = True
                         self._begin_kept(kept)
-                    elif kept is not None:
-                        self._share(self._ahead(), jobs, kept)
                     else:
-                        self._cut(self._ahead(), jobs, cuts or ())
+                        with closing(self._ahead()) as ahead:
+                            if kept is not None:
+                                self._share(ahead, jobs, kept)
+                            else:
+                                self._cut(ahead, jobs, cuts or ())
                     while self._tasks:
                         self._join()
             finally:
@@ -128,11 +133,16 @@ class SegmentedAnalysis:
             runner.finish(self.segments[name].reduce)
         return len(self._courses)
 
+    def explained(self) -> list[str]:
+        """A line for each segment that was replayed by compiled paths, or was to be."""
+        lines = enumerate((course.explained for course in self._courses), 1)
+        return [f"segment {number}, {line}" for number, line in lines if line]
+
     def _ahead(self) -> PassAhead:
         pilots = {name: CallbackRunner(each.pilot, f"{name}_ahead", 1) for name, each in self.segments.items()}
         replay = self._replay(pilots.values())
         for pilot in pilots.values():
-            pilot.begin(replay.no_events())
+            pilot.begin(replay.example())
         return PassAhead(self.segments, pilots, replay)
 
     def _position(self) -> int:
@@ -219,15 +229,19 @@ class SegmentedAnalysis:
                     begin(self.segments[name], runners[name], start)
                 replay = self._replay(runners.values(), segment.start, segment.stop)
                 for runner in runners.values():
-                    runner.begin(replay.no_events())
+                    runner.begin(replay.example())
                 begun = replay.position()
-                for batch in replay.batches(told=False):
-                    if self._is_over.is_set():
-                        break
-                    for runner in runners.values():
-                        runner.feed(batch, 0)
-                    course.records = replay.position() - begun
-                    course.look(replay)
+                replay.compiled = paths_for(self.trace, runners.values(), self._work, self._records - begun)
+                with closing(replay.batches(told=False)) as batches:
+                    for batch in batches:
+                        if self._is_over.is_set():
+                            break
+                        for runner in runners.values():
+                            runner.feed(batch, 0)
+                        course.records = replay.position() - begun
+                        course.look(replay)
+                if replay.compiled is not None:
+                    course.explained = replay.compiled.explained(replay.position() - begun)
                 return runners
             finally:
                 course.close()

@@ -14,6 +14,8 @@ class Course:
     def __init__(self) -> None:
         self.records = 0
         """Replayed so far in the segment; any thread may look."""
+        self.explained = ""
+        """How it was replayed, once it is over."""
         self._changed = threading.Condition()
         self._asked: Snapshot | None = None
         self._answer = False

@@ -11,9 +11,11 @@ from tracekit.containers.shipping import shipped, unpacked
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
 from tracekit.formats.reader import TraceReader
+from tracekit.modules.compiling import paths_for, work_for
 from tracekit.modules.contract import Analysis
 from tracekit.modules.runner import runner, segment_runners
 from tracekit.program.program import Program
+from tracekit.replay.compiled.worth import records_of
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.segments.ahead import Start, begin
@@ -75,8 +77,9 @@ def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysi
     columns = {column for each in runners.values() for columns in each.columns.values() for column in columns}
     replay = Replay(trace, program, events=events, columns=columns, start=piece.start, stop=piece.stop)
     begun = replay.position()
-    end = piece.stop.records if piece.stop is not None else replay.records
-    with progress.step("replaying", (end or 0) - begun, lambda: replay.position() - begun):
+    end = piece.stop.records if piece.stop is not None else records_of(trace)
+    replay.compiled = paths_for(trace, runners.values(), work_for(trace, program, modules.values()), end - begun)
+    with progress.step("replaying", end - begun, lambda: replay.position() - begun):
         for batch in replay.batches(told=False):
             for each in runners.values():
                 each.feed(batch, 0)

@@ -158,7 +158,7 @@ class CompiledPaths:
             raise self.failure
 
     def end(self) -> None:
-        """Compile no more. What Numba is at is waited for (one function at most), LLVM is ended."""
+        """Compile no more: the other process is ended; a function that Numba compiles in this one is waited for."""
         self._ends = True
         self._worker.end()
         if self._thread is not None:
@@ -182,6 +182,7 @@ class CompiledPaths:
             self.failure = error
         finally:
             self._worker.end()
+        self._plan.keep()  # for replays that begin meanwhile: other segments of the trace
         self.seconds += time.thread_time() - begun + self._worker.seconds
 
     def _compile_paths(self, library: Library, what: Sample | Shares, tables: layouts.Tables) -> None:
@@ -232,7 +233,7 @@ class CompiledPaths:
         """A kernel for linking; raises EndedError if the replay has ended."""
         if self._ends:
             raise EndedError
-        return NumbaFunction.of(kernel, arguments)
+        return NumbaFunction.of(kernel, arguments, None if self.waits else self._worker)
 
     def _object_of(
         self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), vectorizes: bool = False

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tracekit.jit.values import leaves
+from tracekit.jit.background import recipe_of
+from tracekit.jit.values import example, leaves, told
+from tracekit.jit.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,16 @@ class NumbaFunction:
     """LLVM bitcode, with all that it calls."""
 
     @classmethod
-    def of(cls, kernel: Any, arguments: Sequence[Any]) -> NumbaFunction:
-        """Compile `kernel` for arguments like these, or find it compiled."""
+    def of(cls, kernel: Any, arguments: Sequence[Any], worker: Worker | None = None) -> NumbaFunction:
+        """Compile `kernel` for arguments like these, or find it compiled; by another process, if that can."""
+        recipe = recipe_of(kernel) if worker is not None else None
+        if worker is None or recipe is None:
+            return cls._here(kernel, arguments)
+        made: NumbaFunction = worker.call(_of_kinds, *recipe, [told(argument)[0] for argument in arguments])
+        return made
+
+    @classmethod
+    def _here(cls, kernel: Any, arguments: Sequence[Any]) -> NumbaFunction:
         callee = kernel.callee
         types = tuple(callee.typeof_pyval(argument) for argument in arguments)
         callee.compile(types)
@@ -35,6 +45,11 @@ class NumbaFunction:
     def declaration(self, types: Sequence[str]) -> str:
         """LLVM's text that declares it, for arguments of these types."""
         return f"declare i32 @{quoted(self.name)}(ptr, ptr, {', '.join(types)})"
+
+
+def _of_kinds(find: Callable[..., Any], what: Sequence[Any], kinds: Sequence[Any]) -> NumbaFunction:
+    """What another process does: `find` the kernel; the kinds of its arguments are as `told` by values.py."""
+    return NumbaFunction.of(find(*what), [example(kind) for kind in kinds])
 
 
 def quoted(name: str) -> str:

@@ -40,6 +40,7 @@ class Plan:
         """Write it, if there is anything new; what is in the cache for nobody goes."""
         if self._is_new:
             object_cache.write(self._key, json.dumps(self.shares).encode())
+            self._is_new = False
             object_cache.forget_unused()
 
 

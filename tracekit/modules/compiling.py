@@ -1,0 +1,41 @@
+"""Whether a replay through some modules is worth compiled paths, and those paths."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tracekit.formats.reader import TraceReader
+from tracekit.modules.contract import Analysis, Module, RecordModule
+from tracekit.modules.ranges import is_for_runs
+from tracekit.modules.runner import CallbackRunner, Runner
+from tracekit.program.program import Program
+from tracekit.replay.compiled.compiler import CompiledPaths
+from tracekit.replay.compiled.worth import pays, records_of, work_of
+from tracekit.replay.totals import trace_totals
+
+
+def work_for(trace: TraceReader, program: Program, modules: Collection[Analysis]) -> int:
+    """How long kernels take for a trace through these modules: :func:`tracekit.replay.compiled.worth.work_of`."""
+    for_runs = all(
+        isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())
+        for module in modules
+        if not isinstance(module, RecordModule) or module.events
+    )
+    return work_of(records_of(trace), trace_totals(trace, program)["accesses"], for_runs=for_runs)
+
+
+def paths_for(
+    trace: TraceReader, runners: Collection[Runner], work: int, records: int | None = None
+) -> CompiledPaths | None:
+    """The compiled paths of a replay through these runners, whose events are handed to them one by one.
+
+    `work`: of the whole trace; `records`: how many of it are replayed at most, None: all. None if one of the modules
+    takes events otherwise, or what is replayed is too short.
+    """
+    if records is not None:
+        work = work * records // max(records_of(trace), 1)
+    sinks = [runner for runner in runners if isinstance(runner, CallbackRunner) and runner.handlers]
+    if not pays(work) or not sinks or len(sinks) < sum(bool(runner.workers) for runner in runners):
+        return None
+    paths = CompiledPaths(sinks, repr(trace.build).encode(), records or records_of(trace), work)
+    return paths if paths.may_compile else None
