@@ -456,6 +456,7 @@ class Races(Module):
                 "accesses_of_no_thread": int(state.now[UNKNOWN]),
                 "old_barriers": int(state.now[OLD_BARRIERS]),
                 "unordered_atomics": self.unordered_atomics(state),
+                **({"other_lock_orders": self.reordered(state)} if self.options.lock_orders else {}),
             },
             "races": kept,
             "threads": shown.thread_rows(kept),
@@ -465,6 +466,12 @@ class Races(Module):
     def uses_openmp(self) -> bool:
         """Whether there are calls by which compilers start parallel regions."""
         return not {self.program.callee_name(row) for row in range(len(self.program.calls))}.isdisjoint(OPENMP)
+
+    def reordered(self, state: State) -> str:
+        """Of how much of the run other orders of locks were looked for: ``all``, ``part`` or ``none``."""
+        if not may_reorder(self.program):
+            return "none"
+        return "all" if state.now[REORDERS] else "part"
 
     def unordered_atomics(self, state: State) -> int:
         """Atomic instructions that ran beside other threads, and whose order is not in the trace."""

@@ -112,6 +112,25 @@ def test_racing(tmp_path: Path, programs: dict[str, Path], program: str, case: s
             assert lines_of(end, file) & marked(file), end
 
 
+@pytest.mark.parametrize(
+    ("program", "case", "looked_for", "note"),
+    [
+        ("lock_orders", "behind", "all", ""),
+        ("memory", "neighbours", "part", "in a part of the run only: up to the first race"),
+        ("locks", "mutex", "none", "not looked for: the program tries locks"),
+    ],
+)
+def test_where_other_orders_of_locks_were_looked_for(
+    tmp_path: Path, programs: dict[str, Path], program: str, case: str, looked_for: str, note: str
+) -> None:
+    assert races(tmp_path, programs[program], case, "race")["summary"]["other_lock_orders"] == looked_for
+    command = [*TRACEKIT, "analyze", "-m", "races", tmp_path / "trace.zst"]
+    for options, said in ((["--lock-orders"], note), ([], "")):
+        told = subprocess.run([*command, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+        notes = [line for line in told.splitlines() if "other orders of locks" in line]
+        assert len(notes) == bool(said) and all(said in line for line in notes)
+
+
 def test_another_order_of_locks_is_told(tmp_path: Path, programs: dict[str, Path]) -> None:
     """In the profile, in text, in SARIF and in the table."""
     (race,) = races(tmp_path, programs["lock_orders"], "behind", "race")["races"]

@@ -19,6 +19,17 @@ NOTES = {
     "accesses_of_no_thread": ("{} of signal handlers or of threads of no known beginning left out", "access"),
 }
 
+LOCK_ORDERS = {
+    "none": (
+        "other orders of locks were not looked for: the program tries locks, or has atomic instructions whose order is "
+        "not in the trace (compile with `tracekit cc --threads`)"
+    ),
+    "part": (
+        "other orders of locks were looked for in a part of the run only: up to the first race, fork, task or SIMD "
+        "loop of OpenMP, or up to what is kept for them"
+    ),
+}
+
 PLURALS = {"access": "accesses", "wait at a barrier": "waits at barriers"}
 
 
@@ -59,6 +70,8 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
         if summary.get(name):
             plural = PLURALS.get(what, "")
             lines += ["", "note: " + text.format(counted(summary[name], what, plural)) + "."]
+    if why := LOCK_ORDERS.get(summary.get("other_lock_orders", "")):
+        lines += ["", f"note: {why}."]
     return "\n".join(lines) + "\n"
 
 
