@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,10 @@ class NumbaFunction:
         recipe = recipe_of(kernel) if worker is not None else None
         if worker is None or recipe is None:
             return cls._here(kernel, arguments)
-        made: NumbaFunction = worker.call(_of_kinds, *recipe, [told(argument)[0] for argument in arguments])
+        try:
+            made: NumbaFunction = worker.call(_of_kinds, *recipe, [told(argument)[0] for argument in arguments])
+        except (RuntimeError, ImportError, pickle.PicklingError, AttributeError):
+            return cls._here(kernel, arguments)
         return made
 
     @classmethod
