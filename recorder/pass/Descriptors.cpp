@@ -19,8 +19,7 @@ Descriptors::Descriptors(Module &M, Unit &U, SourceMap &Sources, TypeRows &Types
                                        Constant::getNullValue(Type::getInt8Ty(M.getContext())), "tk.unit.placeholder");
 }
 
-/// Whether the linker's plugin optimises the module again, where this one is not loaded: clang has marked it then.
-static bool isOptimisedAtLink(const Module &M) { return M.getModuleFlag("EnableSplitLTOUnit"); }
+bool isOptimisedAtLink(const Module &M) { return M.getModuleFlag("EnableSplitLTOUnit"); } // clang's mark
 
 /// A private global of `Section` that lives and dies with `With`: in its COMDAT, and tied to it for --gc-sections.
 /// Where the link may still delete `With`, it is kept: code generation fails at what is tied to nothing

@@ -8,6 +8,9 @@
 
 namespace tracekit {
 
+/// Whether the linker's plugin optimises the module again, where this pass is not loaded.
+bool isOptimisedAtLink(const llvm::Module &M);
+
 class Descriptors {
 public:
   Descriptors(llvm::Module &M, Unit &U, SourceMap &Sources, TypeRows &Types);

@@ -280,7 +280,8 @@ void Twin::openEntry(GlobalVariable *Armed) {
   test(Entry->getTerminator(), B.GetInsertBlock(), Armed);
 }
 
-/// Assembly that puts `Rows` into a section that lives and dies with the function.
+/// Assembly that puts `Rows` into a section that lives and dies with the function, tied to its twin, operand 0. Where the
+/// linker's plugin optimises again it is kept: a tie has to be to what stands before, and that changes the order.
 static std::string rows(const Function &F, StringRef Section, StringRef Rows) {
   std::string Group;
   if (const Comdat *Own = F.getComdat()) {
@@ -288,8 +289,9 @@ static std::string rows(const Function &F, StringRef Section, StringRef Rows) {
       Group += Letter == '$' ? "$$" : std::string(1, Letter);
     Group = ",\"" + Group + "\",comdat";
   }
-  return ("\n\t.pushsection " + Section + ",\"a" + (Group.empty() ? "" : "G") + "o\",@progbits,${0:c}" + Group + Rows +
-          "\n\t.popsection")
+  bool IsTied = !isOptimisedAtLink(*F.getParent());
+  return ("\n\t.pushsection " + Section + ",\"a" + (Group.empty() ? "" : "G") + (IsTied ? "o" : "") + "\",@progbits" +
+          (IsTied ? ",${0:c}" : "") + Group + Rows + "\n\t.popsection")
       .str();
 }
 
@@ -322,7 +324,10 @@ void Twin::markSite(Instruction *Call, Constant *Path, ArrayRef<const Operation 
     Mark->addParamAttr(Operand, Attribute::get(C, Attribute::ElementType, llvm::Type::getInt8Ty(C)));
     neverCaptures(*Mark, Operand);
   }
-  Mark->setDoesNotAccessMemory();
+  if (isOptimisedAtLink(*F.getParent()))
+    Mark->setOnlyAccessesInaccessibleMemory(); // as its call may: it has to stay right before that
+  else
+    Mark->setDoesNotAccessMemory();
   Mark->setDoesNotThrow();
   Mark->setDebugLoc(noLine(F));
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.naive.reader import read as naive_read
+from tests.needs import require
 from tests.programs.running import replayed, run_here
 from tests.programs.test_windows import compare, located, place, recorded, stretches
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
@@ -76,10 +77,12 @@ int main() { int sum = 0; for (int i = 0; i < 4; i++) sum += catcher(i + 2); pri
 
 
 @pytest.mark.parametrize("where", range(4))
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
-def test_exceptions_and_longjmp_across_an_opening(tmp_path: Path, where: int, level: str) -> None:
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O2 -flto", "-O2 -flto=thin"])
+def test_exceptions_and_longjmp_across_an_opening(tmp_path: Path, where: int, flags: str) -> None:
+    if "-flto" in flags:
+        require("lto plugin")
     opens = 99 if where & 2 else 2
-    app = build(tmp_path, UNWINDING, level, "--windows", f"-DWHERE={where}", f"-DOPEN_IN={opens}", cxx=True)
+    app = build(tmp_path, UNWINDING, *flags.split(), "--windows", f"-DWHERE={where}", f"-DOPEN_IN={opens}", cxx=True)
     whole = recorded(app, tmp_path / "whole.zst")
     paused = recorded(app, tmp_path / "paused.zst", "--paused")
     good(tmp_path / "paused.zst")
