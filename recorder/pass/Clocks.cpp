@@ -29,16 +29,18 @@ static bool onlyReturnsTime(StringRef Name) {
       .Default(false);
 }
 
-/// The argument that says where the time is stored, or the number of arguments.
+static constexpr unsigned NoPlace = ~0U;
+
+/// The argument that says where the time is stored.
 static unsigned placeArgument(const Function &Callee) {
   return StringSwitch<unsigned>(Callee.getName())
       .Cases("time", "gettimeofday", 0)
       .Case("clock_gettime", 1)
-      .Default(Callee.arg_size());
+      .Default(NoPlace);
 }
 
 /// Memory that is there for sure: a store to a place that a caller handed over, null perhaps, cannot be promised.
-static bool isVariable(const Value *Place) { return isa<AllocaInst, GlobalVariable>(getUnderlyingObject(Place)); }
+static bool isSurelyThere(const Value *Place) { return isa<AllocaInst, GlobalVariable>(getUnderlyingObject(Place)); }
 
 bool readsClock(const CallBase &Call) {
   const Function *Callee = externalCallee(Call);
@@ -53,7 +55,7 @@ bool readsClock(const CallBase &Call) {
     const Value *Given = Call.getArgOperand(Other);
     if (!Given->getType()->isPointerTy() || isa<ConstantPointerNull>(Given))
       continue;
-    if (Other != Index || !isVariable(Given)) // the second one of gettimeofday is a time zone
+    if (Other != Index || !isSurelyThere(Given)) // the second one of gettimeofday is a time zone
       return false;
   }
   return true;
@@ -61,7 +63,7 @@ bool readsClock(const CallBase &Call) {
 
 StoredTime storedTime(const CallBase &Call) {
   const Function *Callee = readsClock(Call) ? externalCallee(Call) : nullptr;
-  unsigned Index = Callee ? placeArgument(*Callee) : Call.arg_size();
+  unsigned Index = Callee ? placeArgument(*Callee) : NoPlace;
   if (Index >= Call.arg_size() || isa<ConstantPointerNull>(Call.getArgOperand(Index)))
     return {nullptr, 0};
   return {Call.getArgOperand(Index), Callee->getName() == "time" ? 8U : 16U};

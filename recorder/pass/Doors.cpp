@@ -280,8 +280,8 @@ void Twin::openEntry(GlobalVariable *Armed) {
   test(Entry->getTerminator(), B.GetInsertBlock(), Armed);
 }
 
-/// Assembly that puts `Rows` into a section that lives and dies with the function, tied to its twin, operand 0. Where the
-/// linker's plugin optimises again it is kept: a tie has to be to what stands before, and that changes the order.
+/// Assembly that puts `Rows` into a section that lives and dies with the function, tied to its twin, operand 0. Where
+/// the linker's plugin optimises again it is kept: a tie has to be to what stands before, and that changes the order.
 static std::string rows(const Function &F, StringRef Section, StringRef Rows) {
   std::string Group;
   if (const Comdat *Own = F.getComdat()) {
