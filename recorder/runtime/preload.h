@@ -365,9 +365,25 @@ static inline int tk_recording_for(const void *caller)
     return tk_recording() && tk_is_programs(caller);
 }
 
+/* glibc's word on whether the process has no other thread; other C libraries have none. */
+extern char __libc_single_threaded __attribute__((weak));
+
+static inline uint64_t tk_next_ticket(void)
+{
+#ifdef __x86_64__
+    /* Without `lock` it takes a fifth of the time, and a signal handler does not come between. */
+    if (&__libc_single_threaded && __libc_single_threaded) {
+        uint64_t ticket = 1;
+        __asm__ volatile("xaddq %0, %1" : "+r"(ticket), "+m"(tk_counters.ticket));
+        return ticket;
+    }
+#endif
+    return __atomic_fetch_add(&tk_counters.ticket, 1, __ATOMIC_RELAXED);
+}
+
 static inline uint64_t tk_ticket(void)
 {
-    return TK_LIKELY(tk_pool != NULL) ? __atomic_fetch_add(&tk_counters.ticket, 1, __ATOMIC_RELAXED) : 0;
+    return TK_LIKELY(tk_pool != NULL) ? tk_next_ticket() : 0;
 }
 
 #endif

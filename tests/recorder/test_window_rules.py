@@ -265,6 +265,68 @@ def test_windows_by_time(tmp_path: Path) -> None:
     assert len(info(tmp_path / "sample.zst")["windows"]) >= 1  # type: ignore[arg-type]
 
 
+ALONE = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/single_threaded.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+long table[256];
+static __thread long own[1 << 17];
+
+static __attribute__((noinline)) void tick(long *to) { for (int i = 0; i < 256; i++) to[i] += i; }
+
+static void work(void)
+{
+    for (int k = 0; k < 100; k++) {
+        tick(table);
+        tick(own + 1000 * k);
+        free(malloc(100));
+        usleep(1000);
+    }
+}
+
+static void *thread(void *main)
+{
+    pthread_join(*(pthread_t *)main, NULL);
+    work();
+    puts("over");
+    return NULL;
+}
+
+int main(void)
+{
+    static pthread_t self;
+    pthread_t other;
+    self = pthread_self();
+    work();
+    printf("%d\n", __libc_single_threaded);
+    fflush(stdout);
+    if (fork() == 0) {
+        work();
+        printf("%d\n", __libc_single_threaded);
+        return 0;
+    }
+    wait(NULL);
+    pthread_create(&other, NULL, thread, &self);
+    pthread_exit(NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-static",)])
+def test_the_clock_is_no_thread_of_the_c_library(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """Which would take locks if it had two; and the process ends with its last thread."""
+    app = build(tmp_path, ALONE, "--windows", "-O1", "-pthread", *flags)
+    done = record(tmp_path, app, options=("--follow-fork", "--window", "every=20ms for=10ms"))
+    assert done.stdout.split() == ["1", "1", "over"]
+    for trace in (tmp_path / "trace.zst", *tmp_path.glob("trace.*.zst")):
+        good(trace)
+        assert len(info(trace)["windows"]) >= 4  # type: ignore[arg-type]
+
+
 def test_what_windows_cannot_be(tmp_path: Path) -> None:
     app = build(tmp_path, "int main(void) { return 0; }")
     for options in (("--window", "on=1s"), ("--sample", "2%")):
