@@ -98,9 +98,9 @@ def test_progress_is_told_to_those_who_ask(folder: Path, monkeypatch: pytest.Mon
     from mcp import Client
 
     from tracekit import progress
-    from tracekit.assistant import server
+    from tracekit.assistant import handlers, server
 
-    monkeypatch.setattr(server, "EVERY", 0.05)
+    monkeypatch.setattr(handlers, "REPORT_PERIOD", 0.05)
     monkeypatch.setattr(progress, "_open", [])  # a replay that another test left in the middle has its step there
     tools = Tools([folder], 1)
     slow = tools.list_runs

@@ -1,6 +1,6 @@
 """The tools: each takes what an assistant asks, and returns a text of bounded size.
 
-They raise TracekitError with one sentence. Nothing here knows of MCP (tracekit/assistant/server.py does).
+They raise TracekitError with one sentence. Nothing here knows of MCP (tracekit/assistant/handlers.py does).
 """
 
 from __future__ import annotations

@@ -162,22 +162,10 @@ def command(
     """
     from tracekit.many.paths import traces_of
     from tracekit.profiles.files import save
-    from tracekit.profiles.gc_paused import gc_paused
-    from tracekit.profiles.json import json_parts
-    from tracekit.render.registry import as_text, call
 
     names = list(dict.fromkeys(modules))
-    unknown = [name for name in names if not registry.exists(name)]
-    if unknown:
-        raise ShortUsageError(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
-    displays = {registry.shown_name(name): registry.display(name, files=True) for name in names}
-    drawn = [name for name, display in displays.items() if display.image]
-    if image is not None and len(drawn) != 1:
-        raise ShortUsageError(_no_image(drawn))
-    if exit_code and not any(display.failed for display in displays.values()):
-        raise ShortUsageError(_no_exit_code())
-    if form == "lcov" and (why := why_no_coverage(displays)) is not None:
-        raise ShortUsageError(why)
+    displays = _displays(names)
+    _check_uses(displays, image, exit_code, form)
     options = _options(names, settings, own)
     window = window_of({"function": function, "loop": loop, "thread": thread, "start": start, "stop": stop})
     _check_engine(engine, jobs)
@@ -186,33 +174,68 @@ def command(
     for line in gathered.said:
         click.echo(line, err=True)
     profiles, status = gathered.profiles, int(gathered.is_partial)
-    reports = [profile.report for profile in profiles]
     if exit_code:
-        status |= int(_failed(reports, displays))
+        status |= int(_failed(profiles, displays))
     if image is not None:
-        call(
-            drawn[0],
-            displays[drawn[0]].image,
-            next(report for report in reports if report["module"] == drawn[0]),
-            image,
-        )
+        _draw(profiles, displays, image)
     if output is not None:
         with progress_line():
             save(output, profiles)
-        return status
-    if as_json or form == "json":
+    else:
+        _print(profiles, displays, "json" if as_json else form, limit)
+    return status
+
+
+def _displays(names: Sequence[str]) -> dict[str, Display]:
+    """Module -> how its profile is shown."""
+    unknown = [name for name in names if not registry.exists(name)]
+    if unknown:
+        raise ShortUsageError(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
+    return {registry.shown_name(name): registry.display(name, files=True) for name in names}
+
+
+def _check_uses(displays: Mapping[str, Display], image: str | None, exit_code: bool, form: str) -> None:
+    """Refuse what none of the modules' profiles serves, before a replay."""
+    if image is not None and len(drawn := _drawn(displays)) != 1:
+        raise ShortUsageError(_no_image(drawn))
+    if exit_code and not any(display.failed for display in displays.values()):
+        raise ShortUsageError(_no_exit_code())
+    if form == "lcov" and (why := why_no_coverage(displays)) is not None:
+        raise ShortUsageError(why)
+
+
+def _drawn(displays: Mapping[str, Display]) -> list[str]:
+    """The modules whose profiles have a picture."""
+    return [name for name, display in displays.items() if display.image]
+
+
+def _draw(profiles: Sequence[Profile], displays: Mapping[str, Display], image: str) -> None:
+    """Draw the profile of the one module that has a picture."""
+    from tracekit.render.registry import call
+
+    (name,) = _drawn(displays)
+    report = next(profile.report for profile in profiles if profile.module == name)
+    call(name, displays[name].image, report, image)
+
+
+def _print(profiles: Sequence[Profile], displays: Mapping[str, Display], form: str, limit: int) -> None:
+    """Profiles on standard output: as text, as JSON, or as coverage (lcov)."""
+    from tracekit.profiles.gc_paused import gc_paused
+    from tracekit.profiles.json import json_parts
+    from tracekit.render.registry import as_text
+
+    reports = [profile.report for profile in profiles]
+    if form == "lcov":
+        click.echo(coverage(reports, displays), nl=False)
+    elif form == "json":
         with gc_paused():
             for part in json_parts(reports):
                 click.echo(part, nl=False)
-        return status
-    if form == "lcov":
-        click.echo(coverage(reports, displays), nl=False)
-        return status
-    style = terminal_style()
-    with gc_paused():
-        texts = [as_text(each.report, each.facts, limit, style, displays.get(each.module)) for each in profiles]
-    click.echo("\n".join(texts), nl=False)
-    return status
+    else:
+        style = terminal_style()
+        with gc_paused():
+            texts = [as_text(each.report, each.facts, limit, style, displays.get(each.module)) for each in profiles]
+        click.echo("\n".join(texts), nl=False)
 
 
 class _Gathered(NamedTuple):
@@ -299,12 +322,12 @@ def _no_exit_code() -> str:
     return f"--exit-code is about what the module {' or '.join(known)} finds; add -m {known[0]}."
 
 
-def _failed(reports: Sequence[Mapping[str, Any]], displays: Mapping[str, Display]) -> bool:
+def _failed(profiles: Sequence[Profile], displays: Mapping[str, Display]) -> bool:
     """Whether a module that looks for errors has found one."""
     from tracekit.render.registry import call
 
-    asked = [(report, displays[report["module"]].failed) for report in reports if report["module"] in displays]
-    return any(call(report["module"], reference, report) for report, reference in asked if reference)
+    asked = [(profile, displays[profile.module].failed) for profile in profiles if profile.module in displays]
+    return any(call(profile.module, reference, profile.report) for profile, reference in asked if reference)
 
 
 def _options(names: Sequence[str], settings: Sequence[str], own: Mapping[str, Any]) -> dict[str, Any]:

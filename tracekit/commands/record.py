@@ -111,27 +111,19 @@ def command(
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
-    from tracekit.recorder import address_space, follow, session, windowfilters, windowrules
-    from tracekit.recorder import physical as frames
-    from tracekit.recorder import processes as numbers
+    from tracekit.recorder import follow, session
 
     try:
         size = _buffer_bytes(buffer_size)
-        period = address_space.parse_period(snapshots or "1s") if snapshots is not None or physical else 0.0
-        if physical:
-            frames.require()
-        rules, filters, chosen = _rules(windows, windows_file, sample, only, without)
-        if windowfilters.of_code(filters) and not rules and not paused:
-            rules = (windowrules.ALWAYS,)
-        if processes is not None:
-            chosen = numbers.parse(processes)
-        if chosen and not follow_fork:
-            raise TracekitError("processes can be chosen only where all are followed: add --follow-fork")
+        period = _snapshot_period(snapshots, physical)
+        rules, filters, chosen = _rules(windows, windows_file, sample, only, without, paused)
+        chosen = _chosen_processes(processes, chosen, follow_fork)
         asked = rules if paused or rules or (windows_file is not None and not chosen) else None
         if not late:
-            _require_instrumentation(session.find_program(app[0]), follow_fork)
+            program = session.find_program(app[0])
+            _require_instrumentation(program, follow_fork)
             if asked is not None:
-                _require_windows(session.find_program(app[0]))
+                _require_windows(program)
         request = session.Request(
             app,
             __version__,
@@ -157,6 +149,27 @@ def command(
         _say_that_none_opened(asked)
     _report_others(result)
     return status
+
+
+def _snapshot_period(snapshots: str | None, physical: bool) -> float:
+    """Seconds between snapshots of the address space; 0: none."""
+    from tracekit.recorder import address_space
+    from tracekit.recorder import physical as frames
+
+    period = address_space.parse_period(snapshots or "1s") if snapshots is not None or physical else 0.0
+    if physical:
+        frames.require()
+    return period
+
+
+def _chosen_processes(numbers: str | None, of_file: frozenset[int], follow_fork: bool) -> frozenset[int]:
+    """The numbers of the processes that are recorded, by `--processes` or else by the file of windows; empty: all."""
+    from tracekit.recorder import processes
+
+    chosen = of_file if numbers is None else processes.parse(numbers)
+    if chosen and not follow_fork:
+        raise TracekitError("processes can be chosen only where all are followed: add --follow-fork")
+    return chosen
 
 
 def _say_that_none_opened(rules: Sequence[WindowRule]) -> None:
@@ -216,8 +229,14 @@ def _require_instrumentation(program: str, follow_fork: bool) -> None:
 
 
 def _rules(
-    windows: tuple[str, ...], file: str | None, sample: str | None, only: tuple[str, ...], without: tuple[str, ...]
+    windows: tuple[str, ...],
+    file: str | None,
+    sample: str | None,
+    only: tuple[str, ...],
+    without: tuple[str, ...],
+    paused: bool,
 ) -> tuple[tuple[WindowRule, ...], tuple[Filter, ...], frozenset[int]]:
+    """When windows open, what is recorded in them, and the numbers of processes that the file of windows has."""
     from tracekit.recorder import windowfilters, windowrules
 
     asked = windowrules.read(file) if file is not None else windowrules.Asked()
@@ -226,7 +245,10 @@ def _rules(
     filters = [each for text in only for each in windowfilters.parse(text, excludes=False)]
     filters += [each for text in without for each in windowfilters.parse(text, excludes=True)]
     chosen = windowrules.together(rules)
-    return chosen, windowrules.all_filters(chosen, filters + asked.filters), asked.processes
+    all_filters = windowrules.all_filters(chosen, filters + asked.filters)
+    if windowfilters.of_code(all_filters) and not chosen and not paused:
+        chosen = (windowrules.ALWAYS,)
+    return chosen, all_filters, asked.processes
 
 
 def _require_windows(program: str) -> None:

@@ -188,6 +188,21 @@ def result_of(
     edges.sort(key=lambda row: (*_place(row["edge"]), row["edge"]["blocks"]))
     calls.sort(key=lambda row: (*_place(row["call"]), row["call"]["id"]))
     functions.sort(key=lambda row: (*_place(row["function"]), row["function"]["id"]))
+    whole = _whole_functions(functions, paths, calls)
+    return {
+        "summary": _summary(paths, whole, lines, outside),
+        "hot": hot_chain(paths, calls),
+        "paths": paths,
+        "functions": whole,
+        "calls": calls,
+        "edges": edges,
+        "lines": lines,
+        "outside": outside,
+    }
+
+
+def _whole_functions(functions: Sequence[Json], paths: Sequence[Json], calls: Sequence[Json]) -> list[dict[str, Any]]:
+    """The rows of functions, with the sums over their paths and over the calls of them."""
     activations: dict[str, list[int]] = {}
     for row in calls:
         total = activations.setdefault(row["call"]["callee"], [0, 0])
@@ -217,28 +232,25 @@ def result_of(
                 "counts": row["counts"],
             }
         )
-    summary = {
+    return whole
+
+
+def _summary(
+    paths: Sequence[Json], functions: Sequence[Json], lines: Sequence[Json], outside: Mapping[str, int]
+) -> dict[str, int]:
+    """Sums over the rows of the tables; accesses outside of paths are in them."""
+    return {
         "paths": len(paths),
         "frequency": sum(row["frequency"] for row in paths),
         "loads": sum(row["loads"] for row in paths) + outside["loads"],
         "stores": sum(row["stores"] for row in paths) + outside["stores"],
         "bytes": sum(row["bytes"] for row in paths) + outside["bytes"],
-        "functions": len(whole),
-        "functions_run": sum(row["blocks_run"] > 0 for row in whole),
-        "blocks": sum(row["blocks"] for row in whole),
-        "blocks_run": sum(row["blocks_run"] for row in whole),
+        "functions": len(functions),
+        "functions_run": sum(row["blocks_run"] > 0 for row in functions),
+        "blocks": sum(row["blocks"] for row in functions),
+        "blocks_run": sum(row["blocks_run"] for row in functions),
         "lines": len(lines),
         "lines_run": sum(row["count"] > 0 for row in lines),
-    }
-    return {
-        "summary": summary,
-        "hot": hot_chain(paths, calls),
-        "paths": paths,
-        "functions": whole,
-        "calls": calls,
-        "edges": edges,
-        "lines": lines,
-        "outside": outside,
     }
 
 

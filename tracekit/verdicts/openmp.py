@@ -362,6 +362,32 @@ class Directives:
         self._check_size(kind, step.object, name)
         users = self.uses.users(node, step.object)
         is_lent = kind == ObjectKind.STACK and self._is_lent(loop, step)
+        self._check_users_reached(loop, name, users, is_lent)
+        if step.kind == "reduction":
+            self._check_only_accumulated(loop, step, name, users)
+            self._reduce(name, step, clauses)
+            return
+        clauses.add(self._copy_clause(loop, node, step, name, users, is_lent), name)
+
+    def _copy_clause(self, loop: int, node: int, step: Transformation, name: str, users: Indices, is_lent: bool) -> str:
+        """The clause that gives each thread its copy of an object; raises NoDirective if what is lost is read."""
+        if step.kind == "lastprivate" and self._is_always_assigned(loop, step):
+            return "lastprivate"
+        if self.uses.is_read_after(node, step.object):
+            if self.uses.is_always_stored(loop, node, step.object, users):
+                return "lastprivate"
+            if step.kind == "same value":
+                raise NoDirective(
+                    f"{name} is read after the loop, and not every iteration stores it; accumulate it with || in a "
+                    "local variable, or store it atomically: it is the same value each time"
+                )
+            raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
+        # What functions read of it may be from before the loop.
+        is_read = is_lent or self.uses.has_other_loads(loop, name, users)
+        return "firstprivate" if is_read else "private"
+
+    def _check_users_reached(self, loop: int, name: str, users: Indices, is_lent: bool) -> None:
+        """Raises NoDirective unless each use is by the object's name, in the loop's text or, if lent, by callees."""
         for op in users.tolist():
             place = self.names.instruction(op)
             if not self.uses.is_text_of(loop, op):
@@ -376,26 +402,6 @@ class Directives:
                     f"{name} is used through a pointer or a reference, or by a longer name, at "
                     f"{place['file']}:{place['line']}"
                 )
-        if step.kind == "reduction":
-            self._check_only_accumulated(loop, step, name, users)
-            self._reduce(name, step, clauses)
-            return
-        if step.kind == "lastprivate" and self._is_always_assigned(loop, step):
-            clauses.add("lastprivate", name)
-            return
-        if self.uses.is_read_after(node, step.object):
-            if self.uses.is_always_stored(loop, node, step.object, users):
-                clauses.add("lastprivate", name)
-                return
-            if step.kind == "same value":
-                raise NoDirective(
-                    f"{name} is read after the loop, and not every iteration stores it; accumulate it with || in a "
-                    "local variable, or store it atomically: it is the same value each time"
-                )
-            raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
-        # What functions read of it may be from before the loop.
-        is_read = is_lent or self.uses.has_other_loads(loop, name, users)
-        clauses.add("firstprivate" if is_read else "private", name)
 
     def _by_hand(self, node: int, step: Transformation) -> str:
         """What to do about memory that no clause reaches."""
