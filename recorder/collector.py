@@ -141,7 +141,7 @@ class Collector:
     ) -> None:
         """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables.
 
-        ``left_out``: kinds of accesses that the trace is not to hold (windowfilters.EVENTS).
+        ``left_out``: kinds of accesses that the trace is not to hold (window_filters.EVENTS).
         """
         self._pool = pool
         self._meta = dict(meta)

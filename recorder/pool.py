@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.native import PoolStatus, library
-from tracekit.recorder.windowfilters import Filter, of_code
-from tracekit.recorder.windowrules import WindowRule
+from tracekit.recorder.window_filters import Filter, of_code
+from tracekit.recorder.window_rules import WindowRule
 
 IMAGE_AREA = 1 << 30
 """Bytes of address space for the tables of images; memory is used as they are registered."""

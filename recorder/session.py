@@ -17,11 +17,11 @@ from typing import Any
 
 from tracekit.environment import users_environment
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import mpi, toolchain, windowfilters
+from tracekit.recorder import mpi, toolchain, window_filters
 from tracekit.recorder.collector import Ending, Outcome, collect
 from tracekit.recorder.pool import DEFAULT_BUFFER, Pool, Windows
 from tracekit.recorder.preloadable import preloadable
-from tracekit.recorder.windowfilters import Filter
+from tracekit.recorder.window_filters import Filter
 
 DEFAULT_OUTPUT = "trace.zst"
 
@@ -238,7 +238,7 @@ def fork_collector(
         workers,
         request.snapshots,
         request.physical,
-        windowfilters.left_out(request.filters),
+        window_filters.left_out(request.filters),
     )
     raise AssertionError("the collector does not return")
 

@@ -70,7 +70,7 @@ def dropped_events(left_out: Collection[str]) -> list[int]:
 
 
 def trim(unit: Unit, left_out: Collection[str]) -> Trimmed:
-    """``unit`` without the operations and values that are left out (names of windowfilters.EVENTS)."""
+    """``unit`` without the operations and values that are left out (names of window_filters.EVENTS)."""
     tables = dict(unit.tables)
     before = tables["ops"]
     ops = before.copy()

@@ -24,7 +24,7 @@ enum { TK_FREE, TK_OWNED, TK_FULL };
 enum { TK_LIVE, TK_DISCARD };
 enum { TK_THREAD, TK_HANDLER }; /* kinds of streams, as in a chunk's header */
 
-/* What opens and closes windows; recorder/windowevents.py has the same numbers. */
+/* What opens and closes windows; recorder/window_events.py has the same numbers. */
 enum tk_happening {
     TK_HAPPENS_NEVER,
     TK_HAPPENS_TIME,     /* `number` nanoseconds since the start */
@@ -65,7 +65,7 @@ struct tk_window_rule {
     struct tk_window_condition on, till;
 };
 
-/* What is recorded inside windows; recorder/windowfilters.py has the same numbers. */
+/* What is recorded inside windows; recorder/window_filters.py has the same numbers. */
 enum { TK_FILTER_FUNCTION = 1, TK_FILTER_FILE, TK_FILTER_LIBRARY, TK_FILTER_THREAD };
 #define TK_FILTERS 64
 struct tk_filter {

@@ -18,7 +18,7 @@ from tests.recorder.test_window_filters import PROGRAM
 from tests.recorder.test_windows import good, info
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
-from tracekit.recorder.windowrules import all_filters, read, together
+from tracekit.recorder.window_rules import all_filters, read, together
 
 FUNCTIONS = ("leaf", "logger", "catcher", "middle", "work", "main")
 """Not `jumper`: a window that longjmp leaves stays open for longer."""

@@ -9,7 +9,7 @@ import pytest
 from tests.recorder.recording import Recorded, build, read, record
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
-from tracekit.recorder import processes, windowrules
+from tracekit.recorder import processes, window_rules
 
 TREE = r"""
 #include <stdio.h>
@@ -153,4 +153,4 @@ def test_what_chooses_nothing(text: str) -> None:
 def test_lists_that_choose_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "w.toml").write_text(text)
     with pytest.raises(TracekitError, match="processes is a list"):
-        windowrules.read(str(tmp_path / "w.toml"))
+        window_rules.read(str(tmp_path / "w.toml"))

@@ -14,7 +14,7 @@ from tests.recorder.recording import build, record
 from tests.recorder.test_windows import good, info
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
-from tracekit.recorder.windowfilters import Filter, Of, of_table, parse, together
+from tracekit.recorder.window_filters import Filter, Of, of_table, parse, together
 
 PROGRAM = r"""
 #include <pthread.h>

@@ -17,7 +17,7 @@ from tests.recorder.test_windows import good, info
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
 from tracekit.formats.image import OpKind
-from tracekit.recorder.windowfilters import Filter, Of, left_out, parse
+from tracekit.recorder.window_filters import Filter, Of, left_out, parse
 
 PROGRAM = r"""
 #include <stdatomic.h>

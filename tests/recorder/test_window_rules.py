@@ -15,8 +15,8 @@ from tests.programs.test_windows import Event, located, place, recorded
 from tests.recorder.recording import build, record
 from tests.recorder.test_windows import good, info
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.windowevents import Condition, Happening, Kind, condition
-from tracekit.recorder.windowrules import Asked, WindowRule, parse, read, sampled, together
+from tracekit.recorder.window_events import Condition, Happening, Kind, condition
+from tracekit.recorder.window_rules import Asked, WindowRule, parse, read, sampled, together
 
 MS, S = 1_000_000, 1_000_000_000
 

@@ -22,7 +22,7 @@ from tests.programs.test_windows import compare, located, place, recorded, stret
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
 from tracekit.formats.events import BY_CODE
 from tracekit.formats.reader import TraceReader
-from tracekit.recorder.windowsignal import is_listening
+from tracekit.recorder.window_signal import is_listening
 
 
 def good(trace: Path) -> None:

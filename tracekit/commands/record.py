@@ -17,8 +17,8 @@ from tracekit.version import __version__
 
 if TYPE_CHECKING:
     from tracekit.recorder.session import Result
-    from tracekit.recorder.windowfilters import Filter
-    from tracekit.recorder.windowrules import WindowRule
+    from tracekit.recorder.window_filters import Filter
+    from tracekit.recorder.window_rules import WindowRule
 
 FAILED = 125
 
@@ -237,17 +237,17 @@ def _rules(
     paused: bool,
 ) -> tuple[tuple[WindowRule, ...], tuple[Filter, ...], frozenset[int]]:
     """When windows open, what is recorded in them, and the numbers of processes that the file of windows has."""
-    from tracekit.recorder import windowfilters, windowrules
+    from tracekit.recorder import window_filters, window_rules
 
-    asked = windowrules.read(file) if file is not None else windowrules.Asked()
-    rules = [windowrules.parse(text) for text in windows] + asked.windows
-    rules += [windowrules.sampled(sample)] if sample is not None else []
-    filters = [each for text in only for each in windowfilters.parse(text, excludes=False)]
-    filters += [each for text in without for each in windowfilters.parse(text, excludes=True)]
-    chosen = windowrules.together(rules)
-    all_filters = windowrules.all_filters(chosen, filters + asked.filters)
-    if windowfilters.of_code(all_filters) and not chosen and not paused:
-        chosen = (windowrules.ALWAYS,)
+    asked = window_rules.read(file) if file is not None else window_rules.Asked()
+    rules = [window_rules.parse(text) for text in windows] + asked.windows
+    rules += [window_rules.sampled(sample)] if sample is not None else []
+    filters = [each for text in only for each in window_filters.parse(text, excludes=False)]
+    filters += [each for text in without for each in window_filters.parse(text, excludes=True)]
+    chosen = window_rules.together(rules)
+    all_filters = window_rules.all_filters(chosen, filters + asked.filters)
+    if window_filters.of_code(all_filters) and not chosen and not paused:
+        chosen = (window_rules.ALWAYS,)
     return chosen, all_filters, asked.processes
 
 

@@ -26,6 +26,6 @@ def stop_command(pid: int) -> None:
 
 
 def _send(process: int, opens: bool) -> None:
-    from tracekit.recorder.windowsignal import send
+    from tracekit.recorder.window_signal import send
 
     send(process, opens)

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.windowevents import LONGEST_NAME
+from tracekit.recorder.window_events import LONGEST_NAME
 
 MOST = 64
 """As many as the pool has places for (TK_FILTERS)."""

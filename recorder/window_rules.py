@@ -9,9 +9,19 @@ from fractions import Fraction
 from typing import Any
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import processes, windowfilters
-from tracekit.recorder.windowevents import NOTHING, OF_CODE, Condition, Happening, Kind, amount, condition, split, wrong
-from tracekit.recorder.windowfilters import Filter
+from tracekit.recorder import processes, window_filters
+from tracekit.recorder.window_events import (
+    NOTHING,
+    OF_CODE,
+    Condition,
+    Happening,
+    Kind,
+    amount,
+    condition,
+    split,
+    wrong,
+)
+from tracekit.recorder.window_filters import Filter
 
 MOST = 16
 """As many rules as the pool has places for (TK_RULES)."""
@@ -170,7 +180,7 @@ def read(path: str) -> Asked:
         raise TracekitError(f"{path} is no TOML: {error}") from None
     windows = tables.pop("window", [])
     chosen = processes.of_table(tables.pop("processes"), path) if "processes" in tables else frozenset()
-    filters = windowfilters.of_tables(tables, path)
+    filters = window_filters.of_tables(tables, path)
     if tables or not isinstance(windows, list) or not all(isinstance(window, dict) for window in windows):
         raise TracekitError(f"{path} has other things than tables [[window]], only and without, and the list processes")
     rules = [_of_table(window, f"{path}, window {number}") for number, window in enumerate(windows, 1)]
@@ -178,7 +188,7 @@ def read(path: str) -> Asked:
 
 
 def _of_table(window: dict[str, Any], what: str) -> WindowRule:
-    filters = windowfilters.of_tables(window, what, of_window=True)
+    filters = window_filters.of_tables(window, what, of_window=True)
     return replace(of_parts(window, what), filters=tuple(filters))
 
 
@@ -188,7 +198,7 @@ def all_filters(rules: Iterable[WindowRule], filters: Iterable[Filter]) -> tuple
     Raises TracekitError if there are more than the recorder has places for.
     """
     own = [replace(each, rule=place) for place, rule in enumerate(rules) for each in rule.filters]
-    return windowfilters.together([*filters, *own])
+    return window_filters.together([*filters, *own])
 
 
 def together(rules: Iterable[WindowRule]) -> tuple[WindowRule, ...]:
