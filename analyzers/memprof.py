@@ -16,7 +16,18 @@ from tracekit.containers.kernels.arena import SPARE
 from tracekit.contexts.names import ContextNames
 from tracekit.module import Display, inlined, kernel, option
 from tracekit.objects.frames import Frames
-from tracekit.objects.kernels.live import DEAD, HEAP, LARGEST, Live, at, begin, end, extended, maker, starting_at
+from tracekit.objects.kernels.live import (
+    DEAD,
+    HEAP,
+    LARGEST,
+    Live,
+    allocation_context,
+    at,
+    begin,
+    end,
+    extended,
+    starting_at,
+)
 from tracekit.objects.live import SiteNames, found_objects, live_objects
 from tracekit.objects.module import ObjectModule
 from tracekit.objects.profile import BLOCKS, LAYOUTS, ObjectProfile
@@ -150,7 +161,9 @@ class Memprof(ObjectModule):
         levels: Any,
     ) -> None:
         """A block begins."""
-        allocated(state, instruction, maker(state.live, context, levels), address, size, stream, time, inside)
+        allocated(
+            state, instruction, allocation_context(state.live, context, levels), address, size, stream, time, inside
+        )
 
     @staticmethod
     def heap_free(state: State, address: int, size: int, time: int) -> None:

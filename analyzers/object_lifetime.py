@@ -45,11 +45,11 @@ from tracekit.objects.kernels.live import (
     STACK,
     Live,
     Unloading,
+    allocation_context,
     begin,
     end,
     extended,
     kind_of,
-    maker,
     starting_at,
 )
 from tracekit.objects.live import SiteNames, found_objects, live_objects, table_alone, unloading
@@ -119,7 +119,9 @@ def allocated(
     """heap_alloc: a new object, or the tail by which a realloc let one grow."""
     row = extended(state.live, instruction, address, size)
     if row == 0:
-        born(state, HEAP, instruction, maker(state.live, context, levels), address, size, stream, counts, 0)
+        born(
+            state, HEAP, instruction, allocation_context(state.live, context, levels), address, size, stream, counts, 0
+        )
     elif state.live.objects.rows[row].born >= 0:
         state.live.sites.rows[state.live.objects.rows[row].site].bytes += size
 

@@ -30,28 +30,28 @@ def between(naive: NaiveDependence, events: Iterable[Event]) -> dict[tuple[int, 
     """(Kind, source, destination) -> executions of the destination; `naive` says which these are, and the contexts."""
     bytes_: dict[int, Byte] = defaultdict(Byte)
     found: dict[tuple[int, End, End], set[Any]] = defaultdict(set)
-    doers: dict[int, int] = {}
+    agents: dict[int, int] = {}
     tasks: dict[int, int] = {}
     made = 0
     for event in events:
         naive.feed([event])
         number, kind, subject, address, size = event
         name = BY_CODE[kind].name
-        doer = doers.get(number, number)
+        agent = agents.get(number, number)
         if name == "task_create":  # subject: instruction, address: flags, size: number of the task
-            tasks[size] = doer
+            tasks[size] = agent
             if not address & UNDEFERRED:
                 tasks[size] = FIRST_TASK + made
                 made += 1
         if name == "task_schedule" and address and subject not in (5, 6, 8):  # subject: status, address: the next task
-            doers[number] = tasks.get(address, number)
+            agents[number] = tasks.get(address, number)
         if name in CHANGING:
             for place in range(address, address + size):
                 bytes_.pop(place, None)
         if name not in ("load", "store"):
             continue
         stream = naive.streams[number]
-        now = (subject, stream.context, doer)
+        now = (subject, stream.context, agent)
         for place in range(address, address + size):
             byte = bytes_[place]
             sources = {(WAW if name == "store" else RAW, byte.store)}
@@ -61,6 +61,6 @@ def between(naive: NaiveDependence, events: Iterable[Event]) -> dict[tuple[int, 
             else:
                 byte.loads.add(now)
             for kind, source in sources:
-                if source is not None and source[2] != doer:
+                if source is not None and source[2] != agent:
                     found[kind, source, now].add(stream.execution)
     return {key: len(executions) for key, executions in found.items()}

@@ -28,7 +28,7 @@ from tracekit.modules.runner import CallbackRunner
 from tracekit.replay.kernels.layouts import Columns
 from tracekit.replay.selection import Batch
 from tracekit.replay.translated import ObjectColumns
-from tracekit.translation.translation import handed_on
+from tracekit.translation.translation import in_wrapper
 
 FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
 
@@ -114,7 +114,7 @@ def made() -> tuple[Any, Sites]:
         rows["variable"],
         rows["access"],
         functions,
-        set(np.flatnonzero(handed_on(program)).tolist()),
+        set(np.flatnonzero(in_wrapper(program)).tolist()),
     )
     return program, sites
 

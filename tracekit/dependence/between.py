@@ -11,9 +11,9 @@ from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.contexts.names import Json
 from tracekit.contexts.roles import empty_roles, roles_of
+from tracekit.dependence.kernels.agents import Agents
 from tracekit.dependence.kernels.between import CELL, FOUND_FIELDS, RECENT, SET_FIELDS, Between
 from tracekit.dependence.kernels.dependence_table import END_BITS
-from tracekit.dependence.kernels.doers import Doers
 from tracekit.dependence.profile import DependenceKind
 from tracekit.dependence.rows import KIND_RANK, context_key, instruction_key
 from tracekit.formats.events import NONE
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WHOLE_BECAUSE = "with --threads what each byte was last used for goes on, whichever thread did so"
 
-DOER = [("doer", "<i8")]
+AGENT = [("agent", "<i8")]
 MOST_ENDS = 1 << END_BITS
 LARGEST_SET = 1 << 20
 
@@ -65,7 +65,7 @@ def empty_between(program: Program) -> Between:
         above=arena.reserve("u4", LARGEST_SET),
         found=hash_table(FOUND_FIELDS),
         roles=empty_roles(program),
-        doers=Doers(np.array([-1, 0, 0], np.int64), hash_table(DOER, rows=MOST_ENDS), hash_table(DOER)),
+        agents=Agents(np.array([-1, 0, 0], np.int64), hash_table(AGENT, rows=MOST_ENDS), hash_table(AGENT)),
     )
 
 
@@ -102,12 +102,12 @@ class BetweenRows:
             name = as_key(row, KEY)
             known = found.setdefault(name, {column: row[column] for column in KEY} | {"pairs": 0, "count": 0})
             known["count"] += count
-            pairs.setdefault(name, set()).add((self._doer(source), self._doer(destination)))
+            pairs.setdefault(name, set()).add((self._agent(source), self._agent(destination)))
         for name, row in found.items():
             row["pairs"] = len(pairs[name])
         return ordered(found.values())
 
-    def _doer(self, end: int) -> int:
+    def _agent(self, end: int) -> int:
         return int(self._ends[end]) >> 32
 
     def _end(self, end: int) -> Json:
@@ -117,7 +117,7 @@ class BetweenRows:
             self._shown[end] = {
                 "": self._instruction(place >> 32),
                 "_context": self._context(place & NONE),
-                "_thread": self._roles.get(self._doer(end), {"function": "", "created": None}),
+                "_thread": self._roles.get(self._agent(end), {"function": "", "created": None}),
             }
         return self._shown[end]
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tracekit.contexts.kernels.roles import created, entered
 from tracekit.dependence.between import empty_between
+from tracekit.dependence.kernels.agents import FIRST_TASK, agent_of, task_left, task_made
 from tracekit.dependence.kernels.between import Between, forgotten, loaded, stored
 from tracekit.dependence.kernels.dependence import (
     ENDING,
@@ -22,7 +23,6 @@ from tracekit.dependence.kernels.dependence import (
     load_access,
     store_access,
 )
-from tracekit.dependence.kernels.doers import FIRST_TASK, doer_of, task_left, task_made
 from tracekit.dependence.kernels.executions import NUMBER
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.dependence.state import empty_state
@@ -113,7 +113,7 @@ def thread_memory(state: Threaded, address: int, size: int) -> None:
 def function_entry(state: Threaded, function: int, stream: int, levels: Any) -> None:
     """An execution ends; what a thread or task begins with is its role."""
     interrupt(state.own, levels, stream)
-    entered(state.between.roles, function, doer_of(state.between.doers, stream))
+    entered(state.between.roles, function, agent_of(state.between.agents, stream))
 
 
 def thread_create(state: Threaded, stream: int, context: int) -> None:
@@ -123,19 +123,19 @@ def thread_create(state: Threaded, stream: int, context: int) -> None:
 
 def task_create(state: Threaded, flags: int, task: int, stream: int) -> None:
     """A task is made, contexts not told apart."""
-    task_made(state.between.doers, flags, task, stream)
+    task_made(state.between.agents, flags, task, stream)
 
 
 def task_create_in_context(state: Threaded, flags: int, task: int, stream: int, context: int) -> None:
     """A task is made in a context."""
-    doer = task_made(state.between.doers, flags, task, stream)
-    if doer >= FIRST_TASK:
-        created(state.between.roles, doer, context)
+    agent = task_made(state.between.agents, flags, task, stream)
+    if agent >= FIRST_TASK:
+        created(state.between.roles, agent, context)
 
 
 def task_schedule(state: Threaded, status: int, next: int, stream: int) -> None:
     """A thread goes from one task to another."""
-    task_left(state.between.doers, status, next, stream)
+    task_left(state.between.agents, status, next, stream)
 
 
 def other(state: Threaded, stream: int, levels: Any) -> None:

@@ -46,7 +46,7 @@ def given(own: Any, translation: Translation | None, frames: Frames | None) -> A
     return own if frames is None else LocatedState(own, frames)
 
 
-IMPORTS = """from tracekit.contexts.kernels.makers import maker
+IMPORTS = """from tracekit.contexts.kernels.allocation_site import allocation_site
 from tracekit.translation.kernels.translation import (
     allocated,
     block_at,
@@ -105,7 +105,7 @@ def before(name: str, groups_by: str, stack_objects: bool) -> Iterator[str]:
             context = "np.int64(contexts.tree.rows[np.uint64(levels.control[CONTEXT])].printed)"
         site = "np.int64(subject[event])"
         if groups_by == "caller":
-            site = f"maker(state.translation.handed_on, {site}, levels)"
+            site = f"allocation_site(state.translation.in_wrapper, {site}, levels)"
         yield BEFORE[name].format(site=site, context=context)
 
 

@@ -19,10 +19,10 @@ from tracekit.objects.kernels.live import (
     CALLERS,
     CONTROL,
     FRAME,
+    IN_RECURSION,
     KIND_SHIFT,
-    MADE,
-    MAKER,
     OBJECT,
+    RECURSION_CALL,
     SITE_BITS,
     SITE_SHIFT,
     WIDE_BITS,
@@ -50,7 +50,7 @@ def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) 
     function_of = np.append(program.op_function, np.uint32(len(program.functions)))
     return Live(
         sites=hash_table(fields or []),
-        makers=hash_table(MAKER, 1 << 24),
+        recursion_calls=hash_table(RECURSION_CALL, 1 << 24),
         objects=arena(OBJECT, 1 << 31),
         words=shadow.empty("u4"),
         wide=shadow.empty("u4", direct=1 << (48 - WIDE_BITS + 3 - 12)),
@@ -103,11 +103,11 @@ def every_site(program: Program, contexts: ContextTable, live: Live) -> ObjectPr
 
 def _context_and_calls(live: Live, contexts: Indices) -> tuple[Indices, Rows]:
     """Contexts as keys of sites have them -> those of the replay, and SITE's ``calls`` of each."""
-    makers, contexts = used_rows(live.makers), contexts.copy()
+    recursion_calls, contexts = used_rows(live.recursion_calls), contexts.copy()
     calls = np.full((len(contexts), CALLERS), NONE, np.uint32)
     for _ in range(CALLERS):
-        inside = np.flatnonzero(contexts & MADE)
-        innermost = makers[contexts[inside] ^ MADE]
+        inside = np.flatnonzero(contexts & IN_RECURSION)
+        innermost = recursion_calls[contexts[inside] ^ IN_RECURSION]
         calls[inside, 1:] = calls[inside, :-1]
         calls[inside, 0] = innermost["call"]
         contexts[inside] = innermost["around"]

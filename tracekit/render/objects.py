@@ -107,7 +107,7 @@ def points_to_text(report: Json, facts: Mapping[str, int], limit: int, style: St
     if "accesses" in result:
         rows = sorted(result["accesses"], key=lambda row: -_accesses(row))
         shown, _ = without_folder(rows[: limit or None], report)
-        several = several_makers(rows)
+        several = ambiguous_sites(rows)
         cells = [
             [cell(row["instruction"]), f"{_accesses(row):,}", f"{row['unknown']:,}", _objects(row["objects"], several)]
             for row in shown
@@ -124,7 +124,7 @@ def pointers_table(report: Json, limit: int, style: Style) -> tuple[list[str], s
     rows = sorted(_together(pointers), key=lambda row: -row["count"])
     shown, folder = without_folder(rows[: limit or None], report)
     used = [name for name in (*CLASSES, "never_dereferenced") if any(row[name] for row in rows)]
-    several = several_makers(pointers)
+    several = ambiguous_sites(pointers)
     cells = [
         [
             _made_at(row),
@@ -168,7 +168,7 @@ def _made_at(row: Json) -> str:
     return _place(row["instruction"]) + (f" ({count:,} instructions)" if count > 1 else "")
 
 
-def several_makers(rows: Iterable[Json]) -> frozenset[str]:
+def ambiguous_sites(rows: Iterable[Json]) -> frozenset[str]:
     """Allocation sites that were reached in more than one way: there the caller tells which objects are meant."""
     ways: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
@@ -223,7 +223,7 @@ def privateer_text(report: Json, facts: Mapping[str, int], limit: int, style: St
     hottest = loops_told_apart(sorted(result["loops"], key=lambda row: -row["accesses"]))
     loops, folder = without_folder(hottest[: limit or None], report)
     lines = [_head(report, folder)]
-    several = several_makers({"objects": [*row["reads"], *row["writes"], *row["reductions"]]} for row in hottest)
+    several = ambiguous_sites({"objects": [*row["reads"], *row["writes"], *row["reductions"]]} for row in hottest)
     for row in loops:
         lines += ["", *_loop_sets(row, several, style)]
     lines += more(len(result["loops"]), len(loops), "loop")

@@ -41,8 +41,8 @@ def allocators(program: Program) -> NDArray[np.uint8]:
     return found
 
 
-def handed_on(program: Program) -> NDArray[np.uint8]:
-    """For each instruction whether its function hands on what it allocates, and 0 for none.
+def in_wrapper(program: Program) -> NDArray[np.uint8]:
+    """For each instruction whether it lies in a wrapper, whose function hands on what it allocates, and 0 for none.
 
     That is a wrapper of an allocator, which is told how much, and all that stands in a library's headers.
     """
@@ -64,7 +64,7 @@ def no_objects(program: Program, by_caller: bool = False) -> Translation:
         blocks=arena.arena(BLOCK, SHARED, spare=1),
         groups=hash_table(GROUP, MOST_GROUPS),
         allocators=allocators(program),
-        handed_on=handed_on(program) if by_caller else np.zeros(0, np.uint8),
+        in_wrapper=in_wrapper(program) if by_caller else np.zeros(0, np.uint8),
         global_image=program.global_image,
         global_address=program.global_address,
         control=np.zeros(CONTROL, np.int64),

@@ -1,7 +1,7 @@
 """Dependences between threads, and tasks of OpenMP: one history of each byte for all of them.
 
 A row of shadow memory has the last store of its bytes, and the set of loads since, each as an *end*: an instruction, in
-a context where these are told apart, and who ran it (doers.py). Sets are made once and shared: a set is the row of
+a context where these are told apart, and who ran it (agents.py). Sets are made once and shared: a set is the row of
 (another set, the greatest end in it), so that the loads of an array take a row for each combination that there is, not
 for each element. Which loop carries a dependence is not asked: no thread has the iterations of another one.
 """
@@ -17,8 +17,8 @@ from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
 from tracekit.containers.kernels.shadow import Shadow, changing, writing
 from tracekit.contexts.kernels.roles import Roles
+from tracekit.dependence.kernels.agents import Agents, agent_of
 from tracekit.dependence.kernels.dependence_table import END_BITS, RAW, WAR, WAW
-from tracekit.dependence.kernels.doers import Doers, doer_of
 from tracekit.formats.events import NONE
 from tracekit.jit.kernel import inlined, kernel
 
@@ -31,10 +31,10 @@ FOUND_FIELDS = [("count", "<i8"), ("execution", "<i8")]
 RECENT = np.dtype(
     [
         ("context", "<i8"),  # in which it ran last
-        ("doer", "<i8"),
+        ("agent", "<i8"),
         ("end", "<i8"),  # that this is; 0: it has not run
         ("source", "<i8"),  # an end that it was compared with last
-        ("foreign", "<i8"),  # 1 if that is another doer's
+        ("foreign", "<i8"),  # 1 if that is another agent's
         ("loads", "<i8"),  # a set that it was added to last, plus 1
         ("united", "<i8"),  # and what came of it
     ]
@@ -47,19 +47,19 @@ class Between(NamedTuple):
 
     memory: Shadow  # CELL
     places: HashTable  # instruction << 32 | context
-    ends: HashTable  # doer << 32 | row of places
+    ends: HashTable  # agent << 32 | row of places
     recent: NDArray[Any]  # RECENT by instruction
     sets: HashTable  # SET_FIELDS by set << 32 | end
     above: NDArray[np.uint32]  # ends, while a set is made
     found: HashTable  # FOUND_FIELDS by kind << 60 | source << 30 | destination, which are ends
-    roles: Roles  # by doer
-    doers: Doers
+    roles: Roles  # by agent
+    agents: Agents
 
 
 @inlined
 def loaded(state: Any, detail: Any, context: Any, access: Any, execution: Any) -> None:
     """A load, the `execution` of an instruction in a context."""
-    recent = _recent(state, access.instruction, context, doer_of(state.doers, access.stream))
+    recent = _recent(state, access.instruction, context, agent_of(state.agents, access.stream))
     for row in changing(state.memory, access.address, access.size):
         cell = state.memory.rows[row]
         if detail.raw:
@@ -76,7 +76,7 @@ def loaded(state: Any, detail: Any, context: Any, access: Any, execution: Any) -
 @inlined
 def stored(state: Any, detail: Any, context: Any, access: Any, execution: Any) -> None:
     """A store."""
-    recent = _recent(state, access.instruction, context, doer_of(state.doers, access.stream))
+    recent = _recent(state, access.instruction, context, agent_of(state.agents, access.stream))
     end = np.int64(recent.end)
     is_divided = False
     for row in changing(state.memory, access.address, access.size):
@@ -104,25 +104,25 @@ def forgotten(state: Any, address: Any, size: Any) -> None:
 
 
 @inlined
-def _recent(state: Any, instruction: Any, context: Any, doer: Any) -> Any:
+def _recent(state: Any, instruction: Any, context: Any, agent: Any) -> Any:
     """What is known of an access's instruction (RECENT), of which the present end is set; instructions beyond the
     program's count as the one behind its last.
     """
     known = np.uint64(min(instruction, state.recent.size - 1))
     recent = state.recent[known]
-    if recent.end == 0 or recent.doer != doer or recent.context != context:
+    if recent.end == 0 or recent.agent != agent or recent.context != context:
         recent.context = context
-        recent.doer = doer
-        recent.end = _find_end(state.places, state.ends, np.int64(known), context, doer)
+        recent.agent = agent
+        recent.end = _find_end(state.places, state.ends, np.int64(known), context, agent)
         recent.source = 0
         recent.loads = 0
     return recent
 
 
 @kernel
-def _find_end(places: HashTable, ends: HashTable, instruction: Any, context: Any, doer: Any) -> int:
+def _find_end(places: HashTable, ends: HashTable, instruction: Any, context: Any, agent: Any) -> int:
     place = np.int64(row_of(places, (instruction << 32) | context))
-    return int(row_of(ends, (doer << 32) | place))
+    return int(row_of(ends, (agent << 32) | place))
 
 
 @inlined
@@ -131,7 +131,7 @@ def _depends(state: Any, kind: Any, source: Any, recent: Any, execution: Any) ->
     if source != 0:
         if recent.source != source:
             recent.source = source
-            recent.foreign = np.int64(np.int64(state.ends.rows[source].key >> np.uint64(32)) != recent.doer)
+            recent.foreign = np.int64(np.int64(state.ends.rows[source].key >> np.uint64(32)) != recent.agent)
         if recent.foreign:
             _count(state.found, (kind << (2 * END_BITS)) | (source << END_BITS) | np.int64(recent.end), execution)
 

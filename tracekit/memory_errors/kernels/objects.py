@@ -49,12 +49,12 @@ from tracekit.objects.kernels.live import (
     SITE_BITS,
     SITE_SHIFT,
     STACK,
+    allocation_context,
     at,
     begin,
     end,
     extended,
     kind_of,
-    maker,
 )
 
 
@@ -64,7 +64,7 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
     live = state.live
     owner = extended(live, instruction, address, size)
     if owner == 0:
-        owner = begin(live, HEAP, instruction, maker(live, context, levels), address, size, stream, 0)
+        owner = begin(live, HEAP, instruction, allocation_context(live, context, levels), address, size, stream, 0)
         if owner == 0:
             return
         state.control[BORN] += 1
@@ -106,13 +106,17 @@ def freed(state: State, instruction: Any, context: Any, address: Any, size: Any)
         if not state.rules[np.uint64(row)] & MAPS:
             _wrong_free(state, INVALID_FREE, row, context, site, 0, address - start, stop - start)
         return
-    maker_ = (np.int64(live.sites.rows[site].key) >> SITE_SHIFT) & SITE_BITS
-    own, wanted = state.family[row], state.family[maker_]
+    allocator = (np.int64(live.sites.rows[site].key) >> SITE_SHIFT) & SITE_BITS
+    own, wanted = state.family[row], state.family[allocator]
     if not is_tail and own != 0 and wanted != 0 and own != wanted:
         _wrong_free(state, MISMATCHED_FREE, row, context, site, 0, 0, stop - start)
     value = np.int64(UNKNOWN)
     kept = is_tail and state.control[ROUNDED] != 0  # a tail that is cut off may still be the program's
-    if not kept and not (state.rules[np.uint64(row)] | state.rules[np.uint64(maker_)]) & MAPS and stop - start < LARGE:
+    if (
+        not kept
+        and not (state.rules[np.uint64(row)] | state.rules[np.uint64(allocator)]) & MAPS
+        and stop - start < LARGE
+    ):
         place = place_of(state.errors, row, context)
         value = FREED + np.int64(row_of(state.deaths, (site << 32) | place))
     end(live, address, size)

@@ -67,14 +67,15 @@ FRAME = np.dtype(
     ]
 )
 """The part of the stack that an activation is known to own. It is kept while one of its local variables lives."""
-# The key of a site: kind << KIND_SHIFT | instruction or global << SITE_SHIFT | context or MADE | row of `makers`.
+# The key of a site: kind << KIND_SHIFT | instruction or global << SITE_SHIFT | context, or
+# IN_RECURSION | row of `recursion_calls`.
 SITE_SHIFT = 30
 KIND_SHIFT = 60
 SITE_BITS = (1 << 30) - 1
-MADE = 1 << 29
+IN_RECURSION = 1 << 29
 CALLERS = 4
 """So many calls inside a recursion tell apart where a heap block is made; of them those that an instruction made."""
-MAKER = [("around", "<u4"), ("call", "<i8")]
+RECURSION_CALL = [("around", "<u4"), ("call", "<i8")]
 """Row of the calls around this one, or the context that the recursion is; the instruction of the call."""
 
 # Elements of Live.control.
@@ -89,7 +90,7 @@ class Live(NamedTuple):
     """The live objects of the process."""
 
     sites: HashTable  # with the module's fields
-    makers: HashTable  # MAKER, by both: the innermost calls of a recursion
+    recursion_calls: HashTable  # RECURSION_CALL, by both: the innermost calls of a recursion
     objects: Arena  # OBJECT
     words: Shadow  # u4
     wide: Shadow  # u4; word number n stands for the n-th granule of memory
@@ -147,15 +148,15 @@ def ends_at(live: Any, address: Any) -> Any:
 
 
 @inlined
-def maker(live: Any, context: Any, levels: Any) -> Any:
+def allocation_context(live: Any, context: Any, levels: Any) -> Any:
     """The context to make a heap block in; inside a recursion with the innermost calls, for it is one context."""
     if levels.control[LEAF_LEVEL] >= 0:
-        context = _maker(live, context, levels)
+        context = _recursion_context(live, context, levels)
     return context
 
 
 @kernel
-def _maker(live: Live, context: Any, levels: Any) -> Any:
+def _recursion_context(live: Live, context: Any, levels: Any) -> Any:
     last = np.int64(levels.control[FRAMES])
     first = last
     while first > 0 and last - first < CALLERS and levels.frames[first - 1].leaf == 0:
@@ -163,10 +164,10 @@ def _maker(live: Live, context: Any, levels: Any) -> Any:
     for frame in range(first, last):
         call = np.int64(levels.frames[frame].call)
         if call != NO_CALL:
-            row = np.int64(row_of(live.makers, (np.uint64(context) << np.uint64(32)) | np.uint64(call)))
-            live.makers.rows[row].around = context
-            live.makers.rows[row].call = call
-            context = MADE | row
+            row = np.int64(row_of(live.recursion_calls, (np.uint64(context) << np.uint64(32)) | np.uint64(call)))
+            live.recursion_calls.rows[row].around = context
+            live.recursion_calls.rows[row].call = call
+            context = IN_RECURSION | row
     return context
 
 
@@ -377,7 +378,7 @@ class Unloading(NamedTuple):
 def allocate(live: Live, site: Any, context: Any, address: Any, size: Any, stream: Any, levels: Any) -> None:
     """heap_alloc: a new object, or the tail by which a realloc let one grow."""
     if extended(live, site, address, size) == 0:
-        begin(live, HEAP, site, maker(live, context, levels), address, size, stream, 0)
+        begin(live, HEAP, site, allocation_context(live, context, levels), address, size, stream, 0)
 
 
 @kernel

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tracekit.contexts.kernels.allocation_site import allocation_site
 from tracekit.contexts.kernels.contexts import enter_function, enter_loop, iterate, leave_function, leave_loop
-from tracekit.contexts.kernels.makers import maker
 from tracekit.contexts.kernels.streams import CONTEXT
 from tracekit.formats.events import CODE, CONTEXT_EVENTS
 from tracekit.jit.kernel import inlined, kernel
@@ -92,7 +92,7 @@ def translate(
         elif action == HEAP_ALLOC:
             site = who
             if levels is not None and by_caller:
-                site = np.int64(maker(translation.handed_on, who, levels))
+                site = np.int64(allocation_site(translation.in_wrapper, who, levels))
             allocated(translation, who, site, _context(contexts, levels, by_caller), where, much)
         elif action == STACK_ALLOC:
             entered(translation, who, _context(contexts, levels, by_caller), where, much)

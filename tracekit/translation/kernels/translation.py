@@ -76,7 +76,7 @@ class Translation(NamedTuple):
     blocks: Arena  # BLOCK; row 0 stands for unknown memory
     groups: HashTable  # GROUP
     allocators: NDArray[np.uint8]  # instruction: FRESH, MOVES or 0
-    handed_on: NDArray[np.uint8]  # instruction: 1 if its function hands on what it allocates
+    in_wrapper: NDArray[np.uint8]  # instruction: 1 if its function hands on what it allocates
     global_image: NDArray[np.uint32]  # global: its image
     global_address: NDArray[np.uint64]
     control: NDArray[np.int64]
