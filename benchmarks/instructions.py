@@ -50,16 +50,16 @@ def _child(module: str, trace_path: str, with_paths: bool, found: Path | None) -
     llvm.get_host_cpu_features, llvm.get_host_cpu_name = lambda: features, lambda: "haswell"
     from benchmarks import compiled_paths
     from tracekit.formats.reader import TraceReader
-    from tracekit.jit import machine_code, ready
+    from tracekit.jit import machine_code, native
     from tracekit.program.program import Program
 
     functions: list[tuple[int, str]] = []
-    load, find = machine_code.Loaded.__init__, ready.ReadyKernel._find
+    load, find = machine_code.Loaded.__init__, native.NativeKernel._find
     kernel = ""
 
     def noting_load(self: Any, *given: Any) -> None:
         load(self, *given)
-        names = {name: name if name != ready.RUN else kernel for name in self.functions}
+        names = {name: name if name != native.RUN else kernel for name in self.functions}
         functions.extend((address, names[name]) for name, address in self.functions.items())
 
     def noting_find(self: Any, *given: Any) -> Any:
@@ -67,7 +67,7 @@ def _child(module: str, trace_path: str, with_paths: bool, found: Path | None) -
         kernel = self._kernel.function.__qualname__
         return find(self, *given)
 
-    machine_code.Loaded.__init__, ready.ReadyKernel._find = noting_load, noting_find  # type: ignore[method-assign]
+    machine_code.Loaded.__init__, native.NativeKernel._find = noting_load, noting_find  # type: ignore[method-assign]
     with TraceReader(trace_path) as trace:
         program = Program.from_images(trace.images())
         make = compiled_paths.with_paths if with_paths else compiled_paths.prepared

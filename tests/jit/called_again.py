@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracekit.jit.kernel import kernel
-from tracekit.jit.ready import Caller
+from tracekit.jit.native import Caller
 
 
 class Two(NamedTuple):

@@ -69,7 +69,7 @@ def again(kernel: Any) -> Any:
 
 def test_a_kernel_is_compiled_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = again(_sum_of)
-    monkeypatch.setattr("tracekit.jit.ready_code.code_of", lambda *_: pytest.fail("compiled here"))
+    monkeypatch.setattr("tracekit.jit.native_code.code_of", lambda *_: pytest.fail("compiled here"))
     assert kernel((np.array([40]), 1), 2) == 42
     assert kernel((np.array([0.5]), 1), 2) == 2.5  # by the same process
     assert len(background._all) == 1
@@ -98,18 +98,18 @@ def test_somebody_elses_module_is_not_imported_again(tmp_path: Path) -> None:
 
 def test_two_are_compiled_at_once() -> None:
     one, other = again(_sum_of), again(_sum_of)
-    one.ready.begin(((np.array([1]), 1), 2))
+    one.native.begin(((np.array([1]), 1), 2))
     assert other((np.array([0.5]), 1), 2) == 2.5
     assert one((np.array([40]), 1), 2) == 42
     assert background._all == background._idle and len(background._idle) == 1  # the other one has ended
-    assert (one.ready.compiled, other.ready.compiled) == (1, 1)
+    assert (one.native.compiled, other.native.compiled) == (1, 1)
 
 
 def test_what_is_there_is_not_begun() -> None:
     again(_sum_of)((np.array([40]), 1), 2)
     kernel = again(_sum_of)
-    kernel.ready.begin(((np.array([40]), 1), 2))
-    assert not kernel.ready._coming
+    kernel.native.begin(((np.array([40]), 1), 2))
+    assert not kernel.native._coming
     assert kernel((np.array([40]), 1), 2) == 42 and not kernel.was_compiled
 
 
@@ -123,15 +123,15 @@ def test_who_asks_for_what_was_begun_waits_for_it(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Worker, "call", slow)
     kernel = again(_sum_of)
-    kernel.ready.begin(((np.array([1]), 1), 2))
+    kernel.native.begin(((np.array([1]), 1), 2))
     threading.Timer(0.2, may_go_on.set).start()
     assert kernel((np.array([40]), 1), 2) == 42
-    assert kernel.ready.compiled == 1
+    assert kernel.native.compiled == 1
 
 
 def test_what_does_not_compile_is_said_by_the_compiler_here() -> None:
     kernel = again(_refused)
-    kernel.ready.begin(((1, 2),))
+    kernel.native.begin(((1, 2),))
     with pytest.raises(Exception, match="nothing") as raised:
         kernel((1, 2))
     assert type(raised.value).__module__.startswith("numba.")
@@ -161,7 +161,7 @@ def test_a_process_that_was_killed_is_replaced() -> None:
 def test_the_end_of_this_process_does_not_wait_for_a_kernel(tmp_path: Path) -> None:
     program = (
         "import time, numpy as np\nfrom tracekit.jit import background\nfrom tracekit.program import components\n"
-        "rows = np.zeros(1, np.int64)\ncomponents._tarjan.ready.begin((rows,) * 8)\n"
+        "rows = np.zeros(1, np.int64)\ncomponents._tarjan.native.begin((rows,) * 8)\n"
         "while not background._all: time.sleep(0.01)\nprint('over')"
     )
     done = run(program, tmp_path)
@@ -172,11 +172,11 @@ def test_somebody_elses_kernel_is_not_begun_here(monkeypatch: pytest.MonkeyPatch
     kernel = again(_sum_of)
     kernel.recipe = None
     with monkeypatch.context() as patch:
-        patch.setattr("tracekit.jit.ready_code.code_of", lambda *_: pytest.fail("compiled here"))
-        kernel.ready.begin(((np.array([1]), 1), 2))
-        (thread,) = kernel.ready._coming.values()
+        patch.setattr("tracekit.jit.native_code.code_of", lambda *_: pytest.fail("compiled here"))
+        kernel.native.begin(((np.array([1]), 1), 2))
+        (thread,) = kernel.native._coming.values()
         thread.join()
-    assert kernel.ready.compiled == 0
+    assert kernel.native.compiled == 0
     assert kernel((np.array([40]), 1), 2) == 42
 
 

@@ -275,9 +275,9 @@ def test_counting_needs_no_kernel_of_its_own() -> None:
     for events, columns in ((None, WITH_VALUES), (None, None), (("load", "store"), ("subject", "size"))):
         replay = Replay(Records({0: [entered]}), program, events=events, columns=columns)
         assert [len(batch) for batch in replay.batches()] == [2 if events is None else 1]
-        kernels = derive.ready.signatures
+        kernels = derive.native.signatures
         assert count_events(Records({0: [entered]}), program, replay.selection) == {"function_entry": 1, "load": 1}
-        assert derive.ready.signatures == kernels
+        assert derive.native.signatures == kernels
 
 
 def main_with(flags: int = BlockFlag.ENTRY) -> tuple[ProgramBuilder, int]:

@@ -28,7 +28,7 @@ _all: list[Worker] = []
 
 
 def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None:
-    """The code of a kernel (ready_code.code_of) for arguments of these kinds (values.told).
+    """The code of a kernel (native_code.code_of) for arguments of these kinds (values.told).
 
     None if another process cannot make it: of a kernel that is not tracekit's own, or that does not compile. Raises
     EndedError if this process ends.
@@ -76,9 +76,9 @@ def _give_back(worker: Worker) -> None:
 
 def _made(find: Callable[..., Any], what: tuple[Any, ...], kinds: Sequence[Hashable]) -> bytes:
     """What the other process does."""
-    from tracekit.jit import ready_code, values
+    from tracekit.jit import native_code, values
 
-    return ready_code.code_of(find(*what), [values.example(kind) for kind in kinds])
+    return native_code.code_of(find(*what), [values.example(kind) for kind in kinds])
 
 
 @atexit.register

@@ -1,7 +1,7 @@
 """The one way to compile a kernel: a typed decorator around Numba, cached on disk and without the GIL.
 
 Numba takes half a second to import, so nothing here imports it before a kernel has to be compiled: what the decorators
-return only remembers the function, and what an earlier process has compiled is called as it is (ready.py). A kernel
+return only remembers the function, and what an earlier process has compiled is called as it is (native.py). A kernel
 that calls another finds it through :func:`_teach_numba`, and compiles it as a part of itself (callee.py).
 
 Kernels borrow their arrays: they run without Numba's reference counting. With it, a tuple of arrays costs an atomic
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS
 
 if TYPE_CHECKING:
-    from tracekit.jit.ready import ReadyKernel
+    from tracekit.jit.native import NativeKernel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,7 +55,7 @@ class Kernel(Generic[P, R]):
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher, for what :attr:`ready` cannot call; it compiles for this process alone."""
+        """Numba's dispatcher, for what :attr:`native` cannot call; it compiles for this process alone."""
         from tracekit.jit.callee import KernelCompiler
 
         return _numba().njit(**{**self._options, "cache": False}, pipeline_class=KernelCompiler)(self.function)
@@ -74,21 +74,21 @@ class Kernel(Generic[P, R]):
         return made
 
     @cached_property
-    def ready(self) -> ReadyKernel:
+    def native(self) -> NativeKernel:
         """Its code, called without Numba."""
-        from tracekit.jit.ready import ReadyKernel  # which needs numpy
+        from tracekit.jit.native import NativeKernel  # which needs numpy
 
-        return ReadyKernel(self)
+        return NativeKernel(self)
 
     @cached_property
-    def is_ready(self) -> bool:
+    def is_native(self) -> bool:
         """Whether it may be called without Numba: what is kept on disk."""
         return self._options["cache"] and _stands_in_file(self.function) and not self.function.__closure__
 
     @property
     def was_compiled(self) -> bool:
         """Whether this process had to compile what has run."""
-        return "dispatcher" in self.__dict__ or self.ready.compiled > 0
+        return "dispatcher" in self.__dict__ or self.native.compiled > 0
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         """Run it, compiled for the types of the arguments."""
@@ -97,7 +97,7 @@ class Kernel(Generic[P, R]):
             bound = inspect.signature(self.function).bind(*arguments, **named)
             bound.apply_defaults()
             given = bound.args
-        result: R = self.ready.call(given) if self.is_ready else self.dispatcher(*given)
+        result: R = self.native.call(given) if self.is_native else self.dispatcher(*given)
         return result
 
 

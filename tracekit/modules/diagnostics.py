@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tracekit.formats.errors import TracekitError
-from tracekit.jit import kernel, raised
+from tracekit.jit import exceptions, kernel
 from tracekit.jit.cache import home
 
 Callbacks = Mapping[str, Callable[..., None]]
@@ -39,7 +39,7 @@ def of_run(error: Exception) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
     if (
         len(frames) < 2
-        or frames[-2].filename not in (kernel.__file__, raised.__file__)
+        or frames[-2].filename not in (kernel.__file__, exceptions.__file__)
         or not _is_authors(frames[-1].filename)
     ):
         return None  # not raised by compiled code

@@ -18,7 +18,7 @@ from tracekit.contexts.state import empty_contexts, empty_stream, with_room
 from tracekit.contexts.table import ContextTable
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
 from tracekit.formats.events import BY_NAME, COLUMNS
-from tracekit.jit.ready import Caller
+from tracekit.jit.native import Caller
 from tracekit.modules import diagnostics
 from tracekit.modules.address_services import given
 from tracekit.modules.codegen import Plan, plan
@@ -357,8 +357,8 @@ class CallbackRunner:
         levels = None
         if own.contexts is not None:
             levels = next(iter(own.levels.values()), None) or empty_stream(0, len(own.contexts.tree.rows))
-        if self.kernel.is_ready:
-            self.kernel.ready.begin(self._arguments(own, levels, batch, 0))
+        if self.kernel.is_native:
+            self.kernel.native.begin(self._arguments(own, levels, batch, 0))
 
     def _arguments(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> tuple[Any, ...]:
         """Those of the kernel."""

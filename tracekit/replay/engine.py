@@ -20,18 +20,18 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.limits import DEEPEST
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
-from tracekit.jit.ready import Caller
+from tracekit.jit.native import Caller
 from tracekit.program.program import Program
 from tracekit.replay import lowering as derive_tables
 from tracekit.replay.compiled.compiler import CompiledPaths
 from tracekit.replay.kernels import heap, layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import Columns
+from tracekit.replay.scheduler import NO_LIMIT, THREAD_START, Scheduler
 from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, filled
 from tracekit.replay.snapshot import Snapshot, Turn, live_objects
 from tracekit.replay.stream_states import restored, snapshot_of
 from tracekit.replay.template_cache import TemplateCache
-from tracekit.replay.turns import NO_LIMIT, THREAD_START, Turns
 
 BATCH = 32_768
 """Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
@@ -233,14 +233,14 @@ class Replay:
             if not self._is_over:
                 self.turn = replace(self.turn, begun=self.turn.begun + 1)
                 yield from self._run(stream, -1)
-        turns = Turns([] if self._is_over else self.streams, self.process.created)
-        while turn_of := turns.take():
+        scheduler = Scheduler([] if self._is_over else self.streams, self.process.created)
+        while turn_of := scheduler.take():
             stream, limit = turn_of
             stream.state.scalars[layouts.MAY_START] = stream.event == THREAD_START
             yield from self._run(stream, limit)
             if self._is_over:
                 return
-            turns.add(stream)
+            scheduler.add(stream)
 
     def example(self) -> Batch:
         """A batch like those to come, whose rows mean nothing."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tracekit.counted import counted
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
-from tracekit.jit import machine_code, object_cache, raised
+from tracekit.jit import exceptions, machine_code, object_cache
 from tracekit.jit.cache import CHECKS_ALL_BOUNDS
 from tracekit.jit.worker import EndedError, Worker
 from tracekit.replay.compiled import bounds, driver_code, machine
@@ -34,7 +34,7 @@ from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
 from tracekit.replay.compiled.sample import Predecessors, Sample
 from tracekit.replay.compiled.worth import LONG_ENOUGH, LONG_ENOUGH_TO_LOAD, SETTING
 from tracekit.replay.kernels import layouts
-from tracekit.replay.kernels.seldom import ASKED, SELDOM
+from tracekit.replay.kernels.slow_paths import PREDICATES, SLOW_PATHS
 
 ENOUGH = 1 << 20
 """Records that are counted before paths are compiled."""
@@ -187,7 +187,7 @@ class CompiledPaths:
 
     def _compile_paths(self, library: Library, what: Sample | Shares, tables: layouts.Tables) -> None:
         """Compile, load and take into use the hot paths of a sample, as far as they are not, or given ones."""
-        head = driver_code.declared(library.wanted, [kernel.__name__ for kernel in (*SELDOM, *ASKED)])
+        head = driver_code.declared(library.handled, [kernel.__name__ for kernel in (*SLOW_PATHS, *PREDICATES)])
         if not len(self._paths):
             self._paths = np.zeros((len(tables.templates), 2), np.uint64)
             self._is_compiled = np.zeros(len(tables.templates) + 1, np.uint8)
@@ -212,12 +212,12 @@ class CompiledPaths:
 
     def _compile_share(self, library: Library, tables: layouts.Tables, head: str, share: Share) -> None:
         def make() -> bytes:
-            codes = [PathCode(tables, library.wanted, before, number, self.checks).text() for number, before in share]
+            codes = [PathCode(tables, library.handled, before, number, self.checks).text() for number, before in share]
             return self._object_of("\n\n".join([head, *codes]))
 
         parts = [ingredients(tables, before, number) for number, before in share]
         checked = [f"checked, {len(tables.functions)}".encode()] if self.checks else []
-        code, was_kept = object_cache.kept(key_of(library.wanted, *parts, *checked), make)
+        code, was_kept = object_cache.kept(key_of(library.handled, *parts, *checked), make)
         names = [function_name(number) for number, _ in share]
         symbols = {**library.loaded.functions, "functions": tables.functions.ctypes.data}
         loaded = machine_code.Loaded(code, symbols, names)
@@ -239,10 +239,10 @@ class CompiledPaths:
         self, text: str, linked: Iterable[bytes] = (), exported: Collection[str] = (), vectorizes: bool = False
     ) -> bytes:
         """Machine code; in another process unless that is waited for."""
-        wanted = (text, list(linked), list(exported), vectorizes)
+        request = (text, list(linked), list(exported), vectorizes)
         if self.waits:
-            return machine_code.object_of(*wanted)
-        made: bytes = self._worker.call(machine_code.object_of, *wanted)
+            return machine_code.object_of(*request)
+        made: bytes = self._worker.call(machine_code.object_of, *request)
         return made
 
     # -- replay ----------------------------------------------------------------------------------
@@ -261,10 +261,10 @@ class CompiledPaths:
         while True:
             given = [sink.arguments(stream, BUDGET + reserve) for sink in self.sinks]
             own.describe(arguments, tuple(levels for _, _, levels, _ in given))
-            own.words[machine.BUDGET] = (BUDGET if library.wanted.has_budget else PAUSE) + reserve
+            own.words[machine.BUDGET] = (BUDGET if library.handled.has_budget else PAUSE) + reserve
             status = int(library.replay(own.address, self._paths.ctypes.data, len(self._paths), reserve))
             if told := int(own.words[machine.RAISED]):
-                raise self._failure(*raised.exception_at(told))
+                raise self._failure(*exceptions.exception_at(told))
             if outside := int(own.words[machine.OUTSIDE]):
                 raise bounds.error_of(outside)
             for sink in self.sinks:

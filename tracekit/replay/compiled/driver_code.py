@@ -15,13 +15,13 @@ from typing import Any
 from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count, loads, types_of
+from tracekit.replay.compiled.handled_events import CONSTANT_SIZES, HandledEvents, handler_name
 from tracekit.replay.compiled.machine import ARGUMENTS
 from tracekit.replay.compiled.path_code import DONE, FALLBACK, ROW
 from tracekit.replay.compiled.range_code import range_name
-from tracekit.replay.compiled.wanted import CONSTANT_SIZES, Wanted, handler_name
 from tracekit.replay.kernels import layouts
 
-SELDOM_PARAMETERS = (
+SLOW_PATH_PARAMETERS = (
     ("i32", "subject"),
     ("i32", "object"),
     ("i32", "base"),
@@ -29,7 +29,7 @@ SELDOM_PARAMETERS = (
     ("i64", "address"),
     ("i64", "size"),
 )
-"""Parameters of the functions of kernels/seldom.py, after the stream's."""
+"""Parameters of the functions of kernels/slow_paths.py, after the stream's."""
 
 INTRINSICS = ("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", "declare i64 @llvm.smin.i64(i64, i64)")
 
@@ -57,7 +57,7 @@ class Handler:
     """Values like those of what follows: stream, subject, address, size, value, if it is for single events."""
 
 
-def declarations(handlers: Iterable[Handler], seldom: Mapping[str, tuple[NumbaFunction, Any]]) -> str:
+def declarations(handlers: Iterable[Handler], slow_paths: Mapping[str, tuple[NumbaFunction, Any]]) -> str:
     """Declarations of Numba's functions."""
     lines = {
         handler.function.declaration(
@@ -65,7 +65,7 @@ def declarations(handlers: Iterable[Handler], seldom: Mapping[str, tuple[NumbaFu
         )
         for handler in handlers
     }
-    lines |= {function.declaration([*types_of(arguments)]) for function, arguments in seldom.values()}
+    lines |= {function.declaration([*types_of(arguments)]) for function, arguments in slow_paths.values()}
     return "\n".join([*sorted(lines), *INTRINSICS])
 
 
@@ -159,7 +159,7 @@ def _function(head: str, code: Code, *attributes: str) -> str:
     return "\n".join([f"define {head} {' '.join(attributes)} {{", "begin:", *code.lines, "}"])
 
 
-def drain_function(wanted: Wanted, columns: Mapping[int, bool]) -> str:
+def drain_function(handled: HandledEvents, columns: Mapping[int, bool]) -> str:
     """``drain``: the first rows of the columns as events. `columns`: by the word of each, whether there is one."""
     code = Code()
     code.line("%kinds = load ptr, ptr " + code.at("%machine", 8 * machine.KIND))
@@ -182,10 +182,10 @@ def drain_function(wanted: Wanted, columns: Mapping[int, bool]) -> str:
             given.append(f"{width} {code.set(f'load {width}, ptr {place}')}")
         else:
             given.append(f"{width} 0")
-    cases = " ".join(f"i8 {event}, label %event{event}" for event in sorted(wanted.codes))
+    cases = " ".join(f"i8 {event}, label %event{event}" for event in sorted(handled.codes))
     code.line(f"switch i8 {kind}, label %done [ {cases} ]")
     results = ["[ false, %look ]"]
-    for event in sorted(wanted.codes):
+    for event in sorted(handled.codes):
         code.place(f"event{event}")
         code.line(f"%damaged{event} = call i1 @{handler_name(event)}(ptr %machine, {', '.join(given)})")
         code.jump("done")
@@ -201,7 +201,7 @@ def drain_function(wanted: Wanted, columns: Mapping[int, bool]) -> str:
 
 
 def _calling(function: NumbaFunction, arguments: Any, places: Sequence[int]) -> Code:
-    """A call of one of kernels/seldom.py; what it returns is in ``%result``."""
+    """A call of one of kernels/slow_paths.py; what it returns is in ``%result``."""
     code = Code()
     code.line("%result = alloca i64")
     code.line("%raised = alloca ptr")
@@ -210,30 +210,30 @@ def _calling(function: NumbaFunction, arguments: Any, places: Sequence[int]) -> 
         lines, names = loads(argument, place, f"a{number}.")
         code.lines += ["  " + line for line in lines]
         given += names
-    _call(code, function, [*given, *(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)])
+    _call(code, function, [*given, *(f"{kind} %{name}" for kind, name in SLOW_PATH_PARAMETERS)])
     return code
 
 
-def _seldom_called(name: str, code: Code) -> str:
-    parameters = ", ".join(f"{kind} %{name}" for kind, name in SELDOM_PARAMETERS)
+def _slow_path_called(name: str, code: Code) -> str:
+    parameters = ", ".join(f"{kind} %{name}" for kind, name in SLOW_PATH_PARAMETERS)
     return _function(f"i1 @{name}(ptr %machine, {parameters})", code, "noinline")
 
 
-def seldom_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
-    """One of kernels/seldom.py. `arguments`: tables, stream and columns; `places`: the words where they begin."""
+def slow_path_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
+    """One of kernels/slow_paths.py. `arguments`: tables, stream and columns; `places`: the words where they begin."""
     code = _calling(function, arguments, places)
     n = code.load("%result", 0)
     _find_frame(code)
     damaged = code.set(f"call i1 @drain(ptr %machine, i64 {n})")
     code.line(f"ret i1 {code.set(f'xor i1 {damaged}, true')}")
-    return _seldom_called(name, code)
+    return _slow_path_called(name, code)
 
 
-def asked_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
-    """One of kernels/seldom.py that says whether something holds."""
+def predicate_function(name: str, function: NumbaFunction, arguments: Any, places: Sequence[int]) -> str:
+    """One of kernels/slow_paths.py that says whether something holds."""
     code = _calling(function, arguments, places)
     code.line(f"ret i1 {code.load('%result', 0, 'i1')}")
-    return _seldom_called(name, code)
+    return _slow_path_called(name, code)
 
 
 def _find_frame(code: Code) -> None:
@@ -393,20 +393,20 @@ leave:
 """
 
 
-def declared(wanted: Wanted, seldom: Sequence[str]) -> str:
+def declared(handled: HandledEvents, slow_paths: Sequence[str]) -> str:
     """Declarations of what paths call."""
     lines = [
         '@functions = external global [0 x i8], code_model "large"',
         *INTRINSICS,
     ]
-    lines += [f"declare i1 @{handler_name(event)}(ptr, i32, i64, i64, i64)" for event in sorted(wanted.codes)]
+    lines += [f"declare i1 @{handler_name(event)}(ptr, i32, i64, i64, i64)" for event in sorted(handled.codes)]
     lines += [
         f"declare void @{handler_name(event, size)}(ptr, i32, i64, i64)"
-        for event in sorted(wanted.sized)
+        for event in sorted(handled.sized)
         for size in CONSTANT_SIZES
     ]
-    lines += [f"declare i1 @{name}(ptr, {', '.join(kind for kind, _ in SELDOM_PARAMETERS)})" for name in seldom]
+    lines += [f"declare i1 @{name}(ptr, {', '.join(kind for kind, _ in SLOW_PATH_PARAMETERS)})" for name in slow_paths]
     words = ", ".join("i64" for _ in RANGE)
-    lines += [f"declare void @{range_name(event)}(ptr, i32, {words})" for event in sorted(wanted.ranges)]
+    lines += [f"declare void @{range_name(event)}(ptr, i32, {words})" for event in sorted(handled.ranges)]
     lines += ["declare i64 @unordered(ptr)", "declare void @passed(ptr, i64)"]
     return "\n".join(lines)

@@ -15,11 +15,11 @@ from tracekit.jit import machine_code, object_cache
 from tracekit.replay.compiled import driver_code, machine
 from tracekit.replay.compiled.driver_code import Handler
 from tracekit.replay.compiled.functions import Constants, NumbaFunction, count
+from tracekit.replay.compiled.handled_events import CONSTANT_SIZES, HandledEvents, handler_name
 from tracekit.replay.compiled.machine import ARGUMENTS
 from tracekit.replay.compiled.range_code import range_name
-from tracekit.replay.compiled.wanted import CONSTANT_SIZES, Wanted, handler_name
 from tracekit.replay.kernels.derive import derive
-from tracekit.replay.kernels.seldom import ASKED, SELDOM, Step
+from tracekit.replay.kernels.slow_paths import PREDICATES, SLOW_PATHS, Step
 
 LARGE = 200_000
 """Bytes of bitcode of a module's function for an event from which on it is not copied for each size."""
@@ -60,7 +60,7 @@ class Library:
     """The code around paths, loaded."""
 
     loaded: machine_code.Loaded
-    wanted: Wanted
+    handled: HandledEvents
     replay: Any
 
 
@@ -95,47 +95,52 @@ class LibraryMaker:
         """The library, for these arguments of the derive kernel and those of the sinks."""
         handlers = self._handlers(given)
         many = self._ranges(given) if CODE["loop_iteration"] not in handlers else Many({}, [], [], ordered=False)
-        wanted = _wanted(handlers, many, any(levels is not None for _, _, levels, _ in given))
+        handled = _handled(handlers, many, any(levels is not None for _, _, levels, _ in given))
         example = (*arguments[:2], arguments[3], Step(np.uint32(0), np.uint32(0), np.uint32(0), np.uint8(0)))
         example += (np.uint64(0), np.uint64(0))
-        seldom, asked = (
-            {kernel.__name__: self._linkable(kernel, example) for kernel in some} for some in (SELDOM, ASKED)
+        slow_paths, predicates = (
+            {kernel.__name__: self._linkable(kernel, example) for kernel in some} for some in (SLOW_PATHS, PREDICATES)
         )
         derived = self._linkable(derive, arguments)
         constants = Constants(tuple((state, contexts, clock) for state, contexts, _, clock in given))
         places = np.cumsum([ARGUMENTS, *(count(argument) for argument in arguments)]).tolist()
         every = [handler for some in (*handlers.values(), many.handlers()) for handler in some]
-        others = {name: (function, example) for name, function in (seldom | asked).items()}
+        others = {name: (function, example) for name, function in (slow_paths | predicates).items()}
         own = (places[0], places[1], places[3])
         text = [
             driver_code.declarations(every, others | {"d": (derived, arguments)}),
-            *self._event_functions(handlers, many, wanted, constants, places[-1]),
-            driver_code.drain_function(wanted, _columns(arguments[3])),
-            *(driver_code.asked_function(name, each, example[:3], own) for name, each in asked.items()),
-            *(driver_code.seldom_function(name, each, example[:3], own) for name, each in seldom.items()),
+            *self._event_functions(handlers, many, handled, constants, places[-1]),
+            driver_code.drain_function(handled, _columns(arguments[3])),
+            *(driver_code.predicate_function(name, each, example[:3], own) for name, each in predicates.items()),
+            *(driver_code.slow_path_function(name, each, example[:3], own) for name, each in slow_paths.items()),
             driver_code.derive_function(derived, arguments),
             "!0 = !{}",
             driver_code.REPLAY,
         ]
-        names = ["replay", *others, *(handler_name(event) for event in wanted.codes), "unordered", "passed"]
+        names = ["replay", *others, *(handler_name(event) for event in handled.codes), "unordered", "passed"]
         names += [range_name(event) for event in many.ranges]
-        names += [handler_name(event, size) for event in wanted.sized for size in CONSTANT_SIZES]
+        names += [handler_name(event, size) for event in handled.sized for size in CONSTANT_SIZES]
         symbols = {**constants.addresses}
         linked = {handler.function.name: handler.function.code for handler in every}
-        linked |= {function.name: function.code for function in (*seldom.values(), *asked.values(), derived)}
+        linked |= {function.name: function.code for function in (*slow_paths.values(), *predicates.values(), derived)}
         whole = "\n\n".join([machine_code.externals(symbols), *text])
-        key = key_of(wanted, whole.encode(), *(code for _, code in sorted(linked.items())))
+        key = key_of(handled, whole.encode(), *(code for _, code in sorted(linked.items())))
         code, _ = object_cache.kept(key, lambda: self._object_of(whole, linked.values(), names, bool(many.ranges)))
         loaded = machine_code.Loaded(code, symbols, names)
-        return Library(loaded, wanted, machine_code.callable_at(loaded.functions["replay"]))
+        return Library(loaded, handled, machine_code.callable_at(loaded.functions["replay"]))
 
     def _event_functions(
-        self, handlers: Mapping[int, list[Handler]], many: Many, wanted: Wanted, constants: Constants, place: int
+        self,
+        handlers: Mapping[int, list[Handler]],
+        many: Many,
+        handled: HandledEvents,
+        constants: Constants,
+        place: int,
     ) -> list[str]:
         """The functions for events, one by one and many at once. `place`: where the sinks' arguments begin."""
         return [
             *(driver_code.event_function(event, some, constants, place) for event, some in handlers.items()),
-            *(driver_code.sized_function(event, size) for event in sorted(wanted.sized) for size in CONSTANT_SIZES),
+            *(driver_code.sized_function(event, size) for event in sorted(handled.sized) for size in CONSTANT_SIZES),
             *(driver_code.range_function(event, some, constants, place) for event, some in many.ranges.items()),
             driver_code.unordered_function(many.unordered, constants, place),
             driver_code.passed_function(many.passed, constants, place),
@@ -182,10 +187,10 @@ class LibraryMaker:
         return Handler(self._linkable(kernel, (*arguments, *event)), state, contexts, levels, levels_at, clock, event)
 
 
-def _wanted(handlers: Mapping[int, list[Handler]], many: Many, has_budget: bool) -> Wanted:
-    """What sinks with these functions want."""
+def _handled(handlers: Mapping[int, list[Handler]], many: Many, has_budget: bool) -> HandledEvents:
+    """The events that sinks with these functions handle."""
     large = {event for event, some in handlers.items() if sum(len(each.function.code) for each in some) > LARGE}
-    return Wanted(
+    return HandledEvents(
         frozenset(handlers),
         frozenset({CODE["load"], CODE["store"]} & (handlers.keys() - large)),
         has_budget,
@@ -202,10 +207,10 @@ def _columns(out: Any) -> dict[int, bool]:
     return {getattr(machine, name.upper()): getattr(out, name) is not None for name in names}
 
 
-def key_of(wanted: Wanted, *parts: bytes) -> str:
+def key_of(handled: HandledEvents, *parts: bytes) -> str:
     """The key of machine code made of these parts, for modules that want these events."""
-    sets = (wanted.codes, wanted.sized, wanted.ranges)
-    truths = (wanted.has_budget, wanted.ordered, wanted.limited, wanted.timed)
+    sets = (handled.codes, handled.sized, handled.ranges)
+    truths = (handled.has_budget, handled.ordered, handled.limited, handled.timed)
     events = repr((*map(sorted, sets), *truths)).encode()
     return object_cache.key_of([sources(), machine_code.target(), events, *parts])
 

@@ -15,12 +15,12 @@ import numpy as np
 from tracekit.formats.events import CODE, NONE
 from tracekit.replay.compiled import machine
 from tracekit.replay.compiled.code import Code
+from tracekit.replay.compiled.handled_events import CONSTANT_SIZES, HandledEvents, handler_name
 from tracekit.replay.compiled.loop_chains import chain_of, shared
 from tracekit.replay.compiled.range_code import INSIDE, Ranges, accesses_of
-from tracekit.replay.compiled.wanted import CONSTANT_SIZES, Wanted, handler_name
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.layouts import FRAME_ROW
-from tracekit.replay.kernels.seldom import Step
+from tracekit.replay.kernels.slow_paths import Step
 
 DONE = 0
 FALLBACK = -1
@@ -41,10 +41,10 @@ class PathCode:
     """Writes the function of one path."""
 
     def __init__(
-        self, tables: layouts.Tables, wanted: Wanted, before: Sequence[int], number: int, checks: bool = False
+        self, tables: layouts.Tables, handled: HandledEvents, before: Sequence[int], number: int, checks: bool = False
     ) -> None:
         """`checks`: whether the code makes sure that it does not leave its tables (bounds.py)."""
-        self.tables, self.wanted, self.number = tables, wanted, number
+        self.tables, self.handled, self.number = tables, handled, number
         self.path = tables.templates[number]
         self.flags = int(self.path["flags"])
         self.before = before
@@ -55,7 +55,7 @@ class PathCode:
         if self.is_run:
             self.level = len(chain_of(tables.loops, int(self.path["loop"]))) - 1
             accesses = accesses_of(tables, self.path, self.level)
-            self.ranges = Ranges(self.code, accesses, wanted, self._address)
+            self.ranges = Ranges(self.code, accesses, handled, self._address)
         self.budget = 0
         """Events that it hands on at most; of a run: in each iteration."""
 
@@ -131,7 +131,7 @@ class PathCode:
             taking.place("nothing")
             taking.line(f"ret i64 {DONE}")
             taking.place("has.some")
-        if (self.wanted.has_budget or self.is_run) and self.budget:
+        if (self.handled.has_budget or self.is_run) and self.budget:
             taking.line(f"%budget.at = getelementptr i64, ptr %machine, i64 {machine.BUDGET}")
             taking.line("%budget = load i64, ptr %budget.at")
             need = f"mul i64 %iterations, {self.budget}" if self.is_run else f"add i64 0, {self.budget}"
@@ -234,7 +234,7 @@ class PathCode:
 
     def _effects(self) -> None:
         """The call that the path continues has unknown effects unless it entered instrumented code."""
-        if self.flags & layouts.TEMPLATE_EFFECTS and "external_call" in self.wanted:
+        if self.flags & layouts.TEMPLATE_EFFECTS and "external_call" in self.handled:
             code = self.code
             call, behind = code.label("effects"), code.label("behind")
             entered = code.field(FRAME_ROW, "%frame", "entered")
@@ -251,22 +251,22 @@ class PathCode:
         frame = "%frame.own" if way is None else "%frame"
         loop, tested = way or (NONE, NONE)
         code, target = self.code, int(self.path["loop"])
-        open_loops, wanted = chain_of(self.tables.loops, loop), chain_of(self.tables.loops, target)
+        open_loops, target_loops = chain_of(self.tables.loops, loop), chain_of(self.tables.loops, target)
         header = bool(self.flags & layouts.TEMPLATE_HEADER)
-        kept = shared(open_loops, wanted)
+        kept = shared(open_loops, target_loops)
         for ended in open_loops[kept:][::-1]:
             self._emit("loop_exit", ended, size=int(ended == tested))
-        if kept == len(wanted):
+        if kept == len(target_loops):
             if header:
                 self._count_iteration(frame, kept - 1)
                 self._emit("loop_iteration", target)
         else:
-            for level in range(kept, len(wanted)):
-                self._open(frame, level, wanted[level])
-            for level in range(kept, len(wanted)):
-                self._emit("loop_invocation", wanted[level])
+            for level in range(kept, len(target_loops)):
+                self._open(frame, level, target_loops[level])
+            for level in range(kept, len(target_loops)):
+                self._emit("loop_invocation", target_loops[level])
         if loop != target:
-            code.set_field(FRAME_ROW, frame, "loops", len(wanted))
+            code.set_field(FRAME_ROW, frame, "loops", len(target_loops))
             code.set_field(FRAME_ROW, frame, "loop", target)
 
     def _level(self, frame: str, level: int) -> str:
@@ -313,11 +313,11 @@ class PathCode:
         self, event: int, subject: int, address: int | str = 0, size: int | str = 0, value: int | str = 0
     ) -> None:
         """Hand an event to the modules, if one wants it."""
-        if event not in self.wanted.codes:
+        if event not in self.handled.codes:
             return
         self.budget += 1
         code = self.code
-        if isinstance(size, int) and size in CONSTANT_SIZES and event in self.wanted.sized:
+        if isinstance(size, int) and size in CONSTANT_SIZES and event in self.handled.sized:
             code.line(
                 f"call void @{handler_name(event, size)}(ptr %machine, i32 {subject}, i64 {address}, i64 {value})"
             )
@@ -364,7 +364,7 @@ class PathCode:
             if self.flags & layouts.TEMPLATE_TERMS:
                 strides = self.tables.strides[group * layouts.GROUP + place]
             event = int(events["kind"][place])
-            if event not in self.wanted.codes:
+            if event not in self.handled.codes:
                 continue
             address = self._plus(self._base(int(events["base"][place])), int(events["offset"][place]), strides)
             value = self._base(int(events["value"][place])) or 0
@@ -381,7 +381,7 @@ class PathCode:
         size: int | str = int(step["size"]) if size_base is None else code.add(size_base, int(step["size"]))
         if step["code"] in (layouts.ALLOC, layouts.FREE):
             name = "begin_object" if step["code"] == layouts.ALLOC else "finish_object"
-            code.require(code.set(_seldom(name, step, address, size)), "damaged")
+            code.require(code.set(_slow_path(name, step, address, size)), "damaged")
         elif step["code"] == layouts.FRAME:
             code.set_field(FRAME_ROW, "%frame.own", "address", address)
         else:
@@ -398,7 +398,7 @@ class PathCode:
             check = code.label("check")
             code.branch(code.test("eq", code.load(INSIDE, 0, "i8"), 0, "i8"), check, behind)
             code.place(check)
-        code.line(_seldom("check_object", step, address, size))
+        code.line(_slow_path("check_object", step, address, size))
         code.jump(behind)
         code.place(behind)
 
@@ -446,12 +446,12 @@ class PathCode:
             self._emit("loop_exit", loop)
         scalars = code.word(machine.SCALARS, "ptr")
         first = code.wide(code.field(FRAME_ROW, "%frame.own", "object_base"))
-        if {CODE["stack_free"]} & self.wanted.codes:
+        if {CODE["stack_free"]} & self.handled.codes:
             some, behind = code.label("objects"), code.label("behind")
             objects = code.load(scalars, 8 * layouts.OBJECTS)
             code.branch(code.test("sgt", objects, first), some, behind)
             code.place(some)
-            code.require(code.set(_seldom("free_all")), "damaged")
+            code.require(code.set(_slow_path("free_all")), "damaged")
             code.jump(behind)
             code.place(behind)
         code.store(scalars, 8 * layouts.OBJECTS, first)
@@ -469,13 +469,13 @@ class PathCode:
         code.place(some)
         code.branch(code.test("eq", code.field(FRAME_ROW, below, "tail"), 0, "i8"), done, tails)
         code.place(tails)
-        code.require(code.set(_seldom("pop_tails")), "damaged")
+        code.require(code.set(_slow_path("pop_tails")), "damaged")
         code.jump(done)
         code.place(done)
 
 
-def _seldom(name: str, step: Any = None, address: int | str = 0, size: int | str = 0) -> str:
-    """A call of one of kernels/seldom.py."""
+def _slow_path(name: str, step: Any = None, address: int | str = 0, size: int | str = 0) -> str:
+    """A call of one of kernels/slow_paths.py."""
     fields = (0, 0, 0, 0) if step is None else tuple(int(step[name]) for name in Step._fields)
     subject, thing, base, flags = fields
     return (

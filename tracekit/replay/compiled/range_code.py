@@ -20,7 +20,7 @@ import numpy as np
 
 from tracekit.formats.events import CODE
 from tracekit.replay.compiled.code import Code
-from tracekit.replay.compiled.wanted import Wanted
+from tracekit.replay.compiled.handled_events import HandledEvents
 from tracekit.replay.kernels import layouts
 
 LOAD, STORE = CODE["load"], CODE["store"]
@@ -102,23 +102,23 @@ class Ranges:
     """Writes what a run needs beside its loop."""
 
     def __init__(
-        self, code: Code, accesses: Sequence[Access], wanted: Wanted, address_of: Callable[[int, int, Any], str]
+        self, code: Code, accesses: Sequence[Access], handled: HandledEvents, address_of: Callable[[int, int, Any], str]
     ) -> None:
         """address_of: writes the code that computes an address from base, offset and strides."""
         self._code, self._address_of = code, address_of
-        self._limited, self._timed = wanted.limited, wanted.timed
+        self._limited, self._timed = handled.limited, handled.timed
         self._checked = [access for access in accesses if access.is_checked]
-        self._accesses = [access for access in accesses if access.event in wanted.codes]
+        self._accesses = [access for access in accesses if access.event in handled.codes]
         stores = sum(access.event == STORE for access in self._accesses)
         self.may_be_used = (
             bool(self._accesses)
-            and wanted.ranges.issuperset(access.event for access in self._accesses)
+            and handled.ranges.issuperset(access.event for access in self._accesses)
             and all(_is_plain(access) for access in self._accesses)
             and stores * len(self._accesses) <= MOST_PAIRS
             and len(self._accesses) <= MOST
         )
         """Whether accesses may be handed on instruction by instruction."""
-        self._order_matters = wanted.ordered and stores > 0
+        self._order_matters = handled.ordered and stores > 0
         self.looks = self.may_be_used or bool(self._checked and all(_is_plain(access) for access in self._checked))
         """Whether there is anything to find out before the first iteration."""
 

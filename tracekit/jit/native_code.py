@@ -1,4 +1,4 @@
-"""Makes the code that ready.py calls: what Numba makes of a kernel, and a function that takes arguments as words."""
+"""Makes the code that native.py calls: what Numba makes of a kernel, and a function that takes arguments as words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import dispatcher, event, types  # noqa: F401  (the dispatcher first, as in callee.py)
 
 from tracekit.jit import machine_code
-from tracekit.jit.ready import RUN
+from tracekit.jit.native import RUN
 
 _types: Any = types
 _NONE_RETURNED = -2
@@ -20,7 +20,7 @@ _NONE_RETURNED = -2
 def code_of(kernel: Any, arguments: Sequence[Any]) -> bytes:
     """A line of JSON, and machine code behind it; without code if only Numba's dispatcher can call the kernel.
 
-    The line: ``callable``; ``results``, a letter for each number that it gives (ready.Code); ``is_tuple``.
+    The line: ``callable``; ``results``, a letter for each number that it gives (native.Code); ``is_tuple``.
     """
     callee = kernel.callee
     argument_types = tuple(callee.typeof_pyval(argument) for argument in arguments)

@@ -1,6 +1,6 @@
-"""What a compiled path leaves to Numba: stack objects, checks, frames that tail calls left behind.
+"""Slow paths of compiled code, which Numba compiles: stack objects, checks, frames that tail calls left behind.
 
-The functions of SELDOM append events to the columns, from row 0 on, and return how many; the caller hands them on.
+The functions of SLOW_PATHS append events to the columns, from row 0 on, and return how many; the caller hands them on.
 """
 
 from __future__ import annotations
@@ -67,6 +67,6 @@ def pop_tails(tables: Tables, stream: Stream, out: Columns, step: Step, address:
     return n
 
 
-SELDOM = (begin_object, finish_object, check_object, free_all, pop_tails)
-ASKED = (is_inside,)
+SLOW_PATHS = (begin_object, finish_object, check_object, free_all, pop_tails)
+PREDICATES = (is_inside,)
 """Those that say whether something holds, and make no events."""

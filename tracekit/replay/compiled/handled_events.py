@@ -1,4 +1,4 @@
-"""The functions that code of paths calls for events: which there are, and how they are called."""
+"""The events that modules handle: for which of them code of paths calls functions, and how these are called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CONSTANT_SIZES = (1, 2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class HandledEvents:
     """The events that modules have a function for: ``@on_<code>(machine, subject, address, size, value)``."""
 
     codes: frozenset[int]

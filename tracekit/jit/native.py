@@ -2,7 +2,7 @@
 
 For each combination of argument types a kernel's code is kept on disk with all that it calls (object_cache.py), and
 called by a function ``i64 run(words, results)``: `words` are the kernel's arguments (values.py). Numba makes the code
-(ready_code.py), in another process if possible (background.py). This process imports Numba only for kernels that its
+(native_code.py), in another process if possible (background.py). This process imports Numba only for kernels that its
 dispatcher alone can call: those with arguments or results that are neither numbers, nor arrays among the arguments, nor
 tuples of these.
 """
@@ -54,7 +54,7 @@ class Code(NamedTuple):
         return values[0] if values else None
 
 
-class ReadyKernel:
+class NativeKernel:
     """A kernel's code by the types of its arguments."""
 
     def __init__(self, kernel: Kernel[..., Any]) -> None:
@@ -137,7 +137,7 @@ class ReadyKernel:
     def _make(self, key: str, kinds: Any, arguments: Sequence[Any]) -> bytes:
         whole = self._made_beside(key, kinds)
         if whole is None:
-            from tracekit.jit.ready_code import code_of
+            from tracekit.jit.native_code import code_of
 
             whole = self._kept(key, code_of(self._kernel, arguments))
         return whole
@@ -190,7 +190,7 @@ def _value(form: str, word: int) -> Any:
 
 
 def _raise(problem: int) -> None:
-    from tracekit.jit.raised import raise_at
+    from tracekit.jit.exceptions import raise_at
 
     raise_at(problem)
 
@@ -235,8 +235,8 @@ class Caller:
 
     def _find(self, arguments: Sequence[Any]) -> Code | None:
         """The code for arguments that have been told; None if only Numba can call it."""
-        if self._kernel.is_ready:
-            self._code = self._kernel.ready.code_for(tuple(kind for kind, _ in self._known), arguments)
+        if self._kernel.is_native:
+            self._code = self._kernel.native.code_for(tuple(kind for kind, _ in self._known), arguments)
             self._results = self._code and self._code.room()
         return self._code
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tracekit.formats.events import CODE
 from tracekit.replay.engine import StreamReplay
-from tracekit.replay.turns import NO_LIMIT, Turns
+from tracekit.replay.scheduler import NO_LIMIT, Scheduler
 
 START, OTHER = CODE["thread_start"], CODE["heap_free"]
 
@@ -64,17 +64,17 @@ def test_the_lowest_ticket_has_its_turn(seed: int, count: int) -> None:
             events[0] = (START, events[0][1])
         streams.append(Stream(number, events))
     created = np.zeros(count, np.uint8)
-    turns = Turns(cast(list[StreamReplay], streams), created)
+    scheduler = Scheduler(cast(list[StreamReplay], streams), created)
     while expected := naive(streams, created):
-        taken = turns.take()
+        taken = scheduler.take()
         assert taken is not None
         stream = cast(Stream, taken[0])
         assert (stream.number, taken[1]) == expected
         stream.events.pop(0)
         if rng.random() < 0.5:
             created[rng.randrange(count)] = 1
-        turns.add(cast(StreamReplay, stream))
-    assert turns.take() is None
+        scheduler.add(cast(StreamReplay, stream))
+    assert scheduler.take() is None
 
 
 def test_threads_that_wait_are_not_looked_at_again_and_again() -> None:
@@ -83,12 +83,12 @@ def test_threads_that_wait_are_not_looked_at_again_and_again() -> None:
     main = Stream(0, [(OTHER, 2 * number) for number in range(1, count)])
     streams = [main, *(Stream(number, [(START, 2 * number + 1)]) for number in range(1, count))]
     created = np.zeros(count, np.uint8)
-    turns = Turns(cast(list[StreamReplay], streams), created)
-    while taken := turns.take():
+    scheduler = Scheduler(cast(list[StreamReplay], streams), created)
+    while taken := scheduler.take():
         stream = cast(Stream, taken[0])
         if stream is main:
             created[count - len(main.events)] = 1
         stream.events.pop(0)
-        turns.add(cast(StreamReplay, stream))
+        scheduler.add(cast(StreamReplay, stream))
     assert created[1:].all() and not any(stream.events for stream in streams)
     assert sum(stream.looks for stream in streams) <= 4 * count

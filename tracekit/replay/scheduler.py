@@ -1,4 +1,4 @@
-"""Whose turn it is: of the streams that stand before an event with a ticket, the one with the lowest."""
+"""Schedules streams: of those that stand before an event with a ticket, the one with the lowest runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_LIMIT = (1 << 62) + 1
 THREAD_START = CODE["thread_start"]
 
 
-class Turns:
+class Scheduler:
     """Streams that stand before an event with a ticket; a thread's first one waits until the thread is created.
 
     `created`: uint8 of each stream's number, whether its thread_create was replayed; the replay sets it.
