@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracekit.containers import maps
-from tracekit.containers.before import blocks_with, contents
+from tracekit.containers.initial_pages import blocks_with, contents
 from tracekit.containers.kernels.arena import USED
 from tracekit.containers.shipping import Frozen, shipped, unpacked
 

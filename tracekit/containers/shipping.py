@@ -16,11 +16,11 @@ import zstandard
 from numpy.typing import NDArray
 
 from tracekit.containers import arena, shadow
-from tracekit.containers.before import Pages, blocks_with, contents, empty_blocks
 from tracekit.containers.hash_table import hash_table, used_rows
+from tracekit.containers.initial_pages import Pages, blocks_with, contents, empty_blocks
 from tracekit.containers.kernels.arena import SPARE, USED, Arena
-from tracekit.containers.kernels.before import BLOCK, Before
 from tracekit.containers.kernels.hash_table import CELLS, HashTable
+from tracekit.containers.kernels.initial_pages import BLOCK, InitialPages
 from tracekit.containers.kernels.shadow import EACH, PAGES, STREAM, STREAMS, WORDS, Shadow, enter, make_pages
 from tracekit.containers.maps import kinds
 from tracekit.containers.maps.exact import ROWS_ADDRESS, ROWS_SIZE
@@ -151,7 +151,7 @@ def _of_shadow(memory: Shadow) -> Made:
     rows = [memory.rows[_rows_of(memory, granules, divided)] for divided in range(4)]
     pages = memory.pages[: control[PAGES]].copy()
     streams = memory.streams[: control[STREAMS]].copy()
-    return _shadow, (rows, granules, pages, streams, control, len(memory.table) > control[EACH], memory.before)
+    return _shadow, (rows, granules, pages, streams, control, len(memory.table) > control[EACH], memory.initial)
 
 
 def _rows_of(memory: Shadow, granules: NDArray[np.uint8], divided: int) -> NDArray[np.int64]:
@@ -167,7 +167,7 @@ def _shadow(
     streams: NDArray[np.int64],
     control: NDArray[np.int64],
     per_stream: bool,
-    before: Before | None,
+    initial: InitialPages | None,
 ) -> Shadow:
     memory = shadow.empty(rows[0].dtype, per_stream=per_stream, direct=int(control[EACH]))
     first = int(memory.control[PAGES])
@@ -179,16 +179,18 @@ def _shadow(
         memory.rows[_rows_of(memory, granules, divided)] = own
     if control[STREAM] >= 0:
         enter(memory, int(control[STREAM]))
-    return memory._replace(before=before)
+    return memory._replace(initial=initial)
 
 
-def _of_before(before: Before) -> Made:
+def _of_initial_pages(initial: InitialPages) -> Made:
     """For a segment that is over: what it began with serves no more, but for which pages were emptied."""
-    return _before, (before.blocks is not None, before.streams, before.emptied, before.ranges, before.open)
+    return _initial_pages, (initial.blocks is not None, initial.streams, initial.emptied, initial.ranges, initial.open)
 
 
-def _before(has_blocks: bool, streams: NDArray[np.uint8], emptied: HashTable, ranges: Arena, opened: Any) -> Before:
-    return Before(empty_blocks() if has_blocks else None, hash_table(BLOCK), streams, emptied, ranges, opened)
+def _initial_pages(
+    has_blocks: bool, streams: NDArray[np.uint8], emptied: HashTable, ranges: Arena, opened: Any
+) -> InitialPages:
+    return InitialPages(empty_blocks() if has_blocks else None, hash_table(BLOCK), streams, emptied, ranges, opened)
 
 
 def _of_pages(pages: Pages) -> Made:
@@ -242,7 +244,7 @@ def _allocated(words: NDArray[np.uint64]) -> int:
 says_how(HashTable, _of_table)
 says_how(Arena, _of_arena)
 says_how(Shadow, _of_shadow)
-says_how(Before, _of_before)
+says_how(InitialPages, _of_initial_pages)
 says_how(Pages, _of_pages)
 for _kind in kinds.KINDS.values():
     if _kind is not kinds.SetTable:  # two of the others

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers import arena, before, maps, shadow
+from tracekit.containers import arena, initial_pages, maps, shadow
 from tracekit.containers.kernels.arena import USED
 from tracekit.contexts.kernels.scopes import TICK, Scopes
 from tracekit.contexts.scopes import open_scopes
@@ -97,7 +97,7 @@ class CarriedSegments:
         scopes.control[:] = mark.control
         state.open[0] = mark.open
         front = CarriedFront(empty_front(len(state.known) // KNOWN), mark.control[TICK : TICK + 1], mark.scopes)
-        memory = before.without_history(shadow.empty("u8", per_stream=True), mark.streams, carried.OPEN)
+        memory = initial_pages.without_history(shadow.empty("u8", per_stream=True), mark.streams, carried.OPEN)
         return state._replace(memory=memory, front=front)
 
     def add(self, state: Carried, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracekit.containers import arena, before, maps, shadow
+from tracekit.containers import arena, initial_pages, maps, shadow
 from tracekit.dependence.kernels import flow
 from tracekit.dependence.kernels.flow import KNOWN, Flow
 from tracekit.dependence.kernels.front import FIRST_LOAD, Front
@@ -47,7 +47,7 @@ class FlowSegments:
 
     def begin(self, state: Flow, mark: Any, streams: Mapping[int, Stream]) -> Flow:
         """A state without what was stored before."""
-        memory = before.without_history(shadow.empty("u4", per_stream=True), mark, flow.OPEN)
+        memory = initial_pages.without_history(shadow.empty("u4", per_stream=True), mark, flow.OPEN)
         return state._replace(memory=memory, front=empty_front(len(state.known) // KNOWN))
 
     def add(self, state: Flow, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:

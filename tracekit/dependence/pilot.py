@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table
-from tracekit.containers.kernels.before import STORED
 from tracekit.containers.kernels.clearing import clear, dirty_pages
 from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.containers.kernels.initial_pages import STORED
 from tracekit.containers.kernels.shadow import Shadow, turn_to, writing
 from tracekit.contexts.kernels.streams import CLOCK
 from tracekit.contexts.state import empty_stream

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers import arena, before
+from tracekit.containers import arena, initial_pages
 from tracekit.containers.hash_table import copied_table, used_rows
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.before import MOST_STREAMS
 from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.containers.kernels.initial_pages import MOST_STREAMS
 from tracekit.containers.kernels.shadow import Shadow
 from tracekit.containers.spilling import Stack
 from tracekit.contexts.kernels.streams import CLOCK, Stream
@@ -41,7 +41,7 @@ Numbers = NDArray[np.int64]
 class Mark(NamedTuple):
     """What the pass ahead knows where a segment begins; nothing of it changes any more."""
 
-    pages: before.Pages
+    pages: initial_pages.Pages
     accesses: HashTable
     access: NDArray[np.int64]
     objects: Objects
@@ -80,12 +80,13 @@ class DependenceSegments:
         self._seams = Seams(program, detail)
         self._reduce = reduce
         self.pilot: Module = Pilot(program, options, context, bool(detail.loops), bool(detail.profile))
-        self._blocks = before.empty_blocks()
-        self._last: before.Pages | None = None
+        self._blocks = initial_pages.empty_blocks()
+        self._last: initial_pages.Pages | None = None
 
     def mark(self, state: PilotState, streams: Sequence[int]) -> Mark:
         """What a segment that begins now has to know; `streams`: those that have begun."""
-        self._last = before.keep_pages(state.memory, state.dirty, self._blocks, self._last, np.array(streams, np.int64))
+        known = np.array(streams, np.int64)
+        self._last = initial_pages.keep_pages(state.memory, state.dirty, self._blocks, self._last, known)
         return Mark(
             self._last,
             copied_table(state.relations.accesses, MOST_ACCESSES, load_history.SEEN.itemsize),
@@ -110,7 +111,7 @@ class DependenceSegments:
             opened.began[number] = stream.control[CLOCK]
         own: State = state.history if self._inside else state
         begun = own._replace(
-            memory=before.with_before(own.memory, mark.pages),
+            memory=initial_pages.with_initial_pages(own.memory, mark.pages),
             relations=own.relations._replace(accesses=mark.accesses),
             access=mark.access,
             objects=mark.objects,
@@ -162,8 +163,8 @@ class Seams:
         if self._count == 1 and np.array_equal(accesses, np.arange(len(accesses))):  # there are no others
             self._state = self._state._replace(memory=memory, readers=readers)
             return
-        if memory.before is not None:
-            front.empty_again(self._state.memory, memory.before)
+        if memory.initial is not None:
+            front.empty_again(self._state.memory, memory.initial)
         seams.lay_over(self._state, memory, readers, accesses, self._idle)
         arena.check(self._state.memory, self._state.readers)
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from tracekit import progress
 from tracekit.containers.budget import limit
-from tracekit.containers.kernels.before import MOST_STREAMS
+from tracekit.containers.kernels.initial_pages import MOST_STREAMS
 from tracekit.formats.reader import TraceReader
 from tracekit.modules.compiling import paths_for, work_for
 from tracekit.modules.contract import Analysis, Module

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.containers.kernels.before import empty_pages
+from tracekit.containers.kernels.initial_pages import empty_pages
 from tracekit.containers.kernels.shadow import (
     LAST_PAGE,
     NOWHERE,
@@ -35,36 +35,36 @@ def clear(memory: Any, address: Any, size: Any) -> None:
     """Make all that is known of `size` bytes zero, in every stream."""
     low = address & 4095
     if memory.control[STREAMS] == 1 and 0 < size <= 4096 - low:
-        page = np.int64(_page_to_clear(memory, memory.before, address, size))
+        page = np.int64(_page_to_clear(memory, memory.initial, address, size))
         if page != NOWHERE:
             if (low | size) & 7 == 0 and size < 8 * FEW:
                 _clear_few(memory, np.uint64(word_of(page, address)), size >> 3)
             elif (low & 7) + size > 8 or not _clear_one(memory, word_of(page, address), low & 7, size):
                 clear_page(memory.rows, memory.granules, page, low, low + size)
     elif size > 0:
-        _take_over_range(memory, memory.before, address, size)
+        _take_over_range(memory, memory.initial, address, size)
         clear_range(memory, address, address + size - 1)
 
 
 @inlined
-def _page_to_clear(memory: Any, before: Any, address: Any, size: Any) -> Any:
+def _page_to_clear(memory: Any, initial: Any, address: Any, size: Any) -> Any:
     """The page that bytes lie in; NOWHERE: none is, or was before the segment."""
     page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
-    if before is not None and page == NOWHERE:
-        _take_over(memory, before, address, address + size - 1)
+    if initial is not None and page == NOWHERE:
+        _take_over(memory, initial, address, address + size - 1)
         page = page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS))
     return page
 
 
 @inlined
-def _take_over_range(memory: Any, before: Any, address: Any, size: Any) -> None:
+def _take_over_range(memory: Any, initial: Any, address: Any, size: Any) -> None:
     """See that what pages held before the segment, and have not yet taken over, is cleared as well."""
-    if before is not None:
-        _take_over(memory, before, address, address + size - 1)
+    if initial is not None:
+        _take_over(memory, initial, address, address + size - 1)
 
 
 @kernel
-def _take_over(memory: Shadow, before: Any, address: Any, end: Any) -> None:
+def _take_over(memory: Shadow, initial: Any, address: Any, end: Any) -> None:
     """Make the pages of which bytes address .. end are a part; those that are covered are known to be empty."""
     first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(end) >> np.uint64(PAGE_BITS)
     control, present = memory.control, memory.control[STREAM]
@@ -74,7 +74,7 @@ def _take_over(memory: Shadow, before: Any, address: Any, end: Any) -> None:
     if end & 4095 == 4095:
         behind += np.uint64(1)
     if inner < behind:
-        empty_pages(before, inner, behind - np.uint64(1))
+        empty_pages(initial, inner, behind - np.uint64(1))
     for place in range(control[STREAMS]):
         turn_table(memory.table, control, memory.streams[place])
         if first < inner:

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
-from tracekit.containers.kernels.before import begin_page
 from tracekit.containers.kernels.hash_table import GOLDEN
+from tracekit.containers.kernels.initial_pages import begin_page
 from tracekit.containers.kernels.rows import rows_of
 from tracekit.containers.kernels.zeros import make_zero
 from tracekit.jit.kernel import inlined, kernel
@@ -71,7 +71,7 @@ class Shadow(NamedTuple):
     far: NDArray[np.uint32]  # open addressing; the cells are those from number FAR_CELLS on, so they can double
     streams: NDArray[np.int64]  # that have been entered
     control: NDArray[np.int64]
-    before: Any = None  # in a segment of the trace: what pages held before (before.py)
+    initial: Any = None  # in a segment of the trace: what pages held before (initial_pages.py)
 
 
 # -- pages -----------------------------------------------------------------------------------------
@@ -210,14 +210,14 @@ def word_to_write(memory: Any, address: Any) -> Any:
     page = page_of(memory, number)
     if page == NOWHERE:
         page = np.int64(make_page(memory.table, memory.pages, memory.far, memory.control, number))
-        _begin_page(memory, memory.before, page, number)
+        _begin_page(memory, memory.initial, page, number)
     return word_of(page, address)
 
 
 @inlined
-def _begin_page(memory: Any, before: Any, page: Any, number: Any) -> None:
-    if before is not None and page != SCRATCH:  # Numba compiles it for segments alone
-        begin_page(memory.rows, memory.granules, before, page, number, memory.control[STREAM])
+def _begin_page(memory: Any, initial: Any, page: Any, number: Any) -> None:
+    if initial is not None and page != SCRATCH:  # Numba compiles it for segments alone
+        begin_page(memory.rows, memory.granules, initial, page, number, memory.control[STREAM])
 
 
 @inlined

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED, Arena, take
-from tracekit.containers.kernels.before import Before
 from tracekit.containers.kernels.clearing import clear
+from tracekit.containers.kernels.initial_pages import InitialPages
 from tracekit.containers.kernels.shadow import (
     NOWHERE,
     PAGE_BITS,
@@ -128,23 +128,23 @@ def _note(
 
 
 @kernel
-def empty_again(memory: Any, before: Before) -> None:
+def empty_again(memory: Any, initial: InitialPages) -> None:
     """Clear the pages that were cleared as a whole in a segment."""
-    for row in range(1, before.emptied.control[USED]):
-        clear(memory, np.int64(before.emptied.rows[row].key) << PAGE_BITS, 1 << PAGE_BITS)
-    for row in range(1, before.ranges.control[USED]):
-        first, last = np.int64(before.ranges.rows[row].first), np.int64(before.ranges.rows[row].last)
+    for row in range(1, initial.emptied.control[USED]):
+        clear(memory, np.int64(initial.emptied.rows[row].key) << PAGE_BITS, 1 << PAGE_BITS)
+    for row in range(1, initial.ranges.control[USED]):
+        first, last = np.int64(initial.ranges.rows[row].first), np.int64(initial.ranges.rows[row].last)
         clear(memory, first << PAGE_BITS, (last - first + 1) << PAGE_BITS)
 
 
 @kernel
 def lay_over(memory: Any, later: Any, bit: Any) -> None:
     """Take in what was stored or cleared in a segment: the rows of its shadow `later` without the open bit."""
-    empty_again(memory, later.before)
+    empty_again(memory, later.initial)
     for page in range(SCRATCH + 1, later.control[PAGES]):
         turn_to(memory, later.pages[page].stream)
         number = later.pages[page].number
-        is_known = _is_known(memory, memory.before, number)
+        is_known = _is_known(memory, memory.initial, number)
         for word in range(page * WORDS, (page + 1) * WORDS):
             parts = np.int64(later.granules[word])
             width = 8 >> parts
@@ -159,8 +159,8 @@ def lay_over(memory: Any, later: Any, bit: Any) -> None:
 
 
 @inlined
-def _is_known(memory: Any, before: Any, number: Any) -> Any:
+def _is_known(memory: Any, initial: Any, number: Any) -> Any:
     """Whether a page may have a history that has to be cleared."""
-    if before is not None:
+    if initial is not None:
         return True
     return page_of(memory, np.uint64(number)) != NOWHERE

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import USED, Arena, take
-from tracekit.containers.kernels.before import OPEN
+from tracekit.containers.kernels.initial_pages import OPEN
 from tracekit.containers.kernels.shadow import changing, parts_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
 from tracekit.contexts.kernels.levels import last_begun, shared_from

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.before import OPEN
 from tracekit.containers.kernels.hash_table import HashTable, find_or_make, row_of
+from tracekit.containers.kernels.initial_pages import OPEN
 from tracekit.containers.kernels.shadow import (
     NOWHERE,
     PAGE_BITS,

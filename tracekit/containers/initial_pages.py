@@ -1,4 +1,4 @@
-"""What a shadow memory of a segment of the trace begins with: pages that a pass ahead has kept (kernels/before.py)."""
+"""Initial pages of the shadow memory of a segment, which a pass ahead has kept (kernels/initial_pages.py)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tracekit.containers import arena
 from tracekit.containers.hash_table import hash_table
-from tracekit.containers.kernels import before as kernels
+from tracekit.containers.kernels import initial_pages as kernels
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.before import BLOCK, MOST_STREAMS, RANGE, STORED, WORDS, Before, Blocks
 from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.containers.kernels.initial_pages import BLOCK, MOST_STREAMS, RANGE, STORED, WORDS, Blocks, InitialPages
 from tracekit.containers.kernels.shadow import PAGES, SCRATCH, STREAMS, Shadow, enter
 
 
@@ -72,7 +72,7 @@ def keep_pages(
     return Pages(blocks, pages["number"].copy(), pages["stream"].copy(), block, streams)
 
 
-def with_before(shadow: Shadow, pages: Pages) -> Shadow:
+def with_initial_pages(shadow: Shadow, pages: Pages) -> Shadow:
     """A new shadow, of rows that have the fields of STORED, that begins with these pages."""
     table = hash_table(BLOCK)
     kernels.index_pages(table, pages.numbers, pages.streams, pages.block)
@@ -94,5 +94,5 @@ def _begun(
     for stream in known.tolist():
         enter(shadow, stream)
     assert shadow.control[STREAMS] == len(known)
-    before = Before(blocks, table, streams, hash_table([]), arena.arena(RANGE, 1 << 24, spare=1), opened)
-    return shadow._replace(before=before)
+    initial = InitialPages(blocks, table, streams, hash_table([]), arena.arena(RANGE, 1 << 24, spare=1), opened)
+    return shadow._replace(initial=initial)

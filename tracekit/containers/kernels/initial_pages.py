@@ -1,6 +1,6 @@
 """What a shadow memory held before a segment of the trace began: taken over page by page, as pages are touched.
 
-A shadow with ``before`` is that of a segment. Its rows have the fields ``store`` and ``stamp``: the last store before
+A shadow with ``initial`` is that of a segment. Its rows have the fields ``store`` and ``stamp``: the last store before
 the segment, and its clock. They have OPEN in ``store`` until something is stored there or the memory is cleared: what
 else was known of the bytes before, their loads, is not here. Or nothing at all is known of what was before: then rows
 are integers, and begin as ``open`` says.
@@ -39,7 +39,7 @@ class Blocks(NamedTuple):
     first: Arena  # i8: block -> its first row
 
 
-class Before(NamedTuple):
+class InitialPages(NamedTuple):
     """What pages held when the segment began, and which are known to be empty since."""
 
     blocks: Blocks | None  # None: nothing is known, and there is `open`
@@ -62,12 +62,12 @@ def _find(table: Any, key: Any) -> Any:
 
 
 @kernel
-def begin_page(rows: Any, granules: Any, before: Before, page: Any, number: Any, stream: Any) -> None:
+def begin_page(rows: Any, granules: Any, initial: InitialPages, page: Any, number: Any, stream: Any) -> None:
     """Fill the rows of a new page of a shadow, which are zero, with what they were when the segment began."""
-    if stream >= before.streams.size or before.streams[stream] == 0 or _is_emptied(before, number):
+    if stream >= initial.streams.size or initial.streams[stream] == 0 or _is_emptied(initial, number):
         return
-    _open(rows, before.open, granules.size + page * WORDS)
-    _take_over(rows, granules, before.pages, before.blocks, page * WORDS, key_of(number, stream))
+    _open(rows, initial.open, granules.size + page * WORDS)
+    _take_over(rows, granules, initial.pages, initial.blocks, page * WORDS, key_of(number, stream))
 
 
 @inlined
@@ -103,23 +103,23 @@ def _fill(rows: Any, granules: Any, blocks: Blocks, block: Any, base: Any) -> No
 
 
 @kernel
-def _is_emptied(before: Before, number: Any) -> bool:
-    if _find(before.emptied, number) != 0:
+def _is_emptied(initial: InitialPages, number: Any) -> bool:
+    if _find(initial.emptied, number) != 0:
         return True
-    for place in range(1, before.ranges.control[USED]):
-        if before.ranges.rows[place].first <= number <= before.ranges.rows[place].last:
+    for place in range(1, initial.ranges.control[USED]):
+        if initial.ranges.rows[place].first <= number <= initial.ranges.rows[place].last:
             return True
     return False
 
 
 @kernel
-def empty_pages(before: Before, first: Any, last: Any) -> None:
+def empty_pages(initial: InitialPages, first: Any, last: Any) -> None:
     """The pages `first` to `last` are cleared as a whole; those that are in the shadow already are the caller's."""
     if last - first < np.uint64(MANY):
         for number in range(first, last + np.uint64(1)):
-            row_of(before.emptied, number)
+            row_of(initial.emptied, number)
         return
-    added = before.ranges.rows[take(before.ranges, 1)]
+    added = initial.ranges.rows[take(initial.ranges, 1)]
     added.first = first
     added.last = last
 
