@@ -1,0 +1,1 @@
+"""Kernels of formats: arrays and scalars only."""
