@@ -8,10 +8,7 @@ from typing import Any
 
 from tracekit.formats.container import frames_of
 from tracekit.formats.reader import TraceReader
-
-HEAP, STACK, IMAGE, FILE = "heap", "stack", "image", "file"
-ANONYMOUS, KERNEL, OWN = "anonymous", "kernel", "tracekit"
-USES = (HEAP, STACK, IMAGE, FILE, ANONYMOUS, KERNEL, OWN)
+from tracekit.region_uses import ANONYMOUS, FILE, HEAP, IMAGE, KERNEL, OWN, STACK, USES
 
 PAGE = 4096
 """Of the machines that are recorded."""

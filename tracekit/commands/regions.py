@@ -38,7 +38,7 @@ def command(trace: str, as_json: bool, at: float | None) -> None:
 
 def over_time(snapshots: list[Snapshot]) -> str:
     """A row for each snapshot: accessible bytes by use."""
-    from tracekit.address_space import USES
+    from tracekit.region_uses import USES
 
     head = f"{'TIME':>10}  {'RESIDENT':>9}" + "".join(f"  {use.upper():>9}" for use in USES)
     rows = [

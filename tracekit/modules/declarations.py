@@ -62,16 +62,15 @@ def _check_translated(module: Module) -> None:
 
 _DELIVERED = {event.name: event for event in DELIVERED}
 
-
-RENAMED = {"join": "merge", "evidence": "merge_state", "decoupled": "shard_by", "costly": "compute_bound"}
-"""Names of this contract before version 0.1 and now. (What is ``reduce`` now was called ``merge``.)"""
+_NEW_NAMES = {"join": "merge", "evidence": "merge_state", "decoupled": "shard_by", "costly": "compute_bound"}
+"""Name in the contract of version 0.1 -> name now. (What is ``reduce`` now was called ``merge``, too.)"""
 
 
 def _check_names(module: Analysis) -> None:
     """Refuse names of an older contract: they would be ignored, or taken for something else."""
     for parent in type(module).__mro__[: type(module).__mro__.index(Analysis)]:
-        for old in RENAMED.keys() & vars(parent).keys():
-            raise WrongModuleError(f"{parent.__name__}.{old} is called {RENAMED[old]} now: rename it.")
+        for old in _NEW_NAMES.keys() & vars(parent).keys():
+            raise WrongModuleError(f"{parent.__name__}.{old} is called {_NEW_NAMES[old]} now: rename it.")
         if inspect.isfunction(vars(parent).get("merge")):
             raise WrongModuleError(
                 f"{parent.__name__}.merge, which makes one of the workers' states, is called reduce now: rename it."

@@ -7,12 +7,10 @@ from html import escape
 from pathlib import Path
 
 from tracekit.formats.errors import TracekitError
+from tracekit.region_uses import OWN, USES
 from tracekit.render.schedule import COLOURS
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
 from tracekit.sizes import rounded
-
-USES = ("heap", "stack", "image", "file", "anonymous", "kernel", "tracekit")
-"""As :data:`tracekit.address_space.USES`; from below in the picture."""
 
 NONE = "The trace has no snapshots of the address space: `tracekit record --snapshots 1s` takes them."
 
@@ -66,7 +64,7 @@ LEFT, WIDTH, TOP, HEIGHT = 90, 800, 40, 260
 
 def svg(result: Json) -> str:
     """Bytes by use over time, on top of one another; the recorder's own are left out."""
-    uses = [use for use in USES if use != "tracekit"]
+    uses = [use for use in USES if use != OWN]
     rows = result["snapshots"]
     most = max((sum(row[use] for use in uses) for row in rows), default=0) or 1
     first = rows[0]["time"] if rows else 0.0

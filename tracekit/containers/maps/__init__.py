@@ -101,16 +101,16 @@ _WHERE = {
 }
 
 
-RENAMED = {"merge": "reduce"}
-"""Names of version 0.1 and now; one with an old name is told so, and goes on."""
+_NEW_NAMES = {"merge": "reduce"}
+"""Name in version 0.1 -> name now; a module that uses an old one is told so, and goes on."""
 
 
 def __getattr__(name: str) -> Any:
     """Import what is requested when it is requested: it needs Numba, and a module that is only looked at does not."""
-    if name in RENAMED:
+    if name in _NEW_NAMES:
         # Not a DeprecationWarning, which Python shows for the file that it runs alone: modules are imported.
-        warnings.warn(f"maps.{name} is called {RENAMED[name]} now: rename it.", FutureWarning, stacklevel=2)
-        name = RENAMED[name]
+        warnings.warn(f"maps.{name} is called {_NEW_NAMES[name]} now: rename it.", FutureWarning, stacklevel=2)
+        name = _NEW_NAMES[name]
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module(f"{__name__}.inserting")  # known before Numba comes to a callback that inserts
