@@ -36,18 +36,15 @@ FARTHEST = 1 << 18
 """No function is longer."""
 
 
-class _Features(dict[str, bool]):
-    def flatten(self, sort: bool = True) -> str:
-        """As LLVM writes them."""
-        return ",".join(sorted(("+" if wanted else "-") + name for name, wanted in self.items()))
+def _features() -> str:
+    """What to compile for, as LLVM writes it."""
+    import llvmlite.binding as llvm
+
+    return ",".join(("+" if name in FEATURES else "-") + name for name in sorted(llvm.get_host_cpu_features()))
 
 
 def _child(module: str, trace_path: str, with_paths: bool, found: Path | None) -> None:
     """Replay the trace; with `found`, count its instructions, and write there where functions lie."""
-    import llvmlite.binding as llvm
-
-    features = _Features({name: name in FEATURES for name in llvm.get_host_cpu_features()})
-    llvm.get_host_cpu_features, llvm.get_host_cpu_name = lambda: features, lambda: "haswell"
     from benchmarks import compiled_paths
     from tracekit.formats.reader import TraceReader
     from tracekit.jit import machine_code, native
@@ -134,6 +131,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ |= {
         "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": _features(),
         "XDG_CACHE_HOME": str(folder),
         "TRACEKIT_COMPILE_PATHS": "always",
         "TRACEKIT_BENCH": str(fetch.cache()),

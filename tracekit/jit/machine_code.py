@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -22,19 +23,21 @@ def externals(symbols: Collection[str]) -> str:
 
 
 @cache
-def _features() -> str:
-    features: str = llvm.get_host_cpu_features().flatten()
-    return features
+def _processor() -> tuple[str, str]:
+    """The name and the features to compile for: this machine's, unless Numba's variables name others."""
+    name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    return name, os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
 
 
 @cache
 def _machine() -> Any:
-    """The target: this processor, code that may lie anywhere."""
+    """The target: code for the processor, that may lie anywhere."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    name, features = _processor()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=_features(),
+        cpu=name,
+        features=features,
         opt=2,
         reloc="pic",
         codemodel="small",
@@ -48,7 +51,7 @@ def _engine() -> Any:
 
 def target() -> bytes:
     """What machine code depends on beside its text."""
-    return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {_features()}".encode()
+    return " ".join([str(llvm.llvm_version_info), *_processor()]).encode()
 
 
 def object_of(
