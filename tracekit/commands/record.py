@@ -278,7 +278,7 @@ def _report(result: Result, name: str) -> int:
             f"tracekit: the trace is cut, because of this: {outcome.failure}; {quoted} holds the run up to there",
             file=sys.stderr,
         )
-        return result.status
+        return result.status or FAILED
     waited = f", the program waited {outcome.waited:.1f} s for buffers" if outcome.waited >= 0.1 else ""
     lost = "".join(
         f", {count} {what}"
