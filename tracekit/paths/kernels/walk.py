@@ -1,8 +1,7 @@
 """Follows the records of one stream from activation to activation, and counts the paths of each.
 
-Which activation a record belongs to is told in formats/SPEC.md ("A path record"); replay/kernels/derive.py does the
-same for events. Here a record costs one look into a table, and its words are looked at only where they are sizes,
-numbers of iterations, or names of activations.
+A record costs one look into a table; its words are looked at only where they are sizes, numbers of iterations, or
+names of activations.
 """
 
 from __future__ import annotations
@@ -11,9 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.formats.events import CODE, NONE
-from tracekit.formats.limits import LONGEST_RUN, SEARCHES
+from tracekit.formats.events import CODE
+from tracekit.formats.limits import LONGEST_RUN
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.paths.kernels.activations import (
+    NO,
+    activation_of,
+    continues_top,
+    has_landed,
+    has_room,
+    note_call,
+    resumed_at,
+)
 from tracekit.paths.kernels.layouts import (
     ACCESSES,
     BROKEN,
@@ -22,7 +30,6 @@ from tracekit.paths.kernels.layouts import (
     DYNAMIC,
     ENTERS,
     EVENT,
-    LANDS,
     LOADS,
     PASSED,
     RETURNS,
@@ -37,7 +44,6 @@ from tracekit.paths.kernels.layouts import (
 )
 from tracekit.paths.kernels.rows import begin, flush, step
 
-NO = np.uint32(NONE)
 LIBRARY_LOAD = CODE["library_load"]
 LIBRARY_STORE = CODE["library_store"]
 RESUMED_FRAME, RESUMED_RETURN = CODE["resumed_frame"], CODE["resumed_return"]
@@ -59,10 +65,9 @@ def walk(walked: Walked, counted: Counted, stream: Stream, ids: Any, words: Any,
     while record < np.uint64(len(ids)):
         identity = ids[record]
         path = walked.records[identity]
-        if path.flags & (ENTERS | EVENT):
-            if scalars[TOP] + 3 > len(stream.frames):
-                status = 1
-                break
+        if path.flags & (ENTERS | EVENT) and not has_room(stream):
+            status = 1
+            break
         if path.flags & EVENT:
             _event(counted, stream, identity, words, word)
         else:
@@ -75,9 +80,7 @@ def walk(walked: Walked, counted: Counted, stream: Stream, ids: Any, words: Any,
                 if path.flags & DYNAMIC or path.segments > 1:
                     _others(walked, counted, stream, frame, path, words, word)
                 scalars[ACCESSES] += path.accesses
-                frame.pending = path.call
-                if path.frame_word != NO:
-                    frame.address = words[word + np.uint64(path.frame_word)]
+                note_call(frame, path, words, word)
                 if path.flags & (RETURNS | TAIL):
                     _end(counted, stream, frame, path)
         word += np.uint64(path.words)
@@ -99,18 +102,10 @@ def _find(walked: Walked, counted: Counted, stream: Stream, path: Any, words: An
 
     Of a record that begins one, the path has its first segment.
     """
-    top = stream.scalars[TOP]
     if path.flags & ENTERS:
         _enter(walked, counted, stream, path)
         return True
-    if (
-        top >= 0
-        and stream.frames[top].function == path.function
-        and stream.frames[top].pending == path.continues
-        and not path.flags & LANDS
-    ):
-        return True
-    return _arrive(counted, stream, path, words, word)
+    return continues_top(stream, path) or _arrive(counted, stream, path, words, word)
 
 
 @inlined
@@ -267,68 +262,18 @@ def _event(counted: Counted, stream: Stream, code: Any, words: Any, word: Any) -
 def _arrive(counted: Counted, stream: Stream, path: Any, words: Any, word: Any) -> int:
     """Find the activation of a record that is not simply the top frame going on, and unwind to it."""
     scalars = stream.scalars
-    landed = path.flags & LANDS != 0 and path.landing_word != NO
-    target = -1
-    if landed:
-        target = frame_at(stream, path.function, words[word + np.uint64(path.landing_word)])
-    elif path.continues != NO:
-        target = topmost(stream, path.function, path.continues)
+    target = activation_of(stream, path, words, word)
     if target < 0:
-        scalars[BROKEN] += 1
-        target = topmost(stream, path.function, NO)
-        if target < 0:
-            scalars[PASSED] += 1
-            return 0
+        scalars[PASSED] += 1
+        return 0
     frame = stream.frames[target]
     first_return = scalars[TOP] == target and frame.pending == path.continues
     while scalars[TOP] > target:
         _pop(counted, stream)
-    if landed:
+    if has_landed(path):
         frame.tail = 0
         # A landing pad is where its invoke leads to. The second return of setjmp comes from anywhere.
         if path.continues != NO and not first_return and frame.row != 0:
             flush(counted.rows.rows, frame, frame.row)
             frame.row = 0
     return 1
-
-
-@inlined
-def _damaged(stream: Any) -> Any:
-    return stream.scalars[BROKEN] > SEARCHES
-
-
-@kernel
-def frame_at(stream: Any, function: Any, address: Any) -> int:
-    """The frame that recorded this address, or -1."""
-    top = stream.scalars[TOP]
-    while top >= 0 and stream.frames[top].function != NO:
-        if stream.frames[top].address == address and stream.frames[top].function == function:
-            return int(top)
-        if _damaged(stream):
-            break
-        top -= 1
-    return -1
-
-
-@kernel
-def resumed_at(stream: Any, address: Any) -> int:
-    """The frame that control is back in, one of those that a window found; the top one if there is none."""
-    top = stream.scalars[TOP]
-    while top >= 0 and stream.frames[top].function != NO:
-        if stream.frames[top].address == address:
-            return int(top)
-        top -= 1
-    return int(stream.scalars[TOP])
-
-
-@kernel
-def topmost(stream: Any, function: Any, call: Any) -> int:
-    """The topmost frame of a function in which a call is open, or, for NONE, whatever it is at; or -1."""
-    top = stream.scalars[TOP]
-    while top >= 0 and stream.frames[top].function != NO:
-        if stream.frames[top].function == function and (call == NO or stream.frames[top].pending == call):
-            return int(top)
-        if _damaged(stream):
-            break
-        top -= 1
-    return -1

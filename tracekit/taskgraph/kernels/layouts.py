@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import Arena
 from tracekit.containers.kernels.hash_table import HashTable
+from tracekit.paths.kernels import layouts as paths
 
 STEP = np.dtype(
     [
@@ -50,10 +51,9 @@ FRAME = np.dtype(
 )
 """An activation."""
 
-# Elements of Stream.scalars; the first and the third are those of the walk that counts paths.
-TOP = 0
+# Elements of Stream.scalars.
+TOP, BROKEN = paths.TOP, paths.BROKEN  # as tracekit/paths/kernels/activations.py has them: 0 and 2
 STEP_NOW = 1  # row of the present step
-BROKEN = 2
 TOUCHED = 3  # records that the present step has run
 NUMBER = 4  # of the stream
 BEGINNING = 5  # 1 if a task of OpenMP has begun, and has not yet entered a function

@@ -1,7 +1,7 @@
 """Follows the records of one stream, counts the paths of each step, and knows in which calls a step begins.
 
-Which activation a record belongs to is told in formats/SPEC.md ("A path record"), as for the walk that counts paths
-(tracekit/paths/kernels/walk.py); here nothing but the open calls of an activation counts.
+Activations are followed as by the walk that counts paths (tracekit/paths/kernels/activations.py); here nothing but
+their open calls counts.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import numpy as np
 from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import TaskStatus
-from tracekit.formats.events import CODE, NONE
+from tracekit.formats.events import CODE
 from tracekit.formats.limits import LONGEST_RUN
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.paths.kernels.layouts import CLOSED, DYNAMIC, ENTERS, EVENT, LANDS, RETURNS, RUN, SILENT, TAIL, Walked
-from tracekit.paths.kernels.walk import frame_at, topmost
+from tracekit.paths.kernels.activations import NO, activation_of, continues_top, has_landed, has_room, note_call
+from tracekit.paths.kernels.layouts import CLOSED, DYNAMIC, ENTERS, EVENT, RETURNS, RUN, SILENT, TAIL, Walked
 from tracekit.taskgraph.kernels.layouts import BEGINNING, BROKEN, NUMBER, STEP_NOW, TOP, TOUCHED, Steps, Stream
 
-NO = np.uint32(NONE)
 LIBRARY_LOAD, LIBRARY_STORE = CODE["library_load"], CODE["library_store"]
 THREAD_EXIT = CODE["thread_exit"]
 TASK_SCHEDULE = CODE["task_schedule"]
@@ -42,10 +41,9 @@ def walk(walked: Walked, steps: Steps, stream: Stream, ids: Any, words: Any, cur
     while record < np.uint64(len(ids)):
         identity = ids[record]
         path = walked.records[identity]
-        if path.flags & (ENTERS | EVENT):
-            if scalars[TOP] + 3 > len(stream.frames):
-                status = 1
-                break
+        if path.flags & (ENTERS | EVENT) and not has_room(stream):
+            status = 1
+            break
         if path.flags & EVENT:
             if steps.orders[identity]:
                 _step(steps, stream, identity, path.words, words, word)
@@ -57,9 +55,7 @@ def walk(walked: Walked, steps: Steps, stream: Stream, ids: Any, words: Any, cur
             if path.flags & DYNAMIC:
                 _sized(walked, steps, stream, path, words, word)
             frame = stream.frames[scalars[TOP]]
-            frame.pending = path.call
-            if path.frame_word != NO:
-                frame.address = words[word + np.uint64(path.frame_word)]
+            note_call(frame, path, words, word)
             if path.flags & (RETURNS | TAIL):
                 _end(stream, frame, path)
         word += np.uint64(path.words)
@@ -235,18 +231,10 @@ def _push(stream: Stream, function: Any) -> None:
 @inlined
 def _find(stream: Stream, path: Any, words: Any, word: Any) -> Any:
     """Make the activation that a record belongs to the top frame; whether there is one."""
-    top = stream.scalars[TOP]
     if path.flags & ENTERS:
         _enter(stream, path)
         return True
-    if (
-        top >= 0
-        and stream.frames[top].function == path.function
-        and stream.frames[top].pending == path.continues
-        and not path.flags & LANDS
-    ):
-        return True
-    return _arrive(stream, path, words, word)
+    return continues_top(stream, path) or _arrive(stream, path, words, word)
 
 
 @inlined
@@ -275,19 +263,10 @@ def _end(stream: Stream, frame: Any, path: Any) -> None:
 @kernel
 def _arrive(stream: Stream, path: Any, words: Any, word: Any) -> int:
     """Find the activation of a record that is not simply the top frame going on, and unwind to it."""
-    scalars = stream.scalars
-    landed = path.flags & LANDS != 0 and path.landing_word != NO
-    target = -1
-    if landed:
-        target = frame_at(stream, path.function, words[word + np.uint64(path.landing_word)])
-    elif path.continues != NO:
-        target = topmost(stream, path.function, path.continues)
+    target = activation_of(stream, path, words, word)
     if target < 0:
-        scalars[BROKEN] += 1
-        target = topmost(stream, path.function, NO)
-        if target < 0:
-            return 0
-    scalars[TOP] = target
-    if landed:
+        return 0
+    stream.scalars[TOP] = target
+    if has_landed(path):
         stream.frames[target].tail = 0
     return 1
