@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tracekit.jit.kernel import inlined, kernel
 
 # How a block is reached: memory_errors.reach.REACHES.
@@ -19,7 +17,10 @@ NEW = 5  # not yet decided
 
 @inlined
 def _spread(first: Any, targets: Any, exact: Any, found: Any, waiting: Any, source: Any, reach: Any, any_: Any) -> None:
-    """Blocks that are not decided and that `source` leads to are reached so; `any_`: not by exact pointers alone."""
+    """Blocks that are not decided and that `source` leads to are reached so; `any_`: not by exact pointers alone.
+
+    A block that was found to be lost DEFINITELY before is lost INDIRECTLY if `source`, a lost one, leads to it.
+    """
     waiting[0] = source
     count = 1
     while count > 0:
@@ -31,14 +32,17 @@ def _spread(first: Any, targets: Any, exact: Any, found: Any, waiting: Any, sour
                 found[target] = reach
                 waiting[count] = target
                 count += 1
+            elif reach == INDIRECTLY and found[target] == DEFINITELY and target != source:
+                found[target] = reach
 
 
 @kernel
 def reach(first: Any, targets: Any, exact: Any, libraries: Any, found: Any, waiting: Any) -> None:
-    """Fill `found`, all NEW, of n blocks in the order of their addresses.
+    """Decide how each of n blocks is reached; they are numbered in the order of their addresses.
 
-    The pointers in block k are number ``first[k]`` to ``first[k + 1] - 1``, those elsewhere are block n's. `exact`: to
-    the first byte; `libraries`: 1 for blocks whose pointers may be where nobody saw them; `waiting`: n + 1 elements.
+    first: i8 (n + 2), targets: i8; pointers in block k lead to ``targets[first[k] : first[k + 1]]``, those elsewhere
+    are block n's. exact: bool for each pointer, whether it is to a first byte. libraries: bool (n), blocks the pointers
+    to which may be where nobody saw them. found: u1 (n), all NEW, gets the result. waiting: i8 (n + 1), scratch.
     """
     blocks = found.size
     _spread(first, targets, exact, found, waiting, blocks, STILL, False)
@@ -53,15 +57,4 @@ def reach(first: Any, targets: Any, exact: Any, libraries: Any, found: Any, wait
     for block in range(blocks):
         if found[block] == NEW:
             found[block] = DEFINITELY
-            waiting[0] = block
-            count = 1
-            while count > 0:
-                count -= 1
-                here = waiting[count]
-                for edge in range(first[here], first[here + 1]):
-                    target = targets[edge]
-                    if found[target] == NEW:
-                        waiting[count] = target
-                        count += 1
-                    if target != block and (found[target] == NEW or found[target] == DEFINITELY):
-                        found[target] = np.uint8(INDIRECTLY)
+            _spread(first, targets, exact, found, waiting, block, INDIRECTLY, True)
