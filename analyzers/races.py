@@ -16,7 +16,15 @@ import numpy as np
 from tracekit.module import Display, Module, TracekitError, contexts_option, option
 from tracekit.races.kernels import dependences, history, lanes, resources, shares, tasks
 from tracekit.races.kernels.lock_orders import settle
-from tracekit.races.kernels.locks import end_thread, give_up_lock, is_waiting, note_call, take_lock, takes_plainly
+from tracekit.races.kernels.locks import (
+    call_outside,
+    end_thread,
+    give_up_lock,
+    is_waiting,
+    note_call,
+    take_lock,
+    takes_plainly,
+)
 from tracekit.races.kernels.order import (
     acquire_object,
     begin_thread,
@@ -34,10 +42,12 @@ from tracekit.races.kernels.order import (
 )
 from tracekit.races.kernels.state import (
     BEGIN,
+    CALLS_BACK,
     DIRECT,
     END,
     MINGLED,
     OLD_BARRIERS,
+    OUTSIDE,
     REORDERS,
     SHARED_LOOP,
     TASKS,
@@ -82,10 +92,12 @@ class Races(Module):
         return state
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
-        """Those of loops are for programs with SIMD loops and loops that OpenMP shares out."""
-        if lanes_of_loops(self.program).any():
-            return super().callbacks()
-        return {name: function for name, function in super().callbacks().items() if not name.startswith("loop_")}
+        """Those of loops are for programs with SIMD loops and loops that OpenMP shares out, those of calls for other
+        orders of locks."""
+        unused = set() if lanes_of_loops(self.program).any() else {"loop_invocation", "loop_iteration", "loop_exit"}
+        if not self.options.lock_orders:
+            unused |= {"external_call", "function_entry"}
+        return {name: function for name, function in super().callbacks().items() if name not in unused}
 
     # -- what orders threads --
 
@@ -181,6 +193,18 @@ class Races(Module):
     def fence(state: State, order: int, stream: int) -> None:
         """A fence."""
         pass_fence(state, running(state, stream), order)
+
+    # -- what libraries do out of sight --
+
+    @staticmethod
+    def external_call(state: State, instruction: int, stream: int) -> None:
+        """One was called."""
+        call_outside(state, stream, history.kind_of(state, instruction) & OUTSIDE)
+
+    @staticmethod
+    def function_entry(state: State, call: int, stream: int) -> None:
+        """One calls back."""
+        call_outside(state, stream, history.kind_of(state, call) & CALLS_BACK)
 
     # -- synchronisation objects, file descriptors --
 

@@ -18,22 +18,22 @@ from tracekit.analyzers.races import RaceOptions, Races
 from tracekit.containers.hash_table import used_rows
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
-from tracekit.races.kernels.state import DIRECT, RECENT, REORDERS, TAKES, WAITS, State
+from tracekit.races.kernels.state import CALLS_BACK, DIRECT, OUTSIDE, RECENT, REORDERS, TAKES, WAITS, State
 
 MOST_EVENTS = 200
 LOCKS, OBJECTS, MEMORY = 0x100, 0x200, 0x1000
 A, B = LOCKS, LOCKS + 0x10
 X, Y, Z, LAST = MEMORY, MEMORY + 8, MEMORY + 16, MEMORY + 64
-WAIT = MOST_EVENTS - 1
-"""An instruction that waits for a condition; the others take locks."""
+WAIT, OUTSIDE_CALL = MOST_EVENTS - 1, MOST_EVENTS - 2
+"""Instructions that wait for a condition, and call a library; the others take locks."""
 
 
 class Reordered(Races):
     """Says which events race in another order; each event has an instruction of its own, by its number."""
 
     def state(self) -> State:
-        kinds = np.full(MOST_EVENTS + 1, DIRECT | TAKES, np.uint8)
-        kinds[WAIT] = DIRECT | WAITS
+        kinds = np.full(MOST_EVENTS + 1, DIRECT | TAKES, np.uint16)
+        kinds[WAIT], kinds[OUTSIDE_CALL] = DIRECT | WAITS, OUTSIDE | CALLS_BACK
         return super().state()._replace(kinds=kinds, recent=np.zeros(2 * (MOST_EVENTS + 1), RECENT))
 
     def result(self, state: State) -> dict[str, Any]:
@@ -173,6 +173,17 @@ def test_who_gives_up_what_another_one_took() -> None:
     """A lock that is no lock orders as it did."""
     events = run_of("1 store X", "1 lock A", "2 unlock A", "2 lock A", "2 unlock A", "2 store X")
     assert found_by_module(delivered(events))["pairs"] == set()
+
+
+@pytest.mark.parametrize("seen", ["external_call", "function_entry"])
+@pytest.mark.parametrize("under", [True, False])
+def test_what_is_called_under_a_lock_may_hand_on_values(seen: str, under: bool) -> None:
+    """And behind it not: who calls it then may have been first."""
+    events = delivered(run_of(*EMPTY))
+    place = next(row for row, event in enumerate(events) if event[1] == "unlock") + (not under)
+    call = (1, seen, OUTSIDE_CALL, 0, 0, 0) if seen == "external_call" else (1, seen, 0, 0, OUTSIDE_CALL, 0)
+    found = found_by_module([*events[:place], call, *events[place:]])["pairs"]
+    assert bool(found) == (not under)
 
 
 def test_behind_a_race_nothing_is_tried() -> None:

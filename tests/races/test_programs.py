@@ -27,6 +27,7 @@ FOLDER = ROOT / "fixtures/races"
 PROGRAMS = {
     "locks": "locks.c",
     "lock_orders": "lock_orders.c",
+    "outside": "outside.cpp",
     "order": "order.c",
     "descriptors": "descriptors.c",
     "lifetimes": "lifetimes.c",

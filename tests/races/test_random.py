@@ -29,7 +29,7 @@ class RawRaces(Races):
     atomic: frozenset[int] = frozenset()
 
     def state(self) -> State:
-        flags = np.full(MOST_EVENTS + 1, DIRECT, np.uint8)
+        flags = np.full(MOST_EVENTS + 1, DIRECT, np.uint16)
         flags[list(self.atomic)] |= ATOMIC
         return super().state()._replace(kinds=flags, recent=np.zeros(2 * (MOST_EVENTS + 1), RECENT))
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table
-from tracekit.formats.image import LoopFlag, OpFlag, OpKind, OpUse
+from tracekit.formats.image import CallFlag, LoopFlag, OpFlag, OpKind, OpUse
 from tracekit.races.kernels.clocks import CLOCK, Clocks
 from tracekit.races.kernels.state import (
     ATOMIC,
+    CALLS_BACK,
     CELL,
     CHAIN_ROW,
     COUNTS,
@@ -31,6 +32,7 @@ from tracekit.races.kernels.state import (
     NOW,
     OF_LANE,
     OF_RUNTIME,
+    OUTSIDE,
     RACE,
     RECENT,
     RESOURCE,
@@ -48,7 +50,7 @@ from tracekit.races.kernels.state import (
     WAITS,
     State,
 )
-from tracekit.races.libraries import TAKING, TRYING, WAITING, calls_of, library_calls
+from tracekit.races.libraries import TAKING, TRYING, WAITING, calls_of, library_calls, outside_calls
 from tracekit.races.worksharing import runtimes_instructions, shared_loops, telling_instructions
 
 if TYPE_CHECKING:
@@ -69,9 +71,9 @@ def atomic_instructions(program: Program) -> NDArray[np.uint8]:
     return atomic
 
 
-def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
-    """u1 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS and so on."""
-    kinds: NDArray[np.uint8] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint8)
+def kinds_of_instructions(program: Program) -> NDArray[np.uint16]:
+    """u2 by instruction, and one more for libraries: ATOMIC, OF_LANE, TELLS and so on."""
+    kinds: NDArray[np.uint16] = np.where(atomic_instructions(program) != 0, ATOMIC, 0).astype(np.uint16)
     kinds[:-1][program.ops["use"] & OpUse.OF_LANE != 0] |= OF_LANE
     kinds[:-1][runtimes_instructions(program)] |= OF_RUNTIME
     kinds[:-1][library_calls(program)] |= DIRECT
@@ -80,6 +82,10 @@ def kinds_of_instructions(program: Program) -> NDArray[np.uint8]:
         kinds[:-1][program.ops["kind"] == OpKind.ATOMIC] |= COUNTS
     kinds[:-1][calls_of(program, TAKING)] |= TAKES
     kinds[:-1][calls_of(program, WAITING)] |= WAITS
+    outside = outside_calls(program)
+    kinds[:-1][program.calls["op"][outside]] |= OUTSIDE
+    by_name = program.calls["flags"][outside] & int(CallFlag.INDIRECT) == 0
+    kinds[:-1][program.calls["op"][outside[by_name]]] |= CALLS_BACK
     return kinds
 
 

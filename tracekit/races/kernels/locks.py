@@ -15,8 +15,8 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.clocks import new_clock
 from tracekit.races.kernels.epochs import begin_section, close_epoch, end_section, open_epoch
-from tracekit.races.kernels.order import give, meet, meet_in_part, name_situation, release_to, tick
-from tracekit.races.kernels.state import FREE_HELD, MOST_HELD, REORDERS, TAKES, WAITS, State
+from tracekit.races.kernels.order import give, meet, meet_in_part, name_situation, release_to, running, tick
+from tracekit.races.kernels.state import ALIVE, FREE_HELD, MOST_HELD, REORDERS, TAKES, WAITS, State
 
 WAITING = -1
 """What a thread takes that calls a function to wait for a condition, instead of the address of a lock."""
@@ -151,6 +151,21 @@ def give_up_lock(state: State, task: Any, address: Any, to_wait: Any) -> None:
     tick(state, task)
     if is_last and lock.kept == 0:
         end_section(state, task, number)
+
+
+@inlined
+def call_outside(state: Any, stream: Any, is_outside: Any) -> None:
+    """A thread called what is not in the trace: what it and others do there under a lock may hang together."""
+    if is_outside and state.now[REORDERS] != 0 and state.now[ALIVE] > 1:
+        keep_locks(state, running(state, stream))
+
+
+@kernel
+def keep_locks(state: State, task: Any) -> None:
+    """The locks that a task holds are taken in the order of the run."""
+    row = state.tasks.rows[task]
+    for place in range(row.holds):
+        state.objects.rows[state.held.rows[row.held + place].object].kept = 1
 
 
 @kernel

@@ -86,11 +86,14 @@ OF_RUNTIME = 16
 DIRECT = 32
 TAKES = 64
 WAITS = 128
+OUTSIDE = 256
+CALLS_BACK = 512
 """Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there; a thread that gets
 there may know which of its team it is; it loads and stores in one atomic operation, as what draws a number does;
 OpenMP's runtime orders what it does, out of sight; it calls a function of the C or C++ library that uses the program's
 synchronisation objects and descriptors, not a library that may have some of its own; it takes a lock, and waits for
-nothing else; it waits for a condition."""
+nothing else; it waits for a condition; it calls a library whose effects the trace does not show;
+that does so by name, so that what it enters is called back."""
 
 SHARED_LOOP = 255
 """In place of a number of lanes: OpenMP shares the loop's iterations out among threads."""
@@ -166,7 +169,7 @@ class State(NamedTuple):
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
     recent: Any  # RECENT [2 * instruction + stores]
-    kinds: Any  # u1 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME, DIRECT
+    kinds: Any  # u2 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME, DIRECT, ...
     accesses: HashTable  # an access
     sets: HashTable  # access << 32 | set: one access more
     scratch: Any  # u8: accesses of a set
