@@ -11,10 +11,12 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.physical import Frames
+
+if TYPE_CHECKING:
+    from tracekit.recorder.physical import Frames
 
 SHORTEST = 0.01
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min)")
@@ -95,7 +97,11 @@ class Snapshots:
 
     def __init__(self, period: float, began: float, write: Callable[[bytes], None], physical: bool = False) -> None:
         """``write``: puts the payload of a frame into the trace; called in a thread of this object's."""
-        self._frames = Frames() if physical else None
+        self._frames: Frames | None = None
+        if physical:
+            from tracekit.recorder.physical import Frames
+
+            self._frames = Frames()
         self._period, self._began, self._write = period, began, write
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None

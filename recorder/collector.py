@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import os
 import select
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -30,46 +29,20 @@ from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
 from tracekit.formats.image_frame import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
-from tracekit.recorder import trimming
 from tracekit.recorder.address_space import Snapshots
 from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, compress
 from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.image_facts import PathFacts, path_facts
 from tracekit.recorder.native import Worked
-from tracekit.recorder.pool import DamagedPoolError, Pool, RegisteredImage
+from tracekit.recorder.outcome import Ending, Outcome
+from tracekit.recorder.pool import DamagedPoolError, Pool
+from tracekit.recorder.registered import RegisteredImage, registered_image
 
 CHUNK_AGE = 1.0
 """Seconds after which a chunk that is not filled any further is written though it is not complete."""
 
 LOOK = 0.5
 """Seconds between two looks at what else there is to do."""
-
-
-@dataclass
-class Ending:
-    """How the program ended, as `record` tells it: exit status or signal number (else None), and seconds it ran."""
-
-    status: int | None = None
-    signal: int | None = None
-    seconds: float = 0.0
-
-
-@dataclass
-class Outcome:
-    """What became of the trace, as the collector tells `record`; ``failure``: why it is cut, a clause."""
-
-    attached: bool = False
-    accesses: int = 0
-    file_bytes: int = 0
-    unknown: int = 0
-    unrecorded: int = 0
-    images_lost: int = 0
-    windows: int = 0
-    """Times that a thread went into a window of the run."""
-    waited: float = 0.0
-    failure: str = ""
-    complete: bool = False
-    totals: dict[str, int] = field(default_factory=dict)
 
 
 class WholeFile:
@@ -154,8 +127,11 @@ class Collector:
         self._workers = workers
         self._encoder = Encoder(buffer_words=pool.buffer_words, workers=workers)
         self._left_out = left_out
-        for code in trimming.dropped_events(left_out):
-            self._encoder.drop(code)
+        if left_out:
+            from tracekit.recorder import trimming
+
+            for code in trimming.dropped_events(left_out):
+                self._encoder.drop(code)
         self._adding = threading.Lock()
         self._facts: list[PathFacts] = []
         self._sources: dict[str, bytes] = {}
@@ -255,10 +231,12 @@ class Collector:
         self._encoder.add_image(image.low, facts.words, image.loaded, facts.run)
 
     def _read_image(self, number: int) -> tuple[RegisteredImage, list[Unit], PathFacts]:
-        image = self._pool.image(number)
+        image = registered_image(self._pool, number)
         units = [Unit.parse(unit) for unit in image.units]
         try:
             if self._left_out:
+                from tracekit.recorder import trimming
+
                 left = trimming.trim_image(image, units, self._left_out)
                 self._encoder.trim(left.words, left.kept, left.which)
                 image, units = image._replace(units=left.units), [Unit.parse(unit) for unit in left.units]
@@ -414,40 +392,3 @@ def totals(images: Sequence[PathFacts], counts: NDArray[np.uint64], iterations: 
     total["accesses"] = total["loads"] + total["stores"]
     total["raw_bytes"] = 8 * (total["path_records"] + total["events"] + total["words"])
     return total
-
-
-def collect(
-    pool: Pool,
-    descriptor: int,
-    meta: Mapping[str, Any],
-    control: int,
-    result: int,
-    with_sources: bool = False,
-    progress: bool = False,
-    workers: int = 1,
-    snapshots: float = 0.0,
-    physical: bool = False,
-    left_out: Collection[str] = (),
-) -> None:
-    """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
-    status = 1
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
-        pool.adopt()
-        with open(control, "rb") as stream:
-            collector = Collector(
-                pool, descriptor, meta, with_sources, progress, workers, snapshots, physical, left_out
-            )
-            outcome = collector.run(stream)
-        os.write(result, json.dumps(asdict(outcome)).encode())
-        status = 0
-    except BaseException as error:  # a bug: the program must not wait for a collector that is gone
-        pool.discard()
-        os.write(result, json.dumps({"failure": f"the collector failed: {error!r}"}).encode())
-        if os.environ.get("TRACEKIT_DEBUG"):
-            import traceback
-
-            traceback.print_exc()
-    finally:
-        os._exit(status)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracekit.formats.image import OpKind, PathFlag
 from tracekit.formats.unit import Unit
 from tracekit.recorder.encoder import UNUSED
-from tracekit.recorder.pool import RegisteredImage
+from tracekit.recorder.registered import RegisteredImage
 
 # An atomic operation and a copy are a load and a store.
 _LOADS = [OpKind.LOAD, OpKind.ATOMIC, OpKind.COPY_FROM]

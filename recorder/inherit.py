@@ -24,7 +24,7 @@ from tracekit.formats.writer import TraceWriter
 from tracekit.recorder.collector import totals
 from tracekit.recorder.encoder import UNUSED
 from tracekit.recorder.image_facts import PathFacts, path_facts
-from tracekit.recorder.pool import RegisteredImage
+from tracekit.recorder.registered import RegisteredImage
 
 
 class Records(NamedTuple):

@@ -13,10 +13,6 @@ import resource
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.native import PoolStatus, library
@@ -39,42 +35,12 @@ DEFAULT_BUFFER = 256 << 10
 SMALLEST_BUFFER = 16 << 10
 LARGEST_BUFFER = 4 << 20
 
-MOST_PATHS = 1 << 28
-"""Paths of one image; more are none."""
-
-# Mirrors of structs in runtime/pool.h; their sizes are asserted there.
-_IMAGE = np.dtype(
-    [("low", "<u8"), ("span", "<u8"), ("functions", "<u8"), ("units", "<u8"), ("globals", "<u8"), ("name", "<u8"),
-     ("function_rows", "<u4"), ("unit_rows", "<u4"), ("global_rows", "<u4"), ("name_bytes", "<u4"),
-     ("loaded", "<u4"), ("unloaded", "<u4"), ("identity", "<u8")]
-)  # fmt: skip
-_FUNCTION = np.dtype([("first", "<u8"), ("unit", "<u4"), ("function", "<u4"), ("paths", "<u4"), ("reserved", "<u4")])
-_UNIT = np.dtype([("offset", "<u8"), ("bytes", "<u8")])
-_GLOBAL = np.dtype([("address", "<u8"), ("unit", "<u4"), ("global", "<u4")])
-
 
 class DamagedPoolError(TracekitError):
     """The program wrote into the pool what it should not."""
 
     def __init__(self) -> None:
         super().__init__("the program wrote into the recorder's memory")
-
-
-class RegisteredImage(NamedTuple):
-    """An image as the program registered it.
-
-    ``low`` and ``span``: its record ids are ``low .. low + span - 1``. ``functions``: rows (first, unit, function,
-    paths), ``first`` counting from ``low``. ``globals``: rows (address, unit, global). ``units``: their tables.
-    ``loaded``: the epoch from which on it was loaded.
-    """
-
-    name: str
-    low: int
-    span: int
-    loaded: int
-    functions: NDArray[Any]
-    globals: NDArray[Any]
-    units: list[bytes]
 
 
 class Pool:
@@ -172,48 +138,20 @@ class Pool:
         self._memory.close()
         os.close(self.descriptor)
 
-    def image(self, number: int) -> RegisteredImage:
-        """Copy a registration (``number`` below ``status().images``) out of the pool.
+    def image_offset(self, number: int) -> int:
+        """Where the registration of an image (``number`` below ``status().images``) stands."""
+        return int(library().tk_pool_image_offset(self.view, number))
 
-        Raises DamagedPoolError if its rows point out of the image or of the pool.
-        """
-        start = int(library().tk_pool_image_offset(self.view, number))
-        entry = np.frombuffer(self._memory[start : start + _IMAGE.itemsize], _IMAGE)[0]
-        units = self._rows(_UNIT, int(entry["units"]), int(entry["unit_rows"]))
-        image = RegisteredImage(
-            name=self._bytes(int(entry["name"]), int(entry["name_bytes"])).decode(errors="replace"),
-            low=int(entry["low"]),
-            span=int(entry["span"]),
-            loaded=int(entry["loaded"]),
-            functions=self._rows(_FUNCTION, int(entry["functions"]), int(entry["function_rows"])),
-            globals=self._rows(_GLOBAL, int(entry["globals"]), int(entry["global_rows"])),
-            units=[self._bytes(int(unit["offset"]), int(unit["bytes"])) for unit in units],
-        )
-        _check(image)
-        return image
+    def copied(self, offset: int, size: int) -> bytes:
+        """A copy of a part of the pool."""
+        return self._memory[offset : offset + size]
 
-    def _bytes(self, offset: int, size: int) -> bytes:
+    def copied_table(self, offset: int, size: int) -> bytes:
+        """A copy of what an image registered; DamagedPoolError if it does not lie where such tables do."""
         area = int(library().tk_pool_area_offset(self.view))
         if not area <= offset <= offset + size <= area + IMAGE_AREA:
             raise DamagedPoolError
-        return self._memory[offset : offset + size]
-
-    def _rows(self, dtype: np.dtype[Any], offset: int, rows: int) -> NDArray[Any]:
-        return np.frombuffer(self._bytes(offset, rows * dtype.itemsize), dtype)
-
-
-def _check(image: RegisteredImage) -> None:
-    """Raise DamagedPoolError if a row names a unit or an id that the image does not have."""
-    rows = image.functions
-    if (
-        image.span > min(MOST_PATHS, 2 * int(rows["paths"].sum(dtype=np.uint64)) + 64 * len(rows))
-        or image.low > 1 << 56
-        or (rows["first"] > image.span).any()
-        or (rows["first"] + rows["paths"] > image.span).any()
-        or (rows["unit"] >= len(image.units)).any()
-        or (image.globals["unit"] >= len(image.units)).any()
-    ):
-        raise DamagedPoolError
+        return self.copied(offset, size)
 
 
 def _high_descriptor(descriptor: int) -> int:

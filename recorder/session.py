@@ -18,7 +18,8 @@ from typing import Any
 from tracekit.environment import users_environment
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import mpi, toolchain, window_filters
-from tracekit.recorder.collector import Ending, Outcome, collect
+from tracekit.recorder.collector_process import collect
+from tracekit.recorder.outcome import Ending, Outcome
 from tracekit.recorder.pool import DEFAULT_BUFFER, Pool, Windows
 from tracekit.recorder.preloadable import preloadable
 from tracekit.recorder.window_filters import Filter
@@ -147,6 +148,7 @@ def run(request: Request) -> Result:
         pass  # the collector was killed; its silence below says so
     os.close(control)
     outcome = read_outcome(result)
+    reap(collector)
     for number, handler in {**ignored, **forwarded}.items():
         signal.signal(number, handler)
     if failure:
@@ -270,6 +272,14 @@ def _wait(process: int, collector: int, pool: Pool) -> Ending:
     if os.WIFSIGNALED(status):
         return Ending(signal=os.WTERMSIG(status))
     return Ending(status=os.WEXITSTATUS(status))
+
+
+def reap(collector: int) -> None:
+    """Wait for the collector, so that its time counts as that of `record`."""
+    try:
+        os.waitpid(collector, 0)
+    except ChildProcessError:  # it was gone before the program
+        pass
 
 
 def read_all(descriptor: int) -> bytes:

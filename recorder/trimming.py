@@ -18,7 +18,7 @@ from tracekit.formats.image import Base, OpFlag, OpKind, PathFlag
 from tracekit.formats.unit import Unit
 from tracekit.program.validation import op_words, runs, value_words
 from tracekit.recorder.encoder import UNUSED
-from tracekit.recorder.pool import RegisteredImage
+from tracekit.recorder.registered import RegisteredImage
 
 Rows = NDArray[Any]
 

@@ -15,7 +15,7 @@ from tracekit.formats.unit import Unit
 from tracekit.recorder.collector import totals as collected
 from tracekit.recorder.encoder import Encoder
 from tracekit.recorder.image_facts import path_facts
-from tracekit.recorder.pool import RegisteredImage
+from tracekit.recorder.registered import RegisteredImage
 from tracekit.replay.totals import Counter
 from tracekit.replay.totals import totals as counted
 

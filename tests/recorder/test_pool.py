@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from tests.recorder.recording import ENVIRONMENT
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import pool
+from tracekit.recorder import pool, registered
 
 
 def test_rows_have_the_sizes_of_the_structs() -> None:
-    sizes = [dtype.itemsize for dtype in (pool._IMAGE, pool._FUNCTION, pool._UNIT, pool._GLOBAL)]
+    sizes = [
+        dtype.itemsize for dtype in (registered._IMAGE, registered._FUNCTION, registered._UNIT, registered._GLOBAL)
+    ]
     assert sizes == [80, 24, 16, 16]
 
 
@@ -30,3 +36,17 @@ def test_too_small_an_address_space_is_said() -> None:
             pool.Pool()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def test_record_itself_needs_no_numpy(tmp_path: Path) -> None:
+    """Its collector does, which imports it while the program runs, and says nothing on stderr."""
+    command = ["record", "--late", "--sample", "2%", "--snapshots", "1s", "true"]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "tracekit", *command],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        text=True,
+        capture_output=True,
+    )
+    assert "tracekit.recorder.session" in done.stderr
+    assert "numpy" not in done.stderr

@@ -16,7 +16,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.version import __version__
 
 if TYPE_CHECKING:
-    from tracekit.recorder.session import Result
+    from tracekit.recorder.session import Request, Result
     from tracekit.recorder.window_filters import Filter
     from tracekit.recorder.window_rules import WindowRule
 
@@ -111,7 +111,7 @@ def command(
     Its input, output, signals and exit status pass through (128 + n if signal n ended it). tracekit's own failures
     exit with 125, a program that cannot be executed with 126, one that is not found with 127.
     """
-    from tracekit.recorder import follow, session
+    from tracekit.recorder import session
 
     try:
         size = _buffer_bytes(buffer_size)
@@ -140,7 +140,7 @@ def command(
             asked,
             filters,
         )
-        result = follow.run(request) if follow_fork else session.run(request)
+        result = _run(request, follow_fork)
     except session.ProgramError as error:
         print(f"tracekit: {error}", file=sys.stderr)
         return error.status
@@ -151,13 +151,24 @@ def command(
     return status
 
 
+def _run(request: Request, follow_fork: bool) -> Result:
+    from tracekit.recorder import session
+
+    if not follow_fork:
+        return session.run(request)
+    from tracekit.recorder import follow
+
+    return follow.run(request)
+
+
 def _snapshot_period(snapshots: str | None, physical: bool) -> float:
     """Seconds between snapshots of the address space; 0: none."""
     from tracekit.recorder import address_space
-    from tracekit.recorder import physical as frames
 
     period = address_space.parse_period(snapshots or "1s") if snapshots is not None or physical else 0.0
     if physical:
+        from tracekit.recorder import physical as frames
+
         frames.require()
     return period
 

@@ -1,0 +1,51 @@
+"""The process that collects, as `record` forks it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tracekit.recorder.pool import Pool
+
+
+def collect(
+    pool: Pool,
+    descriptor: int,
+    meta: Mapping[str, Any],
+    control: int,
+    result: int,
+    with_sources: bool = False,
+    progress: bool = False,
+    workers: int = 1,
+    snapshots: float = 0.0,
+    physical: bool = False,
+    left_out: Collection[str] = (),
+) -> None:
+    """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
+    status = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        pool.adopt()
+        from tracekit.recorder.collector import Collector  # what it needs is imported while the program starts
+
+        with open(control, "rb") as stream:
+            collector = Collector(
+                pool, descriptor, meta, with_sources, progress, workers, snapshots, physical, left_out
+            )
+            outcome = collector.run(stream)
+        os.write(result, json.dumps(asdict(outcome)).encode())
+        status = 0
+    except BaseException as error:  # a bug: the program must not wait for a collector that is gone
+        pool.discard()
+        os.write(result, json.dumps({"failure": f"the collector failed: {error!r}"}).encode())
+        if os.environ.get("TRACEKIT_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+    finally:
+        os._exit(status)

@@ -1,0 +1,32 @@
+"""What `record` and its collector tell one another at the end of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Ending:
+    """How the program ended, as `record` tells it: exit status or signal number (else None), and seconds it ran."""
+
+    status: int | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Outcome:
+    """What became of the trace, as the collector tells `record`; ``failure``: why it is cut, a clause."""
+
+    attached: bool = False
+    accesses: int = 0
+    file_bytes: int = 0
+    unknown: int = 0
+    unrecorded: int = 0
+    images_lost: int = 0
+    windows: int = 0
+    """Times that a thread went into a window of the run."""
+    waited: float = 0.0
+    failure: str = ""
+    complete: bool = False
+    totals: dict[str, int] = field(default_factory=dict)
