@@ -17,7 +17,8 @@ namespace {
 /// Follows an address through the functions of a unit.
 class Lending {
 public:
-  explicit Lending(const CallBase &Call) : Outermost(Call) {}
+  /// `Call` is the one that is looked at, if one is: it may hand the address back.
+  explicit Lending(const CallBase *Call) : Outermost(Call) {}
 
   /// Goes on from the callee's parameter.
   void lend(const CallBase &Call, unsigned Number) {
@@ -32,6 +33,12 @@ public:
     } else if (Moved || callsLeaf(Call) || Call.doesNotCapture(Number))
       Found.IsStored |= Moved ? Number == 0 : !Call.onlyReadsMemory(Number);
     else
+      Found = {true, true};
+  }
+
+  /// Goes on from what is loaded of a pointer.
+  void put(const Value *Pointer) {
+    if (!putIntoVariable(Pointer))
       Found = {true, true};
   }
 
@@ -55,20 +62,28 @@ private:
       lend(*Call, Call->getArgOperandNo(&U));
     else if (auto *Return = dyn_cast<ReturnInst>(By))
       giveBack(*Return->getFunction());
-    else if (!Store || !putIntoVariable(Store->getPointerOperand()))
+    else if (Store)
+      put(Store->getPointerOperand());
+    else
       Found = {true, true};
   }
 
   /// A function may return the address, as `std::max` does.
   void giveBack(const Function &From) {
-    if (Returning.insert(&From).second)
-      for (const CallBase *Call : Entered)
-        if (Call->getCalledFunction() == &From)
-          giveBack(*Call);
+    if (!Returning.insert(&From).second)
+      return;
+    bool IsEntered = false;
+    for (const CallBase *Call : Entered)
+      if (Call->getCalledFunction() == &From) {
+        IsEntered = true;
+        giveBack(*Call);
+      }
+    if (!IsEntered) // the function that has put the address into a pointer
+      Found = {true, true};
   }
 
   void giveBack(const CallBase &To) {
-    if (&To != &Outermost)
+    if (&To != Outermost)
       Addresses.insert(&To);
     else if (!isReadAtOnce(To))
       Found = {true, true};
@@ -109,7 +124,7 @@ private:
     return Intrinsic && (Intrinsic->isLifetimeStartOrEnd() || Intrinsic->isDebugOrPseudoInst());
   }
 
-  const CallBase &Outermost;
+  const CallBase *Outermost;
   SmallSetVector<const Value *, 16> Addresses;
   SmallSetVector<const CallBase *, 8> Entered;
   SmallPtrSet<const Function *, 4> Returning;
@@ -119,8 +134,14 @@ private:
 } // namespace
 
 Loan loanOf(const CallBase &Call, unsigned Number) {
-  Lending Of(Call);
+  Lending Of(&Call);
   Of.lend(Call, Number);
+  return Of.follow();
+}
+
+Loan loanOf(const StoreInst &Store) {
+  Lending Of(nullptr);
+  Of.put(Store.getPointerOperand());
   return Of.follow();
 }
 

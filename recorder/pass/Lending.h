@@ -1,11 +1,12 @@
-// Lending.h: what a call does with an address that it is given, where nothing has been optimised.
+// Lending.h: what is done with an address that is given to a call, or put into a pointer, where nothing has been
+// optimised.
 #pragma once
 
-#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Instructions.h"
 
 namespace tracekit {
 
-/// What a call may do with an address that it is given.
+/// What may be done with an address.
 struct Loan {
   bool IsKept = false;   // it may be found again when the call is over: stored anywhere but in the callee's own
                          // variables, returned, or given to code that is not known
@@ -14,5 +15,9 @@ struct Loan {
 
 /// What `Call` does with the address that it is given as argument `Number`.
 Loan loanOf(const llvm::CallBase &Call, unsigned Number);
+
+/// What is done with the address that `Store` puts somewhere: kept, unless that is a local pointer or reference that is
+/// but read. The loan is over when these are.
+Loan loanOf(const llvm::StoreInst &Store);
 
 } // namespace tracekit

@@ -110,7 +110,7 @@ private:
     bool Reached = In.MayBeReached && (G || In.IsKept) &&
                    (mayChange(Variable, Text.Callees.StoresElsewhere) ||
                     any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); }));
-    if (!E.Writes && !CalledWrites && !Reached)
+    if (!E.Writes && !CalledWrites && !(Reached && In.MayBeStored))
       return std::nullopt;
     const DIVariable *Declared = declarationOf(Variable);
     uint32_t Flags = G ? TK_VARIABLE_GLOBAL : 0;

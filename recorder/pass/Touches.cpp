@@ -79,7 +79,7 @@ void Touches::look(Instruction &I) {
   } else if (auto *Store = dyn_cast<StoreInst>(&I)) {
     Type *Stored = Store->getValueOperand()->getType();
     access(I, Store->getPointerOperand(), DL.getTypeStoreSize(Stored), false, true, Stored);
-    escape(Store->getValueOperand());
+    escape(Store->getValueOperand(), loanOf(*Store).IsStored);
   } else if (auto *Update = dyn_cast<AtomicRMWInst>(&I)) {
     access(I, Update->getPointerOperand(), DL.getTypeStoreSize(Update->getType()), true, true, Update->getType());
   } else if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I)) {
@@ -127,7 +127,9 @@ void Touches::lookAtCall(CallBase &Call) {
     Loan Of = ByValue ? Loan() : loanOf(Call, K);
     Variable.In[Call.getParent()].push_back(
         {0, Variable.Size, !ByValue, true, Of.IsStored, !ByValue, Call.getDebugLoc().get()});
-    Variable.MayBeReached |= Of.IsStored && (!Callee || !Callee->isDeclaration());
+    bool MayBeStored = Of.IsStored && (!Callee || !Callee->isDeclaration());
+    Variable.MayBeReached |= MayBeStored;
+    Variable.MayBeStored |= MayBeStored && (Of.IsKept || isa<GlobalVariable>(P.Of));
     Variable.IsKept |= Of.IsKept;
   }
 }
@@ -154,14 +156,15 @@ void Touches::access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads, 
       {Varies ? 0 : Begin, Varies ? Variable.Size : Begin + Size, Varies, Reads, Writes, false, I.getDebugLoc().get()});
 }
 
-/// `V`, if it is a variable's address, goes where it is not followed.
-void Touches::escape(Value *V) {
+/// `V`, if it is a variable's address, goes where it is not followed, or where nothing but reads is done with it.
+void Touches::escape(Value *V, bool MayBeStored) {
   if (!V->getType()->isPointerTy())
     return;
   if (Place P = placeOf(V, DL); P.Of) {
     ObjectTouches &Variable = Of[P.Of];
     Variable.Size = sizeOf(P.Of, DL);
     Variable.MayBeReached = Variable.IsKept = true;
+    Variable.MayBeStored |= MayBeStored;
   }
 }
 

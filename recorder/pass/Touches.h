@@ -26,6 +26,7 @@ using Object = llvm::Value *;
 struct ObjectTouches {
   uint64_t Size = 0;
   bool MayBeReached = false; // through a pointer that later passes may turn into the variable itself
+  bool MayBeStored = false;  // through one that is there when a call is over: not only read
   bool IsKept = false;       // its address may be found again elsewhere, when a call that was given it is over
   llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<Touch, 4>> In;
 };
@@ -53,7 +54,7 @@ private:
   void look(llvm::Instruction &I);
   void lookAtCall(llvm::CallBase &Call);
   void access(llvm::Instruction &I, llvm::Value *Pointer, uint64_t Size, bool Reads, bool Writes, llvm::Type *As);
-  void escape(llvm::Value *Pointer);
+  void escape(llvm::Value *Pointer, bool MayBeStored = true);
 
   const llvm::DataLayout &DL;
 };

@@ -274,6 +274,30 @@ def test_exposed_reads_are_those_not_written_in_the_same_iteration(bench: Bench)
     assert {int(row["instruction"]) for row in bench.run(log).exposed} == {bench.load2}
 
 
+def test_what_nothing_ever_stored_is_not_exposed_if_it_is_read_with_what_the_iteration_stored(bench: Bench) -> None:
+    log = EventLog()
+    for trip in range(3):
+        log.loop(bench.outer, trip)
+        log.store(bench.store, SOMEWHERE, 2)
+        log.load(bench.load, SOMEWHERE, 8)  # a structure, of which the rest is padding
+        log.load(bench.load2, SOMEWHERE + 4, 4)  # nothing but what was there before
+    log.exit(bench.outer)
+    assert {int(row["instruction"]) for row in bench.run(log).exposed} == {bench.load2}
+
+
+def test_pages_of_a_load_are_exposed_each_by_itself(bench: Bench) -> None:
+    """For each may be another worker's."""
+    page = (SOMEWHERE + 4095) & -4096
+    log = EventLog()
+    for trip in range(3):
+        log.loop(bench.outer, trip)
+        log.store(bench.store, page - 16, 8)
+        log.load(bench.load, page - 16, 16)
+        log.load(bench.load2, page - 16, 32)
+    log.exit(bench.outer)
+    assert {int(row["instruction"]) for row in bench.run(log).exposed} == {bench.load2}
+
+
 def test_partial_visits_of_a_header_are_no_iterations(bench: Bench) -> None:
     log = EventLog()
     for trips in (3, 0):

@@ -23,6 +23,7 @@ Event = tuple[int, int, int, int, int]
 
 RAW, WAR, WAW = 0, 1, 2
 LARGEST_TREE = 20_000
+PAGE = 4096
 
 
 @dataclass
@@ -239,7 +240,8 @@ class NaiveDependence:
             if name == "load":
                 if byte.store is not None:
                     self._relate(stream, RAW, byte.store, now, address)
-                self._expose(byte.store, now)
+                if byte.store is not None or not self._is_partly_stored(number, place, address, size):
+                    self._expose(byte.store, now)
                 byte.loads.append(now)
             else:
                 if byte.store is not None:
@@ -248,6 +250,12 @@ class NaiveDependence:
                     if load.execution != now.execution:
                         self._relate(stream, WAR, load, now, address)
                 byte.store, byte.loads = now, []
+
+    def _is_partly_stored(self, number: int, place: int, address: int, size: int) -> bool:
+        """Was any byte of an access ever stored, of those in the page of `place`?"""
+        page = place - place % PAGE
+        places = range(max(address, page), min(address + size, page + PAGE))
+        return any((known := self.history.get((number, each))) and known.store is not None for each in places)
 
     def _relate(self, stream: StreamState, kind: int, source: Access, now: Access, address: int) -> None:
         key = (kind, source.instruction, source.node, now.instruction, now.node)

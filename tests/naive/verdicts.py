@@ -346,16 +346,10 @@ def is_private(scenario: Scenario, thing: int, level: int, carried: list[Depende
         return False
     if any(each.kind == "RAW" and may_touch(each) for each in carried):
         return False
-    for each in scenario.dependences:
-        if (
-            may_touch(each)
-            and each.kind == "RAW"
-            and (each.destination, each.destination_context, level) in scenario.exposed
-        ):
-            return False
-        if may_touch(each) and each.kind == "WAR" and (each.source, each.source_context, level) in scenario.exposed:
-            return False
-    return True
+    return not any(
+        each.kind == "WAR" and may_touch(each) and (each.source, each.source_context, level) in scenario.exposed
+        for each in carried
+    )
 
 
 def exits(scenario: Scenario, loop: int) -> list[tuple[int, list[Cause] | None]]:

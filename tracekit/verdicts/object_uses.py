@@ -151,3 +151,10 @@ class ObjectUses:
         loads = ops[np.isin(self.program.ops["kind"][ops], (OpKind.LOAD, OpKind.COPY_FROM))]
         others: Iterable[int] = np.setdiff1d(loads, users).tolist()
         return any(self.program.text(int(self.program.ops["name"][op])) == name for op in others)
+
+    def may_read_parts_from_before(self, users: Indices) -> bool:
+        """Does a load read more at once than some store stores: a structure, of which parts may be from before?"""
+        ops = self.program.ops[users]
+        loads = np.isin(ops["kind"], (OpKind.LOAD, OpKind.COPY_FROM))
+        widest, narrowest = ops["size"][loads].max(initial=0), ops["size"][~loads].min(initial=np.iinfo(np.uint32).max)
+        return bool(widest > narrowest)

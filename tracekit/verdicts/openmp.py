@@ -383,7 +383,12 @@ class Directives:
                 )
             raise NoDirective(f"{name} is read after the loop, which a private copy is lost to")
         # What functions read of it may be from before the loop.
-        is_read = is_lent or self.uses.has_other_loads(loop, name, users)
+        is_read = (
+            is_lent
+            or self.uses.has_other_loads(loop, name, users)
+            or self.uses.may_read_parts_from_before(users)
+            or self.judge.privates.is_read_before_written(step.object, node)
+        )
         return "firstprivate" if is_read else "private"
 
     def _check_users_reached(self, loop: int, name: str, users: Indices, is_lent: bool) -> None:

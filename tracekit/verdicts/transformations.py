@@ -118,7 +118,8 @@ class Privates:
         self.wide = dependences["objects"] > LISTED_OBJECTS
         self.lists = dependences["object_list"].astype(np.int64)
         self.raw = raw = dependences["kind"] == DependenceKind.RAW
-        reads = raw | (dependences["kind"] == DependenceKind.WAR)
+        self._war = war = dependences["kind"] == DependenceKind.WAR
+        reads = raw | war
         self._load = np.where(
             reads,
             _key(
@@ -127,7 +128,6 @@ class Privates:
             ),
             -1,
         )
-        self._wide_loads = self._load[self.wide]
 
     @cached_property
     def _by_object(self) -> tuple[Indices, Indices]:
@@ -163,19 +163,27 @@ class Privates:
         lists = self.lists[view.dependences]
         candidates = np.setdiff1d(lists[false], np.append(lists[flows], NONE))
         candidates = candidates[self.profile.objects["kind"][candidates] != ObjectKind.UNKNOWN]
-        private = candidates[[not self._read_before_written(int(each), view.node) for each in candidates]]
+        overwritten = view.dependences[view.carried & self._war[view.dependences]]
+        exposed = overwritten[self._is_exposed(overwritten, view.node)]
+        if self.wide[exposed].any():
+            return np.zeros(false.size, np.bool_), np.zeros(0, np.int64)
+        private = np.setdiff1d(candidates, self.lists[exposed])
         known = (lists == NONE) | np.isin(lists, private)
         removed: Bools = false & known.all(axis=1) & (lists[:, 0] != NONE) & ~wide
         return removed, np.setdiff1d(lists[removed], [NONE])
 
-    def _read_before_written(self, row: int, level: int) -> bool:
-        """Does any load known to read the object read, at `level`, what its own iteration had not stored?"""
+    def is_read_before_written(self, thing: int, level: int) -> bool:
+        """May a load at `level` read what its own iteration had not stored in an object (row)?"""
         objects, holders = self._by_object
-        first, last = np.searchsorted(objects, [row, row + 1])
+        first, last = np.searchsorted(objects, [thing, thing + 1])
+        return bool(self._is_exposed(np.append(holders[first:last], np.flatnonzero(self.wide)), level).any())
+
+    def _is_exposed(self, dependences: Indices, level: int) -> Bools:
+        """Per dependence (row): does it have a load that reads, at `level`, what its own iteration had not stored?"""
         levels, keys = self._exposed
         start, end = np.searchsorted(levels, [level, level + 1])
-        loads = np.concatenate([self._load[holders[first:last]], self._wide_loads])
-        return bool(np.isin(loads, keys[start:end]).any())
+        exposed: Bools = np.isin(self._load[dependences], keys[start:end])
+        return exposed
 
 
 def _key(instruction: Rows, node: Rows) -> Indices:

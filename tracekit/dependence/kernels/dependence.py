@@ -13,7 +13,7 @@ import numpy as np
 
 from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.containers.kernels.shadow import Shadow, changing, writing
+from tracekit.containers.kernels.shadow import PAGE_BITS, Shadow, changing, reading, writing
 from tracekit.contexts.kernels.levels import shared_levels
 from tracekit.contexts.kernels.streams import CLOCK, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs
@@ -244,10 +244,18 @@ def _load(
     state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any, waits: Any
 ) -> None:
     """A load depends on the stores of its bytes."""
+    is_stored = False
     for row in changing(state.memory, address, size):
+        is_stored |= np.int64(state.memory.rows[row].store) & CLOSED != 0
         _loaded(state, detail, levels, access, row, now, identity)
         if detail.war and not waits:
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
+    if detail.profile:
+        if not is_stored:
+            if size > 0:
+                expose(state.relations, levels, access, np.int64(0))
+        elif (address ^ (address + size - 1)) >> PAGE_BITS != 0:
+            _expose_pages(state, levels, access, address, size)
     if detail.war:
         if waits:
             runs.wait(state.runs, access, levels.control[CLOCK], address, size)
@@ -261,8 +269,22 @@ def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     source = np.int64(known.store) & CLOSED
     if detail.raw and source != 0:
         shared = _depends(state, detail, levels, RAW, source, access, known.stamp, now, identity)
-    if detail.profile and shared != AS_BEFORE:
+    if detail.profile and source != 0 and shared != AS_BEFORE:
         expose(state.relations, levels, access, shared >> 1)
+
+
+@kernel
+def _expose_pages(state: Any, levels: Any, access: Any, address: Any, size: Any) -> None:
+    """A load of several pages, which may be several workers': expose it if there is one of which nothing was stored."""
+    end = address + size
+    while address < end:
+        next_page = ((address >> PAGE_BITS) + 1) << PAGE_BITS
+        is_stored = False
+        for row in reading(state.memory, address, min(next_page, end) - address):
+            is_stored |= np.int64(state.memory.rows[row].store) & CLOSED != 0
+        if not is_stored:
+            expose(state.relations, levels, access, np.int64(0))
+        address = next_page
 
 
 @inlined
