@@ -19,7 +19,7 @@ from tracekit.formats.reader import TraceReader
 from tracekit.modules import registry
 from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths
-from tracekit.replay.compiled.worth import SETTING
+from tracekit.replay.compiled.cost_model import SETTING
 
 ALL_RECORDS = 1 << 62
 

@@ -22,10 +22,10 @@ from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.table import with_rows
 from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths, plan_of
-from tracekit.replay.compiled.worth import LONG_ENOUGH, SETTING, work_of
+from tracekit.replay.compiled.cost_model import LONG_ENOUGH, SETTING, work_of
 from tracekit.replay.totals import trace_totals
 from tracekit.segments.analysis import SegmentedAnalysis
-from tracekit.segments.kept import KeptBeginnings
+from tracekit.segments.start_cache import StartCache
 
 ALL_KINDS = {"dependence": {"kinds": "raw,war,waw", "counts": True, "distance": True}}
 SEVERAL: Mapping[str, Mapping[str, Any]] = {"accesses": {}, "camp": {}, "footprint": {}, "object_lifetime": {}}
@@ -90,7 +90,7 @@ def test_segments_are_replayed_by_compiled_paths(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = recording(name, level).trace
-    monkeypatch.setattr(KeptBeginnings, "write", lambda kept: None)
+    monkeypatch.setattr(StartCache, "write", lambda kept: None)
     monkeypatch.setenv(SETTING, "0")
     ((without, _),) = profiles(path, {module: options})
     monkeypatch.setenv(SETTING, "always")

@@ -38,7 +38,7 @@ from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
 from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths
-from tracekit.replay.compiled.worth import SETTING
+from tracekit.replay.compiled.cost_model import SETTING
 from tracekit.replay.engine import Replay
 
 MOST = 1 << 14

@@ -20,7 +20,7 @@ from tests.replay.event_log import EventLog
 from tests.replay.test_snapshots import cuts_of, violated
 from tracekit.formats.events import BY_CODE
 from tracekit.replay.compiled.compiler import CompiledPaths
-from tracekit.replay.compiled.worth import SETTING
+from tracekit.replay.compiled.cost_model import SETTING
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
 

@@ -19,8 +19,8 @@ from tests.replay.mutations import mutated, outcome, verdict
 from tracekit.formats.chunk_codec import encode
 from tracekit.replay.compiled import compiler
 from tracekit.replay.compiled.bounds import OutsideTableError
+from tracekit.replay.compiled.cost_model import SETTING
 from tracekit.replay.compiled.path_code import PathCode
-from tracekit.replay.compiled.worth import SETTING
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -75,7 +75,7 @@ def test_runs_that_claim_any_number_of_iterations_pause() -> None:
 def _left(patch: pytest.MonkeyPatch, method: str, by: object) -> str:
     """What is said of path code whose `method` was replaced by one that leaves a table."""
     patch.setattr(PathCode, method, by)
-    patch.setattr(compiler, "ingredients", lambda *given: os.urandom(16))  # wrong code is never found on disk
+    patch.setattr(compiler, "path_key", lambda *given: os.urandom(16))  # wrong code is never found on disk
     for seed in range(20):
         image, chunk = parts(seed)
         try:

@@ -24,7 +24,7 @@ from tracekit.module import Module, NoOptions, inlined, reading, shadow, writing
 from tracekit.modules import registry
 from tracekit.program.program import Program
 from tracekit.replay.compiled import range_code
-from tracekit.replay.compiled.worth import SETTING
+from tracekit.replay.compiled.cost_model import SETTING
 
 OPS = 5
 """Loads and stores in an iteration: always as many, so that the code around paths is made once."""

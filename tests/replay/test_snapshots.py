@@ -24,11 +24,11 @@ from tracekit.jit import object_cache
 from tracekit.modules import registry
 from tracekit.replay import snapshots, window
 from tracekit.replay.engine import Replay
+from tracekit.replay.event_range import batches_between
 from tracekit.replay.kernels.layouts import PATIENCE
 from tracekit.replay.selection import Batch
 from tracekit.replay.snapshot import Snapshot, StreamSnapshot, Turn
 from tracekit.replay.snapshots import Collected, Kept, Snapshots, make, nearest, unpacked
-from tracekit.replay.stretch import batches_of_stretch
 from tracekit.replay.totals import trace_totals
 from tracekit.replay.trace import Trace
 from tracekit.replay.window import Position
@@ -299,12 +299,12 @@ def test_a_stretch_has_the_events_between_its_bounds(tmp_path: Path, kept: dict[
             before = [0, *accumulate(name in ("load", "store") for _, name, *_ in whole)]
             first, last = positions_of(trace_totals(trace.reader, trace.program)["accesses"], rng)
             bounds = [None if at is None else Position.of("from", at) for at in (first, last)]
-            part = batches_of_stretch(trace.reader, trace.program, *bounds, COLUMNS)
+            part = batches_between(trace.reader, trace.program, *bounds, COLUMNS)
             chosen = [(first is None or count >= first) and (last is None or count < last) for count in before]
             assert events_of_batches(part) == list(compress(whole, chosen))
             if trace.program.has_values:
                 everything = values_of(Replay(trace.reader, trace.program, columns=["value"]).batches())
-                part = batches_of_stretch(trace.reader, trace.program, *bounds, ["value"])
+                part = batches_between(trace.reader, trace.program, *bounds, ["value"])
                 assert values_of(part) == list(compress(everything, chosen))
                 wide += any(value >> 64 for value in everything)
     assert sum(key.startswith("snapshots-") for key in kept) > 10

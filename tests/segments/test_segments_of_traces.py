@@ -29,7 +29,7 @@ from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
 from tracekit.segments import analysis
 from tracekit.segments.analysis import SegmentedAnalysis
-from tracekit.segments.kept import KeptBeginnings
+from tracekit.segments.start_cache import StartCache
 from tracekit.verdicts.module import ContextOptions
 
 MUCH = 1 << 20
@@ -41,7 +41,7 @@ FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst
 def nothing_is_kept() -> Iterator[None]:
     """Each analysis has a pass ahead."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(KeptBeginnings, "write", lambda kept: None)
+        patched.setattr(StartCache, "write", lambda kept: None)
         yield
 
 

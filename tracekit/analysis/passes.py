@@ -51,7 +51,7 @@ def prepare_modules(
     from tracekit.modules.contract import Module
     from tracekit.modules.runner import runners_of
     from tracekit.modules.scheduler import KEPT
-    from tracekit.replay.compiled.worth import pays
+    from tracekit.replay.compiled.cost_model import pays
     from tracekit.replay.engine import Replay
     from tracekit.replay.window import Restriction
 

@@ -87,14 +87,14 @@ def rows(trace: Trace, function: str | None = None, window: Window | None = None
 
     Of a `window` the positions count (`--from`, `--to`).
     """
-    from tracekit.replay.stretch import batches_of_stretch
+    from tracekit.replay.event_range import batches_between
 
     namer = Namer(trace.program)
     functions = None if function is None else namer.functions_named(function)
     valued = trace.program.has_values
     wanted = ("subject", "address", "size", *(["value"] if valued else ()))
     start, stop = (window.start, window.stop) if window else (None, None)
-    for batch in batches_of_stretch(trace.reader, trace.program, start, stop, wanted):
+    for batch in batches_between(trace.reader, trace.program, start, stop, wanted):
         columns = (batch.kind.tolist(), batch.subject.tolist(), batch.address.tolist(), batch.size.tolist())
         for code, subject, address, size, value in zip(*columns, batch.values() if valued else repeat(0)):
             if functions is None or namer.function_of(code, subject) in functions:

@@ -70,14 +70,14 @@ def describe_part(reader: TraceReader, start: str | None, stop: str | None) -> d
     import numpy as np
 
     from tracekit.program.program import Program
+    from tracekit.replay.event_range import batches_between
     from tracekit.replay.selection import by_name
-    from tracekit.replay.stretch import batches_of_stretch
     from tracekit.replay.window import Position
 
     first = Position.of("from", start) if start is not None else None
     last = Position.of("to", stop) if stop is not None else None
     counts, streams = np.zeros(256, np.int64), set()
-    for batch in batches_of_stretch(reader, Program.from_images(reader.images()), first, last, ()):
+    for batch in batches_between(reader, Program.from_images(reader.images()), first, last, ()):
         counts += np.bincount(batch.kind, minlength=256)
         streams.add(batch.stream)
     events = by_name(counts)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tracekit.containers.shipping import shipped, unpacked
+from tracekit.containers.serialization import deserialized, serialized
 
 
 class Stack:
@@ -29,7 +29,7 @@ class Stack:
         self._files = 0
 
     def push(self, summary: Any) -> None:
-        """Take in the next one; one that cannot be packed (shipping.py) stays in memory."""
+        """Take in the next one; one that cannot be packed (serialization.py) stays in memory."""
         stands_for = 1
         if self._join is not None:
             while self._waiting and self._waiting[-1].stands_for == stands_for:
@@ -92,7 +92,7 @@ class _Waiting:
     def pack(self) -> None:
         """Make bytes of it, if it can be."""
         with contextlib.suppress(pickle.PicklingError):
-            self._data, self._summary = shipped(self._summary), None
+            self._data, self._summary = serialized(self._summary), None
 
     def write(self, file: Path) -> None:
         """Put what is packed on disk."""
@@ -104,4 +104,4 @@ class _Waiting:
         if self._file is not None:
             self._data = self._file.read_bytes()
             self._file.unlink()
-        return self._summary if self._data is None else unpacked(self._data)
+        return self._summary if self._data is None else deserialized(self._data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import tracekit.dependence.shipping  # noqa: F401  (says how states are taken elsewhere)
+import tracekit.dependence.serialization  # noqa: F401  (says how states are taken elsewhere)
 from tracekit.containers import arena, maps, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED

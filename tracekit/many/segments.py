@@ -24,8 +24,8 @@ from tracekit.replay.recorded_windows import is_windowed
 from tracekit.replay.totals import trace_totals
 from tracekit.replay.window import Restriction
 from tracekit.segments.analysis import why_whole
+from tracekit.segments.distribution import DistributedAnalysis, cuts_for, why_not
 from tracekit.segments.pool import Workers
-from tracekit.segments.spreading import SpreadAnalysis, cuts_for, why_not
 
 
 def analyze_in_segments(
@@ -53,7 +53,7 @@ def analyze_in_segments(
                 "options": {name: dataclasses.asdict(settled[name]) for name in wanted},
             }
             cuts = cuts_for(trace_totals(trace, program)["accesses"], workers.count, segments)
-            return SpreadAnalysis(trace, program, working, task, memory).run(workers, cuts)
+            return DistributedAnalysis(trace, program, working, task, memory).run(workers, cuts)
 
         return api.analyze_all(path, options, 1, explain, elsewhere=elsewhere, as_tables=True)
 

@@ -76,12 +76,12 @@ def _segment(task: Mapping[str, Any]) -> dict[str, Any]:
     from tracekit.analysis.modules import modules_of
     from tracekit.formats.reader import TraceReader
     from tracekit.program.program import Program
-    from tracekit.segments.piece import Piece, analysed
+    from tracekit.segments.work_item import WorkItem, analysed
 
     with TraceReader(task["trace"]) as trace:
         program = Program.from_images(trace.images())
         modules = modules_of(trace, program, _options(task))
-        piece = Piece.from_bytes(base64.b64decode(task["segment"]))
+        piece = WorkItem.from_bytes(base64.b64decode(task["segment"]))
         with open(task["output"], "wb") as file:
             file.write(analysed(trace, program, modules, piece))
     return {}

@@ -10,12 +10,12 @@ from tracekit.modules.ranges import is_for_runs
 from tracekit.modules.runner import CallbackRunner, Runner
 from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths
-from tracekit.replay.compiled.worth import pays, records_of, work_of
+from tracekit.replay.compiled.cost_model import pays, records_of, work_of
 from tracekit.replay.totals import trace_totals
 
 
 def work_for(trace: TraceReader, program: Program, modules: Collection[Analysis]) -> int:
-    """How long kernels take for a trace through these modules: :func:`tracekit.replay.compiled.worth.work_of`."""
+    """How long kernels take for a trace through these modules: :func:`tracekit.replay.compiled.cost_model.work_of`."""
     for_runs = all(
         isinstance(module, Module) and is_for_runs(module.callbacks(), module.range_callbacks())
         for module in modules

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracekit.containers.shipping import Frozen
+from tracekit.containers.serialization import Frozen
 from tracekit.containers.spilling import Stack
 from tracekit.modules.contract import BatchModule, Module
 

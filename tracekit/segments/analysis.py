@@ -6,7 +6,7 @@ their order. All that is computed in kernels, which other threads do not wait fo
 Where segments begin may be said; each then waits for the pass ahead to come to its end. Otherwise there are as many as
 threads: each begins as soon as its beginning is known, and is told its end when the pass ahead has come so far that, by
 what both have done so far, all will be over at the same time. If an earlier analysis has kept what segments begin with
-(kept.py), there is no pass ahead.
+(start_cache.py), there is no pass ahead.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.segments.ahead import PassAhead, Start, begin
-from tracekit.segments.course import Course
-from tracekit.segments.kept import KeptBeginnings
+from tracekit.segments.progress import SegmentProgress
+from tracekit.segments.start_cache import StartCache
 
 LEAST_ACCESSES = 1 << 25
 """A shorter trace is analysed before more kernels are loaded."""
@@ -60,7 +60,7 @@ class Segment:
     start: Snapshot | None
     stop: Snapshot | None
     starts: Mapping[str, Start]
-    course: Course
+    course: SegmentProgress
 
 
 class Task(NamedTuple):
@@ -102,7 +102,7 @@ class SegmentedAnalysis:
         self._work = work_for(trace, program, [runner.module for runner in runners.values()])
         self._is_over = threading.Event()
         self._tasks: deque[Task] = deque()  # those that are not joined yet
-        self._courses: list[Course] = []
+        self._courses: list[SegmentProgress] = []
         self.is_known = False
         """Whether an earlier analysis had kept what segments begin with."""
 
@@ -112,7 +112,7 @@ class SegmentedAnalysis:
         cuts: segments begin where so many accesses are over; None: as it keeps all threads busy.
         """
         self._room = threading.Semaphore(jobs)
-        kept = KeptBeginnings(self.trace, self.segments, jobs) if cuts is None else None
+        kept = StartCache(self.trace, self.segments, jobs) if cuts is None else None
         with ThreadPoolExecutor(jobs) as self._pool, progress.step("replaying", self._records, self._position):
             try:
                 with self._room:
@@ -167,30 +167,30 @@ class SegmentedAnalysis:
             if ahead.accesses >= waiting[-1] and (snapshot := ahead.snapshot()) is not None:
                 while waiting and ahead.accesses >= waiting[-1]:
                     waiting.pop()
-                self._begin(Segment(start, snapshot, starts, Course()))
+                self._begin(Segment(start, snapshot, starts, SegmentProgress()))
                 if len(self._tasks) > jobs + WAITING:
                     self._join()
                 start, starts = snapshot, ahead.starts()
-        self._begin(Segment(start, None, starts, Course()))
+        self._begin(Segment(start, None, starts, SegmentProgress()))
 
-    def _begin_kept(self, kept: KeptBeginnings) -> None:
+    def _begin_kept(self, kept: StartCache) -> None:
         """Begin all segments; the first one goes on while what the others begin with is read."""
-        newest = self._begin(Segment(None, None, {}, Course()))
+        newest = self._begin(Segment(None, None, {}, SegmentProgress()))
         for piece in kept.pieces():
             assert piece.start is not None
             if newest.course.end_at(piece.start):
-                newest = self._begin(Segment(piece.start, None, piece.starts, Course()))
+                newest = self._begin(Segment(piece.start, None, piece.starts, SegmentProgress()))
 
-    def _share(self, ahead: PassAhead, jobs: int, kept: KeptBeginnings) -> None:
+    def _share(self, ahead: PassAhead, jobs: int, kept: StartCache) -> None:
         """Begin a segment whenever that is due, the last one when one thread is left, that of the pass ahead."""
-        newest = self._begin(Segment(None, None, {}, Course()))
+        newest = self._begin(Segment(None, None, {}, SegmentProgress()))
         while ahead.go_on():
             kept.look(ahead)
             free = jobs - sum(not self._is_done(task) for task in self._tasks)
             if self._is_due(ahead, newest, free):
                 snapshot = ahead.snapshot()
                 if snapshot is not None and newest.course.end_at(snapshot):
-                    newest = self._begin(Segment(snapshot, None, ahead.starts(), Course()))
+                    newest = self._begin(Segment(snapshot, None, ahead.starts(), SegmentProgress()))
                     if free == 1:
                         break
         self._pool.submit(kept.write)

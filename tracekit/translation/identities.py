@@ -11,7 +11,7 @@ from tracekit.containers import arena, budget
 from tracekit.containers.hash_table import copied_table, hash_table
 from tracekit.containers.kernels.arena import USED
 from tracekit.containers.kernels.hash_table import HashTable
-from tracekit.containers.shipping import Made, says_how
+from tracekit.containers.serialization import Reduced, register_reducer
 from tracekit.translation.kernels.identities import BYTES, CONTROL, EXTENT, NEAR, PAGE, WORDS, Objects
 
 
@@ -49,7 +49,7 @@ def _page_rows() -> tuple[int, int]:
     return min(1 << 28, budget.memory() // (4 * WORDS)), 4 * WORDS
 
 
-def _of_objects(objects: Objects) -> Made:
+def _of_objects(objects: Objects) -> Reduced:
     """Of the words those of the pages that there are."""
     words = objects.words[: WORDS * int(objects.pages.control[USED])].copy()
     return _objects, (objects.pages, words, objects.bytes, objects.bigs, objects.near, objects.control)
@@ -61,4 +61,4 @@ def _objects(pages: HashTable, own: NDArray[np.int32], *rest: Any) -> Objects:
     return Objects(pages, words, *rest)
 
 
-says_how(Objects, _of_objects)
+register_reducer(Objects, _of_objects)

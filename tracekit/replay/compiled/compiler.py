@@ -22,8 +22,10 @@ from tracekit.jit import exceptions, machine_code, object_cache
 from tracekit.jit.cache import CHECKS_ALL_BOUNDS
 from tracekit.jit.worker import EndedError, Worker
 from tracekit.replay.compiled import bounds, driver_code, machine
+from tracekit.replay.compiled.cache_key import path_key
+from tracekit.replay.compiled.cost_model import LONG_ENOUGH, LONG_ENOUGH_TO_LOAD, SETTING
 from tracekit.replay.compiled.functions import NumbaFunction
-from tracekit.replay.compiled.ingredients import ingredients
+from tracekit.replay.compiled.hot_paths import Predecessors, Sample
 from tracekit.replay.compiled.library import Arguments, Library, LibraryMaker, Sink, key_of, sources
 from tracekit.replay.compiled.machine import Machine
 from tracekit.replay.compiled.path_code import (
@@ -31,8 +33,6 @@ from tracekit.replay.compiled.path_code import (
     function_name,
 )
 from tracekit.replay.compiled.plan import Plan, Share, Shares, possible
-from tracekit.replay.compiled.sample import Predecessors, Sample
-from tracekit.replay.compiled.worth import LONG_ENOUGH, LONG_ENOUGH_TO_LOAD, SETTING
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.slow_paths import PREDICATES, SLOW_PATHS
 
@@ -215,7 +215,7 @@ class CompiledPaths:
             codes = [PathCode(tables, library.handled, before, number, self.checks).text() for number, before in share]
             return self._object_of("\n\n".join([head, *codes]))
 
-        parts = [ingredients(tables, before, number) for number, before in share]
+        parts = [path_key(tables, before, number) for number, before in share]
         checked = [f"checked, {len(tables.functions)}".encode()] if self.checks else []
         code, was_kept = object_cache.kept(key_of(library.handled, *parts, *checked), make)
         names = [function_name(number) for number, _ in share]

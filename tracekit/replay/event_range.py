@@ -16,7 +16,7 @@ from tracekit.replay.totals import trace_totals
 from tracekit.replay.window import LAST, Position
 
 
-def batches_of_stretch(
+def batches_between(
     trace: TraceReader, program: Program, start: Position | None, stop: Position | None, columns: Collection[str]
 ) -> Iterator[Batch]:
     """The events at which `start` loads and stores, or more, lie before, and fewer than `stop`; None: no bound.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tracekit.containers import maps
 from tracekit.containers.initial_pages import blocks_with, contents
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.shipping import Frozen, shipped, unpacked
+from tracekit.containers.serialization import Frozen, deserialized, serialized
 
 KINDS: dict[str, Callable[[], Any]] = {
     "count": maps.count_map,
@@ -45,7 +45,7 @@ def test_maps(seed: int, kind: str, before: int, after: int) -> None:
     here = KINDS[kind]()
     insert(here, kind, rng, before)
     frozen = Frozen(here)
-    elsewhere, later = unpacked(shipped(here)), np.random.default_rng(seed + 1)
+    elsewhere, later = deserialized(serialized(here)), np.random.default_rng(seed + 1)
     assert said(elsewhere, kind) == said(here, kind)
     insert(here, kind, np.random.default_rng(seed + 1), after)
     insert(elsewhere, kind, later, after)
@@ -61,7 +61,7 @@ def test_arrays_without_the_zeros_at_their_end(size: int) -> None:
         for dtype in ("u1", [("x", "<i8"), ("y", "<u4")]):
             array = np.zeros(size, dtype)
             array.view("u1")[places] = 7
-            found = unpacked(shipped(array))
+            found = deserialized(serialized(array))
             assert found.dtype == array.dtype and found.flags.writeable and np.array_equal(found, array)
     assert len(Frozen(np.zeros(1 << 24, np.uint8))._data) < 1000
 

@@ -23,7 +23,7 @@ from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, reading, turn_to, writing
-from tracekit.containers.shipping import shipped, unpacked
+from tracekit.containers.serialization import deserialized, serialized
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import ACCESS_EVENTS
 from tracekit.formats.reader import TraceReader
@@ -35,10 +35,10 @@ from tracekit.modules.runner import runner, segment_runners
 from tracekit.program.program import Program
 from tracekit.replay import snapshot_index, snapshots
 from tracekit.replay.totals import trace_totals
-from tracekit.segments import spreading
-from tracekit.segments.piece import Piece, analysed
+from tracekit.segments import distribution
+from tracekit.segments.distribution import DistributedAnalysis, cuts_for, why_not
 from tracekit.segments.pool import Said, Task, Workers
-from tracekit.segments.spreading import SpreadAnalysis, cuts_for, why_not
+from tracekit.segments.work_item import WorkItem, analysed
 
 # -- states as bytes -------------------------------------------------------------------------------
 
@@ -84,16 +84,16 @@ def test_a_state_goes_on_elsewhere_as_it_would_have_here(seed: int, per_stream: 
             rng.integers(1, 40, count),
         )
         if part:
-            elsewhere = unpacked(shipped(elsewhere))
+            elsewhere = deserialized(serialized(elsewhere))
             assert type(elsewhere) is State
         go_on(state, *given_events)
         if part:
             go_on(elsewhere, *given_events)
         assert np.array_equal(elsewhere.sums, state.sums)
         if not part:
-            elsewhere = unpacked(shipped(state))
+            elsewhere = deserialized(serialized(state))
     assert np.array_equal(used_rows(elsewhere.table), used_rows(state.table))
-    assert len(shipped(state)) < 1 << 20
+    assert len(serialized(state)) < 1 << 20
 
 
 # -- segments --------------------------------------------------------------------------------------
@@ -131,13 +131,13 @@ def spread(
         number, words = task
         if (said := spoil(task)) is not None:
             return said
-        piece = Piece.from_bytes(base64.b64decode(words["segment"]))
+        piece = WorkItem.from_bytes(base64.b64decode(words["segment"]))
         Path(words["output"]).write_bytes(analysed(trace, program, {"it": runners["it"].again().module}, piece))
         return Said(number, "done", {})
 
     runners = segment_runners({"it": runner(module, "it", 1)})
     workers = Workers(lambda tasks, most: Here(tasks, done), 2)
-    count = SpreadAnalysis(trace, program, runners, {}, memory).run(workers, cuts)
+    count = DistributedAnalysis(trace, program, runners, {}, memory).run(workers, cuts)
     return runners["it"].result()[0], count
 
 
@@ -192,7 +192,7 @@ def test_pieces_come_to_the_whole(
     accesses = sum(name in ACCESS_EVENTS for _, name, *_ in events)
     cuts = sorted(rng.randrange(accesses + 1) for _ in range(rng.randint(0, 6)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(spreading, "BATCH", rng.choice((1, 8, 64)))
+        patched.setattr(distribution, "BATCH", rng.choice((1, 8, 64)))
         patched.setattr(snapshots, "APART", 1)
         patched.setattr(snapshots, "BATCH", 1)
         with TraceReader(path) as trace:
@@ -212,7 +212,7 @@ def trace(tmp_path: Path) -> Iterator[TraceReader]:
     path = tmp_path / "trace.zst"
     write_random(path, random.Random(4), 2, broken=False)
     with pytest.MonkeyPatch.context() as patched, TraceReader(path) as reader:
-        patched.setattr(spreading, "BATCH", 1)
+        patched.setattr(distribution, "BATCH", 1)
         yield reader
 
 

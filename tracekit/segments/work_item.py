@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracekit import progress
-from tracekit.containers.shipping import shipped, unpacked
+from tracekit.containers.serialization import deserialized, serialized
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
 from tracekit.formats.reader import TraceReader
@@ -15,7 +15,7 @@ from tracekit.modules.compiling import paths_for, work_for
 from tracekit.modules.contract import Analysis
 from tracekit.modules.runner import runner, segment_runners
 from tracekit.program.program import Program
-from tracekit.replay.compiled.worth import records_of
+from tracekit.replay.compiled.cost_model import records_of
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.segments.ahead import Start, begin
@@ -24,7 +24,7 @@ from tracekit.translation.kernels.translation import Translation
 
 
 @dataclass(frozen=True)
-class Piece:
+class WorkItem:
     """Between two snapshots, None for the trace's ends; how each module begins, by its name, if not as the trace."""
 
     start: Snapshot | None
@@ -44,12 +44,12 @@ class Piece:
             )
             for name, start in self.starts.items()
         }
-        return shipped((self.start, self.stop, starts))
+        return serialized((self.start, self.stop, starts))
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Piece:
+    def from_bytes(cls, data: bytes) -> WorkItem:
         """What :meth:`to_bytes` made."""
-        start, stop, starts = unpacked(data)
+        start, stop, starts = deserialized(data)
         for name, one in starts.items():
             levels, began = (with_room_for_all(one.contexts, streams) for streams in (one.levels, one.began))
             starts[name] = Start(one.mark, one.contexts, levels, began, one.clock, one.translation)
@@ -66,7 +66,7 @@ class Left:
     translation: Translation | None = None
 
 
-def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysis], piece: Piece) -> bytes:
+def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysis], piece: WorkItem) -> bytes:
     """Analyse a segment by modules that all have :meth:`Analysis.segments`; :func:`left` reads what is returned."""
     runners = segment_runners({name: runner(module, name, 1) for name, module in modules.items()})
     for name, start in piece.starts.items():
@@ -85,7 +85,7 @@ def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysi
                 each.feed(batch, 0)
     workers = {name: each.worker for name, each in runners.items()}
     is_last = piece.stop is None
-    return shipped(
+    return serialized(
         {
             name: Left(
                 worker.state,
@@ -100,7 +100,7 @@ def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysi
 
 def left(data: bytes) -> dict[str, Left]:
     """What each module leaves, by name."""
-    found: dict[str, Left] = unpacked(data)
+    found: dict[str, Left] = deserialized(data)
     return {
         name: Left(one.state, one.contexts, with_room_for_all(one.contexts, one.levels), one.translation)
         for name, one in found.items()

@@ -1,4 +1,4 @@
-"""What the code of a path is made of: by it the code is found again on disk."""
+"""What identifies the code of a path: by it the code is found again on disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracekit.replay.compiled.loop_chains import chain_of
 from tracekit.replay.kernels import layouts
 
 
-def ingredients(tables: layouts.Tables, before: Sequence[int], number: int) -> bytes:
+def path_key(tables: layouts.Tables, before: Sequence[int], number: int) -> bytes:
     """All that the text of a path depends on: the same for the same path in each process."""
     path = tables.templates[number]
     groups = [(int(path["first_template_event"]), int(path["template_events"]))]

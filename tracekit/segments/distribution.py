@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit import progress
-from tracekit.containers.shipping import shipped
+from tracekit.containers.serialization import serialized
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
@@ -29,8 +29,8 @@ from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.replay.snapshots import Snapshots
 from tracekit.segments.ahead import PassAhead, Start
-from tracekit.segments.piece import Piece, left
 from tracekit.segments.pool import Said, Task, Workers
+from tracekit.segments.work_item import WorkItem, left
 
 LEAST_ACCESSES = 1 << 24
 """Of a segment, where nobody says how many there are: a process takes a second to begin."""
@@ -50,13 +50,13 @@ def why_not(modules: Mapping[str, Analysis]) -> str | None:
     for name, module in modules.items():
         assert isinstance(module, (Module, BatchModule))
         try:
-            shipped(module.state() if isinstance(module, Module) else module.found())
+            serialized(module.state() if isinstance(module, Module) else module.found())
         except (pickle.PicklingError, AttributeError, TypeError):
             return f"The state of the module {name} cannot be taken elsewhere"
     return None
 
 
-class SpreadAnalysis:
+class DistributedAnalysis:
     """An analysis of `trace` by the modules of some runners, by name, for which :func:`why_not` has no reason.
 
     task: what processes read beside the segment (many/worker.py); memory: as :attr:`Segments.memory`.
@@ -142,7 +142,7 @@ class SpreadAnalysis:
             self._handed_out[number] = task
             yield number, task
 
-    def _pieces(self, cuts: Sequence[int]) -> Iterator[Piece]:
+    def _pieces(self, cuts: Sequence[int]) -> Iterator[WorkItem]:
         needs_pass = any(segments.needs_pass for segments in self.segments.values())
         places = self._from_pass(cuts)
         if not needs_pass and len(known := Snapshots.in_trace(self.trace)):
@@ -150,9 +150,9 @@ class SpreadAnalysis:
         start: Snapshot | None = None
         starts: Mapping[str, Start] = {}
         for stop, following in places:
-            yield Piece(start, stop, starts)
+            yield WorkItem(start, stop, starts)
             start, starts = stop, following
-        yield Piece(start, None, starts)
+        yield WorkItem(start, None, starts)
 
     def _from_snapshots(self, cuts: Sequence[int], known: Snapshots) -> Iterator[tuple[Snapshot, Mapping[str, Start]]]:
         """The places nearest to the cuts that the trace has snapshots of."""

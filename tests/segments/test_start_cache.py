@@ -27,11 +27,11 @@ from tracekit.modules.registry import load
 from tracekit.modules.runner import CallbackRunner
 from tracekit.program.program import Program
 from tracekit.replay.engine import Replay
-from tracekit.segments import analysis, kept
+from tracekit.segments import analysis, start_cache
 from tracekit.segments.ahead import PassAhead
 from tracekit.segments.analysis import SegmentedAnalysis
-from tracekit.segments.course import Course
-from tracekit.segments.kept import KeptBeginnings
+from tracekit.segments.progress import SegmentProgress
+from tracekit.segments.start_cache import StartCache
 
 MUCH = 1 << 20
 """Broken records claim accesses of more bytes, of which the shadow takes all memory."""
@@ -77,7 +77,7 @@ def keep(trace: TraceReader, program: Program, analysed: SegmentedAnalysis, batc
     events = {event for pilot in pilots.values() for event in pilot.columns}
     columns = {column for pilot in pilots.values() for columns in pilot.columns.values() for column in columns}
     ahead = PassAhead(analysed.segments, pilots, Replay(trace, program, batch, events, columns))
-    beginnings = KeptBeginnings(trace, analysed.segments, parts)
+    beginnings = StartCache(trace, analysed.segments, parts)
     assert not beginnings.are_there
     while ahead.go_on():
         beginnings.look(ahead)
@@ -89,20 +89,20 @@ class Told:
 
     def __init__(self, patched: pytest.MonkeyPatch) -> None:
         self._over = threading.Event()
-        look, begin = Course.look, SegmentedAnalysis._begin_kept
+        look, begin = SegmentProgress.look, SegmentedAnalysis._begin_kept
 
-        def look_when_asked(course: Course, replay: Replay) -> None:
+        def look_when_asked(course: SegmentProgress, replay: Replay) -> None:
             while course._asked is None and not self._over.is_set():
                 time.sleep(0.0002)
             look(course, replay)
 
-        def begin_all(analysed: SegmentedAnalysis, beginnings: KeptBeginnings) -> None:
+        def begin_all(analysed: SegmentedAnalysis, beginnings: StartCache) -> None:
             try:
                 begin(analysed, beginnings)
             finally:
                 self._over.set()
 
-        patched.setattr(Course, "look", look_when_asked)
+        patched.setattr(SegmentProgress, "look", look_when_asked)
         patched.setattr(SegmentedAnalysis, "_begin_kept", begin_all)
 
 
@@ -212,7 +212,7 @@ def test_what_is_kept_for_others_is_not_used(
 
 
 def test_what_takes_much_is_not_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST_BYTES", 100)
+    monkeypatch.setattr(start_cache, "MOST_BYTES", 100)
     explained(["camp"], {}, 2)
     explained(["dependence"], {}, 2)  # does not say what its beginnings are
     assert not cache.kept

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from tracekit.containers import arena
 from tracekit.containers.kernels.arena import USED
-from tracekit.containers.shipping import Made, says_how
+from tracekit.containers.serialization import Reduced, register_reducer
 from tracekit.dependence.kernels import load_history
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.load_history import LoadHistory
 
 
-def _of_loads(loads: LoadHistory) -> Made:
+def _of_loads(loads: LoadHistory) -> Reduced:
     """What is in use of the log; what is noted while lists are merged serves no more."""
     used = loads.rows[load_history.first_entry(loads) : loads.control[USED]].copy()
     return _loads, (used, loads.control, len(loads.rows), len(loads.seen))
@@ -33,7 +33,7 @@ def _loads(used: NDArray[Any], control: NDArray[np.int64], entries: int, accesse
     return loads
 
 
-def _of_relations(relations: DependenceTable) -> Made:
+def _of_relations(relations: DependenceTable) -> Reduced:
     """All its tables; of those beside others as many rows as these have."""
     lying = relations.lying[: relations.dependences.control[USED]].copy()
     tallies = relations.tallies[: relations.levels.control[USED]].copy()
@@ -53,5 +53,5 @@ def _beside(rows: NDArray[Any], most: int) -> NDArray[Any]:
     return made
 
 
-says_how(LoadHistory, _of_loads)
-says_how(DependenceTable, _of_relations)
+register_reducer(LoadHistory, _of_loads)
+register_reducer(DependenceTable, _of_relations)

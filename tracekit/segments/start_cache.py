@@ -10,19 +10,19 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tracekit.containers.shipping import shipped, unpacked
+from tracekit.containers.serialization import deserialized, serialized
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import object_cache
 from tracekit.jit.cache import digest
 from tracekit.modules.segments import Segments
 from tracekit.segments.ahead import PassAhead
-from tracekit.segments.piece import Piece
+from tracekit.segments.work_item import WorkItem
 
 MOST_BYTES = 1 << 26
 """That are kept for one trace and one kind of analysis; what would take more is not kept."""
 
 
-class KeptBeginnings:
+class StartCache:
     """Of `parts` equal parts of a trace what each but the first begins with, if an earlier analysis has kept it."""
 
     def __init__(self, trace: TraceReader, segments: Mapping[str, Segments], parts: int) -> None:
@@ -39,18 +39,18 @@ class KeptBeginnings:
             parted = [trace.content_hash.encode(), str(parts).encode(), *told, *(part.encode() for part in code)]
             self._key = f"beginnings-{object_cache.key_of(parted)}"
             data = object_cache.read(self._key)
-            self._found = [] if data is None else unpacked(data)
+            self._found = [] if data is None else deserialized(data)
 
     @property
     def are_there(self) -> bool:
         """Whether an earlier analysis has kept any."""
         return bool(self._found)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[WorkItem]:
         """What an earlier analysis has kept, in order: from where each begins to the end of the trace."""
         for data in self._found:
-            piece = Piece.from_bytes(data)
-            yield Piece(piece.start, None, {name: piece.starts[str(n)] for n, name in enumerate(self._names)})
+            piece = WorkItem.from_bytes(data)
+            yield WorkItem(piece.start, None, {name: piece.starts[str(n)] for n, name in enumerate(self._names)})
 
     def look(self, ahead: PassAhead) -> None:
         """The pass ahead is between two batches: keep what a segment would begin with here, if one is to."""
@@ -63,7 +63,7 @@ class KeptBeginnings:
             self._waiting.pop()
         starts = ahead.starts()
         self._made.append(
-            Piece(snapshot, None, {str(n): starts[name] for n, name in enumerate(self._names)}).to_bytes()
+            WorkItem(snapshot, None, {str(n): starts[name] for n, name in enumerate(self._names)}).to_bytes()
         )
         if sum(map(len, self._made)) > MOST_BYTES:
             self._may_keep = False
@@ -71,5 +71,5 @@ class KeptBeginnings:
     def write(self) -> None:
         """Keep what was found for the next analysis, if all is there."""
         if self._may_keep and self._made and not self._waiting:
-            object_cache.write(self._key, shipped(self._made))
+            object_cache.write(self._key, serialized(self._made))
             object_cache.forget_unused()

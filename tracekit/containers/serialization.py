@@ -38,24 +38,24 @@ SPARSE = 1 << 16
 """Bytes of an array from which on it is looked at whether its end is all zeros."""
 CHUNK = 1 << 12
 
-Made = tuple[Callable[..., Any], tuple[Any, ...]]
+Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 """What makes an object again, and of what."""
 
-_HOW: dict[type, Callable[[Any], Made]] = {}
+_REDUCERS: dict[type, Callable[[Any], Reduced]] = {}
 
 
-def says_how(kind: type, how: Callable[[Any], Made]) -> None:
+def register_reducer(kind: type, how: Callable[[Any], Reduced]) -> None:
     """Structures of this kind are taken elsewhere so: for those with arrays in reserved address space of their own."""
-    _HOW[kind] = how
+    _REDUCERS[kind] = how
 
 
-def shipped(content: Any) -> bytes:
-    """As bytes; :func:`unpacked` reads them. Raises pickle.PicklingError for what cannot be taken elsewhere."""
+def serialized(content: Any) -> bytes:
+    """As bytes; :func:`deserialized` reads them. Raises pickle.PicklingError for what cannot be taken elsewhere."""
     return zstandard.ZstdCompressor(level=LEVEL).compress(_pickled(content))
 
 
-def unpacked(data: bytes) -> Any:
-    """What :func:`shipped` was given; tables, maps, arenas and shadow memories go on growing."""
+def deserialized(data: bytes) -> Any:
+    """What :func:`serialized` was given; tables, maps, arenas and shadow memories go on growing."""
     return pickle.loads(zstandard.ZstdDecompressor().decompress(data))
 
 
@@ -82,7 +82,7 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         """What makes an object, and of what."""
         kind = type(obj)
-        if (how := _HOW.get(kind)) is not None:
+        if (how := _REDUCERS.get(kind)) is not None:
             return how(obj)
         if kind is np.ndarray and obj.nbytes > LARGEST:
             raise pickle.PicklingError(f"an array of {obj.nbytes} bytes")
@@ -91,7 +91,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _of_array(array: NDArray[Any]) -> Made:
+def _of_array(array: NDArray[Any]) -> Reduced:
     """Without the zeros at its end: many are for all that there could be."""
     words = array.view("u1")
     step = len(words) - len(words) % 8
@@ -116,7 +116,7 @@ def _array(words: bytes, size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 # -- tables, arenas --------------------------------------------------------------------------------
 
 
-def _of_table(table: HashTable) -> Made:
+def _of_table(table: HashTable) -> Reduced:
     count = int(table.control[CELLS])
     return _table, (used_rows(table).copy(), table.cells[count : 2 * count].copy(), table.control, len(table.rows))
 
@@ -130,7 +130,7 @@ def _table(rows: NDArray[Any], cells: NDArray[np.uint32], control: NDArray[np.in
     return table
 
 
-def _of_arena(table: Arena) -> Made:
+def _of_arena(table: Arena) -> Reduced:
     return _arena, (table.rows[: table.control[USED]].copy(), table.control, len(table.rows))
 
 
@@ -144,7 +144,7 @@ def _arena(rows: NDArray[Any], control: NDArray[np.int64], most: int) -> Arena:
 # -- shadow memory ---------------------------------------------------------------------------------
 
 
-def _of_shadow(memory: Shadow) -> Made:
+def _of_shadow(memory: Shadow) -> Reduced:
     """The pages that were made, and of each word the rows in as many parts as it has."""
     control = memory.control
     granules = memory.granules[: WORDS * control[PAGES]].copy()
@@ -182,7 +182,7 @@ def _shadow(
     return memory._replace(initial=initial)
 
 
-def _of_initial_pages(initial: InitialPages) -> Made:
+def _of_initial_pages(initial: InitialPages) -> Reduced:
     """For a segment that is over: what it began with serves no more, but for which pages were emptied."""
     return _initial_pages, (initial.blocks is not None, initial.streams, initial.emptied, initial.ranges, initial.open)
 
@@ -193,7 +193,7 @@ def _initial_pages(
     return InitialPages(empty_blocks() if has_blocks else None, hash_table(BLOCK), streams, emptied, ranges, opened)
 
 
-def _of_pages(pages: Pages) -> Made:
+def _of_pages(pages: Pages) -> Reduced:
     """With the contents of its own pages alone."""
     used, block = np.unique(pages.block, return_inverse=True)
     block += int(used[0] != 0) if len(used) else 0  # number 0 stays: none
@@ -207,7 +207,7 @@ def _pages(rows: NDArray[Any], granules: NDArray[np.uint8], *columns: NDArray[np
 # -- maps ------------------------------------------------------------------------------------------
 
 
-def _of_map(table: Any) -> Made:
+def _of_map(table: Any) -> Reduced:
     """The cells, and the rows of exact sums, as words: they lie in memory of the C library."""
     places = ((ADDRESS, SIZE), (ROWS_ADDRESS, ROWS_SIZE))
     words = [_words(int(table.control[address]), int(table.control[size])).copy() for address, size in places]
@@ -241,11 +241,11 @@ def _allocated(words: NDArray[np.uint64]) -> int:
     return int(address)
 
 
-says_how(HashTable, _of_table)
-says_how(Arena, _of_arena)
-says_how(Shadow, _of_shadow)
-says_how(InitialPages, _of_initial_pages)
-says_how(Pages, _of_pages)
+register_reducer(HashTable, _of_table)
+register_reducer(Arena, _of_arena)
+register_reducer(Shadow, _of_shadow)
+register_reducer(InitialPages, _of_initial_pages)
+register_reducer(Pages, _of_pages)
 for _kind in kinds.KINDS.values():
     if _kind is not kinds.SetTable:  # two of the others
-        says_how(_kind, _of_map)
+        register_reducer(_kind, _of_map)

@@ -8,7 +8,7 @@ from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot
 
 
-class Course:
+class SegmentProgress:
     """Between the thread of the pass ahead and that of one segment."""
 
     def __init__(self) -> None:
