@@ -131,8 +131,8 @@ def spread(
         number, words = task
         if (said := spoil(task)) is not None:
             return said
-        piece = WorkItem.from_bytes(base64.b64decode(words["segment"]))
-        Path(words["output"]).write_bytes(analysed(trace, program, {"it": runners["it"].again().module}, piece))
+        item = WorkItem.from_bytes(base64.b64decode(words["segment"]))
+        Path(words["output"]).write_bytes(analysed(trace, program, {"it": runners["it"].again().module}, item))
         return Said(number, "done", {})
 
     runners = segment_runners({"it": runner(module, "it", 1)})

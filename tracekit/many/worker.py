@@ -81,9 +81,9 @@ def _segment(task: Mapping[str, Any]) -> dict[str, Any]:
     with TraceReader(task["trace"]) as trace:
         program = Program.from_images(trace.images())
         modules = modules_of(trace, program, _options(task))
-        piece = WorkItem.from_bytes(base64.b64decode(task["segment"]))
+        item = WorkItem.from_bytes(base64.b64decode(task["segment"]))
         with open(task["output"], "wb") as file:
-            file.write(analysed(trace, program, modules, piece))
+            file.write(analysed(trace, program, modules, item))
     return {}
 
 

@@ -176,10 +176,10 @@ class SegmentedAnalysis:
     def _begin_kept(self, kept: StartCache) -> None:
         """Begin all segments; the first one goes on while what the others begin with is read."""
         newest = self._begin(Segment(None, None, {}, SegmentProgress()))
-        for piece in kept.pieces():
-            assert piece.start is not None
-            if newest.course.end_at(piece.start):
-                newest = self._begin(Segment(piece.start, None, piece.starts, SegmentProgress()))
+        for item in kept.items():
+            assert item.start is not None
+            if newest.course.end_at(item.start):
+                newest = self._begin(Segment(item.start, None, item.starts, SegmentProgress()))
 
     def _share(self, ahead: PassAhead, jobs: int, kept: StartCache) -> None:
         """Begin a segment whenever that is due, the last one when one thread is left, that of the pass ahead."""

@@ -132,17 +132,17 @@ class DistributedAnalysis:
 
     def _tasks(self, cuts: Sequence[int], folder: str) -> Iterator[Task]:
         begun = 0
-        for number, piece in enumerate(self._pieces(cuts)):
-            end = piece.stop.records if piece.stop is not None else self._records
+        for number, item in enumerate(self._items(cuts)):
+            end = item.stop.records if item.stop is not None else self._records
             self._sizes.append(end - begun)
             begun = end
-            self._began.append({name: one.began for name, one in piece.starts.items()})
-            segment = base64.b64encode(piece.to_bytes()).decode()
+            self._began.append({name: one.began for name, one in item.starts.items()})
+            segment = base64.b64encode(item.to_bytes()).decode()
             task = {**self._task, "segment": segment, "output": str(_output(folder, number)), "threads": 1}
             self._handed_out[number] = task
             yield number, task
 
-    def _pieces(self, cuts: Sequence[int]) -> Iterator[WorkItem]:
+    def _items(self, cuts: Sequence[int]) -> Iterator[WorkItem]:
         needs_pass = any(segments.needs_pass for segments in self.segments.values())
         places = self._from_pass(cuts)
         if not needs_pass and len(known := Snapshots.in_trace(self.trace)):

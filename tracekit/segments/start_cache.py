@@ -46,11 +46,11 @@ class StartCache:
         """Whether an earlier analysis has kept any."""
         return bool(self._found)
 
-    def pieces(self) -> Iterator[WorkItem]:
+    def items(self) -> Iterator[WorkItem]:
         """What an earlier analysis has kept, in order: from where each begins to the end of the trace."""
         for data in self._found:
-            piece = WorkItem.from_bytes(data)
-            yield WorkItem(piece.start, None, {name: piece.starts[str(n)] for n, name in enumerate(self._names)})
+            item = WorkItem.from_bytes(data)
+            yield WorkItem(item.start, None, {name: item.starts[str(n)] for n, name in enumerate(self._names)})
 
     def look(self, ahead: PassAhead) -> None:
         """The pass ahead is between two batches: keep what a segment would begin with here, if one is to."""

@@ -66,25 +66,25 @@ class Left:
     translation: Translation | None = None
 
 
-def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysis], piece: WorkItem) -> bytes:
+def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysis], item: WorkItem) -> bytes:
     """Analyse a segment by modules that all have :meth:`Analysis.segments`; :func:`left` reads what is returned."""
     runners = segment_runners({name: runner(module, name, 1) for name, module in modules.items()})
-    for name, start in piece.starts.items():
+    for name, start in item.starts.items():
         segments = modules[name].segments()
         assert segments is not None
         begin(segments, runners[name], start)
     events = {event for each in runners.values() for event in each.columns}
     columns = {column for each in runners.values() for columns in each.columns.values() for column in columns}
-    replay = Replay(trace, program, events=events, columns=columns, start=piece.start, stop=piece.stop)
+    replay = Replay(trace, program, events=events, columns=columns, start=item.start, stop=item.stop)
     begun = replay.position()
-    end = piece.stop.records if piece.stop is not None else records_of(trace)
+    end = item.stop.records if item.stop is not None else records_of(trace)
     replay.compiled = paths_for(trace, runners.values(), work_for(trace, program, modules.values()), end - begun)
     with progress.step("replaying", end - begun, lambda: replay.position() - begun):
         for batch in replay.batches(told=False):
             for each in runners.values():
                 each.feed(batch, 0)
     workers = {name: each.worker for name, each in runners.items()}
-    is_last = piece.stop is None
+    is_last = item.stop is None
     return serialized(
         {
             name: Left(
