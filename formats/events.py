@@ -1,17 +1,14 @@
-"""The event table: every record that a stream may hold and every event that replay may deliver.
+"""The event table: every event that a stream may hold as a record, or that replay may deliver, or both.
 
-Two kinds of rows stand in one table, because most of them are both:
+* A *recorded* event is written by the runtime as a record of its own: its code (u4), then its ``words`` (u8). Codes
+  are below :data:`FIRST_PATH`; greater record ids name paths.
+* A *derived* event is computed by replay from path records and the program image (PROMPT, Table 2: loads, stores,
+  function and loop events).
 
-* a *recorded* event is written by the runtime as a record of its own: the code, then ``words``
-  (64-bit words, in order). Codes stay below :data:`FIRST_PATH`; larger record ids name paths.
-* a *derived* event is computed by replay from path records and the program image
-  (PROMPT, Table 2: loads, stores, function and loop events).
-
-Replay delivers every event as one row of the columns ``kind`` (u1, the code), ``subject`` (u4),
-``address`` (u8), ``size`` (u8) and, if the program was compiled with ``--values``, ``value`` (u8). What an event calls
-a column is its *field*: modules declare fields, ``tracekit modules --events`` prints them; an empty string says that
-the column is unused (zero). ``since`` is the format version that introduced the event. What the numbers in a field mean
-stands in event_values.py.
+Replay delivers an event as one row of the columns ``kind`` (u1, its code), ``subject`` (u4), ``address`` (u8), ``size``
+(u8) and, if the program was compiled with ``--values``, ``value`` (u8). What an event calls a column is its *field*:
+modules declare fields, ``tracekit modules --events`` prints them. What the numbers in a field mean stands in
+event_values.py.
 """
 
 from __future__ import annotations
@@ -20,18 +17,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 FIRST_PATH = 256
-"""Record ids below are event codes, ids from here on are path numbers (image.first_path + offset)."""
+"""Record ids below it are codes of events, ids from it on numbers of paths (``image.first_path`` + row)."""
 
 NONE = 0xFFFF_FFFF
-"""The "no such row" value in every u4 column that holds an index."""
+"""In a u4 column of rows of a table: none of them."""
 
 
 COLUMNS: dict[str, str] = {"subject": "u4", "address": "u8", "size": "u8", "value": "u8"}
-"""The columns of a batch that a field may stand in, and their dtypes; ``kind`` is always there."""
+"""The columns of a batch that a field may stand in -> their dtypes; ``kind`` is always there."""
 
 
 class Field(NamedTuple):
-    """What one column means for one event."""
+    """A column of an event: the name that the event has for it, and one of COLUMNS with its dtype."""
 
     name: str
     column: str
@@ -40,29 +37,34 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Event:
-    """One row of the event table; the column names ``subject``, ``address``, ``size``, ``value`` are replay's."""
+    """A row of the event table."""
 
     code: int
     name: str
     subject: str = ""
+    """The field in this column of replay's, as in the next three; empty: the column is not used, and holds 0."""
     address: str = ""
     size: str = ""
     value: str = ""
     words: tuple[str, ...] = ()
+    """The names of the words of its record, in order; none if it is only derived."""
     since: int = 1
-    delivered: bool = True  # by replay; else it becomes several of other events
+    """The version of the format that introduced it."""
+    delivered: bool = True
+    """Whether replay delivers it; else it becomes several of other events."""
     doc: str = ""
+    """What SPEC.md says of it in the table of events."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Its fields in the order of the columns."""
+        """Its fields, in the order of COLUMNS."""
         return tuple(
             Field(getattr(self, column), column, dtype) for column, dtype in COLUMNS.items() if getattr(self, column)
         )
 
 
-# Tickets order events of all streams: one counter for the process, taken when the event happens
-# (after an allocation returns, before a deallocation begins).
+# Tickets order the events of all streams. They come from one counter of the process, and are taken when the event
+# happens: after an allocation returns, before a deallocation begins.
 EVENTS: tuple[Event, ...] = (
     # -- memory accesses (derived from paths) -------------------------------------------------
     Event(1, "load", "instruction", "address", "size", "value"),
@@ -564,7 +566,7 @@ EVENTS: tuple[Event, ...] = (
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}
 BY_CODE: dict[int, Event] = {event.code: event for event in EVENTS}
 CODE: dict[str, int] = {event.name: event.code for event in EVENTS}
-"""Name of an event -> its number, as in the column `kind` of batches."""
+"""Name of an event -> its code, as in the column `kind` of batches."""
 
 
 # -- groups: the categories of PROMPT's Table 2, and parts of them ---------------------------------
@@ -574,17 +576,17 @@ def _named(*names: str) -> tuple[str, ...]:
 
 
 ACCESS_EVENTS = _named("load", "store")
-"""What the program, or a library for it, did to memory."""
+"""Accesses to memory by the program, or by a library for it."""
 
 HEAP_EVENTS = _named("heap_alloc", "heap_free")
 STACK_EVENTS = _named("stack_alloc", "stack_free")
 OBJECT_EVENTS = (*HEAP_EVENTS, *STACK_EVENTS, *_named("global_init"))
-"""Memory begins or ends (PROMPT: allocation events); ``heap_realloc`` is delivered as these."""
+"""Objects begin and end (PROMPT: allocation events); ``heap_realloc`` is delivered as these."""
 
 FUNCTION_EVENTS = _named("function_entry", "function_exit")
 LOOP_EVENTS = _named("loop_invocation", "loop_iteration", "loop_exit")
 CONTEXT_EVENTS = (*FUNCTION_EVENTS, *LOOP_EVENTS)
-"""What changes the calling and loop context."""
+"""The events that change the calling and loop context."""
 
 RECORDED: frozenset[int] = frozenset(event.code for event in EVENTS if event.words or event.name == "dropped")
 """Codes of the events that may stand in a stream; the others are only derived."""

@@ -1,7 +1,12 @@
-"""What memory_errors keeps, what an access does to the states of bytes, and when it is an error.
+"""The state of memory_errors, what an access does to the states of bytes, and when it is an error.
 
 An error is counted in ``errors`` by kind, by its place (instruction and context) and by the object; what could be an
-error, and is not known to be one, in ``undecided`` by the reason.
+error, and is not known to be one, in ``undecided`` by the reason. As Memcheck does (states.py), only a load by whose
+value something is decided is an error where bytes are unwritten: copies of them pass.
+
+Everywhere an instruction, a context and a stream are rows and numbers of events (u4, u4, int64); `row` is that of an
+instruction in the tables by instruction, the last one for NONE. Addresses and sizes, in bytes, are int64; offsets count
+bytes from an object's start. Nothing here raises.
 """
 
 from __future__ import annotations
@@ -92,12 +97,12 @@ LARGEST = 1 << 36
 
 
 class Errors(NamedTuple):
-    """What was found."""
+    """The errors that were found."""
 
-    places: HashTable  # instruction << 32 | context
-    objects: HashTable  # site << 32 | death (0: none)
-    found: HashTable  # kind << 58 | place << 29 | object; FOUND
-    undecided: NDArray[np.int64]  # by reason
+    places: HashTable  # by instruction << 32 | context
+    objects: HashTable  # by site << 32 | death (0: none)
+    found: HashTable  # FOUND, by kind << 58 | place << 29 | object
+    undecided: NDArray[np.int64]  # (REASONS): how often
 
 
 FOUND = [("count", "<i8"), ("size", "<i8"), ("offset", "<i8"), ("bytes", "<i8")]
@@ -105,11 +110,11 @@ FOUND = [("count", "<i8"), ("size", "<i8"), ("offset", "<i8"), ("bytes", "<i8")]
 
 
 class State(NamedTuple):
-    """All that the module keeps."""
+    """The state of the module."""
 
     live: Live
     states: States
-    deaths: HashTable  # site << 32 | place where it was freed
+    deaths: HashTable  # by site << 32 | place where it was freed
     errors: Errors
     rules: NDArray[np.uint16]  # by instruction
     family: NDArray[np.uint8]  # by instruction: 0, or what allocates and frees alike
@@ -119,7 +124,7 @@ class State(NamedTuple):
     images: Unloading
     contents: Contents  # where stores have values
     named: Named
-    control: NDArray[np.int64]
+    control: NDArray[np.int64]  # (CONTROL)
 
 
 @inlined
@@ -131,13 +136,17 @@ def is_ordered(state: Any) -> Any:
 
 @kernel
 def place_of(errors: Errors, instruction: Any, context: Any) -> Any:
-    """The row of an instruction in a context."""
+    """The row in ``errors.places`` (int64) of an instruction in a context."""
     return np.int64(row_of(errors.places, (instruction << 32) | context))
 
 
 @kernel
 def note(errors: Errors, kind: Any, place: Any, site: Any, death: Any, size: Any, offset: Any, bytes_: Any) -> None:
-    """One more error."""
+    """Count an error of `kind`, at a row of places, with an object of a row of sites; `death`: its row of deaths or 0.
+
+    Of the first error of a kind, place and object the rest is kept: `size` of the access, `offset` where it begins, and
+    `bytes_` of the object; -1: not known.
+    """
     of = np.int64(row_of(errors.objects, (np.int64(site) << 32) | np.int64(death)))
     row = errors.found.rows[row_of(errors.found, (np.int64(kind) << 58) | (np.int64(place) << 29) | of)]
     if row.count == 0:
@@ -150,7 +159,7 @@ def note(errors: Errors, kind: Any, place: Any, site: Any, death: Any, size: Any
 
 @inlined
 def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, stream: Any, store: Any) -> None:
-    """A load or a store."""
+    """Take in a load, or with `store` a store: count it if it is an error, and change the states of its bytes."""
     if size > MOST:
         return
     row = min(instruction, state.rules.size - 1)
@@ -168,7 +177,7 @@ def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, 
 def look(
     state: State, row: Any, rules: Any, address: Any, size: Any, context: Any, stream: Any, store: Any, found: Any
 ) -> None:
-    """All that an access may be."""
+    """The same of an access that may be an error, or that has rules; `found`: the greatest state of its bytes."""
     if size <= 0:
         return
     looked = np.int64(1 if rules & FIRST else size)
@@ -186,7 +195,7 @@ def look(
 
 @inlined
 def _copied(state: Any, row: Any, address: Any, size: Any, stream: Any, store: Any) -> None:
-    """A load is remembered; a store has what the load had."""
+    """Of an instruction that copies: remember its load; its store has the states that the load had."""
     last = state.copied[np.uint64(stream)]
     if not store:
         last[0], last[1], last[2] = row + 1, address, size
@@ -207,7 +216,7 @@ def _may_be_unwritten(state: Any, address: Any) -> Any:
 
 @inlined
 def _passes_end(state: Any, row: Any, address: Any, size: Any, context: Any, store: Any) -> Any:
-    """Many bytes from inside an object: whether they pass its end, which is noted."""
+    """Whether many bytes from inside an object pass its end, which is an error."""
     owner = at(state.live, address)
     if not 0 < owner < DEAD or address + size <= state.live.objects.rows[owner].end:
         return False
@@ -221,7 +230,7 @@ def _passes_end(state: Any, row: Any, address: Any, size: Any, context: Any, sto
 
 @inlined
 def _leaves_variable(state: Any, row: Any, address: Any, size: Any, context: Any, store: Any) -> Any:
-    """An access to a variable that is named: whether it is to other bytes, which is noted."""
+    """Whether an access to a variable that is named is to other bytes, which is an error."""
     group = np.int64(state.named.of_access[np.uint64(row)])
     if not is_elsewhere(state.named, group, address, size):
         return False
@@ -269,7 +278,7 @@ def _outside(state: State, row: Any, address: Any, size: Any, context: Any, stor
 
 @kernel
 def beside(state: State, address: Any) -> Any:
-    """The live heap block that the allocator's byte is behind, or else in front of; 0 if it has ended."""
+    """The live heap block (int64) that the allocator's byte is behind, or else in front of; 0 if it has ended."""
     for distance in range(2 * SLACK + 9):
         owner = _block(state, address - distance)
         if owner != 0:
@@ -292,7 +301,7 @@ def _block(state: Any, address: Any) -> Any:
 
 @inlined
 def _unwritten(state: Any, row: Any, rules: Any, address: Any, size: Any, context: Any, stream: Any) -> None:
-    """A load by which something is decided: of bytes that nobody has written?"""
+    """Count a load by which something is decided if some of its bytes are unwritten."""
     first, unwritten, done = np.int64(-1), np.int64(0), np.int64(0)
     while done < size:
         value, same = run(state.states, address + done, size - done)

@@ -1,7 +1,7 @@
-"""What the words of memory hold, as far as stores have values: to find the pointers that are left at the end.
+"""The values of the words of memory, as far as stores have values: to find the pointers that are left at the end.
 
 A word that no store is known to have written holds 0, which points nowhere. memory_errors/reachability.py looks at the
-words when the run is over.
+words when the run is over, as a leak checker's mark phase does. Addresses and sizes, in bytes, are int64, values u8.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ UNKNOWN = 4  # anything: of the program, built without values
 
 
 class Contents(NamedTuple):
-    """What is in memory."""
+    """The values of memory."""
 
-    words: Shadow  # u8; all rows are whole words'
+    words: Shadow  # u8: the value; all rows are whole words'
     moves: NDArray[np.uint8]  # by instruction
     copied: NDArray[np.int64]  # (streams, 3): instruction + 1, address and size of the last load that is a copy's
 
 
 @inlined
 def loaded(contents: Any, row: Any, address: Any, size: Any, stream: Any) -> None:
-    """A load by the instruction `row`: what a copy reads is remembered."""
+    """Take in a load by the instruction `row`: what a copy reads is remembered."""
     if contents.moves[np.uint64(row)] == COPY:
         last = contents.copied[np.uint64(stream)]
         last[0], last[1], last[2] = row + 1, address, size
@@ -45,7 +45,7 @@ def loaded(contents: Any, row: Any, address: Any, size: Any, stream: Any) -> Non
 
 @inlined
 def stored(contents: Any, row: Any, address: Any, size: Any, value: Any, stream: Any) -> None:
-    """A store by the instruction `row`."""
+    """Take in a store by the instruction `row`."""
     if contents.moves[np.uint64(row)] == VALUE and address & 7 == 0 and size == 8:
         for place in writing(contents.words, address, 8):
             contents.words.rows[place] = np.uint64(value)
@@ -74,7 +74,7 @@ def _stored(contents: Contents, row: Any, address: Any, size: Any, value: Any, s
 
 @inlined
 def word_at(words: Any, address: Any) -> Any:
-    """What the word holds that the byte is in."""
+    """The value (u8) of the word that a byte is in."""
     found = np.uint64(0)
     for row in reading(words, address & -8, 8):
         found = words.rows[row]
@@ -89,7 +89,7 @@ def _mask(first: Any, size: Any) -> Any:
 
 @inlined
 def _piece(words: Any, address: Any, size: Any, value: Any) -> None:
-    """Bytes of one word, the lowest of `value`; where nothing is, nothing is put."""
+    """Put the lowest bytes of `value` into one word; a part of what is HIDDEN hides the word."""
     old, mask = word_at(words, address), _mask(address & 7, size)
     new = (old & ~mask) | ((value << np.uint64(8 * (address & 7))) & mask)
     if (old == HIDDEN or value == HIDDEN) and size < 8:
@@ -101,7 +101,7 @@ def _piece(words: Any, address: Any, size: Any, value: Any) -> None:
 
 @kernel
 def put(words: Shadow, address: Any, size: Any, value: Any) -> None:
-    """The lowest `size` bytes of a value, at most 8."""
+    """Put the lowest `size` bytes of a value, at most 8, at an address."""
     first = min(size, 8 - (address & 7))
     if first > 0:
         _piece(words, address, first, value)
@@ -111,7 +111,7 @@ def put(words: Shadow, address: Any, size: Any, value: Any) -> None:
 
 @kernel
 def hide(words: Shadow, address: Any, size: Any) -> None:
-    """Bytes that may hold anything, and so the words that they are in."""
+    """Make the words HIDDEN that some of `size` bytes are in, which may hold anything."""
     if size > 0:
         for row in writing(words, address & -8, ((address & 7) + size + 7) & -8):
             words.rows[row] = HIDDEN
@@ -119,7 +119,7 @@ def hide(words: Shadow, address: Any, size: Any) -> None:
 
 @inlined
 def forget(words: Any, address: Any, size: Any) -> None:
-    """Bytes that hold nothing: they are written with no pointers, or their object begins or ends."""
+    """Make `size` bytes 0: they are written with no pointers, or their object begins or ends."""
     if (address | size) & 7 == 0:
         clear(words, address, size)
     else:
@@ -139,7 +139,7 @@ def _forget(words: Shadow, address: Any, size: Any) -> None:
 
 @kernel
 def copy(words: Shadow, source: Any, target: Any, size: Any) -> None:
-    """What memmove does."""
+    """Copy `size` bytes, as memmove does."""
     backwards = source < target < source + size
     done = np.int64(0)
     while done < size:
@@ -156,7 +156,7 @@ def copy(words: Shadow, source: Any, target: Any, size: Any) -> None:
 
 @inlined
 def _peek(words: Any, address: Any, size: Any) -> Any:
-    """At most 8 bytes."""
+    """The `size` bytes at an address, at most 8, as a u8; HIDDEN if one of their words is."""
     low, first = word_at(words, address), address & 7
     found = low >> np.uint64(8 * first)
     high = low

@@ -1,4 +1,8 @@
-"""What objects that begin and end do to the states of bytes, wrong frees, and calls whose effects are not known."""
+"""Takes in objects that begin and end, which change the states of bytes, and calls whose effects are not known.
+
+The parameters are the fields of the events, with the dtypes that checks.py tells. Nothing here raises: a free that is
+wrong is counted as an error.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ from tracekit.objects.kernels.live import (
 
 @kernel
 def allocated(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, levels: Any) -> None:
-    """heap_alloc: a new block, or the tail by which a realloc let one grow."""
+    """Take in heap_alloc: a new block, or the tail by which a realloc let one grow."""
     live = state.live
     owner = extended(live, instruction, address, size)
     if owner == 0:
@@ -80,7 +84,7 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
 
 @inlined
 def _surround(state: Any, start: Any, stop: Any) -> None:
-    """The allocator's bytes around a block. A program that asks how many there are may use those behind it."""
+    """Note the allocator's bytes around a block. A program that asks how many there are may use those behind it."""
     bytes_ = max(np.int64(stop - start), np.int64(2 * SLACK - 8))
     chunk = (bytes_ + 8 + SLACK - 1) & -SLACK
     if state.control[ROUNDED] != 0:  # and the rest of a free chunk that was too small to be one
@@ -92,7 +96,7 @@ def _surround(state: Any, start: Any, stop: Any) -> None:
 
 @kernel
 def freed(state: State, instruction: Any, context: Any, address: Any, size: Any) -> None:
-    """heap_free: a block ends, or the tail that a realloc cut off; or nothing that could end."""
+    """Take in heap_free: a block ends, or the tail that a realloc cut off; or nothing that could end."""
     live = state.live
     row = min(instruction, state.rules.size - 1)
     owner = at(live, address)
@@ -126,7 +130,7 @@ def freed(state: State, instruction: Any, context: Any, address: Any, size: Any)
 
 @inlined
 def _not_freed(state: Any, row: Any, context: Any, address: Any, owner: Any) -> None:
-    """Something is freed where no object lives."""
+    """Count a free of an address where no object lives, if it is known to be wrong."""
     value = state_at(state.states, address)
     if state.rules[np.uint64(row)] & MAPS or address == 0:
         return
@@ -147,7 +151,7 @@ def _wrong_free(state: Any, kind: Any, row: Any, context: Any, site: Any, death:
 
 @kernel
 def variable(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> None:
-    """stack_alloc."""
+    """Take in stack_alloc."""
     begun(state.named, state.named.of_local[np.uint64(min(instruction, state.rules.size - 1))], address, size)
     owner = begin(state.live, STACK, instruction, context, address, size, stream, depth)
     if owner != 0:
@@ -160,14 +164,14 @@ def variable(state: State, instruction: Any, context: Any, address: Any, size: A
 
 @kernel
 def global_variable(state: State, number: Any, address: Any, size: Any, stream: Any) -> None:
-    """global_init."""
+    """Take in global_init."""
     if begin(state.live, GLOBAL, number, 0, address, size, stream, 0) != 0 and size <= LARGEST:
         assign(state.states, address, size, np.int64(WRITTEN))
 
 
 @kernel
 def variable_ended(state: State, address: Any, size: Any) -> None:
-    """stack_free, or a global of an image that is unloaded."""
+    """Take in stack_free, or the end of a global of an image that is unloaded."""
     end(state.live, address, 0)
     if 0 < size <= LARGEST:
         assign(state.states, address, size, np.int64(UNKNOWN))
@@ -175,7 +179,7 @@ def variable_ended(state: State, address: Any, size: Any) -> None:
 
 @kernel
 def unloaded(state: State, image: Any) -> None:
-    """image_unload: its globals end."""
+    """Take in image_unload: its globals end."""
     for row in range(state.images.image.size):
         if state.images.image[row] == image and state.images.address[row] != 0:
             variable_ended(state, np.int64(state.images.address[row]), np.int64(state.images.size[row]))
@@ -186,14 +190,14 @@ def unloaded(state: State, image: Any) -> None:
 
 @inlined
 def called(state: Any, instruction: Any) -> None:
-    """external_call: what it may have written is taken as written."""
+    """Take in external_call: what it may have written is taken as written."""
     if state.rules[np.uint64(min(instruction, state.rules.size - 1))] & OPAQUE:
         state.control[UNKNOWN_AT] = state.control[BORN]
 
 
 @inlined
 def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
-    """function_entry: of a function that a library calls, or that makes calls which no event tells of."""
+    """Take in function_entry: of a function that a library calls, or that makes calls which no event tells of."""
     state.control[OPEN] += 1
     doubt = state.doubt[np.uint64(stream)]
     if call < state.rules.size and state.rules[np.uint64(call)] & HOSTS:
@@ -206,7 +210,7 @@ def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
 
 @inlined
 def left(state: Any, stream: Any) -> None:
-    """function_exit."""
+    """Take in function_exit."""
     state.control[OPEN] -= 1
     doubt = state.doubt[np.uint64(stream)]
     if doubt != 0:

@@ -1,8 +1,14 @@
-"""What is known of each byte: never written, freed, beside a block. memory_errors/rules.py makes the tables.
+"""The state of each byte: written or not, freed, beside a block. memory_errors/rules.py makes the tables.
 
-States stand in a shadow word by word; of a range that has whole granules of ``1 << WIDE_BITS`` bytes these stand in a
+They are Memcheck's addressability and validity bits (Seward and Nethercote, USENIX ATC 2005) as far as a trace shows
+them, byte by byte, and BESIDE is AddressSanitizer's red zone (Serebryany et al., USENIX ATC 2012).
+
+States lie in a shadow word by word; those of whole granules of ``1 << WIDE_BITS`` bytes that a range covers lie in a
 second shadow, where a word stands for a granule, until one of its bytes differs: what a program reserves and does not
 touch costs nothing here either. A granule whose row is not zero has no words.
+
+Everywhere `address` and `size`, in bytes, are int64, an address with the bits of the program's; a state is one of the
+numbers below.
 """
 
 from __future__ import annotations
@@ -27,13 +33,14 @@ from tracekit.containers.kernels.shadow import (
 )
 from tracekit.jit.kernel import inlined, kernel
 
-UNKNOWN = 0  # memory of nothing that is known
+UNKNOWN = 0  # of no object that is known
 WRITTEN = 1
-UNWRITTEN = 2  # of a living object, and nobody has written it
+UNWRITTEN = 2  # of a live object, and never written
 BESIDE = 3  # the allocator's own bytes in front of a heap block and behind it
 FREED = 4  # and above: FREED + the row of `deaths`
 
 WIDE_BITS = 15
+"""log2 of the bytes of a granule."""
 FEW = 64
 """Accesses of more bytes are looked at run by run."""
 
@@ -46,9 +53,9 @@ CONTROL = 1
 class States(NamedTuple):
     """A state for each byte."""
 
-    words: Shadow  # u4
-    wide: Shadow  # u4; word number n stands for the n-th granule
-    control: NDArray[np.int64]
+    words: Shadow  # u4: the state
+    wide: Shadow  # u4: the state; word number n stands for the n-th granule
+    control: NDArray[np.int64]  # (CONTROL)
 
 
 @inlined
@@ -66,7 +73,7 @@ def _wide_state(states: Any, granule: Any) -> Any:
 
 @inlined
 def worst(states: Any, address: Any, size: Any) -> Any:
-    """The greatest state that one of the bytes has."""
+    """The greatest state (int64) of `size` bytes, at least one."""
     row = only_row(states.words, address, size)
     if row >= 0:
         found = np.int64(states.words.rows[np.uint64(row)])
@@ -83,7 +90,7 @@ def worst(states: Any, address: Any, size: Any) -> Any:
 
 @kernel
 def _worst_of_few(words: Any, address: Any, size: Any) -> Any:
-    """The greatest state and the least, which is at most 1."""
+    """The greatest state of `size` bytes, and the least, which is at most 1."""
     found, least = np.int64(0), np.int64(1)
     for row in reading(words, address, size):
         state = np.int64(words.rows[row])
@@ -128,7 +135,7 @@ def state_at(states: Any, address: Any) -> Any:
 
 @kernel
 def assign(states: States, address: Any, size: Any, state: Any) -> None:
-    """The bytes have this state."""
+    """Give `size` bytes a state."""
     first = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS
     behind = (address + size) >> WIDE_BITS
     if first < behind:
@@ -147,7 +154,7 @@ def assign(states: States, address: Any, size: Any, state: Any) -> None:
 
 @kernel
 def _put(states: States, address: Any, size: Any, state: Any) -> None:
-    """The same of bytes that cover no granule."""
+    """The same of bytes that cover no whole granule."""
     if states.control[WIDES] != 0:
         _spread(states, _granule(address))
         _spread(states, _granule(address + size - 1))
@@ -169,7 +176,7 @@ def _fill(words: Any, address: Any, size: Any, state: Any) -> None:
 
 @inlined
 def _spread(states: Any, granule: Any) -> None:
-    """From now on the words of a granule say what it said."""
+    """Move the state of a granule, if it has one, to its words."""
     state = _wide_state(states, granule)
     if state != 0:
         for row in writing(states.wide, granule << 3, 8):
@@ -179,7 +186,7 @@ def _spread(states: Any, granule: Any) -> None:
 
 @inlined
 def write(states: Any, address: Any, size: Any) -> None:
-    """The program writes bytes of which UNWRITTEN is the greatest state."""
+    """Note that the program writes `size` bytes of which UNWRITTEN is the greatest state."""
     least = np.int64(0)
     if size <= FEW:
         least = np.int64(UNWRITTEN)
@@ -194,7 +201,7 @@ def write(states: Any, address: Any, size: Any) -> None:
 
 @kernel
 def replace(states: States, address: Any, size: Any, old: Any, new: Any) -> None:
-    """Bytes whose state is `old` have the state `new`."""
+    """Give the state `new` to those of `size` bytes whose state is `old`."""
     done = np.int64(0)
     while done < size:
         state, same = run(states, address + done, size - done)
@@ -205,7 +212,7 @@ def replace(states: States, address: Any, size: Any, old: Any, new: Any) -> None
 
 @kernel
 def forget_freed(states: States, address: Any, size: Any) -> None:
-    """Bytes that were freed have a state that is not known."""
+    """Make those of `size` bytes UNKNOWN that were freed."""
     done = np.int64(0)
     while done < size:
         state, same = run(states, address + done, size - done)
@@ -216,7 +223,7 @@ def forget_freed(states: States, address: Any, size: Any) -> None:
 
 @kernel
 def copy(states: States, source: Any, target: Any, size: Any) -> None:
-    """What was never written in the source is not written in the target; all else there is."""
+    """Make bytes of the target UNWRITTEN where the source is, else WRITTEN; those of no object stay as they are."""
     if source < target < source + size:  # then the last byte goes first
         for place in range(size - 1, -1, -1):
             _copy_byte(states, source + place, target + place)

@@ -1,7 +1,8 @@
-"""Accesses of which the program's text says the variable: are they to its bytes? memory_errors/variables.py has groups.
+"""Accesses of which the program's text says the variable, and whether they are to its bytes.
 
 A *group* is a global variable, or the local variables of one name in one function. The compiler has followed the
-address of such an access to the variable, so wherever else it goes is out of bounds.
+address of such an access to the variable, so wherever else it goes is out of bounds. memory_errors/variables.py makes
+groups. Addresses and sizes, in bytes, are int64, groups int32 and int64.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tracekit.objects.kernels.live import DEAD, GLOBAL, SITE_BITS, SITE_SHIFT, S
 
 
 class Named(NamedTuple):
-    """What is known of groups; 0 is none."""
+    """The groups of a program, from 1 on; 0 is none."""
 
     of_access: NDArray[np.int32]  # by instruction: the group that it accesses
     of_local: NDArray[np.int32]  # by instruction: the group of the local variable that it begins
@@ -33,7 +34,7 @@ def is_elsewhere(named: Any, group: Any, address: Any, size: Any) -> Any:
 
 @inlined
 def begun(named: Any, group: Any, address: Any, size: Any) -> None:
-    """A variable of a group begins."""
+    """Note where a variable of a group begins."""
     if group != 0:
         named.low[np.uint64(group)] = address
         named.high[np.uint64(group)] = address + size
@@ -41,7 +42,7 @@ def begun(named: Any, group: Any, address: Any, size: Any) -> None:
 
 @kernel
 def group_of(live: Any, named: Named, owner: Any) -> Any:
-    """The group of an object that lives; 0: it has none, or there is no such object."""
+    """The group (int64) of a live object; 0: it has none, or there is no such object."""
     if not 0 < owner < DEAD:
         return np.int64(0)
     key = live.sites.rows[live.objects.rows[owner].site].key
@@ -56,7 +57,7 @@ def group_of(live: Any, named: Named, owner: Any) -> Any:
 
 @kernel
 def passed(live: Any, named: Named, group: Any, address: Any, size: Any) -> Any:
-    """The variable whose bounds an access has passed, which is elsewhere; 0: none, or it is not known to live."""
+    """The object (int64) of the variable whose bounds an access has passed; 0: none, or it is not known to live."""
     owner = np.int64(at(live, address))
     if group_of(live, named, owner) == group:
         found = live.objects.rows[owner]
