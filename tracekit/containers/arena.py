@@ -1,9 +1,9 @@
 """Arrays in reserved address space, so that no kernel and no author of a module thinks of capacity.
 
-An array of :func:`reserve` has as many rows as anyone could need, filled with zeros; only the pages (4 KiB) of it
-that are touched take memory. An :class:`Arena` hands out its rows one after the other. A kernel never writes
-out of bounds: when an arena is used up it gets its first rows, which nobody reads, and goes on; the
-driver asks :func:`check` after each batch and stops with one sentence.
+An array of :func:`reserve` has as many rows as anyone could need, filled with zeros; only its pages (4 KiB) that are
+touched take memory. An :class:`Arena` hands out its rows one after the other. A kernel never writes out of bounds: of
+an arena that is used up it gets the first rows, which nobody reads, and goes on; its driver calls :func:`check` after
+each batch, which raises TracekitError.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE, beside:
     """Make an empty arena of at most `rows` rows of `dtype`, and not more than the machine has memory.
 
     A kernel may take at most `spare` rows at once. Where address space is limited, it has so many `parts` of it for
-    its rows and for `beside` bytes of other tables for each (budget.py).
+    its rows and for `beside` bytes of other tables for each (budget.py). Raises TracekitError if the system gives none.
     """
     most = max(budget.most(rows, np.dtype(dtype).itemsize, beside, parts), 2 * spare)
     return Arena(reserve(dtype, most, min(most, 2 * spare)), np.array([spare, 0], np.int64))
 
 
 def copied(table: Arena) -> Arena:
-    """A copy of an arena that hands out rows by itself."""
+    """A copy of an arena, which hands out rows independently."""
     rows = reserve(table.rows.dtype, len(table.rows))
     used = int(table.control[USED])
     rows[:used] = table.rows[:used]

@@ -18,9 +18,9 @@ CELLS = 8
 
 
 def hash_table(fields: Sequence[tuple[Any, ...]], rows: int = 1 << 28, beside: int = 0, parts: int = 1) -> HashTable:
-    """An empty table of rows with these `fields` and their key, at most `rows` of them.
+    """An empty table of rows with these `fields` (of a dtype) and their key (u8), at most `rows` of them.
 
-    `beside` and `parts` are those of an arena.
+    `beside` and `parts` are those of :func:`arena.arena`. Raises TracekitError if the system gives no address space.
     """
     row = np.dtype([("key", "<u8"), *fields])
     made = arena.arena(row, rows, spare=8, beside=4 * CELLS + beside, parts=parts)  # enough for the first 16 cells
@@ -28,7 +28,7 @@ def hash_table(fields: Sequence[tuple[Any, ...]], rows: int = 1 << 28, beside: i
 
 
 def copied_table(table: HashTable, rows: int = 1 << 28, beside: int = 0, parts: int = 1) -> HashTable:
-    """A copy of a table that grows by itself; `rows`, `beside` and `parts` as it was made with."""
+    """A copy of a table, which grows independently; `rows`, `beside` and `parts` as it was made with."""
     fields = [(name, *kind) for name, *kind in table.rows.dtype.descr if name != "key"]
     copy = hash_table(fields, rows, beside, parts)
     used, cells = int(table.control[USED]), int(table.control[CELLS_NOW])
@@ -39,16 +39,19 @@ def copied_table(table: HashTable, rows: int = 1 << 28, beside: int = 0, parts: 
 
 
 def used_rows(table: HashTable) -> npt.NDArray[Any]:
-    """The rows made so far; row 0 is none of them."""
+    """The rows made so far, a view; the first, number 0, is none of them."""
     return table.rows[: table.control[USED]]
 
 
 Join = Callable[[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[Any]], None]
-"""Makes one value of those of each row: target, which of its elements each value is for, values."""
+"""Folds values into rows: (target, for each value the element of the target that it is for, values)."""
 
 
 def united_table(tables: Sequence[HashTable], join: Mapping[str, Join]) -> HashTable:
-    """The rows of all tables, one for each key; `join`: of each column, in the order of the tables. It cannot grow."""
+    """The rows of all tables, one for each key, ascending; it cannot grow.
+
+    join: column -> what folds its values, in the order of the tables; other columns are 0.
+    """
     rows = np.concatenate([used_rows(table)[1:] for table in tables])
     keys, at = np.unique(rows["key"], return_inverse=True)
     made = np.zeros(len(keys) + 1, rows.dtype)

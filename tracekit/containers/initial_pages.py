@@ -21,20 +21,20 @@ class Pages(NamedTuple):
     """The pages of a shadow at one moment, and where their contents are kept."""
 
     blocks: Blocks
-    numbers: NDArray[np.int64]
-    streams: NDArray[np.int64]  # of each page
-    block: NDArray[np.int64]  # 0: none
-    known: NDArray[np.int64]  # the streams that had begun
+    numbers: NDArray[np.int64]  # (pages): address >> PAGE_BITS
+    streams: NDArray[np.int64]  # (pages)
+    block: NDArray[np.int64]  # (pages): of `blocks`; 0: none
+    known: NDArray[np.int64]  # (streams): those that had begun
 
 
 def empty_blocks() -> Blocks:
-    """No contents."""
+    """Room for blocks, of which there are none yet."""
     first = arena.arena("i8", 1 << 28, spare=1, beside=WORDS)
     return Blocks(arena.arena(STORED, spare=WORDS * 8), arena.reserve("u1", WORDS * len(first.rows)), first)
 
 
 def contents(blocks: Blocks, numbers: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """The rows of some blocks, one after another, and their granules [block, word]."""
+    """The rows (STORED) of the blocks `numbers`, one after another, and their granules, u1 (blocks, WORDS)."""
     granules = blocks.granules.reshape(-1, WORDS)[numbers]
     counts = (1 << granules.astype(np.int64)).sum(axis=1)
     first = blocks.first.rows[numbers] - np.concatenate([[0], np.cumsum(counts)[:-1]])[: len(counts)]
@@ -58,7 +58,11 @@ def blocks_with(rows: NDArray[Any], granules: NDArray[np.uint8]) -> Blocks:
 def keep_pages(
     shadow: Shadow, dirty: NDArray[np.uint8], blocks: Blocks, last: Pages | None, streams: NDArray[np.int64]
 ) -> Pages:
-    """Keep the pages of a shadow of STORED that are `dirty`, and then no more; `last`: what this returned before."""
+    """Keep the pages of a shadow of STORED that have changed, and return all as they are now.
+
+    dirty: u1 by page, 1 if it has changed since the last call; becomes 0. last: what that call returned. streams: those
+    that have begun. Raises TracekitError if memory runs out.
+    """
     count = int(shadow.control[PAGES])
     block = np.zeros(count, np.int64)
     if last is not None:

@@ -1,4 +1,4 @@
-"""What a callback may ask for beside the fields of its event."""
+"""Services: parameters that a callback may have beside the fields of its event (docs/writing-modules.md)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SERVICES: dict[str, str] = {
     "physical": "of an event with an address: where that lay physically; -1 if its page frame is not known",
     "frames": "what is known of page frames, for physical_of of tracekit.module",
 }
-"""Parameters that a callback may have besides the fields of its event, and what they are."""
+"""Name of the parameter -> what it is, as `tracekit modules --events` prints it."""
 
 TRANSLATED = frozenset({"group", "object", "offset"})
-"""The services that stand for an address."""
+"""Those for which live objects are kept; they say of an address what it is in."""
 
 LOCATED = frozenset({"physical", "frames"})
-"""The services for which page frames are kept."""
+"""Those for which page frames are kept."""
 
 MORE_THAN_ACCESSES = TRANSLATED | LOCATED | {"context", "levels", "value"}
-"""What callbacks for loads and stores may ask for that does not come with every load and store."""
+"""The services, and the field, of loads and stores that take more than their records."""

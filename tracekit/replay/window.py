@@ -1,7 +1,7 @@
-"""Windows on a trace: what of it an analysis looks at. (docs/cli.md, "Windows")
+"""Windows on a trace, to which an analysis is restricted (docs/cli.md, "Windows").
 
-A window restricts the events that stand for what the program did to memory, :data:`RESTRICTED`. All other events keep
-a state right, contexts, open loops, live objects, and pass wherever they happen.
+A window restricts the events that stand for what the program did to memory, :data:`RESTRICTED`. All others keep states
+right (contexts, open loops, live objects), and pass wherever they happen.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ class Position:
     """A place in the order of replay: so many loads and stores of all streams lie before it."""
 
     text: str
+    """As the user wrote it."""
     number: Fraction
+    """Loads and stores, or hundredths of all in the trace."""
     percent: bool
+    """Whether it is the latter."""
 
     @classmethod
     def of(cls, name: str, given: str | int) -> Position:
@@ -72,10 +75,14 @@ class Window:
     """A window as it was asked for; an event is inside if every part that was given says so."""
 
     function: str | None = None
+    """The name of a function of which an activation is open."""
     loop: tuple[str, int] | None = None
+    """The file, or the end of its path, and the line of a loop that is open."""
     thread: int | None = None
+    """The number of a stream."""
     start: Position | None = None
     stop: Position | None = None
+    """Behind the last event."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Window | None:
@@ -125,19 +132,20 @@ def _stream_number(number: Any) -> int:
 
 @dataclass(frozen=True)
 class WindowBatch(Batch):
-    """What passes of a batch; ``inside`` (uint8) is 0 for the events that only keep a state right."""
+    """What passes of a batch of n events."""
 
     inside: NDArray[np.uint8]
+    """(n): 1 inside the window, 0 for events that only keep a state right."""
 
 
 # -- the filter ------------------------------------------------------------------------------------
 
 
 class WindowFilter:
-    """Stands between a replay and the modules, and lets pass what a window lets pass.
+    """Filters the batches of a replay by a window, and counts the loads and stores inside.
 
-    `streams` are those of the trace; `accesses` gives its loads and stores, for percentages.
-    Raises TracekitError for a function, loop or stream that the trace does not have.
+    streams: those of the trace; accesses: gives how many loads and stores it has, for percentages. Raises TracekitError
+    for a function, loop or stream that the trace does not have.
     """
 
     def __init__(self, window: Window, program: Program, streams: Collection[int], accesses: Callable[[], int]) -> None:
@@ -154,7 +162,7 @@ class WindowFilter:
 
     @property
     def events(self) -> frozenset[str]:
-        """The events that it has to see."""
+        """The events that it needs, beside those that it filters."""
         needed = set(ACCESS_EVENTS)
         if self.functions is not None:
             needed |= set(FUNCTION_EVENTS)
@@ -164,16 +172,16 @@ class WindowFilter:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that it reads."""
+        """The columns that it needs."""
         return frozenset() if self.functions is None and self.loops is None else frozenset(("subject",))
 
     @property
     def first(self) -> int:
-        """The loads and stores before all that is inside; 0 where that depends on more than their number."""
+        """How many loads and stores come before the window; 0 where that depends on more than their number."""
         return int(self._place[kernels.FIRST]) if self.functions is None and self.loops is None else 0
 
     def go_on_from(self, accesses: int) -> None:
-        """Begin behind so many loads and stores."""
+        """Count on from so many loads and stores: the replay begins behind them."""
         self._place[kernels.ACCESSES] = accesses
 
     @property
@@ -182,9 +190,9 @@ class WindowFilter:
         return int(self._place[kernels.INSIDE_SO_FAR])
 
     def batches(self, batches: Iterable[Batch], events: Collection[str]) -> Iterator[WindowBatch]:
-        """What passes of each batch, of the `events` asked for, which may be nothing; its columns are overwritten.
+        """Of each batch the `events` that pass, maybe none; the columns are written over the replay's.
 
-        So whoever keeps batches, of which so many stay as they are, counts those of the replay.
+        Batches stay as they are for as long as the replay's, so who keeps some counts those.
         """
         keep = np.zeros(256, np.uint8)
         for name in events:
@@ -219,7 +227,7 @@ class WindowFilter:
 
 
 def _first(columns: Columns, passed: int, rows: NDArray[np.uint32] | None) -> Columns:
-    """The first rows of columns, which were those of numbers `rows` once; words of wide values follow their events."""
+    """The first `passed` rows of columns, which were moved there from `rows` (u4); wide values go with their events."""
     kept: dict[str, Any] = {
         name: column[:passed] for name in ("kind", *COLUMNS) if (column := getattr(columns, name)) is not None
     }
@@ -233,17 +241,17 @@ def _first(columns: Columns, passed: int, rows: NDArray[np.uint32] | None) -> Co
 
 
 class Restriction:
-    """The window of one pass over a trace, or none: then nothing stands between the replay and who reads it.
+    """The window of one pass over a trace, or none: then all batches pass as they are.
 
-    `given`: see :meth:`Window.of`.
+    given: the parts of :meth:`Window.of`. Raises TracekitError as that does, and :class:`WindowFilter`.
     """
 
     def __init__(self, given: Mapping[str, Any] | None, trace: TraceReader, program: Program) -> None:
         self.window = Window.of(given or {})
         self.events: frozenset[str] = frozenset()
-        """Events that the replay has to deliver for it."""
+        """The events that the replay has to deliver for it."""
         self.columns: frozenset[str] = frozenset()
-        """And columns."""
+        """The columns of them."""
         if self.window is not None:
             self._filter = WindowFilter(
                 self.window, program, trace.streams(), lambda: trace_totals(trace, program)["accesses"]
@@ -251,7 +259,7 @@ class Restriction:
             self.events, self.columns = self._filter.events, self._filter.columns
 
     def batches(self, batches: Iterator[Batch], events: Collection[str]) -> Iterator[Batch]:
-        """`batches`, or what the window lets pass of each, which may be nothing, of the `events` asked for."""
+        """`batches`, or of each the `events` that the window lets pass, maybe none."""
         return batches if self.window is None else self._filter.batches(batches, events)
 
     def beginning(self, trace: TraceReader, program: Program, events: Collection[str]) -> Snapshot | None:

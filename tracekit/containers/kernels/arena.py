@@ -33,13 +33,13 @@ def limited(structure: Structure) -> Structure:
 class Arena(NamedTuple):
     """Rows to hand out; row 0 never is, so that 0 can stand for "none"."""
 
-    rows: npt.NDArray[Any]
-    control: npt.NDArray[np.int64]
+    rows: npt.NDArray[Any]  # of any dtype
+    control: npt.NDArray[np.int64]  # (2): USED, EXHAUSTED
 
 
 @inlined
 def take(arena: Any, count: Any) -> Any:
-    """The first of `count` rows in sequence that are zero; of an arena that is used up, always its row 0."""
+    """Take `count` rows in sequence, which are zero; returns the first (int64), 0 if the arena is used up."""
     row = arena.control[USED]
     if row + count > arena.rows.size:
         arena.control[EXHAUSTED] = 1

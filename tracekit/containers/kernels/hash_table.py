@@ -27,16 +27,16 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @limited
 class HashTable(NamedTuple):
-    """Rows with a key; row 0 is none, or where writes go once the table is full."""
+    """Rows with a key; row 0 is none, or where writes go once the table is full. Open addressing, linear probing."""
 
     rows: NDArray[Any]  # with a field `key`, <u8
-    cells: NDArray[np.uint32]  # row
-    control: NDArray[np.int64]
+    cells: NDArray[np.uint32]  # the row of the key that a cell holds; 0: free
+    control: NDArray[np.int64]  # (CONTROL)
 
 
 @inlined
 def row_of(table: Any, key: Any) -> Any:
-    """The row of `key` (integer, taken modulo 2**64)."""
+    """The row (u8) of `key` (any integer, modulo 2**64), made if there is none; 0 if there is no room for it."""
     word = np.uint64(key)
     cell = cell_of(table.rows, table.cells, table.control[CELLS], word)
     row = np.uint64(table.cells[cell])
@@ -58,7 +58,7 @@ def find_or_make(table: Any, key: Any) -> Any:
 
 @inlined
 def cell_of(rows: Any, cells: Any, count: Any, key: Any) -> Any:
-    """The cell of a key, or the free one where it belongs."""
+    """The cell (u8) of a key (u8), or the free one where it belongs; `count`: control[CELLS]."""
     mask = np.uint64(count - 1)
     place = ((key * GOLDEN) >> np.uint64(32)) & mask
     while cells[np.uint64(count) + place] != 0 and rows[cells[np.uint64(count) + place]].key != key:
@@ -68,7 +68,7 @@ def cell_of(rows: Any, cells: Any, count: Any, key: Any) -> Any:
 
 @inlined
 def _free_cell(cells: Any, count: Any, key: Any) -> Any:
-    """The free cell where a key belongs that is in none."""
+    """The same of a key that no cell holds: keys need not be compared."""
     mask = np.uint64(count - 1)
     place = ((key * GOLDEN) >> np.uint64(32)) & mask
     while cells[np.uint64(count) + place] != 0:
@@ -78,7 +78,7 @@ def _free_cell(cells: Any, count: Any, key: Any) -> Any:
 
 @kernel
 def make_row(keys: Any, cells: Any, control: Any, key: Any, cell: Any) -> int:
-    """Make the row of a key in a free cell; 0 if there is no room. `keys` is of one type for rows of any."""
+    """Make the row of a key in a free cell; 0 if there is no room. keys: ``rows.key``, of one type for rows of any."""
     row = control[USED]
     if row >= keys.size or 4 * control[CELLS] > cells.size:
         control[EXHAUSTED] = 1

@@ -35,8 +35,8 @@ class Blocks(NamedTuple):
     """Contents of pages, which never change; number 0 is none."""
 
     rows: Arena  # STORED: those of a page's words, in order, each in its parts
-    granules: NDArray[np.uint8]  # [block * WORDS + word]
-    first: Arena  # i8: block -> its first row
+    granules: NDArray[np.uint8]  # (blocks * WORDS): log2 of the parts of each word
+    first: Arena  # i8, by block: its first row
 
 
 class InitialPages(NamedTuple):
@@ -44,7 +44,7 @@ class InitialPages(NamedTuple):
 
     blocks: Blocks | None  # None: nothing is known, and there is `open`
     pages: HashTable  # BLOCK, by page number and stream
-    streams: NDArray[np.uint8]  # [stream]: 1 if it had begun
+    streams: NDArray[np.uint8]  # (MOST_STREAMS): 1 if it had begun
     emptied: HashTable  # by page number: cleared as a whole since
     ranges: Arena  # RANGE: the same of MANY pages and more
     open: Any = None  # an array of one row
@@ -126,7 +126,7 @@ def empty_pages(initial: InitialPages, first: Any, last: Any) -> None:
 
 @kernel
 def keep_page(blocks: Blocks, rows: Any, granules: Any, page: Any) -> int:
-    """Keep the rows of a page of a shadow of STORED; the number of its block."""
+    """Keep the rows of a page of a shadow of STORED; returns the number of its block."""
     block = take(blocks.first, 1)
     base, count = page * WORDS, np.int64(0)
     for word in range(WORDS):
@@ -147,7 +147,7 @@ def keep_page(blocks: Blocks, rows: Any, granules: Any, page: Any) -> int:
 
 @kernel
 def index_pages(table: HashTable, numbers: Any, streams: Any, blocks: Any) -> None:
-    """Enter the block of each page of a stream."""
+    """Enter the block of each page in `table` (BLOCK); numbers, streams, blocks: i8 (pages)."""
     for place in range(numbers.size):
         if blocks[place] != 0:
             table.rows[row_of(table, key_of(numbers[place], streams[place]))].block = blocks[place]

@@ -1,4 +1,4 @@
-"""What kernels tell the system about their memory."""
+"""Advice of kernels to the system about their memory: huge pages, and pages that are needed no more (madvise)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ advise: Any = Foreign("madvise", "int32", "uintp", "uintp", "int32")
 
 @inlined
 def release(rows: Any, first: Any, behind: Any) -> None:
-    """Give the memory of the rows first .. behind - 1 back to the system; who needs them again finds zeros, or them."""
+    """Give whole pages of ``rows[first:behind]`` back to the system; rows read again are zero, or as before."""
     if ADVISES and behind > first:
         start = np.uint64(rows.ctypes.data)
         begin = (start + np.uint64(first * rows.itemsize) + PAGE - np.uint64(1)) & ~(PAGE - np.uint64(1))
