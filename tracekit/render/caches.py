@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 from tracekit import sizes
 from tracekit.render.addresses import addresses_text
-from tracekit.render.objects import object_name
-from tracekit.render.places import instruction_text, without_folder
-from tracekit.render.reuse import by_misses
-from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.render.misses import misses_text
+from tracekit.render.text import Json, Style, cell, table
 
 COUNTS = {"hits": "hits", "misses": "misses", "write_backs": "write-backs", "prefetches": "prefetches"}
 """Columns of a level, and what they are called."""
@@ -19,40 +17,17 @@ def cache_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     """The levels, and rows with most misses of the first level first."""
     result = report["result"]
     summary = result["summary"]
-    tables, folder = without_folder(
-        {name: by_misses(result[name])[: limit or None] for name in ("instructions", "objects")}, report
+    levels = table(
+        ("level", *columns(result)), [level_row(level) for level in result["levels"]], frozenset(range(1, 8)), style
     )
-    below = f", files below {folder}" if folder else ""
-    lines = [
-        f"{report['module']}, {traces_text(report)}{below}",
-        "",
-        summary_text(summary),
-        "",
-        *table(
-            ("level", *columns(result)), [level_row(level) for level in result["levels"]], frozenset(range(1, 8)), style
-        ),
-    ]
-    names = [level["name"] for level in result["levels"]]
     coherence = ("invalidations",) if "invalidations" in summary else ()
-    for name, of in (("instructions", instruction_text), ("objects", object_name)):
-        key = name.removesuffix("s")
-        lines += ["", style(name, "bold")]
-        lines += table(
-            (key, "touches", *(f"{level} misses" for level in names), *coherence),
-            [
-                (
-                    of(row[key]),
-                    cell(row["touches"]),
-                    *map(cell, row["misses"]),
-                    *(cell(row[each]) for each in coherence),
-                )
-                for row in tables[name]
-            ],
-            frozenset(range(1, 3 + len(names))),
-            style,
-        )
-        lines += more(len(result[name]), len(tables[name]), key)
-    return "\n".join(lines) + "\n"
+
+    def cells(row: Json) -> list[str]:
+        return [cell(number) for number in (row["touches"], *row["misses"], *(row[each] for each in coherence))]
+
+    misses = [f"{level['name']} misses" for level in result["levels"]]
+    head = [summary_text(summary), "", *levels]
+    return misses_text(report, head, ("touches", *misses, *coherence), cells, limit, style)
 
 
 def summary_text(summary: Json) -> str:

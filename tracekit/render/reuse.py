@@ -8,9 +8,8 @@ from html import escape
 
 from tracekit import sizes
 from tracekit.render.addresses import addresses_text
-from tracekit.render.objects import object_name
-from tracekit.render.places import instruction_text, without_folder
-from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.render.misses import misses_text
+from tracekit.render.text import Json, Style, cell, table
 
 BAR = 50
 """Letters of the longest bar."""
@@ -23,45 +22,21 @@ def reuse_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     """The curve as bars, and rows with most misses of the smallest size first."""
     result = report["result"]
     summary = result["summary"]
-    tables, folder = without_folder(
-        {name: by_misses(result[name])[: limit or None] for name in ("instructions", "objects")}, report
+    curve = table(
+        ("cache", "misses", "miss ratio", ""),
+        [curve_row(point) for point in shown_points(result["curve"])],
+        frozenset({0, 1, 2}),
+        style,
     )
-    below = f", files below {folder}" if folder else ""
-    lines = [
-        f"{report['module']}, {traces_text(report)}{below}",
-        "",
-        summary_text(summary),
-        "",
-        *table(
-            ("cache", "misses", "miss ratio", ""),
-            [curve_row(point) for point in shown_points(result["curve"])],
-            frozenset({0, 1, 2}),
-            style,
-        ),
-    ]
     misses = [f"misses {sizes.shown(size)}" for size in summary["sizes"]]
-    for name, of in (("instructions", instruction_text), ("objects", object_name)):
-        key = name.removesuffix("s")
-        lines += ["", style(name, "bold")]
-        lines += table(
-            (key, "touches", "first", *misses),
-            [(of(row[key]), *counts(row)) for row in tables[name]],
-            frozenset(range(1, 3 + len(misses))),
-            style,
-        )
-        lines += more(len(result[name]), len(tables[name]), key)
-    return "\n".join(lines) + "\n"
+    head = [summary_text(summary), "", *curve]
+    return misses_text(report, head, ("touches", "first", *misses), counts, limit, style)
 
 
 def summary_text(summary: Json) -> str:
     """What was touched."""
     touched = f"{summary['touches']:,} touches of {summary['lines']:,} lines of {sizes.shown(summary['line'])}"
     return touched + addresses_text(summary)
-
-
-def by_misses(rows: Sequence[Json]) -> list[Json]:
-    """Rows with most misses first, of the first size in which they differ."""
-    return sorted(rows, key=lambda row: ([-count for count in row["misses"]], -row["touches"]))
 
 
 def counts(row: Json) -> list[str]:

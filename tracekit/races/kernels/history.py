@@ -203,16 +203,24 @@ def kind_of(state: Any, instruction: Any) -> Any:
 
 
 @inlined
+def is_passed_over(state: Any, known_of: Any) -> Any:
+    """Whether an access of an instruction of this kind is passed over; if not, what its kind orders comes first."""
+    if known_of < OF_LANE:
+        return False
+    if known_of & OF_RUNTIME or known_of & (OF_LANE | ATOMIC) == OF_LANE:
+        return True
+    if known_of & TELLS:
+        be_told(state)
+    if known_of & COUNTS:
+        draw(state)
+    return False
+
+
+@inlined
 def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A load of the present task."""
-    known_of = kind_of(state, instruction)
-    if known_of >= OF_LANE:
-        if known_of & OF_RUNTIME or known_of & (OF_LANE | ATOMIC) == OF_LANE:
-            return
-        if known_of & TELLS:
-            be_told(state)
-        if known_of & COUNTS:
-            draw(state)
+    if is_passed_over(state, kind_of(state, instruction)):
+        return
     kind = ATOMIC_READ if is_atomic(state, instruction) else READ
     access = access_now(state, instruction, context, kind)
     known = True
@@ -226,14 +234,8 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
 @inlined
 def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, where: Any) -> None:
     """A store of the present task."""
-    known_of = kind_of(state, instruction)
-    if known_of >= OF_LANE:
-        if known_of & OF_RUNTIME or known_of & (OF_LANE | ATOMIC) == OF_LANE:
-            return
-        if known_of & TELLS:
-            be_told(state)
-        if known_of & COUNTS:
-            draw(state)
+    if is_passed_over(state, kind_of(state, instruction)):
+        return
     if is_atomic(state, instruction):
         access = access_now(state, instruction, context, ATOMIC_WRITE)
         add_access(state, access, address, size, where)

@@ -6,9 +6,9 @@ from tracekit import sizes
 from tracekit.render.caches import COUNTS, columns, level_row, summary_text
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.misses import by_misses
 from tracekit.render.objects import object_name
 from tracekit.render.places import instruction_text
-from tracekit.render.reuse import by_misses
 
 
 def section(report: Json, shown: Shown) -> str:
