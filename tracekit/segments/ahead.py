@@ -30,6 +30,17 @@ class Start:
     translation: Translation | None = None
 
 
+def segments_of(runners: Mapping[str, SegmentRunner], memory: int | None) -> dict[str, Segments]:
+    """What each module says of segments, by its name; `memory`: as :attr:`Segments.memory`."""
+    found: dict[str, Segments] = {}
+    for name, runner in runners.items():
+        segments = runner.module.segments()
+        assert segments is not None
+        segments.memory = memory
+        found[name] = segments
+    return found
+
+
 def start_of(segments: Segments, ahead: CallbackRunner, streams: Sequence[int], clock: int) -> Start:
     """What a segment begins with where the pass ahead stands: behind so many accesses, of these streams."""
     worker = ahead.worker

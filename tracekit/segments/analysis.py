@@ -26,11 +26,10 @@ from tracekit.formats.reader import TraceReader
 from tracekit.modules.compiling import paths_for, work_for
 from tracekit.modules.contract import Analysis, Module
 from tracekit.modules.runner import CallbackRunner, SegmentRunner
-from tracekit.modules.segments import Segments
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot
-from tracekit.segments.ahead import PassAhead, Start, begin
+from tracekit.segments.ahead import PassAhead, Start, begin, segments_of
 from tracekit.segments.progress import SegmentProgress
 from tracekit.segments.start_cache import StartCache
 
@@ -92,12 +91,7 @@ class SegmentedAnalysis:
     ) -> None:
         self.trace, self.program, self.runners = trace, program, runners
         self._batch = batch
-        self.segments: dict[str, Segments] = {}
-        for name, runner in runners.items():
-            segments = runner.module.segments()
-            assert segments is not None
-            segments.memory = memory
-            self.segments[name] = segments
+        self.segments = segments_of(runners, memory)
         self._records = sum(frame.items for frame in trace.chunk_frames())
         self._work = work_for(trace, program, [runner.module for runner in runners.values()])
         self._is_over = threading.Event()

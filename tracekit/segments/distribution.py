@@ -23,12 +23,11 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.modules.contract import Analysis, BatchModule, Module
 from tracekit.modules.runner import CallbackRunner, SegmentRunner
-from tracekit.modules.segments import Segments
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot
 from tracekit.replay.snapshots import Snapshots
-from tracekit.segments.ahead import PassAhead, Start
+from tracekit.segments.ahead import PassAhead, Start, segments_of
 from tracekit.segments.pool import Said, Task, Workers
 from tracekit.segments.work_item import WorkItem, left
 
@@ -71,12 +70,7 @@ class DistributedAnalysis:
         memory: int | None = None,
     ) -> None:
         self.trace, self.program, self.runners, self._task = trace, program, runners, task
-        self.segments: dict[str, Segments] = {}
-        for name, runner in runners.items():
-            segments = runner.module.segments()
-            assert segments is not None
-            segments.memory = memory
-            self.segments[name] = segments
+        self.segments = segments_of(runners, memory)
         self._records = sum(frame.items for frame in trace.chunk_frames())
         self._is_over = threading.Event()
         self._sizes: list[int] = []  # of the segments that were handed out, in records
