@@ -23,6 +23,13 @@ DebugLoc Twin::noLine(Function &Of) const {
   return Described ? DebugLoc(DILocation::get(Of.getContext(), 0, 0, Described)) : DebugLoc();
 }
 
+/// From a function's first block to one before it.
+static void moveStaticAllocas(BasicBlock &From, BasicBlock &To) {
+  for (Instruction &I : make_early_inc_range(From))
+    if (auto *A = dyn_cast<AllocaInst>(&I); A && isa<ConstantInt>(A->getArraySize()))
+      A->moveBefore(To, To.end());
+}
+
 /// The twin's first block: its stack objects, and where to go.
 BasicBlock *Twin::makeHall() {
   Inside = &Body->getEntryBlock();
@@ -31,9 +38,7 @@ BasicBlock *Twin::makeHall() {
   BasicBlock *Choose = BasicBlock::Create(C, "tk.choose", Body, Inside);
   Common = BasicBlock::Create(C, "tk.common", Body, Inside);
   BasicBlock *Nowhere = BasicBlock::Create(C, "tk.nowhere", Body);
-  for (Instruction &I : make_early_inc_range(*Inside))
-    if (auto *A = dyn_cast<AllocaInst>(&I))
-      A->moveBefore(*Hall, Hall->end());
+  moveStaticAllocas(*Inside, *Hall);
   IRBuilder<> B(Hall);
   B.SetCurrentDebugLocation(DebugLoc());
   Value *Lives = Body->getArg(Body->arg_size() - 1);
@@ -111,10 +116,17 @@ void Twin::fillObjects(IRBuilder<> &B, Value *Here) {
   GlobalVariable *Table = aliveObjects();
   Value *Row = B.CreateInBoundsGEP(Table->getValueType(), Table, {B.getInt32(0), Choice->getCondition()});
   for (const auto &[Op, Object] : Keep.ObjectOf) {
+    Value *Size = B.getInt64(Op->Size);
+    if (isMoving(*Op)) {
+      if (none_of(Doors, [Op = Op](auto &Item) { return is_contained(Item.second.Objects, Op); })) {
+        keep(B, Here, B.getInt64(0), Keep.objectAt(Object) + 1);
+        continue;
+      }
+      Size = recordedWords(*Op, B)[Op->BaseKind == TK_BASE_RECORDED];
+    }
     keep(B, Here, B.CreatePtrToInt(Op->Address, B.getInt64Ty()), Keep.objectAt(Object));
     Value *Alive = B.CreateLoad(B.getInt8Ty(), B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Row, Object));
-    keep(B, Here, B.CreateSelect(B.CreateIsNotNull(Alive), B.getInt64(Op->Size), B.getInt64(0)),
-         Keep.objectAt(Object) + 1);
+    keep(B, Here, B.CreateSelect(B.CreateIsNotNull(Alive), Size, B.getInt64(0)), Keep.objectAt(Object) + 1);
   }
 }
 
@@ -145,8 +157,11 @@ DenseMap<Value *, SmallVector<Twin::Door *, 4>> Twin::wanted() {
       if (auto Known = Parts.find(Op); Known != Parts.end())
         for (Value *V : Known->second)
           At[V].push_back(&D);
-    for (const Operation *Op : D.Objects)
+    for (const Operation *Op : D.Objects) {
       At[Op->Address].push_back(&D);
+      if (Op->Bytes)
+        At[Op->Bytes].push_back(&D);
+    }
   }
   return At;
 }
@@ -267,9 +282,7 @@ void Twin::openDoors(GlobalVariable *Armed) {
 void Twin::openEntry(GlobalVariable *Armed) {
   BasicBlock *Old = &F.getEntryBlock();
   BasicBlock *Entry = BasicBlock::Create(F.getContext(), "tk.entry", &F, Old);
-  for (Instruction &I : make_early_inc_range(*Old))
-    if (auto *A = dyn_cast<AllocaInst>(&I))
-      A->moveBefore(*Entry, Entry->end());
+  moveStaticAllocas(*Old, *Entry);
   IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.twin", &F));
   B.SetCurrentDebugLocation(DebugLoc());
   CallInst *Call = callTwin(B, ConstantPointerNull::get(B.getPtrTy()), nullptr);
@@ -296,7 +309,8 @@ static std::string rows(const Function &F, StringRef Section, StringRef Rows) {
 }
 
 /// A row of section `tk_sites`: where the call is, and the path that resumes an activation behind it. For each stack
-/// object a row of section `tk_site_objects`, with an instruction that computes its address.
+/// object a row of section `tk_site_objects`, with an instruction that computes its address. Of a moving object that is
+/// where the clean body notes address and size, and the row's size is 0.
 void Twin::markSite(Instruction *Call, Constant *Path, ArrayRef<const Operation *> Objects) {
   LLVMContext &C = F.getContext();
   std::string Text =
@@ -307,12 +321,12 @@ void Twin::markSite(Instruction *Call, Constant *Path, ArrayRef<const Operation 
   if (Path)
     Operands.push_back(Path);
   for (const Operation *Op : Objects) {
-    Text +=
-        rows(F, "tk_site_objects",
-             "\n\t.long .Ltk_site${:uid}-.\n\t.long " + std::to_string(Keep.ObjectOf.lookup(Op)) + "\n\t.quad " +
-                 std::to_string(Op->Size) + "\n\tleaq $" + std::to_string(Operands.size()) + ", %rax\n\t.balign 32");
+    Text += rows(F, "tk_site_objects",
+                 "\n\t.long .Ltk_site${:uid}-.\n\t.long " + std::to_string(Keep.ObjectOf.lookup(Op)) + "\n\t.quad " +
+                     std::to_string(isMoving(*Op) ? 0 : Op->Size) + "\n\tleaq $" + std::to_string(Operands.size()) +
+                     ", %rax\n\t.balign 32");
     Constraints += ",*m";
-    Operands.push_back(CleanOf[cast<AllocaInst>(Op->Address)]);
+    Operands.push_back(isMoving(*Op) ? Notes.lookup(Op) : cast<Value>(CleanOf[cast<AllocaInst>(Op->Address)]));
   }
   SmallVector<Type *, 4> Types;
   for (Value *Operand : Operands)

@@ -88,7 +88,7 @@ static bool canCopyTables(const Function &F) {
 /// What of an instruction ties it to its function or its frame.
 static bool isBound(const Instruction &I) {
   if (auto *A = dyn_cast<AllocaInst>(&I))
-    return !A->isStaticAlloca() || A->isSwiftError() || A->isUsedWithInAlloca();
+    return A->isSwiftError() || A->isUsedWithInAlloca();
   if (isa<CallBrInst>(I) || (I.isEHPad() && !isa<LandingPadInst>(I)) || I.getType()->isTokenTy())
     return true;
   auto *Call = dyn_cast<CallInst>(&I);
@@ -376,12 +376,34 @@ static Function *makeBody(Function &F) {
   return Body;
 }
 
+/// Objects that `alloca` makes lie anywhere in a frame: address and size are noted in it for who looks there.
+void Twin::noteMovingObjects(Function &Clean) {
+  BasicBlock &Entry = Clean.getEntryBlock();
+  for (const auto &[Op, Object] : Keep.ObjectOf) {
+    if (!isMoving(*Op))
+      continue;
+    auto *Made = cast<AllocaInst>(CleanOf[cast<AllocaInst>(Op->Address)]);
+    IRBuilder<> B(&Entry, Entry.begin());
+    B.SetCurrentDebugLocation(DebugLoc());
+    Type *Word = B.getInt64Ty();
+    AllocaInst *Note = B.CreateAlloca(ArrayType::get(Word, 2), nullptr, "tk.object");
+    Note->setAlignment(Align(8));
+    B.SetInsertPoint(Made->getNextNode());
+    B.SetCurrentDebugLocation(DebugLoc());
+    Value *Bytes = B.CreateMul(B.CreateZExtOrTrunc(Made->getArraySize(), Word), B.getInt64(Op->Size));
+    B.CreateStore(B.CreatePtrToInt(Made, Word), Note, /*isVolatile=*/true);
+    B.CreateStore(Bytes, B.CreateConstInBoundsGEP1_64(Word, Note, 1), /*isVolatile=*/true);
+    Notes[Op] = Note;
+  }
+}
+
 void Twin::split(Regions &Runs) {
   copyTables();
   for (auto &[K, Way] : WaysBack)
     for (const PHINode &V : Way.Header->phis())
       Way.Values.push_back(const_cast<PHINode *>(&V));
   Function *Clean = CloneFunction(&F, CleanOf);
+  noteMovingObjects(*Clean);
   auto CleanFor = [&](Instruction *I) { return cast<Instruction>(CleanOf[I]); };
   for (auto &[K, D] : Doors)
     D.Clean = CleanFor(S.Segments[K].Begin);

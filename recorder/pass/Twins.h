@@ -84,6 +84,9 @@ private:
   void dropRegisters();
   void count(const llvm::BasicBlock *Header);
   void copyTables();
+  /// Whether a STACK_ALLOC's object has no place of its own in the frame.
+  static bool isMoving(const Operation &Op) { return Op.Flags & TK_OPFLAG_DYNAMIC_SIZE; }
+  void noteMovingObjects(llvm::Function &Clean);
   llvm::BasicBlock *makeHall();
   void fillCommon(llvm::Value *Activation);
   void fillRegisters(llvm::IRBuilder<> &B, llvm::Value *Here);
@@ -135,6 +138,7 @@ private:
   llvm::MapVector<unsigned, WayBack> WaysBack; // by the header's first segment
   llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Counters;
   llvm::SmallVector<Site, 16> Sites;
+  llvm::DenseMap<const Operation *, llvm::AllocaInst *> Notes; // where the clean body says where a moving object is
   llvm::SmallVector<std::pair<llvm::GlobalVariable *, llvm::GlobalVariable *>, 2> Tables; // of addresses of blocks
   uint64_t LivesEnd = 8;              // bytes that doors hand over, at most
   llvm::Align Strictest{8};           // of what they hand over

@@ -32,12 +32,19 @@ static bool comesAgain(const Loop &L) {
   return false;
 }
 
+/// Whether an iteration may leave an object in the frame of the body that runs it.
+static bool makesObjects(const Loop &L) {
+  return any_of(L.blocks(), [](const BasicBlock *BB) {
+    return any_of(*BB, [](const Instruction &I) { return isa<AllocaInst>(I); });
+  });
+}
+
 void Twin::findWaysBack(const LoopInfo &LI) {
   for (const Loop *L : LI) {
     const BasicBlock *Header = L->getHeader();
     auto Known = S.OfBlock.find(Header);
     if (Known == S.OfBlock.end() || Header->isEHPad() || isa<IndirectBrInst>(Header->getTerminator()) ||
-        !Paths.starts(Known->second.first) || comesAgain(*L))
+        !Paths.starts(Known->second.first) || comesAgain(*L) || makesObjects(*L))
       continue;
     WayBack Way;
     Way.Header = Header;

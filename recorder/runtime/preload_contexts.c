@@ -12,6 +12,7 @@ struct context {
     const struct tk_site_object *object;    /* NULL: it is none */
     uint64_t path;
     uintptr_t address; /* canonical, of a clean frame; of the object */
+    uint64_t size;     /* of the object */
 };
 
 struct walk {
@@ -44,7 +45,7 @@ static void follow_list(struct walk *walk, uintptr_t end)
             return;
         }
         if (!tk_is_excluded(walk->at->layout))
-            add(walk, (struct context){walk->at, NULL, 0, 0});
+            add(walk, (struct context){walk->at, NULL, 0, 0, 0});
         walk->above = walk->at;
         walk->at = walk->at->below;
     }
@@ -84,9 +85,12 @@ static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *argument)
         return _URC_NO_REASON;
     for (size_t number = count; number-- > 0;) {
         const struct tk_site_object *object = objects[number].object;
-        add(walk, (struct context){NULL, object, 0, address_of(frame, object->address)});
+        uintptr_t address = address_of(frame, object->address);
+        const uint64_t *note = (const uint64_t *)address;
+        add(walk, object->size ? (struct context){NULL, object, 0, address, object->size}
+                               : (struct context){NULL, object, 0, note[0], note[1]});
     }
-    add(walk, (struct context){NULL, NULL, call->path, 0});
+    add(walk, (struct context){NULL, NULL, call->path, 0, 0});
     walk->is_pending = 1;
     return _URC_NO_REASON;
 }
@@ -156,7 +160,7 @@ static void resume_until(const struct tk_activation *first, const struct tk_acti
     for (size_t number = count < room ? count : room; number-- > 0;) {
         const struct context *context = &contexts[number];
         if (context->object) {
-            TK_RECORD3(resumed_object, context->object->number, context->address, context->object->size);
+            TK_RECORD3(resumed_object, context->object->number, context->address, context->size);
             continue;
         }
         const struct tk_activation *at = context->activation;

@@ -38,9 +38,9 @@ struct tk_site {
 
 /* A stack object that is alive during such a call (section `tk_site_objects`). */
 struct tk_site_object {
-    int32_t at;      /* of the call, as above */
-    uint32_t number; /* the STACK_ALLOC, from 0 in its function */
-    uint64_t size;
+    int32_t at;          /* of the call, as above */
+    uint32_t number;     /* the STACK_ALLOC, from 0 in its function */
+    uint64_t size;       /* 0: it is moving, and `address` is that of two words in the frame, its address and size */
     uint8_t address[16]; /* an instruction that computes it: lea DISPLACEMENT(REGISTER), %rax */
 };
 

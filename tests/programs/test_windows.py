@@ -223,6 +223,86 @@ def test_windows_in_a_function_that_hands_over_thousands_of_values(level: str, t
     assert run([app]).stdout == again.stdout == run([plain]).stdout
 
 
+MOVING_OBJECTS = r"""
+#include <alloca.h>
+#include <stdio.h>
+#include <string.h>
+#define STEP (0)
+long table[512];
+__attribute__((noinline)) static long leaf(long *to, long n) {
+    long s = 0;
+    (void)STEP;
+    for (long i = 0; i < n; i++) {
+        to[i] += i;
+        s += to[i] ^ table[i & 511]++;
+    }
+    return s;
+}
+__attribute__((noinline)) static long deep(long d, long n)
+{
+    long *own = alloca((n + d) * sizeof *own), s = 0;
+    char fixed[32];
+    memset(own, 0, (n + d) * sizeof *own);
+    memset(fixed, (int)d, sizeof fixed);
+    if (d > 0) s = deep(d - 1, n);
+    for (long k = 0; k < 3; k++) {
+        s += leaf(own, n + d);
+        for (long j = 0; j < n; j++)
+            s += own[j] * j;
+    }
+    long *late = alloca((s & 15) * 8 + 8);
+    late[0] = s;
+    s += leaf(own, n) + leaf(late, 1);
+    return s + fixed[d & 31];
+}
+__attribute__((noinline, unused)) static long loop(long n)
+{
+    long s = 0, *list = NULL;
+    for (long k = 0; k < n; k++) {
+        long *node = alloca((2 + k % 3) * sizeof *node);
+        node[0] = (long)list;
+        node[1] = k;
+        list = node;
+        if (k % 7 == 0)
+            s += leaf(node + 1, 1);
+        for (int j = 0; j < 5; j++)
+            table[j] += node[1];
+    }
+    for (long *at = list; at; at = (long *)at[0])
+        s += at[1];
+    return s;
+}
+int main(void)
+{
+    long s = 0;
+    for (long i = 0; i < 40; i++)
+        s += deep(i % 6, 5 + i % 9) + LOOP;
+    printf("%ld\n", s);
+    return 0;
+}
+"""
+"""Objects of `alloca`, under way where windows open; also those of a loop, of which the newest alone is known."""
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("loop", ["0", "loop(30 + i % 40)"])
+def test_objects_of_alloca_under_way(loop: str, seed: int, tmp_path: Path) -> None:
+    places = sorted(random.Random(seed).sample(range(500), 8))
+    source = tmp_path / "app.c"
+    source.write_text(f"#define LOOP {loop}\n" + with_windows(MOVING_OBJECTS, places))
+    app = compile_program([source], tmp_path / "app", [f"-O{1 + seed % 2}", "--windows"], instrumented=True)
+    assert "deep.tk" in run(["nm", app]).stdout.decode()
+    paused = recorded(app, tmp_path / "paused.zst", "--paused")
+    assert run_here("check", tmp_path / "paused.zst").status == 0
+    whole = recorded(app, tmp_path / "whole.zst")
+    if loop == "0":
+        compare(whole, paused)
+    else:
+        assert len(stretches(whole)) == len(windows(paused)) == 4
+        again = run([*TRACEKIT, "record", "--paused", "-o", tmp_path / "again.zst", "--", app])
+        assert again.stdout == run([app]).stdout
+
+
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_the_events_inside_are_those_of_the_whole_run(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
