@@ -146,6 +146,7 @@ class LoopFlag(IntFlag):
     CAUSES = 64  # `causes` says what its exits depend on
     SOURCE = 128  # FOR_STATEMENT and the loop's `variables` are those of the source, seen before any optimisation
     SIMD = 256  # the source says that iterations may run at once in lanes (omp simd); upper 16 bits: how many, 0: any
+    BINDING = 512  # with SOURCE: it uses a structured binding of C++ that is declared outside
 
 
 class PhiKind(IntEnum):

@@ -57,10 +57,15 @@ static bool changesNothingInFortran(const CallBase &Call) {
          (isFortranArithmetic(Callee->getName()) || isFortranInquiry(Callee->getName()));
 }
 
-static bool onlyComputes(const FunctionType *Type) {
-  if (!Type->getReturnType()->isFPOrFPVectorTy())
-    return false;
-  return none_of(Type->params(), [](const llvm::Type *T) { return T->isPtrOrPtrVectorTy(); });
+static bool takesPointers(const FunctionType *Type) {
+  return any_of(Type->params(), [](const llvm::Type *T) { return T->isPtrOrPtrVectorTy(); });
+}
+
+/// Mathematics; this LLVM's list of the library's functions may not have all of it, as erf.
+static bool onlyComputes(const CallBase &Call, LibFunc Library) {
+  const FunctionType *Type = Call.getFunctionType();
+  return !takesPointers(Type) &&
+         (callsLeaf(Call) || (Library != NotLibFunc && Type->getReturnType()->isFPOrFPVectorTy()));
 }
 
 /// Mathematics of the libraries of C (a return value, no pointers; errno aside) and Fortran, questions about Fortran's
@@ -73,7 +78,7 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
   if (makesAllocator(Call) || changesNothingInFortran(Call) || readsClock(Call))
     return true;
   MemoryEffects Effects = Call.getMemoryEffects();
-  if (Effects.doesNotAccessMemory() || (Library != NotLibFunc && onlyComputes(Call.getFunctionType())))
+  if (Effects.doesNotAccessMemory() || onlyComputes(Call, Library))
     return true;
   switch (Library) {
   case LibFunc_memcpy:

@@ -56,8 +56,10 @@ StringRef nameOfGlobal(Object Variable) {
 /// One loop of one function.
 class LoopInSource {
 public:
-  LoopInSource(const LoopText &Text, const SourceAccesses &Accesses, ArrayRef<Pointee> Pointees, SourceUpdates &Updates)
-      : Text(Text), L(Text.L), Accesses(Accesses), Pointees(Pointees), Updates(Updates), Head(headOf(Text)) {}
+  LoopInSource(const LoopText &Text, const SourceAccesses &Accesses, ArrayRef<Pointee> Pointees, SourceUpdates &Updates,
+               SourceText &Sources)
+      : Text(Text), L(Text.L), Accesses(Accesses), Pointees(Pointees), Updates(Updates), Sources(Sources),
+        Head(headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
@@ -77,6 +79,8 @@ public:
     for (GlobalVariable &G : L.getHeader()->getModule()->globals()) // in an order that is the same in each build
       if (Text.Callees.Written.contains(&G))
         Candidates.insert(&G);
+    for (const auto &[Variable, In] : Text.T.Of)
+      Result.UsesBinding |= isBindingFromOutside(Variable, In);
     for (Object Variable : Candidates)
       if (std::optional<uint32_t> Flags = flagsOf(Variable)) {
         const DIVariable *Declared = declarationOf(Variable);
@@ -217,6 +221,13 @@ private:
     return Local->getScope()->getSubprogram() == Text.Start.getScope()->getSubprogram();
   }
 
+  /// Whether the loop uses a part of a structured binding that is declared outside.
+  bool isBindingFromOutside(Object Variable, const ObjectTouches &In) const {
+    auto *Local = isa<AllocaInst>(Variable) ? variableAt(Variable) : nullptr;
+    return Local && !isDeclaredInside(Local) &&
+           any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }) && Sources.isInBinding(*Local);
+  }
+
   bool isDeclaredInside(const DIVariable *Declared) const {
     auto *Local = dyn_cast<DILocalVariable>(Declared);
     for (const DIScope *S = Local ? Local->getScope() : nullptr; isa_and_nonnull<DILexicalBlockBase>(S);
@@ -233,6 +244,7 @@ private:
   const SourceAccesses &Accesses;
   ArrayRef<Pointee> Pointees;
   SourceUpdates &Updates;
+  SourceText &Sources;
   ForHead Head;
 };
 
@@ -249,6 +261,7 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
   if (M.debug_compile_units().empty())
     return;
   ModuleTouches Everything(M);
+  SourceText Sources;
   Members.look(M);
   for (GlobalVariable &G : M.globals())
     Accesses.look(G);
@@ -270,7 +283,7 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
-        Entry->second = LoopInSource(Text, Accesses, Pointees, Updates).describe();
+        Entry->second = LoopInSource(Text, Accesses, Pointees, Updates, Sources).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
         if (!New)
           continue;

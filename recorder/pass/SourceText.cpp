@@ -149,4 +149,31 @@ bool SourceText::hasName(const DILocation &At, StringRef Name) {
   return leadsTo(In, Text.slice(Begin == StringRef::npos ? 0 : Begin, End), Name, Expanded);
 }
 
+/// Whether what stands before a name in a text is the beginning of a structured binding, up to that name.
+static bool beginsBinding(StringRef Before) {
+  Before = Before.rtrim();
+  while (!Before.empty() && (isWordCharacter(Before.back()) || isSpace(Before.back()) || Before.back() == ','))
+    Before = Before.drop_back();
+  if (Before.empty() || Before.back() != '[')
+    return false;
+  Before = Before.drop_back().rtrim(" \t\r\n&");
+  return Before.take_back(4) == "auto" && (Before.size() == 4 || !isWordCharacter(Before[Before.size() - 5]));
+}
+
+bool SourceText::isInBinding(const DILocalVariable &V) {
+  if (V.getName().empty() || startsWith(V.getName(), "__"))
+    return false;
+  if (!V.getLine() || !V.getFile()) // clang gives no place to what std::get gives a name to
+    return V.isArtificial() && !V.isParameter();
+  const File &In = read(*V.getFile());
+  if (V.getLine() > In.Lines.size())
+    return false;
+  StringRef Text = In.Text;
+  size_t Begin = In.Lines[V.getLine() - 1];
+  StringRef Line = Text.slice(Begin, Text.find('\n', Begin));
+  return anyWord(Line, [&](StringRef Word) {
+    return Word == V.getName() && beginsBinding(Text.take_front(Word.data() - Text.data()));
+  });
+}
+
 } // namespace tracekit

@@ -1,4 +1,4 @@
-// SourceText.h: which names stand in the text of a statement.
+// SourceText.h: which names stand in the text of a statement, and how a variable is declared there.
 //
 // clang itself writes the variable for a reference or a constant pointer that is bound to it (`int &count = total;`,
 // `static int *const begins = initial;`): nothing in the module says then that the source has another name for it.
@@ -19,6 +19,9 @@ public:
   /// Whether the statement around `At` has the identifier `Name`, not behind `::`, `.` or `->`, by itself or through
   /// macros of its file or of the files that this one includes by "". True where there is no text to look at.
   bool hasName(const llvm::DILocation &At, llvm::StringRef Name);
+
+  /// Whether a variable is a part of a structured binding, `auto [name, other] = ...`. No where there is no text.
+  bool isInBinding(const llvm::DILocalVariable &V);
 
 private:
   struct File {

@@ -438,6 +438,7 @@ enum {
     TK_LOOP_CAUSES = 64,
     TK_LOOP_SOURCE = 128,
     TK_LOOP_SIMD = 256,
+    TK_LOOP_BINDING = 512,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

@@ -139,6 +139,11 @@ class Directives:
                 "OpenMP wants a for statement whose head sets, tests and steps one local counter, "
                 "with no other way out; write it as one"
             )
+        if int(self.program.loops["flags"][loop]) & LoopFlag.BINDING:
+            raise NoDirective(
+                "it uses a structured binding from outside, which OpenMP compilers (clang) do not take into a parallel "
+                "region; give its parts names by variables or references of their own"
+            )
 
     def _check_shape(self, loop: int) -> None:
         """What stands for the head in an image that knows the optimised program only."""
