@@ -107,7 +107,7 @@ class Sites:
     variable: list[int]
     access: list[int]
     functions: dict[int, int] = field(default_factory=dict)
-    handed_on: set[int] = field(default_factory=set)
+    in_wrapper: set[int] = field(default_factory=set)
     """Calls of which the functions that they stand in return what is allocated."""
 
 
@@ -144,7 +144,7 @@ class MemoryMachine:
         if self.by == "context" and kind != "global":
             return kind, site, tuple(calls)
         if self.by == "caller" and kind == "heap":
-            while site in self.sites.handed_on and calls:
+            while site in self.sites.in_wrapper and calls:
                 site = calls.pop()
         return kind, site, ()
 
