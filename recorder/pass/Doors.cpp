@@ -117,7 +117,7 @@ void Twin::fillObjects(IRBuilder<> &B, Value *Here) {
   Value *Row = B.CreateInBoundsGEP(Table->getValueType(), Table, {B.getInt32(0), Choice->getCondition()});
   for (const auto &[Op, Object] : Keep.ObjectOf) {
     Value *Size = B.getInt64(Op->Size);
-    if (isMoving(*Op)) {
+    if (isDynamic(*Op)) {
       if (none_of(Doors, [Op = Op](auto &Item) { return is_contained(Item.second.Objects, Op); })) {
         keep(B, Here, B.getInt64(0), Keep.objectAt(Object) + 1);
         continue;
@@ -286,7 +286,8 @@ void Twin::openEntry(GlobalVariable *Armed) {
   IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.twin", &F));
   B.SetCurrentDebugLocation(DebugLoc());
   CallInst *Call = callTwin(B, ConstantPointerNull::get(B.getPtrTy()), nullptr);
-  Call->setTailCallKind(CallInst::TCK_Tail);
+  if (none_of(F.args(), [](const Argument &A) { return A.hasByValAttr(); }))
+    Call->setTailCallKind(CallInst::TCK_Tail);
   markSite(Call, nullptr, {});
   F.getReturnType()->isVoidTy() ? B.CreateRetVoid() : B.CreateRet(Call);
   IRBuilder<>(Entry).CreateBr(Old);

@@ -120,7 +120,7 @@ bool Twin::isPossible(const SegmentedFunction &S) {
   if (F.hasOptNone() || F.isVarArg() || callsReturnTwice(F) || F.hasFnAttribute(Attribute::ReturnsTwice))
     return false;
   for (const Argument &A : F.args())
-    for (Attribute::AttrKind Kind : {Attribute::ByVal, Attribute::InAlloca, Attribute::Preallocated, Attribute::Nest,
+    for (Attribute::AttrKind Kind : {Attribute::InAlloca, Attribute::Preallocated, Attribute::Nest,
                                      Attribute::SwiftSelf, Attribute::SwiftError, Attribute::SwiftAsync})
       if (A.hasAttribute(Kind))
         return false;
@@ -367,6 +367,8 @@ static Function *makeBody(Function &F) {
   Body->setDSOLocal(true);
   Body->setComdat(F.getComdat());
   Body->addParamAttr(F.arg_size(), Attribute::Nest);
+  for (Argument &A : Body->args()) // by value is what the clean body is given, where it lies
+    Body->removeParamAttr(A.getArgNo(), Attribute::ByVal);
   for (Function *One : {&F, Body}) { // call sites are known by function
     One->removeFnAttr(Attribute::AlwaysInline);
     One->removeFnAttr(Attribute::InlineHint);
@@ -376,22 +378,26 @@ static Function *makeBody(Function &F) {
   return Body;
 }
 
-/// Objects that `alloca` makes lie anywhere in a frame: address and size are noted in it for who looks there.
+/// Where objects of `alloca` lie, and those that the caller has put on the stack, only registers may know: address and
+/// size are noted in the frame for who looks there.
 void Twin::noteMovingObjects(Function &Clean) {
   BasicBlock &Entry = Clean.getEntryBlock();
-  for (const auto &[Op, Object] : Keep.ObjectOf) {
+  for (const auto &[Op, Number] : Keep.ObjectOf) {
     if (!isMoving(*Op))
       continue;
-    auto *Made = cast<AllocaInst>(CleanOf[cast<AllocaInst>(Op->Address)]);
+    Value *Object = CleanOf[Op->Address];
+    auto *Made = dyn_cast<AllocaInst>(Object);
     IRBuilder<> B(&Entry, Entry.begin());
     B.SetCurrentDebugLocation(DebugLoc());
     Type *Word = B.getInt64Ty();
     AllocaInst *Note = B.CreateAlloca(ArrayType::get(Word, 2), nullptr, "tk.object");
     Note->setAlignment(Align(8));
-    B.SetInsertPoint(Made->getNextNode());
+    B.SetInsertPoint(Made ? Made->getNextNode() : Note->getNextNode());
     B.SetCurrentDebugLocation(DebugLoc());
-    Value *Bytes = B.CreateMul(B.CreateZExtOrTrunc(Made->getArraySize(), Word), B.getInt64(Op->Size));
-    B.CreateStore(B.CreatePtrToInt(Made, Word), Note, /*isVolatile=*/true);
+    Value *Bytes = B.getInt64(Op->Size);
+    if (isDynamic(*Op))
+      Bytes = B.CreateMul(B.CreateZExtOrTrunc(Made->getArraySize(), Word), Bytes);
+    B.CreateStore(B.CreatePtrToInt(Object, Word), Note, /*isVolatile=*/true);
     B.CreateStore(Bytes, B.CreateConstInBoundsGEP1_64(Word, Note, 1), /*isVolatile=*/true);
     Notes[Op] = Note;
   }

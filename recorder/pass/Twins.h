@@ -84,8 +84,9 @@ private:
   void dropRegisters();
   void count(const llvm::BasicBlock *Header);
   void copyTables();
-  /// Whether a STACK_ALLOC's object has no place of its own in the frame.
-  static bool isMoving(const Operation &Op) { return Op.Flags & TK_OPFLAG_DYNAMIC_SIZE; }
+  static bool isDynamic(const Operation &Alloc) { return Alloc.Flags & TK_OPFLAG_DYNAMIC_SIZE; }
+  /// Whether a STACK_ALLOC's object has no place that is the same in each of the function's frames.
+  static bool isMoving(const Operation &Alloc) { return isDynamic(Alloc) || llvm::isa<llvm::Argument>(Alloc.Address); }
   void noteMovingObjects(llvm::Function &Clean);
   llvm::BasicBlock *makeHall();
   void fillCommon(llvm::Value *Activation);

@@ -272,26 +272,43 @@ __attribute__((noinline, unused)) static long loop(long n)
         s += at[1];
     return s;
 }
+struct big { long a[5]; };
+__attribute__((noinline)) static long given(struct big it, long d)
+{
+    long s = it.a[d % 5];
+    it.a[0] += leaf(it.a, 5);
+    if (d > 0)
+        s = given(it, d - 1);
+    for (long k = 0; k < 3; k++) {
+        s += leaf(it.a + 1, 3);
+        for (long j = 0; j < 4; j++)
+            s += it.a[j] * j;
+    }
+    return s + it.a[4];
+}
 int main(void)
 {
+    struct big big = {{1, 2, 3, 4, 5}};
     long s = 0;
     for (long i = 0; i < 40; i++)
-        s += deep(i % 6, 5 + i % 9) + LOOP;
+        s += deep(i % 6, 5 + i % 9) + given(big, i % 6) + LOOP;
     printf("%ld\n", s);
     return 0;
 }
 """
-"""Objects of `alloca`, under way where windows open; also those of a loop, of which the newest alone is known."""
+"""Objects of `alloca` and parameters on the stack, under way where windows open; also objects of a loop, of which the
+newest alone is known."""
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("loop", ["0", "loop(30 + i % 40)"])
-def test_objects_of_alloca_under_way(loop: str, seed: int, tmp_path: Path) -> None:
+def test_objects_without_a_place_of_their_own_under_way(loop: str, seed: int, tmp_path: Path) -> None:
     places = sorted(random.Random(seed).sample(range(500), 8))
     source = tmp_path / "app.c"
     source.write_text(f"#define LOOP {loop}\n" + with_windows(MOVING_OBJECTS, places))
     app = compile_program([source], tmp_path / "app", [f"-O{1 + seed % 2}", "--windows"], instrumented=True)
-    assert "deep.tk" in run(["nm", app]).stdout.decode()
+    names = run(["nm", app]).stdout.decode()
+    assert "deep.tk" in names and "given.tk" in names
     paused = recorded(app, tmp_path / "paused.zst", "--paused")
     assert run_here("check", tmp_path / "paused.zst").status == 0
     whole = recorded(app, tmp_path / "whole.zst")
