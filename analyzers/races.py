@@ -50,17 +50,24 @@ from tracekit.races.kernels.state import (
     OUTSIDE,
     REORDERS,
     SHARED_LOOP,
+    STOPPED,
+    TAKES,
     TASKS,
     TEAMS,
+    TRIES_LOCK,
     UNKNOWN,
     State,
 )
 from tracekit.races.rows import RaceRows
-from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops, may_reorder
+from tracekit.races.state import atomic_instructions, empty_state, has_atomic_order, lanes_of_loops
 from tracekit.races.suppressions import Suppressions
 
 OPENMP = ("__kmpc_fork_call", "__kmpc_fork_teams", "GOMP_parallel")
 """Calls by which compilers start parallel regions of OpenMP."""
+
+
+UNTIL = ("end", "race", "try", "atomic", "fork", "task", "simd", "room")
+"""Up to where other orders of locks were looked for, by what stopped that."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class RaceOptions:
         "", "Leave out races in these functions or files, or those named in FILE.", "KIND:PATTERN,...|@FILE"
     )
     contexts: str = contexts_option()
-    lock_orders: bool = option(False, "Find races, too, that only another order of locks has.", unsaid=True)
+    lock_orders: bool = option(True, "Find races, too, that only another order of locks has.")
 
     def __post_init__(self) -> None:
         Suppressions.of(self.suppress)
@@ -88,7 +95,7 @@ class Races(Module):
     def state(self) -> State:
         """No thread, no access."""
         state = empty_state(self.program)
-        state.now[REORDERS] = may_reorder(self.program) and self.options.lock_orders
+        state.now[REORDERS] = self.options.lock_orders
         return state
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
@@ -141,6 +148,7 @@ class Races(Module):
     @staticmethod
     def lock_shared(state: State, address: int, stream: int, group: int, offset: int) -> None:
         """By a reader."""
+        takes_plainly(state, stream, address)
         take_lock(state, running(state, stream), address, 1, False, group, offset)
 
     @staticmethod
@@ -199,7 +207,7 @@ class Races(Module):
     @staticmethod
     def external_call(state: State, instruction: int, stream: int) -> None:
         """One was called."""
-        call_outside(state, stream, history.kind_of(state, instruction) & OUTSIDE)
+        call_outside(state, stream, history.kind_of(state, instruction) & (OUTSIDE | TRIES_LOCK | TAKES))
 
     @staticmethod
     def function_entry(state: State, call: int, stream: int) -> None:
@@ -480,7 +488,7 @@ class Races(Module):
                 "accesses_of_no_thread": int(state.now[UNKNOWN]),
                 "old_barriers": int(state.now[OLD_BARRIERS]),
                 "unordered_atomics": self.unordered_atomics(state),
-                **({"other_lock_orders": self.reordered(state)} if self.options.lock_orders else {}),
+                **({"lock_orders_until": UNTIL[state.now[STOPPED]]} if self.options.lock_orders else {}),
             },
             "races": kept,
             "threads": shown.thread_rows(kept),
@@ -491,15 +499,9 @@ class Races(Module):
         """Whether there are calls by which compilers start parallel regions."""
         return not {self.program.callee_name(row) for row in range(len(self.program.calls))}.isdisjoint(OPENMP)
 
-    def reordered(self, state: State) -> str:
-        """Of how much of the run other orders of locks were looked for: ``all``, ``part`` or ``none``."""
-        if not may_reorder(self.program):
-            return "none"
-        return "all" if state.now[REORDERS] else "part"
-
     def unordered_atomics(self, state: State) -> int:
         """Atomic instructions that ran beside other threads, and whose order is not in the trace."""
-        if "threads=1" in self.program.requested:
+        if has_atomic_order(self.program):
             return 0
         return int(
             (atomic_instructions(self.program)[:-1] & (state.recent["site"].reshape(-1, 2)[:-1].any(axis=1))).sum()

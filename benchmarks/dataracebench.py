@@ -1,7 +1,7 @@
 """Recall and precision of `races` on DataRaceBench: its programs without `target`, each compiled and run.
 
     git clone https://github.com/LLNL/dataracebench
-    python benchmarks/dataracebench.py [--fortran] [--threads 4] [--runs 5] [--lock-orders] dataracebench
+    python benchmarks/dataracebench.py [--fortran] [--threads 4] [--runs 5] [--no-lock-orders] dataracebench
 
 Those in C and C++, or, with `--fortran`, those in Fortran, which flang 19 makes bitcode of. A program's name says
 whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that goes on for ever is
@@ -123,7 +123,7 @@ def judged_run(path: Path, program: Path, trace: Path, threads: int, lock_orders
     """Of one run."""
     races = path.stem.endswith("-yes")
     recorded(program, trace, threads)
-    command = [*TRACEKIT, "analyze", "-m", "races", "--json", *["--lock-orders"] * lock_orders, str(trace)]
+    command = [*TRACEKIT, "analyze", "-m", "races", "--json", *["--no-lock-orders"] * (not lock_orders), str(trace)]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=ANALYSE, check=False)
     except subprocess.TimeoutExpired:
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--fortran", action="store_true", help="the programs in Fortran, not those in C and C++")
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--runs", type=int, default=1, help="run a program so often at most, until something is found")
-    parser.add_argument("--lock-orders", action="store_true", help="look for races of other orders of locks, too")
+    parser.add_argument("--no-lock-orders", action="store_true", help="leave out races of other orders of locks")
     parser.add_argument("--only", default="", help="beginnings of names, with commas")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
@@ -150,7 +150,7 @@ def main() -> None:
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
         for path in chosen:
-            verdicts.append(judged(path, Path(folder), options.threads, options.runs, options.lock_orders))
+            verdicts.append(judged(path, Path(folder), options.threads, options.runs, not options.no_lock_orders))
             print(verdicts[-1].line(), flush=True)
     known = [verdict for verdict in verdicts if verdict.found is not None]
     with_race = [verdict for verdict in known if verdict.races]

@@ -18,14 +18,25 @@ from tracekit.analyzers.races import RaceOptions, Races
 from tracekit.containers.hash_table import used_rows
 from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
-from tracekit.races.kernels.state import CALLS_BACK, DIRECT, OUTSIDE, RECENT, REORDERS, TAKES, WAITS, State
+from tracekit.races.kernels.state import (
+    ATOMIC,
+    CALLS_BACK,
+    DIRECT,
+    OUTSIDE,
+    RECENT,
+    REORDERS,
+    TAKES,
+    TRIES_LOCK,
+    WAITS,
+    State,
+)
 
 MOST_EVENTS = 200
 LOCKS, OBJECTS, MEMORY = 0x100, 0x200, 0x1000
 A, B = LOCKS, LOCKS + 0x10
 X, Y, Z, LAST = MEMORY, MEMORY + 8, MEMORY + 16, MEMORY + 64
-WAIT, OUTSIDE_CALL = MOST_EVENTS - 1, MOST_EVENTS - 2
-"""Instructions that wait for a condition, and call a library; the others take locks."""
+WAIT, OUTSIDE_CALL, TRY, COUNT = range(MOST_EVENTS - 4, MOST_EVENTS)
+"""Instructions that wait for a condition, call a library, try a lock, and count atomically; the others take locks."""
 
 
 class Reordered(Races):
@@ -34,6 +45,7 @@ class Reordered(Races):
     def state(self) -> State:
         kinds = np.full(MOST_EVENTS + 1, DIRECT | TAKES, np.uint16)
         kinds[WAIT], kinds[OUTSIDE_CALL] = DIRECT | WAITS, OUTSIDE | CALLS_BACK
+        kinds[TRY], kinds[COUNT] = DIRECT | TAKES | TRIES_LOCK, ATOMIC
         return super().state()._replace(kinds=kinds, recent=np.zeros(2 * (MOST_EVENTS + 1), RECENT))
 
     def result(self, state: State) -> dict[str, Any]:
@@ -60,7 +72,7 @@ def delivered(events: Sequence[Event]) -> list[tuple[int, str, int, int, int, in
 
 def found_by_module(events: Sequence[tuple[int, str, int, int, int, int]]) -> dict[str, Any]:
     """What the module says of them."""
-    runner = CallbackRunner(Reordered(program(2), RaceOptions(lock_orders=True)), "races", 1)
+    runner = CallbackRunner(Reordered(program(2), RaceOptions()), "races", 1)
     run(batches(list(events), 50), [runner], 1)
     found: dict[str, Any] = runner.result()[0]
     return found
@@ -184,6 +196,41 @@ def test_what_is_called_under_a_lock_may_hand_on_values(seen: str, under: bool) 
     call = (1, seen, OUTSIDE_CALL, 0, 0, 0) if seen == "external_call" else (1, seen, 0, 0, OUTSIDE_CALL, 0)
     found = found_by_module([*events[:place], call, *events[place:]])["pairs"]
     assert bool(found) == (not under)
+
+
+def with_tries(events: Sequence[Event], refused: bool) -> list[tuple[int, str, int, int, int, int]]:
+    """All locks are tried; before the last one is got somebody has tried another one, in vain if `refused`."""
+    made = []
+    for event in delivered(events):
+        if event[1] == "resource_use":
+            event = (*event[:2], TRY, *event[3:])
+        made.append(event)
+        if event[1] == "lock":
+            made.append((event[0], "external_call", TRY, 0, 0, 0))
+    if refused:
+        place = max(row for row, event in enumerate(made) if event[1] == "resource_use")
+        made[place:place] = [(3, "resource_use", TRY, B, 0, 0), (3, "external_call", TRY, 0, 0, 0)]
+    return made
+
+
+@pytest.mark.parametrize("steps", [EMPTY, HELD, OTHERS, NESTED, VALUE, GUARDED, THROUGH, CIRCLE])
+@pytest.mark.parametrize("refused", [False, True])
+def test_who_tries_a_lock_and_gets_it_waits_for_it(steps: list[str], refused: bool) -> None:
+    """And a lock that is refused may say that another one has been there."""
+    events = run_of(*steps)
+    found, waiting = found_by_module(with_tries(events, refused)), found_by_module(delivered(events))
+    assert found["reorders"] == (not refused)
+    assert found["pairs"] == (set() if refused else waiting["pairs"])
+
+
+@pytest.mark.parametrize("threads", [(3,), (3, 1), (1, 2)])
+def test_atomic_accesses_whose_order_is_not_known(threads: tuple[int, ...]) -> None:
+    """Up to the first two that nothing orders; those of one thread alone stop nothing."""
+    events = delivered(run_of(*EMPTY))
+    begun = len(beginning(3))
+    counts = [(thread, "store", COUNT, Z, 8, 0) for thread in threads]
+    found = found_by_module([*events[:begun], *counts, *events[begun:]])
+    assert bool(found["pairs"]) == bool(found["reorders"]) == (len(threads) == 1)
 
 
 def test_behind_a_race_nothing_is_tried() -> None:

@@ -85,7 +85,7 @@ def races(folder: Path, program: Path, case: str, variant: str) -> dict[str, Any
     """What is found in a run."""
     run = record(folder, program, case, variant)
     assert run.returncode == 0, run.stderr
-    result: dict[str, Any] = tracekit.analyze(str(folder / "trace.zst"), "races", lock_orders=True).result
+    result: dict[str, Any] = tracekit.analyze(str(folder / "trace.zst"), "races").result
     assert result["summary"]["unordered_atomics"] == result["summary"]["old_barriers"] == 0
     return result
 
@@ -114,22 +114,28 @@ def test_racing(tmp_path: Path, programs: dict[str, Path], program: str, case: s
 
 
 @pytest.mark.parametrize(
-    ("program", "case", "looked_for", "note"),
+    ("program", "case", "variant", "until", "note"),
     [
-        ("lock_orders", "behind", "all", ""),
-        ("memory", "neighbours", "part", "in a part of the run only: up to the first race"),
-        ("locks", "mutex", "none", "not looked for: the program tries locks"),
+        ("lock_orders", "behind", "race", "end", ""),
+        ("memory", "neighbours", "race", "race", ""),
+        ("lock_orders", "refused", "ok", "try", "up to the first lock that was tried in vain"),
     ],
 )
 def test_where_other_orders_of_locks_were_looked_for(
-    tmp_path: Path, programs: dict[str, Path], program: str, case: str, looked_for: str, note: str
+    tmp_path: Path, programs: dict[str, Path], program: str, case: str, variant: str, until: str, note: str
 ) -> None:
-    assert races(tmp_path, programs[program], case, "race")["summary"]["other_lock_orders"] == looked_for
+    assert races(tmp_path, programs[program], case, variant)["summary"]["lock_orders_until"] == until
     command = [*TRACEKIT, "analyze", "-m", "races", tmp_path / "trace.zst"]
-    for options, said in ((["--lock-orders"], note), ([], "")):
+    for options, said in (([], note), (["--no-lock-orders"], "")):
         told = subprocess.run([*command, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
         notes = [line for line in told.splitlines() if "other orders of locks" in line]
         assert len(notes) == bool(said) and all(said in line for line in notes)
+
+
+def test_other_orders_of_locks_may_be_left_out(tmp_path: Path, programs: dict[str, Path]) -> None:
+    assert races(tmp_path, programs["lock_orders"], "behind", "race")["races"]
+    result = tracekit.analyze(str(tmp_path / "trace.zst"), "races", lock_orders=False).result
+    assert result["races"] == [] and "lock_orders_until" not in result["summary"]
 
 
 def test_another_order_of_locks_is_told(tmp_path: Path, programs: dict[str, Path]) -> None:
@@ -137,7 +143,7 @@ def test_another_order_of_locks_is_told(tmp_path: Path, programs: dict[str, Path
     (race,) = races(tmp_path, programs["lock_orders"], "behind", "race")["races"]
     assert race["other_lock_order"]["object"]["name"] == "mutex"
     trace, profile, sarif = tmp_path / "trace.zst", tmp_path / "races.profile", tmp_path / "races.sarif"
-    command = [*TRACEKIT, "analyze", "-m", "races", "--lock-orders", trace]
+    command = [*TRACEKIT, "analyze", "-m", "races", trace]
     told = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
     assert "in this run mutex ordered the two" in told
     subprocess.run([*command, "-o", profile], check=True, env=ENVIRONMENT)

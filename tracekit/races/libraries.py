@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tracekit.program.program import Program
 
 OBJECTS = re.compile(r"(pthread_(mutex|rwlock|spin|cond|barrier)|sem|mtx|cnd)_[a-z]+|omp_[a-z]+(_nest)?_lock\w*")
-TAKING = re.compile(r"pthread_(mutex|spin)_lock|mtx_lock")
+TAKING = re.compile(
+    r"pthread_(mutex|spin)_(try|timed|clock)?lock|pthread_rwlock_(try|timed|clock)?wrlock|mtx_(try|timed)?lock"
+)
 WAITING = re.compile(r"(pthread_cond|cnd)_\w*wait|_ZNSt\w*condition_variable\w*")
 TRYING = re.compile(
     r"(pthread_(mutex|rwlock|spin|join)|sem|mtx)_(try|timed|clock)\w*|pthread_\w+join_np|sem_getvalue"

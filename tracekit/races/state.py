@@ -46,6 +46,8 @@ from tracekit.races.kernels.state import (
     TASK_ROW,
     TEAM,
     TELLS,
+    TRIES_LOCK,
+    UNORDERED,
     USER,
     WAITS,
     State,
@@ -82,6 +84,7 @@ def kinds_of_instructions(program: Program) -> NDArray[np.uint16]:
         kinds[:-1][program.ops["kind"] == OpKind.ATOMIC] |= COUNTS
     kinds[:-1][calls_of(program, TAKING)] |= TAKES
     kinds[:-1][calls_of(program, WAITING)] |= WAITS
+    kinds[:-1][calls_of(program, TRYING)] |= TRIES_LOCK
     outside = outside_calls(program)
     kinds[:-1][program.calls["op"][outside]] |= OUTSIDE
     by_name = program.calls["flags"][outside] & int(CallFlag.INDIRECT) == 0
@@ -101,10 +104,9 @@ def lanes_of_loops(program: Program) -> NDArray[np.uint8]:
     return shown
 
 
-def may_reorder(program: Program) -> bool:
-    """Whether all that says in which order threads came to locks, loops and atomic variables is in a trace."""
-    tries = len(calls_of(program, TRYING)) > 0
-    return not tries and ("threads=1" in program.requested or not atomic_instructions(program)[:-1].any())
+def has_atomic_order(program: Program) -> bool:
+    """Whether the order of atomic instructions is in a trace."""
+    return "threads=1" in program.requested
 
 
 def fields(dtype: np.dtype[np.void]) -> list[tuple[str, np.dtype[np.generic]]]:
@@ -116,6 +118,7 @@ def empty_state(program: Program) -> State:
     """No task, no access."""
     now = np.zeros(NOW, np.int64)
     now[STREAM] = -1
+    now[UNORDERED] = not has_atomic_order(program)
     clock = ("clock", "<i8")
     instructions = len(program.ops) + 1
     return State(

@@ -20,15 +20,13 @@ NOTES = {
 }
 
 LOCK_ORDERS = {
-    "none": (
-        "other orders of locks were not looked for: the program tries locks, or has atomic instructions whose order is "
-        "not in the trace (compile with `tracekit cc --threads`)"
-    ),
-    "part": (
-        "other orders of locks were looked for in a part of the run only: up to the first race, fork, task or SIMD "
-        "loop of OpenMP, or up to what is kept for them"
-    ),
+    "try": "lock that was tried in vain, or loop of OpenMP that hands out its iterations",
+    "fork": "fork",
+    "task": "task of OpenMP",
+    "simd": "SIMD loop of OpenMP",
+    "room": "thread, or turn of a lock, of which there was no room to keep it",
 }
+"""What stopped the look for other orders of locks; but for a race and unordered atomics, which the text tells."""
 
 PLURALS = {"access": "accesses", "wait at a barrier": "waits at barriers"}
 
@@ -70,8 +68,8 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
         if summary.get(name):
             plural = PLURALS.get(what, "")
             lines += ["", "note: " + text.format(counted(summary[name], what, plural)) + "."]
-    if why := LOCK_ORDERS.get(summary.get("other_lock_orders", "")):
-        lines += ["", f"note: {why}."]
+    if stop := LOCK_ORDERS.get(summary.get("lock_orders_until", "")):
+        lines += ["", f"note: other orders of locks were looked for up to the first {stop}."]
     return "\n".join(lines) + "\n"
 
 

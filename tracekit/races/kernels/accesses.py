@@ -10,11 +10,14 @@ from tracekit.containers.kernels.hash_table import find_or_make, row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import standing
 from tracekit.races.kernels.clocks import set_must_time
+from tracekit.races.kernels.epochs import stop_orders
 from tracekit.races.kernels.order import make_own, turn_to
 from tracekit.races.kernels.shares import is_of_thread, part_of
 from tracekit.races.kernels.state import (
     ASIDE,
     ATOMIC_WRITE,
+    BY_RACE,
+    BY_ROOM,
     CHAIN,
     CLOCK_FIRST,
     CLOCK_LENGTH,
@@ -81,7 +84,7 @@ def put_aside(state: Any, before: Any) -> None:
     if known == 0 or time_in(known) < time_in(before):
         state.aside[place] = before
     if known != 0 and chain_of(known) != chain_of(before):
-        state.now[REORDERS] = 0
+        stop_orders(state, BY_ROOM)
     state.now[ASIDE] = 1
 
 
@@ -176,7 +179,7 @@ def report(state: State, before: Any, access: Any, where: Any) -> None:
     if loop != 0 and is_of_thread(state, one.stream, address, offset):
         return
     if loop == 0:
-        state.now[REORDERS] = 0  # in which order the two came is not sure
+        stop_orders(state, BY_RACE)  # in which order the two came is not sure
     key = (np.uint64(site_in(before)) << np.uint64(32)) | np.uint64(site_in(access))
     race = state.races.rows[row_of(state.races, key)]
     if race.count == 0:

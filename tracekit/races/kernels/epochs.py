@@ -13,7 +13,15 @@ import numpy as np
 from tracekit.containers.kernels.arena import USED, take
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.clocks import must_time_of
-from tracekit.races.kernels.state import MOST_REORDERED, REORDERS, State
+from tracekit.races.kernels.state import BY_ROOM, MOST_REORDERED, REORDERS, STOPPED, State
+
+
+@inlined
+def stop_orders(state: Any, why: Any) -> None:
+    """From now on other orders of locks are not looked for."""
+    if state.now[REORDERS] != 0:
+        state.now[REORDERS] = 0
+        state.now[STOPPED] = why
 
 
 @kernel
@@ -23,7 +31,7 @@ def open_epoch(state: State, task: Any) -> None:
         return
     chain = np.int64(state.tasks.rows[task].chain)
     if state.epochs.control[USED] >= state.epochs.rows.size or chain >= MOST_REORDERED:
-        state.now[REORDERS] = 0
+        stop_orders(state, BY_ROOM)
         return
     number = np.int64(take(state.epochs, 1))
     of, row = state.chains.rows[chain], state.epochs.rows[number]
@@ -49,7 +57,7 @@ def close_epoch(state: State, task: Any) -> None:
         return
     length = max(state.clocks.table.rows[row.clock].length >> 1, row.creator_chain + 1)
     if length > MOST_REORDERED or state.needed.control[USED] + length > state.needed.rows.size:
-        state.now[REORDERS] = 0
+        stop_orders(state, BY_ROOM)
         return
     first = np.int64(take(state.needed, length))
     state.epochs.rows[number].first, state.epochs.rows[number].length = first, length

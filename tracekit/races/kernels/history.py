@@ -28,6 +28,7 @@ from tracekit.races.kernels.accesses import (
     same_step,
     site_of,
 )
+from tracekit.races.kernels.epochs import stop_orders
 from tracekit.races.kernels.lock_orders import settle
 from tracekit.races.kernels.order import turn_to
 from tracekit.races.kernels.resources import beside, compare_uses, is_descriptor, is_in_use, put_beside
@@ -38,6 +39,7 @@ from tracekit.races.kernels.state import (
     ATOMIC_READ,
     ATOMIC_WRITE,
     BEGIN,
+    BY_ATOMIC,
     COUNTS,
     DIRECT,
     END,
@@ -51,6 +53,7 @@ from tracekit.races.kernels.state import (
     TEAMS,
     TELLS,
     UNKNOWN,
+    UNORDERED,
     WRITE,
     State,
     kind_in,
@@ -79,7 +82,10 @@ def compare_with(state: Any, before: Any, access: Any, where: Any) -> None:
         elif not has_to_be_before(state, before):
             put_aside(state, before)
     elif (one | other) & ATOMIC_WRITE and not has_to_be_before(state, before):
-        put_aside(state, before)
+        if state.now[UNORDERED] != 0 and not is_before(state, before):
+            stop_orders(state, BY_ATOMIC)
+        else:
+            put_aside(state, before)
 
 
 @inlined

@@ -15,8 +15,9 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import end_chain, end_task, knows, take_chain
 from tracekit.races.kernels.clocks import drop, set_time, shared
+from tracekit.races.kernels.epochs import stop_orders
 from tracekit.races.kernels.order import make_own, meet, running, share_clock, tick
-from tracekit.races.kernels.state import ALIVE, LANE_ROLE, REORDERS, STREAM, State
+from tracekit.races.kernels.state import ALIVE, BY_LANES, LANE_ROLE, STREAM, State
 
 
 @inlined
@@ -114,7 +115,7 @@ def begin_loop(state: State, stream: Any, loop: Any, context: Any) -> None:
     row.task, row.loop, row.length = task, loop, lanes_of(state, loop)
     keep_chains(state, known.simd)
     state.now[ALIVE] += 1
-    state.now[REORDERS] = 0
+    stop_orders(state, BY_LANES)
     begin_lanes(state, stream)
 
 

@@ -11,7 +11,7 @@ Clocks say what has to come before: the order of each task, threads' and teams' 
 semaphores, atomic operations and all else that is no lock; and the order of all accesses to a byte of which one stores.
 A lock that is taken otherwise than by waiting for it alone (by readers, for a condition, by whom another one has it
 given up) keeps the order of the run, and so does one under which a library is called whose effects are not in the
-trace; a program that tries locks is not looked at.
+trace. Who tries a lock and gets it might have waited for it; behind one that is refused nothing is looked at.
 """
 
 from __future__ import annotations

@@ -14,9 +14,21 @@ from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.clocks import new_clock
-from tracekit.races.kernels.epochs import begin_section, close_epoch, end_section, open_epoch
+from tracekit.races.kernels.epochs import begin_section, close_epoch, end_section, open_epoch, stop_orders
 from tracekit.races.kernels.order import give, meet, meet_in_part, name_situation, release_to, running, tick
-from tracekit.races.kernels.state import ALIVE, FREE_HELD, MOST_HELD, REORDERS, TAKES, WAITS, State
+from tracekit.races.kernels.state import (
+    ALIVE,
+    BY_TRY,
+    CALLS_BACK,
+    FREE_HELD,
+    MOST_HELD,
+    OUTSIDE,
+    REORDERS,
+    TAKES,
+    TRIES_LOCK,
+    WAITS,
+    State,
+)
 
 WAITING = -1
 """What a thread takes that calls a function to wait for a condition, instead of the address of a lock."""
@@ -154,10 +166,19 @@ def give_up_lock(state: State, task: Any, address: Any, to_wait: Any) -> None:
 
 
 @inlined
-def call_outside(state: Any, stream: Any, is_outside: Any) -> None:
+def call_outside(state: Any, stream: Any, known_of: Any) -> None:
     """A thread called what is not in the trace: what it and others do there under a lock may hang together."""
-    if is_outside and state.now[REORDERS] != 0 and state.now[ALIVE] > 1:
-        keep_locks(state, running(state, stream))
+    if known_of != 0 and state.now[REORDERS] != 0 and state.now[ALIVE] > 1:
+        if known_of & (OUTSIDE | CALLS_BACK):
+            keep_locks(state, running(state, stream))
+        if known_of & TRIES_LOCK and (known_of & TAKES == 0 or is_refused(state, stream)):
+            stop_orders(state, BY_TRY)
+
+
+@inlined
+def is_refused(state: Any, stream: Any) -> Any:
+    """Whether a thread has tried a lock and not got it: to get it at once is to wait for it not long."""
+    return state.streams.rows[row_of(state.streams, stream)].taking != 0
 
 
 @kernel

@@ -16,9 +16,11 @@ from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import take_chain
 from tracekit.races.kernels.clocks import assign, covers, drop, join, join_part, new_clock, set_time, shared, time_of
-from tracekit.races.kernels.epochs import close_epoch, open_epoch
+from tracekit.races.kernels.epochs import close_epoch, open_epoch, stop_orders
 from tracekit.races.kernels.state import (
     ALIVE,
+    BY_FORK,
+    BY_ROOM,
     CHAIN,
     CHAIN_SHIFT,
     CLOCK_FIRST,
@@ -126,7 +128,7 @@ def tick(state: State, task: Any) -> None:
         if state.now[REORDERS] != 0:
             open_epoch(state, task)
     else:  # that one is used up
-        state.now[REORDERS] = 0
+        stop_orders(state, BY_ROOM)
         row.shown = 1
         make_own(state, task)
         set_time(state.clocks, row.clock, row.chain, LAST_TIME)
@@ -226,7 +228,7 @@ def start_program(state: State, stream: Any) -> None:
     """A process begins: with one thread, behind all that those of the process before did."""
     task = begin_thread(state, stream)
     if state.tasks.control[USED] > FIRST_TASK + 1:
-        state.now[REORDERS] = 0
+        stop_orders(state, BY_FORK)
     make_own(state, task)
     for chain in range(1, state.chains.control[USED]):
         set_time(state.clocks, state.tasks.rows[task].clock, chain, state.chains.rows[chain].time)

@@ -88,12 +88,14 @@ TAKES = 64
 WAITS = 128
 OUTSIDE = 256
 CALLS_BACK = 512
+TRIES_LOCK = 1024
 """Of an instruction: its accesses are atomic; each lane of a SIMD loop has its own memory there; a thread that gets
 there may know which of its team it is; it loads and stores in one atomic operation, as what draws a number does;
 OpenMP's runtime orders what it does, out of sight; it calls a function of the C or C++ library that uses the program's
 synchronisation objects and descriptors, not a library that may have some of its own; it takes a lock, and waits for
 nothing else; it waits for a condition; it calls a library whose effects the trace does not show;
-that does so by name, so that what it enters is called back."""
+that does so by name, so that what it enters is called back; its result may say in which order threads came to a lock or
+a loop."""
 
 SHARED_LOOP = 255
 """In place of a number of lanes: OpenMP shares the loop's iterations out among threads."""
@@ -130,8 +132,22 @@ OTHERS_TO = 21
 REORDERS = 22  # 1 while races of other orders of locks are looked for
 TRIES = 23  # how often so far
 ASIDE = 24  # 1 if there is anything in `aside`
-NOW = 25
+STOPPED = 25  # why other orders are not looked for any more, of the following; 0 as long as they are
+UNORDERED = 26  # 1 if the trace does not have the order of atomic instructions
+NOW = 27
 """How many there are."""
+
+
+BY_RACE = 1
+BY_TRY = 2
+BY_ATOMIC = 3
+BY_FORK = 4
+BY_TASK = 5
+BY_LANES = 6
+BY_ROOM = 7
+"""Why other orders of locks are looked for up to some point only: in which order the ends of a race came is not sure,
+nor what a thread saw that tried a lock in vain, nor in which order atomic instructions came; a process was forked; a
+task, a SIMD loop of OpenMP began; there are more threads or points of order than are kept."""
 
 
 class State(NamedTuple):

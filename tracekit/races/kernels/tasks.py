@@ -19,10 +19,11 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import end_chain, end_task, forget_finished, may_retire, retire, take_chain
 from tracekit.races.kernels.clocks import drop, new_clock, shared
 from tracekit.races.kernels.dependences import end_dependences, forget_addresses, give_done, meet_dependences
-from tracekit.races.kernels.epochs import close_epoch, open_epoch
+from tracekit.races.kernels.epochs import close_epoch, open_epoch, stop_orders
 from tracekit.races.kernels.order import give, meet, meet_in_part, meet_task, share_clock, tell, tick
 from tracekit.races.kernels.state import (
     ALIVE,
+    BY_TASK,
     REORDERS,
     STREAM,
     TASK_ROLE,
@@ -211,7 +212,7 @@ def create_task(state: State, creator: Any, number: Any, flags: Any, context: An
     row.undeferred = flags & UNDEFERRED != 0
     state.numbers.rows[row_of(state.numbers, number)].row = task
     state.now[TASKS] += 1
-    state.now[REORDERS] = 0
+    stop_orders(state, BY_TASK)
     if row.undeferred != 0:
         return
     if state.teams.rows[row.team].creator == 0:
