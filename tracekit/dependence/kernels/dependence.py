@@ -56,6 +56,9 @@ LOAD = -2
 PAIR = -3  # the later one
 PAIRS = -4
 
+NO_LEVEL = 1 << 30
+"""In place of the level from which on a load is exposed."""
+
 ENDING = 0
 """In place of the kind of an object that begins: what was there ends."""
 
@@ -68,7 +71,7 @@ class Detail(NamedTuple):
     waw: int
     loops: int  # which loops carry it, and the least and greatest distance
     histogram: int  # of distances
-    profile: int  # the objects, and loads of what was not stored before in the present iteration
+    profile: int  # the objects, and loads of what was not stored before in the present iteration; only with raw
 
 
 class State(NamedTuple):
@@ -244,18 +247,18 @@ def _load(
     state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any, waits: Any
 ) -> None:
     """A load depends on the stores of its bytes."""
-    is_stored = False
+    exposed, some_is_stored, all_is_stored = np.int64(NO_LEVEL), False, True
     for row in changing(state.memory, address, size):
-        is_stored |= np.int64(state.memory.rows[row].store) & CLOSED != 0
-        _loaded(state, detail, levels, access, row, now, identity)
+        level, is_stored = _loaded(state, detail, levels, access, row, now, identity)
+        exposed = min(exposed, level)
+        some_is_stored |= is_stored
+        all_is_stored &= is_stored
         if detail.war and not waits:
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
     if detail.profile:
-        if not is_stored:
-            if size > 0:
-                expose(state.relations, levels, access, np.int64(0))
-        elif (address ^ (address + size - 1)) >> PAGE_BITS != 0:
-            _expose_pages(state, levels, access, address, size)
+        if not all_is_stored and (not some_is_stored or _has_bare_page(state.memory, address, size)):
+            exposed = np.int64(0)
+        expose(state.relations, levels, access, exposed)
     if detail.war:
         if waits:
             runs.wait(state.runs, access, levels.control[CLOCK], address, size)
@@ -263,28 +266,30 @@ def _load(
 
 
 @inlined
-def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
+def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> Any:
+    """A row of what is loaded: the level from which on it is exposed, unless that is known; whether it was stored."""
     known = state.memory.rows[row]
-    shared = np.int64(0)
-    source = np.int64(known.store) & CLOSED
+    exposed, source = np.int64(NO_LEVEL), np.int64(known.store) & CLOSED
     if detail.raw and source != 0:
         shared = _depends(state, detail, levels, RAW, source, access, known.stamp, now, identity)
-    if detail.profile and source != 0 and shared != AS_BEFORE:
-        expose(state.relations, levels, access, shared >> 1)
+        if shared != AS_BEFORE:
+            exposed = np.int64(shared >> 1)
+    return exposed, source != 0
 
 
 @kernel
-def _expose_pages(state: Any, levels: Any, access: Any, address: Any, size: Any) -> None:
-    """A load of several pages, which may be several workers': expose it if there is one of which nothing was stored."""
+def _has_bare_page(memory: Any, address: Any, size: Any) -> Any:
+    """Whether one of the pages of a load, which may be several workers', has none of its bytes that was stored."""
     end = address + size
     while address < end:
         next_page = ((address >> PAGE_BITS) + 1) << PAGE_BITS
         is_stored = False
-        for row in reading(state.memory, address, min(next_page, end) - address):
-            is_stored |= np.int64(state.memory.rows[row].store) & CLOSED != 0
+        for row in reading(memory, address, min(next_page, end) - address):
+            is_stored |= np.int64(memory.rows[row].store) & CLOSED != 0
         if not is_stored:
-            expose(state.relations, levels, access, np.int64(0))
+            return True
         address = next_page
+    return False
 
 
 @inlined
