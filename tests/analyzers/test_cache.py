@@ -104,6 +104,23 @@ RULES = st.fixed_dictionaries(
         "seed": 0,
     },
 )
+@example(  # an access at the end of the address space, and a stride from there
+    seed=27081954,
+    count=300,
+    lines=4,
+    line=64,
+    shape=((4, 2),),
+    rules={
+        "replacement": "lru",
+        "write": "back",
+        "inclusive": False,
+        "exclusive": False,
+        "prefetch": "stride",
+        "private": 0,
+        "cores": 1,
+        "seed": 0,
+    },
+)
 def test_cache(
     seed: int, count: int, lines: int, line: int, shape: tuple[tuple[int, int], ...], rules: dict[str, Any]
 ) -> None:

@@ -308,6 +308,7 @@ def simulate(events: Sequence[Event], shape: Sequence[tuple[int, int]], line: in
         core = stream % len(machine.cores)
         written, reads = machine.memory.written, 0
         for number in range(address // line, (address + size - 1) // line + 1 if size else 0):
+            number %= 2**64 // line  # behind the last address comes the first
             level, given, taken = machine.touch(core, number, name == "store", line)
             reads += given
             touches.append((subject, level, taken))
