@@ -14,7 +14,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -30,11 +30,11 @@ from tracekit.formats.image_frame import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 from tracekit.recorder.address_space import Snapshots
+from tracekit.recorder.collector_messages import CollectorOptions, Ending, Outcome
 from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, compress
 from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.image_facts import PathFacts, path_facts
 from tracekit.recorder.native import Worked
-from tracekit.recorder.outcome import Ending, Outcome
 from tracekit.recorder.pool import DamagedPoolError, Pool
 from tracekit.recorder.registered import RegisteredImage, registered_image
 
@@ -105,32 +105,21 @@ class Collector:
         pool: Pool,
         descriptor: int,
         meta: Mapping[str, Any],
-        with_sources: bool = False,
-        progress: bool = False,
-        workers: int = 1,
-        snapshots: float = 0.0,
-        physical: bool = False,
-        left_out: Collection[str] = (),
+        options: CollectorOptions,
     ) -> None:
-        """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables.
-
-        ``left_out``: kinds of accesses that the trace is not to hold (window_filters.EVENTS).
-        """
+        """``descriptor``: of the empty file; ``meta``: the META object, completed from the first image's tables."""
         self._pool = pool
         self._meta = dict(meta)
-        self._with_sources = with_sources
-        self._progress = progress
+        self._options = options
         self._file = WholeFile(descriptor)
         self._writing = threading.RLock()
         self._writer = TraceWriter(cast(BinaryIO, self._file))
         self._chunks = InOrder(self._write_chunk)
-        self._workers = workers
-        self._encoder = Encoder(buffer_words=pool.buffer_words, workers=workers)
-        self._left_out = left_out
-        if left_out:
+        self._encoder = Encoder(buffer_words=pool.buffer_words, workers=options.workers)
+        if options.left_out:
             from tracekit.recorder import trimming
 
-            for code in trimming.dropped_events(left_out):
+            for code in trimming.dropped_events(options.left_out):
                 self._encoder.drop(code)
         self._adding = threading.Lock()
         self._facts: list[PathFacts] = []
@@ -140,11 +129,14 @@ class Collector:
         self._is_file_cut = False
         self._owner: Watched | None = None  # once it has registered an image, or `record` was killed
         self._began = self._shown = time.monotonic()
-        self._snapshots = Snapshots(snapshots, pool.made, self._write_snapshot, physical) if snapshots else None
+        self._snapshots: Snapshots | None = None
+        if options.snapshots:
+            self._snapshots = Snapshots(options.snapshots, pool.made, self._write_snapshot, options.physical)
 
     def run(self, control: BinaryIO) -> Outcome:
         """Collect until the program is gone; ``control`` then yields an Ending as JSON (or ends: `record` is gone)."""
-        workers = [threading.Thread(target=self._work, name=f"worker {number}") for number in range(self._workers)]
+        numbers = range(self._options.workers)
+        workers = [threading.Thread(target=self._work, name=f"worker {number}") for number in numbers]
         for worker in workers:
             worker.start()
         ending = self._await_end(control)
@@ -225,7 +217,7 @@ class Collector:
         first_path = self._encoder.ids
         payload = build_image(number, first_path, image.span, image.name, image.units, rows, image.globals)
         self._write(partial(self._writer.image, number, payload))
-        if self._with_sources:
+        if self._options.with_sources:
             self._note_sources(units)
         self._facts.append(facts)
         self._encoder.add_image(image.low, facts.words, image.loaded, facts.run)
@@ -234,10 +226,10 @@ class Collector:
         image = registered_image(self._pool, number)
         units = [Unit.parse(unit) for unit in image.units]
         try:
-            if self._left_out:
+            if self._options.left_out:
                 from tracekit.recorder import trimming
 
-                left = trimming.trim_image(image, units, self._left_out)
+                left = trimming.trim_image(image, units, self._options.left_out)
                 self._encoder.trim(left.words, left.kept, left.which)
                 image, units = image._replace(units=left.units), [Unit.parse(unit) for unit in left.units]
             return image, units, path_facts(image, units)
@@ -264,7 +256,7 @@ class Collector:
 
     def _show_progress(self) -> None:
         """Once a second, on a terminal."""
-        if not self._progress or time.monotonic() - self._shown < 1.0:
+        if not self._options.progress or time.monotonic() - self._shown < 1.0:
             return
         self._shown = time.monotonic()
         counts = int(self._encoder.counts().sum())

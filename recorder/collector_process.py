@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tracekit.recorder.collector_messages import CollectorOptions
 from tracekit.recorder.pool import Pool
 
 
@@ -16,14 +17,9 @@ def collect(
     pool: Pool,
     descriptor: int,
     meta: Mapping[str, Any],
+    options: CollectorOptions,
     control: int,
     result: int,
-    with_sources: bool = False,
-    progress: bool = False,
-    workers: int = 1,
-    snapshots: float = 0.0,
-    physical: bool = False,
-    left_out: Collection[str] = (),
 ) -> None:
     """The forked child of `record`: collect, send the Outcome as JSON to the descriptor ``result``, never return."""
     status = 1
@@ -34,10 +30,7 @@ def collect(
         from tracekit.recorder.collector import Collector  # what it needs is imported while the program starts
 
         with open(control, "rb") as stream:
-            collector = Collector(
-                pool, descriptor, meta, with_sources, progress, workers, snapshots, physical, left_out
-            )
-            outcome = collector.run(stream)
+            outcome = Collector(pool, descriptor, meta, options).run(stream)
         os.write(result, json.dumps(asdict(outcome)).encode())
         status = 0
     except BaseException as error:  # a bug: the program must not wait for a collector that is gone

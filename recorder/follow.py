@@ -25,8 +25,8 @@ from typing import Any
 
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import session
+from tracekit.recorder.collector_messages import Ending, Outcome
 from tracekit.recorder.inherit import Inheritance
-from tracekit.recorder.outcome import Ending, Outcome
 from tracekit.recorder.pool import Pool
 from tracekit.recorder.session import ProgramError, Request, Result
 

@@ -18,8 +18,8 @@ from typing import Any
 from tracekit.environment import users_environment
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import mpi, toolchain, window_filters
+from tracekit.recorder.collector_messages import CollectorOptions, Ending, Outcome
 from tracekit.recorder.collector_process import collect
-from tracekit.recorder.outcome import Ending, Outcome
 from tracekit.recorder.pool import DEFAULT_BUFFER, Pool, Windows
 from tracekit.recorder.preloadable import preloadable
 from tracekit.recorder.window_filters import Filter
@@ -228,20 +228,15 @@ def fork_collector(
     progress = sys.stderr.isatty()
     _leave_standard_streams(progress)
     meta = {**_meta(request), **(more or {})}
-    workers = request.workers or len(os.sched_getaffinity(0))
-    collect(
-        pool,
-        partial,
-        meta,
-        control_read,
-        result_write,
-        request.with_sources,
-        progress,
-        workers,
-        request.snapshots,
-        request.physical,
-        window_filters.left_out(request.filters),
+    options = CollectorOptions(
+        with_sources=request.with_sources,
+        progress=progress,
+        workers=request.workers or len(os.sched_getaffinity(0)),
+        snapshots=request.snapshots,
+        physical=request.physical,
+        left_out=window_filters.left_out(request.filters),
     )
+    collect(pool, partial, meta, options, control_read, result_write)
     raise AssertionError("the collector does not return")
 
 

@@ -1,8 +1,25 @@
-"""What `record` and its collector tell one another at the end of a run."""
+"""What `record` asks of its collector, and what the two tell one another at the end of a run."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class CollectorOptions:
+    """How the collector works, and what the trace holds."""
+
+    with_sources: bool
+    progress: bool
+    """Whether it shows how far it is, on stderr."""
+    workers: int
+    snapshots: float
+    """Seconds from one snapshot of the address space to the next; 0: none."""
+    physical: bool
+    """Whether these have page frames."""
+    left_out: Collection[str]
+    """Kinds of accesses that the trace is not to hold (window_filters.EVENTS)."""
 
 
 @dataclass
