@@ -147,6 +147,7 @@ class LoopFlag(IntFlag):
     SOURCE = 128  # FOR_STATEMENT and the loop's `variables` are those of the source, seen before any optimisation
     SIMD = 256  # the source says that iterations may run at once in lanes (omp simd); upper 16 bits: how many, 0: any
     BINDING = 512  # with SOURCE: it uses a structured binding of C++ that is declared outside
+    PRAGMA = 1024  # with SOURCE: a pragma about loops that compilers act on stands before it (unroll, GCC ivdep)
 
 
 class PhiKind(IntEnum):

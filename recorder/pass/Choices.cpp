@@ -181,7 +181,7 @@ bool Accumulation::positionsFit() {
   }
   if (Chosen.empty())
     return true;
-  if (!L)
+  if (!L || !isa<PHINode>(Root)) // positions are phis of the header: they go with one that is
     return false;
   SmallPtrSet<Value *, 8> Covered;
   for (PHINode &Phi : L->getHeader()->phis()) {

@@ -63,7 +63,8 @@ public:
 
   SourceLoop describe() {
     SourceLoop Result;
-    Result.IsCanonical = Head.IsCanonical;
+    Result.IsCanonical = Head.IsCanonical && Sources.isFor(Text.Start);
+    Result.HasPragma = Sources.hasLoopPragma(Text.Start);
     Result.IsBoundComputed = Head.IsCanonical && Head.HasTemporaries;
     Result.Escapes = escapesOf(L, Text.Blocks);
     Result.Start = &Text.Start;

@@ -72,6 +72,19 @@ template <typename Callback> static void eachDirective(StringRef Text, Callback 
   }
 }
 
+/// Whether a directive is a pragma about the loop behind it that compilers act on. OpenMP takes none beside its own:
+/// gcc and clang refuse it between the directive and the `for`, and clang the directive between it and the `for`.
+static bool isLoopPragma(StringRef Directive) {
+  SmallVector<StringRef, 4> Words;
+  SplitString(Directive.ltrim(" \t#"), Words);
+  if (Words.size() < 2 || Words[0] != "pragma")
+    return false;
+  StringRef What = Words[1].take_while(isWordCharacter);
+  if (What == "clang" || What == "GCC")
+    What = Words.size() > 2 ? Words[2].take_while(isWordCharacter) : "";
+  return is_contained({"unroll", "nounroll", "unroll_and_jam", "nounroll_and_jam", "loop", "ivdep", "novector"}, What);
+}
+
 void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned Depth) {
   if (Depth > DeepestInclude || !Seen.insert(Path).second)
     return;
@@ -97,6 +110,8 @@ void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned
   if (Depth)
     return;
   eachDirective(std::string(Text), [&](size_t At, StringRef Directive) {
+    if (isLoopPragma(Directive))
+      To.LoopPragmas.push_back(At + Directive.size());
     for (size_t K = At; K < At + Directive.size(); ++K)
       if (Text[K] != '\n')
         Text[K] = ' ';
@@ -136,13 +151,44 @@ bool SourceText::leadsTo(const File &In, StringRef Text, StringRef Name, StringS
   });
 }
 
+/// Where a place lies in a file's text; StringRef::npos if there is no such line.
+size_t SourceText::offsetOf(const File &In, const DILocation &At) {
+  if (!At.getLine() || At.getLine() >= In.Lines.size())
+    return StringRef::npos;
+  return std::min(In.Lines[At.getLine() - 1] + (At.getColumn() ? At.getColumn() - 1 : 0), In.Text.size());
+}
+
+bool SourceText::isFor(const DILocation &At) {
+  const File &In = read(*At.getFile());
+  size_t Here = offsetOf(In, At);
+  if (Here == StringRef::npos)
+    return true;
+  StringRef Word = StringRef(In.Text).substr(Here).take_while(isWordCharacter);
+  auto Macro = In.Macros.find(Word);
+  if (Macro == In.Macros.end())
+    return Word == "for";
+  StringRef Body = Macro->second;
+  Body = Body.ltrim();
+  if (Body.take_front(1) == "(") // parameters
+    Body = Body.drop_front(std::min(Body.find(')'), Body.size() - 1) + 1).ltrim(" \t\r\n\\");
+  return Body.take_while(isWordCharacter) == "for";
+}
+
+bool SourceText::hasLoopPragma(const DILocation &At) {
+  const File &In = read(*At.getFile());
+  size_t Here = offsetOf(In, At);
+  return Here != StringRef::npos && any_of(In.LoopPragmas, [&](size_t End) {
+           return End <= Here && StringRef(In.Text).slice(End, Here).trim().empty();
+         });
+}
+
 bool SourceText::hasName(const DILocation &At, StringRef Name) {
   const File &In = read(*At.getFile());
-  if (!At.getLine() || At.getLine() >= In.Lines.size())
+  size_t Here = offsetOf(In, At);
+  if (Here == StringRef::npos)
     return true;
   static constexpr StringLiteral Ends = ";{}";
   StringRef Text = In.Text;
-  size_t Here = std::min(In.Lines[At.getLine() - 1] + (At.getColumn() ? At.getColumn() - 1 : 0), Text.size());
   size_t Begin = Text.find_last_of(Ends, Here);
   size_t End = Text.find_first_of(Ends, Here);
   StringSet<> Expanded;

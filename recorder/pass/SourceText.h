@@ -20,6 +20,13 @@ public:
   /// macros of its file or of the files that this one includes by "". True where there is no text to look at.
   bool hasName(const llvm::DILocation &At, llvm::StringRef Name);
 
+  /// Whether what stands there is a `for`, or a macro that begins with one. Yes where there is no text to look at.
+  bool isFor(const llvm::DILocation &At);
+
+  /// Whether a pragma about loops stands before the statement that begins there, such as `#pragma unroll`. No where
+  /// there is no text.
+  bool hasLoopPragma(const llvm::DILocation &At);
+
   /// Whether a variable is a part of a structured binding, `auto [name, other] = ...`. No where there is no text.
   bool isInBinding(const llvm::DILocalVariable &V);
 
@@ -27,11 +34,13 @@ private:
   struct File {
     std::string Text; // comments, literals and directives are spaces
     std::vector<size_t> Lines;
+    std::vector<size_t> LoopPragmas;     // where each ends
     llvm::StringMap<std::string> Macros; // what each is replaced by
   };
 
   const File &read(const llvm::DIFile &Of);
   void addMacros(llvm::StringRef Path, File &To, llvm::StringSet<> &Seen, unsigned Depth);
+  static size_t offsetOf(const File &In, const llvm::DILocation &At);
   bool leadsTo(const File &In, llvm::StringRef Text, llvm::StringRef Name, llvm::StringSet<> &Expanded) const;
 
   llvm::StringMap<File> Files;

@@ -439,6 +439,7 @@ enum {
     TK_LOOP_SOURCE = 128,
     TK_LOOP_SIMD = 256,
     TK_LOOP_BINDING = 512,
+    TK_LOOP_PRAGMA = 1024,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

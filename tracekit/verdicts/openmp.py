@@ -139,6 +139,11 @@ class Directives:
                 "OpenMP wants a for statement whose head sets, tests and steps one local counter, "
                 "with no other way out; write it as one"
             )
+        if int(self.program.loops["flags"][loop]) & LoopFlag.PRAGMA:
+            raise NoDirective(
+                "a pragma about the loop stands before it (such as `#pragma unroll`), which compilers do not take "
+                "beside OpenMP's; take it out first"
+            )
         if int(self.program.loops["flags"][loop]) & LoopFlag.BINDING:
             raise NoDirective(
                 "it uses a structured binding from outside, which OpenMP compilers (clang) do not take into a parallel "
