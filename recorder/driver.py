@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from tracekit.formats.errors import TracekitError
+from tracekit.formats.file_names import escape_undecodable
 from tracekit.recorder import command_line, musl, toolchain, version_script
 from tracekit.recorder.command_line import CommandLine
 
@@ -68,6 +69,7 @@ TRACEKIT_CLANG names another clang to use.
 
 def main(name: str, words: Sequence[str]) -> int:
     """Run ``tracekit NAME WORDS`` (NAME is cc or c++): become clang, or return an exit status."""
+    escape_undecodable(sys.stdout, sys.stderr)
     try:
         if not words or words[0] == "--help":
             return _help(failed=not words)

@@ -13,6 +13,7 @@ import click
 
 from tracekit.extras import MissingExtraError
 from tracekit.formats.errors import TracekitError
+from tracekit.formats.file_names import escape_undecodable
 from tracekit.version import __version__
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def group() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run ``tracekit ARGUMENTS`` and return its exit status; no failure shows a traceback unless it is a bug."""
+    escape_undecodable(sys.stdout, sys.stderr)
     verb = next((COMMANDS[word] for word in arguments if word in COMMANDS), Verb("", ""))
     try:
         result = group.main(list(arguments), prog_name="tracekit", standalone_mode=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -81,6 +82,23 @@ def test_user_errors_are_one_line_on_stderr(verb: Callable[..., None], capsys: p
     assert capsys.readouterr() == ("", "tracekit: x.zst is not a trace\n")
     verb(body, failure=125)
     assert cli.main(["check"]) == 125
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_undecodable_names_are_shown_with_their_bytes(tmp_path: Path, errors: str) -> None:
+    """As in all locales: those of C are lenient with stdout, the others are strict."""
+    environment = {**os.environ, "PYTHONIOENCODING": f"utf-8:{errors}"}
+    trace = next((Path(__file__).parents[2] / "fixtures" / "traces").glob("*.zst"))
+    name = os.fsdecode(b"caf\xe9.zst")
+    os.symlink(trace, tmp_path / name)
+    done = run("check", name, cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(r"caf\xe9.zst: ")
+    done = run("check", f"no {name}", cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "tracekit: Cannot read no caf\\xe9.zst: No such file or directory.\n"
+    done = run("cc", "x.c", env={**environment, "TRACEKIT_CLANG": name})
+    assert done.returncode == 1 and r"caf\xe9.zst" in done.stderr
 
 
 def test_status_is_what_the_command_returns_or_exits_with(verb: Callable[..., None]) -> None:

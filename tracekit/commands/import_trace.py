@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from tracekit.commands.progress import progress_line
 from tracekit.counted import rounded, rounded_bytes
+from tracekit.formats.file_names import shell_word
 
 FORMATS = ("lackey", "champsim", "drmemtrace")
 
@@ -89,7 +89,7 @@ def _report(output: str) -> None:
     if path.is_file():
         with TraceReader(output) as reader:
             accesses = (reader.done or {})["totals"]["accesses"]
-        quoted = shlex.quote(output)
+        quoted = shell_word(output)
         click.echo(
             f"tracekit: {rounded(accesses)} accesses, {rounded_bytes(path.stat().st_size)} -> {quoted}; "
             f"see: tracekit analyze --module=cache {quoted}",

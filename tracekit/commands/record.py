@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from tracekit import sizes
 from tracekit.commands import completing
 from tracekit.counted import rounded, rounded_bytes
 from tracekit.formats.errors import TracekitError
+from tracekit.formats.file_names import shell_word
 from tracekit.version import __version__
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _say_that_none_opened(rules: Sequence[WindowRule]) -> None:
 
 def _report_others(result: Result) -> None:
     if result.others:
-        shown = " ".join(shlex.quote(path) for path in result.others[:SHOWN])
+        shown = " ".join(shell_word(path) for path in result.others[:SHOWN])
         rest = f" and {len(result.others) - SHOWN} more" if len(result.others) > SHOWN else ""
         count = f"{len(result.others)} further process{'es' if len(result.others) > 1 else ''}"
         print(f"tracekit: {count} -> {shown}{rest}", file=sys.stderr)
@@ -283,7 +283,7 @@ def _report(result: Result, name: str) -> int:
         why = outcome.failure or f"nothing that {name} ran was instrumented: {BUILD}"
         print(f"tracekit: no trace was written: {why}", file=sys.stderr)
         return FAILED
-    quoted = shlex.quote(result.path)
+    quoted = shell_word(result.path)
     if outcome.failure:
         print(
             f"tracekit: the trace is cut, because of this: {outcome.failure}; {quoted} holds the run up to there",
