@@ -184,7 +184,7 @@ class Collector:
 
     def _await_end(self, control: BinaryIO) -> Ending:
         """Wait for the program's end, as `record` tells it, or as it shows if `record` was killed."""
-        while not select.select([control], [], [], 0 if self._pool.allocate_more() else LOOK)[0]:
+        while not select.select([control], [], [], LOOK)[0]:
             self._show_progress()
         said = control.readline()
         if said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -27,8 +28,11 @@ def collect(
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         pool.adopt()
+        gc.disable()  # importing makes many objects that stay
         from tracekit.recorder.collector import Collector  # what it needs is imported while the program starts
 
+        gc.freeze()
+        gc.enable()
         with open(control, "rb") as stream:
             outcome = Collector(pool, descriptor, meta, options).run(stream)
         os.write(result, json.dumps(asdict(outcome)).encode())

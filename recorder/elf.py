@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +14,8 @@ ACTIVATIONS = b"tk_activations"
 """That of one built with --windows."""
 
 _PT_INTERP = 3
+_DT_NEEDED = 1
+_SHT_DYNAMIC = 6
 _SHT_DYNSYM = 11
 _STT_FUNC = 2
 
@@ -149,8 +150,28 @@ def _interpreter(path: str) -> str:
     return ""
 
 
+def needed(path: str) -> list[str]:
+    """The names of the libraries that the ELF file itself asks for, not those that these ask for."""
+    try:
+        with open(path, "rb") as file:
+            rows = [row for row in _sections(file) if row[1] == _SHT_DYNAMIC]
+            if not rows:
+                return []
+            file.seek(rows[0][4])
+            entries = file.read(rows[0][5])
+            strings = _sections(file)[rows[0][6]]
+            file.seek(strings[4])
+            names = file.read(strings[5])
+    except (OSError, struct.error, IndexError):
+        return []
+    places = [value for tag, value in struct.iter_unpack("<qQ", entries) if tag == _DT_NEEDED]
+    return [os.fsdecode(names[place : names.find(b"\0", place)]) for place in places]
+
+
 def libraries(path: str) -> list[str]:
     """What the dynamic linker would load with the executable; asked of it, because only it knows all its rules."""
+    import subprocess  # seldom needed, and slow to import
+
     try:
         interpreter = _interpreter(path)
         if not interpreter:

@@ -50,6 +50,19 @@ IMPLEMENTATIONS = (
 )
 
 
+_SYSTEM_LIBRARIES = (
+    "libc.so",
+    "libm.so",
+    "libpthread.so",
+    "libdl.so",
+    "librt.so",
+    "libgcc_s.so",
+    "libstdc++.so",
+    "ld-",
+)
+"""What begins so needs nothing else: the C library's and the compilers' own."""
+
+
 def rank(environment: Mapping[str, str] = os.environ) -> int | None:
     """The rank that a launcher of MPI has given this process, None outside of one."""
     for name in _RANK:
@@ -71,13 +84,21 @@ def implementation(program: str) -> Implementation | None:
         if name in each.launchers:
             return each
     try:
-        libraries = [os.path.basename(path) for path in elf.libraries(program)] if elf.is_elf(program) else []
+        libraries = _libraries(program) if elf.is_elf(program) else []
     except OSError:
         return None  # it may only be executed
     for each in IMPLEMENTATIONS:
         if any(library.startswith(each.library) for library in libraries):
             return each
     return None
+
+
+def _libraries(program: str) -> list[str]:
+    """The names of what would be loaded with it, as far as an MPI may be among them: to ask takes a process."""
+    needed = elf.needed(program)
+    if needed and all(name.startswith(_SYSTEM_LIBRARIES) for name in needed):
+        return []
+    return [os.path.basename(path) for path in elf.libraries(program)]
 
 
 def wrappers(program: str) -> str:

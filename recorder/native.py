@@ -52,7 +52,6 @@ _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_pool_set_rule": (c_int, (c_void_p, c_uint32, *(c_uint64,) * 5)),
     "tk_pool_add_event": (c_int, (c_void_p, c_uint32, c_int, c_uint32, c_uint32, c_char_p, c_uint64, c_uint32)),
     "tk_pool_add_filter": (c_int, (c_void_p, c_uint32, c_uint32, c_int, c_uint64, c_char_p)),
-    "tk_pool_allocate": (None, (c_void_p, c_uint32, c_uint32)),
     "tk_pool_exited": (None, (c_void_p, c_int)),
     "tk_pool_discard": (None, (c_void_p,)),
     "tk_pool_status": (None, (c_void_p, POINTER(PoolStatus))),

@@ -28,9 +28,6 @@ Windows = Sequence[WindowRule] | None
 BUFFERS = 256
 """Buffers in use; more are added when threads own them all."""
 
-ALLOCATED_AT_ONCE = 4 << 20
-"""Bytes of buffers that the collector allocates in one step, a few milliseconds long."""
-
 DEFAULT_BUFFER = 256 << 10
 SMALLEST_BUFFER = 16 << 10
 LARGEST_BUFFER = 4 << 20
@@ -83,7 +80,6 @@ class Pool:
             self._set_rule(number, rule)
         for each in of_code(filters):
             library().tk_pool_add_filter(self.view, each.rule, each.of, each.excludes, each.number, each.name.encode())
-        self._allocated = 0
 
     def _set_rule(self, number: int, rule: WindowRule) -> None:
         library().tk_pool_set_rule(
@@ -98,17 +94,6 @@ class Pool:
     def adopt(self) -> None:
         """Say that this process is the collector, and allocate the memory of the first buffers."""
         library().tk_pool_adopt(self.view)
-        self.allocate_more()
-
-    def allocate_more(self) -> bool:
-        """Allocate the memory of the next few buffers, so that the program need not; whether there are more.
-
-        Programs take the first free buffer, and most are over before they have ever needed all of them.
-        """
-        more = min(max(ALLOCATED_AT_ONCE // (8 * self.buffer_words), 1), self.buffers - self._allocated)
-        library().tk_pool_allocate(self.view, self._allocated, more)
-        self._allocated += more
-        return self._allocated < self.buffers
 
     def say_exited(self, gone: bool = True) -> None:
         """Let the workers of this process read what the program's threads own.

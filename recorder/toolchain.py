@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracekit.formats.errors import TracekitError
@@ -200,6 +201,7 @@ def pass_folder_name(clang: Clang) -> str:
     return f"pass-{clang.version}-{digest(parts)}"
 
 
+@cache
 def runtime_folder_name(libc: Libc = GLIBC) -> str:
     """The folder of the cache that holds the runtime, once it is built."""
     parts = contents(RUNTIME_SOURCES, (".c", ".h", ".py")) + _RECIPE  # .py: the table of targets

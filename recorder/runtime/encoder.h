@@ -25,6 +25,7 @@ struct tk_view {
     uint32_t exited;                 /* TK_GONE, or TK_ENDED: no more is waited for, but it may be running still */
     uint32_t discarded;              /* this process turned the pool to discard */
     uint32_t buffers;                /* that are in use; at first, and as the program says, never fewer */
+    uint32_t allocated;              /* buffers that this process has allocated the memory of */
     uint32_t images;                 /* that the program says there are, never fewer */
     uint32_t damaged;                /* something in the pool cannot be so: the program wrote where it should not */
     uint8_t in_hand[TK_MAX_BUFFERS]; /* a worker encodes and frees it: no other looks at it; under the encoder's lock */
@@ -150,6 +151,7 @@ static inline uint32_t tk_slots_of(const struct tk_encoder *encoder, uint32_t ar
 }
 
 int tk_damage(struct tk_view *view);
+void tk_allocate_ahead(struct tk_view *view, uint32_t used);
 int tk_see_buffers(struct tk_view *view);
 int tk_see_images(struct tk_view *view);
 int tk_see_buffer(struct tk_view *view, uint32_t number, struct tk_filled *filled);

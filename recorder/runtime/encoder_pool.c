@@ -10,7 +10,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LOOKED_THROUGH (64u << 20) /* bytes of free buffers that are looked through at the end */
+#define LOOKED_THROUGH (64u << 20)   /* bytes of free buffers that are looked through at the end */
+#define FIRST_ALLOCATED (1u << 20)   /* bytes of buffers that are allocated before the program has filled any */
+#define ALLOCATED_AT_ONCE (4u << 20) /* and at most in one step, a few milliseconds long */
+#define PAGE 4096u
+#define PAGES_AT_ONCE 64u
 
 /* What Python reads of the pool's header. */
 struct tk_pool_status {
@@ -106,19 +110,32 @@ TK_EXPORT int tk_pool_add_filter(struct tk_view *view, uint32_t rule, uint32_t o
     return 1;
 }
 
+/* Allocate the memory of a few more buffers, so that the program need not, when the program has come so far that it may
+ * need them: it takes the first free one, so most of them are never used. Called in the collector, without a lock. */
+void tk_allocate_ahead(struct tk_view *view, uint32_t used)
+{
+    const uint64_t bytes = view->at.buffer_words * sizeof(uint64_t), least = FIRST_ALLOCATED / bytes;
+    const uint32_t buffers = READ(view->buffers);
+    uint32_t allocated = READ(view->allocated);
+    if (allocated >= buffers || 2 * used < allocated)
+        return;
+    uint64_t more = allocated < ALLOCATED_AT_ONCE / bytes ? allocated : ALLOCATED_AT_ONCE / bytes;
+    more = more > least ? more : least;
+    more = more > 1 ? more : 1;
+    more = more < buffers - allocated ? more : buffers - allocated;
+    if (!__atomic_compare_exchange_n(&view->allocated, &allocated, allocated + (uint32_t)more, 0, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
+        return; /* another worker does */
+#ifdef MADV_POPULATE_WRITE
+    madvise((char *)view->at.words + allocated * bytes, more * bytes, MADV_POPULATE_WRITE);
+#endif
+}
+
 /* Called in the collector. */
 TK_EXPORT void tk_pool_adopt(struct tk_view *view)
 {
     __atomic_store_n(&view->at.pool->collector, (uint32_t)getpid(), __ATOMIC_SEQ_CST);
-}
-
-/* Allocate the memory of `count` buffers from `first` on, so that the program need not. */
-TK_EXPORT void tk_pool_allocate(struct tk_view *view, uint32_t first, uint32_t count)
-{
-#ifdef MADV_POPULATE_WRITE
-    madvise(view->at.words + (size_t)first * view->at.buffer_words, (size_t)count * view->at.buffer_words * 8,
-            MADV_POPULATE_WRITE);
-#endif
+    tk_allocate_ahead(view, 0);
 }
 
 static void wake_both(struct tk_exchange *exchange)
@@ -261,6 +278,21 @@ static int is_zero(const uint64_t *words, uint64_t count)
     return seen == 0;
 }
 
+/* The same of whole pages. Those that have no memory are not touched, which would allocate it. */
+static int are_pages_zero(uint64_t *words, uint64_t count)
+{
+    unsigned char resident[PAGES_AT_ONCE];
+    const uint64_t page = PAGE / sizeof(uint64_t);
+    for (uint64_t first = 0; first < count; first += PAGES_AT_ONCE * page) {
+        const uint64_t left = (count - first) / page, pages = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
+        const int is_known = sysconf(_SC_PAGESIZE) == PAGE && mincore(words + first, pages * PAGE, resident) == 0;
+        for (uint64_t number = 0; number < pages; number++)
+            if ((!is_known || resident[number] & 1) && !is_zero(words + first + number * page, page))
+                return 0;
+    }
+    return 1;
+}
+
 static int is_unused(const struct tk_buffer *buffer)
 {
     return buffer->stream == TK_NO_STREAM && buffer->words == 0 && is_zero(buffer->reserved, 4);
@@ -287,7 +319,7 @@ int tk_is_pristine(const struct tk_view *view)
         if (buffer->state == TK_OWNED && buffer->stream == TK_NO_STREAM)
             continue;
         if (buffer->state != TK_FREE || !is_unused(buffer) ||
-            (is_in_use && !is_zero(tk_buffer_words(&view->at, buffer), view->at.buffer_words)))
+            (is_in_use && !are_pages_zero(tk_buffer_words(&view->at, buffer), view->at.buffer_words)))
             return 0;
     }
     return is_header_intact(view);

@@ -254,9 +254,11 @@ static int encode_buffer(const struct tk_job *job, int force)
 /* encode_buffer, called and left with the lock. */
 static int encode_unlocked(const struct tk_job *job, int force)
 {
-    uint8_t *in_hand = &job->view->in_hand[job->filled.buffer - job->view->at.exchange->buffer];
+    const uint32_t number = (uint32_t)(job->filled.buffer - job->view->at.exchange->buffer);
+    uint8_t *in_hand = &job->view->in_hand[number];
     *in_hand = 1;
     pthread_mutex_unlock(&job->encoder->lock);
+    tk_allocate_ahead(job->view, number + 1);
     int done = encode_buffer(job, force);
     pthread_mutex_lock(&job->encoder->lock);
     *in_hand = 0;

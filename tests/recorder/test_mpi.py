@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from tests.recorder.instrumented import toolchain
 from tests.recorder.recording import ENVIRONMENT, ROOT, TIMEOUT, TRACEKIT
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
-from tracekit.recorder import mpi, session
+from tracekit.recorder import elf, mpi, session
 
 
 class Mpi(NamedTuple):
@@ -209,6 +210,24 @@ def test_a_launcher_can_be_followed(chosen: Mpi, folder: Path) -> None:
     traces = sorted(path.name for path in folder.glob("all*.zst"))
     assert len(traces) == 2
     assert profile(chosen, folder, "messages", *traces)["summary"]["messages"] == 14
+
+
+def test_programs_of_system_libraries_alone_are_not_asked_what_they_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(elf, "libraries", lambda path: asked.append(path) or ["/usr/lib/libmpi.so.40"])
+    monkeypatch.setattr(elf, "needed", lambda path: ["libc.so.6", "libm.so.6"])
+    assert mpi.implementation("/bin/true") is None and not asked
+    monkeypatch.setattr(elf, "needed", lambda path: ["libc.so.6", "libhdf5.so.103"])
+    assert mpi.implementation("/bin/true") == mpi.IMPLEMENTATIONS[0]
+    monkeypatch.setattr(elf, "needed", lambda path: [])  # it has no section headers
+    assert mpi.implementation("/bin/true") == mpi.IMPLEMENTATIONS[0]
+
+
+def test_an_executable_says_what_it_needs() -> None:
+    needed = elf.needed(sys.executable)
+    names = [os.path.basename(path) for path in elf.libraries(sys.executable)]
+    assert "libc.so.6" in needed and set(needed) <= set(names)
+    assert elf.needed(__file__) == []
 
 
 def test_names_of_ranks(monkeypatch: pytest.MonkeyPatch) -> None:

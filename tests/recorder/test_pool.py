@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 from tests.recorder.recording import ENVIRONMENT
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import pool, registered
+from tracekit.recorder.encoder import Encoder, Payload
+from tracekit.recorder.native import Worked
 
 
 def test_rows_have_the_sizes_of_the_structs() -> None:
@@ -26,6 +29,15 @@ def test_a_new_pool_is_empty_and_out_of_the_way_of_other_descriptors() -> None:
     status = made.status()
     assert (status.images, status.owner, status.buffers, status.streams, status.waited) == (0, 0, 4, 1, 0)
     assert made.descriptor > 100
+
+
+def test_buffers_that_no_program_used_have_no_memory() -> None:
+    made, encoder = pool.Pool(), Encoder(buffer_words=pool.DEFAULT_BUFFER // 8)
+    made.adopt()
+    made.say_exited()
+    assert encoder.work(made, 1.0, 1.0, Payload())[0] == Worked.ALL
+    encoder.close()
+    assert os.fstat(made.descriptor).st_blocks * 512 < 2 << 20
 
 
 def test_too_small_an_address_space_is_said() -> None:

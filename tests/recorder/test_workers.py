@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from tracekit.program.program import Program
 from tracekit.recorder.compression import CompressedChunk, InOrder
 from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.native import Worked, library
-from tracekit.recorder.pool import IMAGE_AREA, SMALLEST_BUFFER, Pool
+from tracekit.recorder.pool import DEFAULT_BUFFER, IMAGE_AREA, SMALLEST_BUFFER, Pool
 
 BUFFER = np.dtype(
     [
@@ -135,6 +136,21 @@ def test_any_split_and_any_order_of_workers_give_the_same_records(
         each = min(buffers_each, BUFFERS // (2 * workers))
         assert len(ordinals) == -(-len(buffers) // each)
         assert decoded([payload for _, payload in ordinals]) == [word for raw in buffers for word in raw]
+
+
+@pytest.mark.parametrize("used, megabytes", [(1, 1), (2, 2), (3, 2), (4, 4)])
+def test_memory_is_allocated_ahead_of_the_program_as_it_needs_it(used: int, megabytes: int) -> None:
+    pool, encoder = Pool(buffers=BUFFERS), Encoder(1 << 20, DEFAULT_BUFFER // 8)
+    pool.adopt()
+    table = np.frombuffer(pool._memory, BUFFER, BUFFERS, int(library().tk_pool_table_offset(pool.view)))
+    words = np.frombuffer(pool._memory, np.uint64, BUFFERS << 15, int(library().tk_pool_words_offset(pool.view)))
+    for number in range(used):
+        raw = [EVENTS[0], *[8] * len(BY_CODE[EVENTS[0]].words)]
+        words[number << 15 :][: len(raw)] = raw
+        table[number] = (FULL, 0, 0, 0, number, 0, len(raw), 0)
+    encoder.work(pool, 10.0, 0.1, Payload())
+    encoder.close()
+    assert os.fstat(pool.descriptor).st_blocks * 512 >> 20 == megabytes
 
 
 @given(st.permutations([(stream, ordinal) for stream in range(3) for ordinal in range(5)]))
