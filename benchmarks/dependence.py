@@ -25,7 +25,7 @@ from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.analyzers.lamp import Lamp
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag, OpKind
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.program.program import Program
 
 BATCH = 1 << 16

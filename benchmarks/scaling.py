@@ -22,8 +22,8 @@ from typing import Any
 
 from tracekit.formats.reader import TraceReader
 from tracekit.modules import registry
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner
 from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
 from tracekit.segments.analysis import Segment, SegmentedAnalysis

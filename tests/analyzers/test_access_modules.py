@@ -17,8 +17,8 @@ from tracekit.formats.events import CODE
 from tracekit.formats.image import BlockFlag, OpFlag, OpKind, TypeClass
 from tracekit.module import Module
 from tracekit.modules import registry
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.program.program import Program
 

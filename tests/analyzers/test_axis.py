@@ -19,8 +19,8 @@ from tests.programs.running import compile_program, record
 from tracekit.formats.errors import TracekitError
 from tracekit.module import MOST_INTERVALS, Module
 from tracekit.modules import registry
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.paths.tables import has_known_size
 from tracekit.render.registry import as_text

@@ -15,8 +15,8 @@ from tracekit.analyzers.cache import Cache, CacheOptions
 from tracekit.analyzers.reuse import Reuse, ReuseOptions
 from tracekit.caches import levels
 from tracekit.formats.errors import TracekitError
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
 
 SHAPES = (

@@ -27,8 +27,8 @@ from tracekit.containers import maps
 from tracekit.dependence.hottest import Hottest
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import NoOptions, make_options
-from tracekit.modules.runner import CallbackRunner
 from tracekit.program.program import Program
 
 

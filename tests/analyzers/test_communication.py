@@ -20,7 +20,7 @@ from tracekit.communication.kernel import State
 from tracekit.communication.rows import joined
 from tracekit.containers.hash_table import used_rows
 from tracekit.module import NoOptions
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.render.communication import svg
 

@@ -28,7 +28,7 @@ from tracekit.dependence.kernels.load_history import COLLECT_AT
 from tracekit.dependence.result import profile_and_levels
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.program.program import Program
 
 NAMES = {"raw": RAW, "war": WAR, "waw": WAW}

@@ -13,7 +13,8 @@ from tests.analyzers.test_access_modules import program
 from tests.naive import modules as naive
 from tracekit.analyzers.histobin import Histobin
 from tracekit.formats.events import CODE
-from tracekit.modules.runner import BatchRunner, Selected
+from tracekit.modules.batch_runner import BatchRunner
+from tracekit.modules.selected import Selected
 
 VALUED = 8
 """Instructions with a value; the next one stands for those without."""

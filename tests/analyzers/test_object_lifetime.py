@@ -26,8 +26,8 @@ from tracekit.analyzers.object_lifetime import ObjectLifetime
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import BlockFlag
 from tracekit.module import Module
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import NoOptions
-from tracekit.modules.runner import CallbackRunner
 
 
 def fed(module: Module, name: str, events: list[Event], length: int) -> CallbackRunner:

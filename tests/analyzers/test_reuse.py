@@ -16,8 +16,8 @@ from tracekit.analyzers.reuse import Reuse, ReuseOptions
 from tracekit.containers.kernels.shadow import Shadow
 from tracekit.formats.errors import TracekitError
 from tracekit.jit.kernel import kernel
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.reuse import curve
 from tracekit.reuse.kernels.distances import Slots, touch

@@ -15,7 +15,7 @@ from tracekit import __version__
 from tracekit.cli import main
 from tracekit.formats.image import BlockFlag, OpKind
 from tracekit.formats.reader import TraceReader
-from tracekit.modules.runner import MOST_WORKERS
+from tracekit.modules.runners import MOST_WORKERS
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 from tracekit.formats.events import CODE
 from tracekit.module import Module, inlined
 from tracekit.modules.options import NoOptions
-from tracekit.modules.runner import CallbackRunner, Selected
+from tracekit.modules.callback_runner import CallbackRunner
+from tracekit.modules.selected import Selected
 
 STEP = 1
 

@@ -17,8 +17,8 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import BatchModule, Module, declared, option
 from tracekit.modules import registry
+from tracekit.modules.batch_runner import BatchRunner
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import BatchRunner
 
 
 @dataclass(frozen=True)

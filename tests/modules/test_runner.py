@@ -27,8 +27,8 @@ from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import Module, inlined, option
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import NoOptions
-from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import KEPT, run
 from tracekit.replay.engine import Replay
 

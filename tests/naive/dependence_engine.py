@@ -12,7 +12,7 @@ from tracekit.analyzers.lamp import Lamp
 from tracekit.contexts.state import MOST_NODES
 from tracekit.dependence.kernels.load_history import COLLECT_AT
 from tracekit.dependence.profile import DependenceProfile
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.program.program import Program
 from tracekit.verdicts.module import DependenceModule
 

@@ -27,9 +27,9 @@ from tracekit.formats.events import BY_NAME, CODE
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.writer import TraceWriter
 from tracekit.module import Module, inlined
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.declarations import WrongModuleError, declared
 from tracekit.modules.options import NoOptions, make_options
-from tracekit.modules.runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.physical.kernels.frames import NO_FRAME
 from tracekit.physical.table import FrameChanges, page_frames

@@ -18,7 +18,7 @@ from tracekit.formats.reader import TraceReader
 from tracekit.jit import object_cache
 from tracekit.jit.cache import KEPT_DAYS
 from tracekit.modules import registry
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.table import with_rows
 from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths, plan_of

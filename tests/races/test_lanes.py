@@ -19,7 +19,7 @@ from tests.races.test_programs import FOLDER, compiled, lines_of, marked, races
 from tests.races.test_random import LOCKS, MEMORY, RawRaces
 from tracekit.analyzers.races import RaceOptions
 from tracekit.formats.image import BlockFlag, LoopFlag
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.program.program import Program
 from tracekit.races.kernels.state import MOST_LANES

@@ -16,7 +16,7 @@ from tests.naive import lock_orders as naive
 from tests.naive.races import Event
 from tracekit.analyzers.races import RaceOptions, Races
 from tracekit.containers.hash_table import used_rows
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.races.kernels.state import (
     ATOMIC,

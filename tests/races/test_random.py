@@ -14,7 +14,7 @@ from tests.analyzers.test_access_modules import batches, program
 from tests.naive import races as naive
 from tracekit.analyzers.races import RaceOptions, Races
 from tracekit.containers.hash_table import used_rows
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.races.kernels.order import ROUNDS
 from tracekit.races.kernels.state import ATOMIC, DIRECT, RECENT, State

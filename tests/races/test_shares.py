@@ -19,7 +19,7 @@ from tests.races.test_programs import FOLDER, compiled, lines_of, marked, races
 from tests.races.test_random import MEMORY, RawRaces
 from tracekit.analyzers.races import RaceOptions
 from tracekit.formats.event_values import SyncRegion, Work
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.races.kernels.state import COUNTS, SHARED_LOOP, SPLIT_AT_ONCE, TELLS, State
 

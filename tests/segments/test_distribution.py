@@ -31,7 +31,7 @@ from tracekit.jit.kernel import kernel
 from tracekit.modules import registry
 from tracekit.modules.codegen import SIZED_EVENTS
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import runner, segment_runners
+from tracekit.modules.runners import runner, segment_runners
 from tracekit.program.program import Program
 from tracekit.replay import snapshot_index, snapshots
 from tracekit.replay.totals import trace_totals

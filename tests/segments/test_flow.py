@@ -16,7 +16,7 @@ from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.containers import maps
 from tracekit.dependence.flow_segments import FlowSegments
 from tracekit.dependence.kernels import flow
-from tracekit.modules.runner import CallbackRunner
+from tracekit.modules.callback_runner import CallbackRunner
 
 MOST_CUTS = 5
 """All states are there at once, and each reserves much address space."""

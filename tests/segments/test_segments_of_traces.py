@@ -21,10 +21,10 @@ from tracekit.analyzers.camp import MODULE as CAMP
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import ACCESS_EVENTS
 from tracekit.formats.reader import TraceReader
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.codegen import SIZED_EVENTS
 from tracekit.modules.options import make_options
 from tracekit.modules.registry import load
-from tracekit.modules.runner import CallbackRunner
 from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
 from tracekit.segments import analysis

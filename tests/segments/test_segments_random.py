@@ -17,8 +17,8 @@ from tracekit.analyzers.camp import Camp
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.analyzers.lamp import Lamp
 from tracekit.formats.events import ACCESS_EVENTS, CODE
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.contract import Module
-from tracekit.modules.runner import CallbackRunner
 from tracekit.segments.ahead import Start, begin, start_of
 from tracekit.verdicts.module import ContextOptions, DependenceOptions
 

@@ -20,11 +20,11 @@ from tracekit.analysis.modules import modules_of
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.jit import object_cache
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.codegen import SIZED_EVENTS
 from tracekit.modules.contract import Module
 from tracekit.modules.options import make_options
 from tracekit.modules.registry import load
-from tracekit.modules.runner import CallbackRunner
 from tracekit.program.program import Program
 from tracekit.replay.engine import Replay
 from tracekit.segments import analysis, start_cache

@@ -20,9 +20,10 @@ from tracekit.formats.events import ACCESS_EVENTS
 from tracekit.formats.reader import TraceReader
 from tracekit.module import BatchModule, EventBatch, Module
 from tracekit.modules import registry
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.codegen import SIZED_EVENTS
 from tracekit.modules.options import make_options
-from tracekit.modules.runner import CallbackRunner, runner, segment_runners
+from tracekit.modules.runners import runner, segment_runners
 from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
 from tracekit.segments.analysis import SegmentedAnalysis

@@ -22,9 +22,9 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.image import BlockFlag, CallFlag, OpKind
 from tracekit.module import Module, inlined
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.declarations import WrongModuleError, declared
 from tracekit.modules.options import NoOptions
-from tracekit.modules.runner import CallbackRunner
 from tracekit.replay.kernels.layouts import Columns
 from tracekit.replay.selection import Batch
 from tracekit.replay.translated import ObjectColumns

@@ -14,7 +14,7 @@ from tracekit.analyzers.camp import Camp
 from tracekit.api import analyze, analyze_all
 from tracekit.formats.reader import TraceReader
 from tracekit.modules import registry
-from tracekit.modules.runner import AdoptingRunner
+from tracekit.modules.callback_runner import AdoptingRunner
 from tracekit.program.program import Program
 
 

@@ -49,7 +49,7 @@ def prepare_modules(
     from tracekit.containers.budget import divided
     from tracekit.modules.compiling import paths_for, work_for
     from tracekit.modules.contract import Module
-    from tracekit.modules.runner import runners_of
+    from tracekit.modules.runners import runners_of
     from tracekit.modules.scheduler import KEPT
     from tracekit.replay.compiled.cost_model import pays
     from tracekit.replay.engine import Replay
@@ -81,7 +81,7 @@ def replay_through(replay: Replay, runners: Mapping[str, Runner], restricted: Re
     Compiled paths call the modules themselves. So replay and modules then share one thread: batches that the kernels
     make have to be delivered before compiled paths go on.
     """
-    from tracekit.modules.runner import CallbackRunner
+    from tracekit.modules.callback_runner import CallbackRunner
     from tracekit.modules.scheduler import run
 
     if all(not runner.workers for runner in runners.values()):
@@ -97,7 +97,7 @@ def replay_through(replay: Replay, runners: Mapping[str, Runner], restricted: Re
 def feed_records(trace: TraceReader, program: Program, runners: Mapping[str, Runner], threads: int) -> None:
     """Hand the records of the trace, stream by stream, to the modules that take them."""
     from tracekit.formats.records import RecordSource
-    from tracekit.modules.runner import RecordRunner
+    from tracekit.modules.batch_runner import RecordRunner
 
     taking = [runner for runner in runners.values() if isinstance(runner, RecordRunner)]
     if not taking:
@@ -121,7 +121,7 @@ def explain_pass(
     say: Callable[[str], None],
 ) -> None:
     """Say where the replay began, and which events and columns it generated and left out (PROMPT, Table 8)."""
-    from tracekit.modules.runner import origin
+    from tracekit.modules.callback_runner import origin
     from tracekit.replay.engine import count_events
     from tracekit.replay.kernels.derive import derive
 

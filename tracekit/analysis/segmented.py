@@ -61,7 +61,7 @@ def replay_segments(
     memory: int | None,
 ) -> list[str]:
     """Replay the segments of the trace, each through all modules. Returns lines that say how that was done."""
-    from tracekit.modules.runner import segment_runners
+    from tracekit.modules.runners import segment_runners
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import SegmentedAnalysis
 

@@ -17,7 +17,8 @@ from tracekit.formats.reader import TraceReader
 from tracekit.many.cluster import PROCESSES, Cluster, address_of
 from tracekit.many.processes import Processes
 from tracekit.modules import registry
-from tracekit.modules.runner import Runner, segment_runners
+from tracekit.modules.runner import Runner
+from tracekit.modules.runners import segment_runners
 from tracekit.profiles.profile import Profile
 from tracekit.program.program import Program
 from tracekit.replay.recorded_windows import is_windowed

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tracekit.formats.reader import TraceReader
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.contract import Analysis, Module, RecordModule
 from tracekit.modules.ranges import is_for_runs
-from tracekit.modules.runner import CallbackRunner, Runner
+from tracekit.modules.runner import Runner
 from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths
 from tracekit.replay.compiled.cost_model import pays, records_of, work_of

@@ -10,7 +10,8 @@ from tracekit.contexts.copies import copied_contexts, copied_streams
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
 from tracekit.contexts.state import nodes_of
-from tracekit.modules.runner import CallbackRunner, SegmentRunner
+from tracekit.modules.callback_runner import CallbackRunner
+from tracekit.modules.runner import SegmentRunner
 from tracekit.modules.segments import Segments
 from tracekit.replay.engine import Replay
 from tracekit.replay.snapshot import Snapshot

@@ -23,9 +23,10 @@ from tracekit import progress
 from tracekit.containers.budget import limit
 from tracekit.containers.kernels.initial_pages import MOST_STREAMS
 from tracekit.formats.reader import TraceReader
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.compiling import paths_for, work_for
 from tracekit.modules.contract import Analysis, Module
-from tracekit.modules.runner import CallbackRunner, SegmentRunner
+from tracekit.modules.runner import SegmentRunner
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot

@@ -21,8 +21,9 @@ from tracekit.containers.serialization import serialized
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
+from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.contract import Analysis, BatchModule, Module
-from tracekit.modules.runner import CallbackRunner, SegmentRunner
+from tracekit.modules.runner import SegmentRunner
 from tracekit.program.program import Program
 from tracekit.replay.engine import BATCH, Replay
 from tracekit.replay.snapshot import Snapshot

@@ -13,7 +13,7 @@ from tracekit.contexts.kernels.tree import Contexts
 from tracekit.formats.reader import TraceReader
 from tracekit.modules.compiling import paths_for, work_for
 from tracekit.modules.contract import Analysis
-from tracekit.modules.runner import runner, segment_runners
+from tracekit.modules.runners import runner, segment_runners
 from tracekit.program.program import Program
 from tracekit.replay.compiled.cost_model import records_of
 from tracekit.replay.engine import Replay
