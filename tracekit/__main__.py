@@ -16,8 +16,9 @@ def main() -> int:
 
         return driver.main(sys.argv[1], sys.argv[2:])
     from tracekit import cli
-    from tracekit.environment import keep_blas_alone
+    from tracekit.environment import fill_standard_streams, keep_blas_alone
 
+    fill_standard_streams()
     keep_blas_alone()
     return cli.main(sys.argv[1:])
 

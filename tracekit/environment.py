@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _changed = False
@@ -18,6 +19,16 @@ def keep_blas_alone() -> None:
     if _BLAS_THREADS not in os.environ:
         os.environ[_BLAS_THREADS] = "1"
         _changed = True
+
+
+def fill_standard_streams() -> None:
+    """Open /dev/null as those of stdin, stdout and stderr that are closed, before another file gets their numbers.
+
+    Programs that are started for the user find them closed: these descriptors are not inherited.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def users_environment() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -225,6 +226,43 @@ def test_a_full_disk_cuts_the_trace_and_leaves_the_program_alone(tmp_path: Path,
         assert reader.done is not None and reader.done["cut"] == "File too large"
         assert "totals" not in reader.done and len(reader.chunk_frames()) > 0
     subprocess.run(["zstd", "-tq", tmp_path / "trace.zst"], check=True)
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its status has a bit for each of stdin, stdout and stderr that is open."""
+    source = """#include <fcntl.h>
+        int main(void) {
+            int open = 0;
+            for (int fd = 0; fd < 3; fd++)
+                if (fcntl(fd, F_GETFD) >= 0) open |= 1 << fd;
+            return open;
+        }"""
+    return build(tmp_path_factory.mktemp("standing"), source)
+
+
+@pytest.mark.parametrize("closed, status", [("<&-", 6), (">&-", 5), ("2>&-", 3), ("<&- >&- 2>&-", 0)])
+@pytest.mark.parametrize("option", ["", "--follow-fork"])
+def test_closed_streams_stay_closed_and_nothing_of_the_recorder_takes_their_place(
+    tmp_path: Path, standing: Path, closed: str, status: int, option: str
+) -> None:
+    command = f"{shlex.join(TRACEKIT)} record {option} {standing} {closed}"
+    run = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert run.returncode == status and "Traceback" not in run.stderr
+    assert TraceReader(tmp_path / "trace.zst").complete
+
+
+@pytest.mark.parametrize("limit", [9, 11, 13, 15, 17])
+@pytest.mark.parametrize("option", ["", "--follow-fork"])
+def test_a_limit_on_descriptors_is_named_or_does_no_harm(
+    tmp_path: Path, standing: Path, limit: int, option: str
+) -> None:
+    command = f"ulimit -n {limit}; {shlex.join(TRACEKIT)} record {option} {standing}"
+    run = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert "Traceback" not in run.stderr
+    assert run.returncode == 7 or (run.returncode in (1, 125) and "tracekit: " in run.stderr), run.stderr
+    if run.returncode == 1:
+        assert "`ulimit -n`" in run.stderr
 
 
 def test_metadata_names_the_host_only_on_request(tmp_path: Path, echo: Path) -> None:

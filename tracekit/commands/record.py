@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -154,11 +155,19 @@ def command(
 def _run(request: Request, follow_fork: bool) -> Result:
     from tracekit.recorder import session
 
-    if not follow_fork:
-        return session.run(request)
-    from tracekit.recorder import follow
+    try:
+        if not follow_fork:
+            return session.run(request)
+        from tracekit.recorder import follow
 
-    return follow.run(request)
+        return follow.run(request)
+    except OSError as error:
+        option = {errno.EMFILE: "n", errno.EAGAIN: "u"}.get(error.errno or 0)
+        if option is None:
+            raise
+        raise TracekitError(
+            f"recording takes more than a limit leaves it ({error.strerror}); raise it (`ulimit -{option}`)"
+        ) from error
 
 
 def _snapshot_period(snapshots: str | None, physical: bool) -> float:
