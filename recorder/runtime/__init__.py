@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-
-DIRECTORY = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True)
 class RuntimeTarget:
-    """One file to build: its sources and the compiler's flags, relative to :data:`DIRECTORY`."""
+    """One file to build: the names of its sources in this folder, and the flags of the compiler."""
 
     sources: tuple[str, ...]
     flags: tuple[str, ...]

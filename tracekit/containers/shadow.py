@@ -103,9 +103,9 @@ def shadow_bytes(shadow: Shadow) -> int:
 
 
 def words(memory: Shadow) -> tuple[npt.NDArray[np.int64], Any]:
-    """Of a shadow whose every row is a whole word's: numbers of the words whose rows are not zero, ascending, and rows.
+    """The words of a shadow whose rows are not zero: their numbers (n,), ascending, and their rows (n,).
 
-    The word at an address has the number address >> 3.
+    The word at an address has the number address >> 3. Words must not be divided: every access covered whole ones.
     """
     used, total = int(memory.control[PAGES]), len(memory.pages) * WORDS
     rows: Any = memory.rows[total + (SCRATCH + 1) * WORDS : total + used * WORDS]

@@ -145,6 +145,7 @@ def clear_range(memory: Shadow, address: Any, end: Any) -> None:
 
 @inlined
 def _clear_in(memory: Any, page: Any, number: Any, first: Any, last: Any, address: Any, end: Any) -> None:
+    """Make those of the bytes address .. end zero that lie in `page`, whose number is `number`, of first .. last."""
     low, high = np.int64(0), np.int64(4096)
     if number == first:
         low = address & 4095
@@ -155,7 +156,7 @@ def _clear_in(memory: Any, page: Any, number: Any, first: Any, last: Any, addres
 
 @kernel
 def clear_page(rows: Any, granules: Any, page: Any, low: Any, high: Any) -> None:
-    """Make the bytes low .. high - 1 of a page zero."""
+    """Make the bytes low .. high - 1 of a page zero, 0 <= low < high <= 4096."""
     base = page << 9
     word, stop = base + ((low + 7) >> 3), base + (high >> 3)
     if stop < word:  # inside one word
@@ -171,6 +172,7 @@ def clear_page(rows: Any, granules: Any, page: Any, low: Any, high: Any) -> None
 
 @kernel
 def _clear_part(rows: Any, granules: Any, word: Any, first: Any, last: Any) -> None:
+    """Make the bytes first .. last - 1 of one word zero, and divide it for that if need be."""
     needed = parts_needed(first, last)
     if granules[word] < needed:
         if granules[word] == 0 and is_zero(rows, granules.size + word):
@@ -183,7 +185,7 @@ def _clear_part(rows: Any, granules: Any, word: Any, first: Any, last: Any) -> N
 
 @inlined
 def dirty_pages(memory: Any, dirty: Any, address: Any, size: Any) -> None:
-    """Set the elements of `dirty`, one for each page, of the pages that `size` bytes, at least 1, lie in."""
+    """Set the elements of `dirty`, u1 (pages,), of the pages that `size` bytes, at least 1, lie in, in every stream."""
     if (
         memory.control[STREAMS] == 1
         and (np.uint64(address) ^ np.uint64(address + size - 1)) >> np.uint64(PAGE_BITS) == 0
@@ -195,7 +197,7 @@ def dirty_pages(memory: Any, dirty: Any, address: Any, size: Any) -> None:
 
 @kernel
 def _dirty_range(memory: Shadow, dirty: Any, address: Any, end: Any) -> None:
-    """The same of the bytes address .. end in every stream, in no more steps than there are pages.
+    """`dirty_pages` of the bytes address .. end, in no more steps than there are pages.
 
     A store that a damaged trace claims goes on at address 0 behind the last one, as that of a word does.
     """

@@ -1,4 +1,4 @@
-"""Shadow memory of any metadata, byte by byte exact, word by word while it can (containers/shadow.py makes one).
+"""Shadow memory of any metadata (PROMPT, 5.2), byte by byte exact, word by word while it can; shadow.py makes one.
 
 Callbacks of modules use four functions, the last of clearing.py. The first three are for loops; rows are numbers for
 ``memory.rows``:
@@ -10,6 +10,9 @@ Callbacks of modules use four functions, the last of clearing.py. The first thre
     clear(memory, address, size)                  # all is zero again, in every stream
 
 `reading_range` and `writing_range` give the same rows many at a time, for the adjoining accesses of a run.
+
+Addresses and sizes are int64 (an address above 2**63 is negative) and count bytes; rows, words and pages are int64
+numbers. Without room for another page, writes go to the rows of SCRATCH, and `arena.check` raises TracekitError.
 
 The layout. A page is 4 KiB of one stream, its 512 words have consecutive numbers. ``granules[word]`` says in how many
 parts the word is divided: 1 << 0 to 1 << 3. Rows lie in four planes: those of whole words, of halves, of quarters, and
@@ -62,10 +65,14 @@ CONTROL = 9
 
 @limited
 class Shadow(NamedTuple):
-    """Shadow memory; ``rows`` is the metadata, the rest is found out by the functions of this module."""
+    """Shadow memory; ``rows`` is the metadata, the rest is found out by the functions of this module.
+
+    With P pages at most and G = 512 P words: `rows` (16 G,) of the metadata's dtype, `granules` (G,), `pages` (P,),
+    `far` (8 P,), `control` (CONTROL,). All of it is reserved address space, which takes memory when it is written.
+    """
 
     rows: NDArray[Any]
-    granules: NDArray[np.uint8]
+    granules: NDArray[np.uint8]  # [word]: log2 of the parts that it is divided into
     table: NDArray[np.uint32]  # [stream * its pages + page number]: page
     pages: NDArray[Any]  # PAGE
     far: NDArray[np.uint32]  # open addressing; the cells are those from number FAR_CELLS on, so they can double
@@ -139,7 +146,7 @@ def turn_to(memory: Any, stream: Any) -> None:
 
 @kernel
 def enter(memory: Shadow, stream: Any) -> None:
-    """The rest of turn_to."""
+    """Make `stream`, u4, the present one, with a table if it is new; EXHAUSTED is set if there is no room for it."""
     control = memory.control
     entered = False
     for place in range(control[STREAMS]):
@@ -155,7 +162,7 @@ def enter(memory: Shadow, stream: Any) -> None:
 
 @inlined
 def turn_table(table: Any, control: Any, stream: Any) -> None:
-    """`turn_to` with the fields of a shadow memory, for callers that turn often."""
+    """`turn_to`, with the fields of a shadow memory: for a `stream` that has been entered."""
     control[STREAM] = stream
     control[FIRST] = min(stream * control[EACH], table.size)
     control[REACH] = min(control[EACH], table.size - control[FIRST])
@@ -235,7 +242,7 @@ def parts_needed(first: Any, behind: Any) -> Any:
 
 @inlined
 def change_word(memory: Any, address: Any, left: Any) -> Any:
-    """The same, after the word is divided so that no row reaches beyond the bytes."""
+    """As `read_word`, after the word is divided so that no row reaches beyond the bytes; its page is made."""
     first = address & 7
     taken = min(left, 8 - first)
     word = word_to_write(memory, address)
@@ -247,7 +254,7 @@ def change_word(memory: Any, address: Any, left: Any) -> Any:
 
 @inlined
 def write_word(memory: Any, address: Any, left: Any) -> Any:
-    """The same, but a word that is covered becomes whole."""
+    """As `change_word`, but a word that is covered becomes whole; its row is then all zeros."""
     if address & 7 != 0 or left < 8:
         return change_word(memory, address, left)
     word = word_to_write(memory, address)
@@ -332,7 +339,7 @@ def reading_range(memory: Any, address: Any, left: Any) -> Any:
 
 @inlined
 def writing_range(memory: Any, address: Any, left: Any) -> Any:
-    """The same for bytes that are written: every word that they cover becomes whole, others are divided at their ends.
+    """As `reading_range`, to write: every word that is covered becomes whole, others are divided at their ends.
 
     Set every field of these rows, as with `writing`, whose rows they are.
     """

@@ -40,7 +40,7 @@ def _word_of_type(value: Any, sample: Any) -> Any:
 
 @inlined
 def _write(table: Any, key: Any) -> Any:
-    """Begin an insertion with its key; where the value goes."""
+    """Begin an insertion with its key; returns where in the buffer the value goes."""
     words, at = words_of(table.key, key), table.control[FILLED]
     for i in range(len(words)):
         table.buffer[at + np.uint64(i)] = words[i]
@@ -48,8 +48,8 @@ def _write(table: Any, key: Any) -> Any:
 
 
 @inlined
-def _is_full(table: Any, at: Any) -> Any:
-    """Whether the buffer is full when its insertions end at `at`; what lies beyond is for looking ahead."""
+def _end(table: Any, at: Any) -> Any:
+    """End an insertion before ``buffer[at]``; whether the buffer is full. What lies beyond is for looking ahead."""
     table.control[FILLED] = at
     return at + np.uint64(AHEAD) * record_words(table) >= np.uint64(table.buffer.size)
 
@@ -58,7 +58,7 @@ def _is_full(table: Any, at: Any) -> Any:
 def _insert(table: Any, key: Any, value: Any) -> None:
     at = _write(table, key)
     table.buffer[at] = _word(value, table.value[0])
-    if _is_full(table, at + np.uint64(1)):
+    if _end(table, at + np.uint64(1)):
         drain(table)
 
 
@@ -69,7 +69,7 @@ def _insert_member(table: Any, key: Any, value: Any) -> None:
         table.pairs.buffer[at + np.uint64(i)] = words[i]
     at += np.uint64(len(words))
     table.pairs.buffer[at] = _word(value, np.uint64(0))
-    if _is_full(table.pairs, at + np.uint64(1)):
+    if _end(table.pairs, at + np.uint64(1)):
         drain_set(table)
 
 

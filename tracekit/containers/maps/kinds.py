@@ -15,8 +15,8 @@ errors: Any = Late("numba.core.errors")
 class Table(NamedTuple):
     """What every map consists of; `key` and `value` only give the kernels number and type of a cell's words."""
 
-    control: NDArray[np.uint64]
-    buffer: NDArray[np.uint64]
+    control: NDArray[np.uint64]  # (CONTROL,): table.py, exact.py
+    buffer: NDArray[np.uint64]  # insertions, one after another: the words of the key, then at most one of the value
     key: tuple[Any, ...]
     value: tuple[Any, ...]
 
@@ -59,8 +59,6 @@ class SetTable(NamedTuple):
     sizes: CountTable
     limit: int
 
-
-AnyTable = Table | SetTable
 
 KINDS: dict[str, type] = {
     "count": CountTable,

@@ -129,13 +129,14 @@ def drain(table: Any) -> None:
 
 @inlined
 def reserve(table: Any, more: Any) -> None:
-    """Make room for `more` keys."""
+    """Make room for `more` keys. Raises MemoryError if there is no memory for them."""
     if (table.control[USED] + more + ONE) * ROOM * cell_words(table) > table.control[SIZE]:
         _grow(table, more)
 
 
 @kernel
 def _grow(table: Any, more: Any) -> None:
+    """Move the cells to a table that has room for `more` keys, of a power of two of cells, at least 8, and one."""
     control, stride = table.control, cell_words(table)
     number, shift = np.uint64(8), np.uint64(61)
     while number < (control[USED] + more + ONE) * ROOM:
@@ -158,6 +159,7 @@ def _grow(table: Any, more: Any) -> None:
 
 @inlined
 def _copy_cells(table: Any, old: Any, old_end: Any, new: Any, new_end: Any, shift: Any) -> None:
+    """Copy cells to where their tags put them; the last cells, at `old_end` and `new_end`, are those of tag 0."""
     stride, at = cell_words(table), ZERO
     while at <= old_end:
         if old[at] != ZERO:

@@ -1,4 +1,8 @@
-"""Makes the maps. Their cells live outside of Python's heap and go when the table's arrays go."""
+"""Makes the maps. Their cells live outside of Python's heap and go when the table's arrays go.
+
+`key_words` are the 64-bit words of a key, `buffer` the insertions that wait until they are drained. They raise
+ValueError if either is less than 1, or if the map has no values of that `dtype`.
+"""
 
 from __future__ import annotations
 
@@ -75,6 +79,7 @@ def empty_like(table: Any) -> Any:
 
 
 def _zero(dtype: DTypeLike) -> Any:
+    """The 0 of int64 or uint64. Raises ValueError for any other type."""
     kind = np.dtype(dtype)
     if kind not in (np.int64, np.uint64):
         raise ValueError(f"the values of this map are int64 or uint64, not {kind}")
