@@ -214,6 +214,15 @@ def test_codes_that_belong_to_no_word_are_zero() -> None:
             decode(Chunk.parse(Chunk(0, 0, 1, 5, columns._replace(codes=codes)).build()), arity)
 
 
+@pytest.mark.parametrize(("records", "words"), [(MAX_RECORDS + 1, 0), (0, MAX_RECORDS + 1)])
+def test_a_chunk_has_no_more_records_and_words_than_the_format_allows(records: int, words: int) -> None:
+    """Also one whose counts agree: readers make room for so many."""
+    nothing = np.empty(0, np.uint8)
+    columns = Columns(np.empty(0, np.uint32), np.zeros(records, np.uint8), nothing, np.zeros(8, np.uint8), nothing)
+    with pytest.raises(TracekitError, match=f"claims {records} records and {words} words"):
+        Chunk.parse(Chunk(0, 0, records, words, columns).build())
+
+
 def test_relations_that_belong_to_no_word_are_an_error() -> None:
     arity = np.full(IDS, NONE, np.uint32)
     arity[256] = 1

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive.sequitur import Bodies, Sequitur, broken, expansion
+from tracekit.containers.kernels.arena import USED
 from tracekit.jit.kernel import kernel
 from tracekit.whomp.grammar import Rules, Written, empty_grammar
 from tracekit.whomp.kernels.pending import append
@@ -80,6 +81,15 @@ def test_blocks(stream: list[int], block: int) -> None:
     assert [value for values in made.expanded() for value in values.tolist()] == stream
     assert made.length == len(stream)
     assert sum(1 for _ in made.blocks()) == -(-len(stream) // block)
+
+
+def test_later_blocks_take_the_room_of_the_first() -> None:
+    def used(blocks: int) -> tuple[int, int]:
+        grammar = empty_grammar()
+        append_all(grammar, np.array([1, 2, 3, 1, 2, 4, 5, 6] * blocks, np.int64), 8)
+        return int(grammar.nodes.control[USED]), int(grammar.rules.control[USED])
+
+    assert used(100) == used(1)
 
 
 @pytest.mark.parametrize(
