@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tracekit.analyzers.camp import Camp
-from tracekit.dependence.between import reaching, threads_option
+from tracekit.dependence.inter_thread import reaching, threads_option
 from tracekit.module import Display, contexts_option, option
 from tracekit.verdicts.module import KINDS
 
@@ -78,7 +78,7 @@ class Advise(Camp):
         """The loops, each with the dependences between threads that have an end in it, if they are asked for."""
         if not self.options.threads:
             return loops
-        return [{**row, "between_threads": reaching(row["loop"], self.between)} for row in loops]
+        return [{**row, "between_threads": reaching(row["loop"], self.inter_thread)} for row in loops]
 
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Program | None) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracekit.contexts.state import empty_stream
 from tracekit.dependence import carried, flow, pairs, threaded
-from tracekit.dependence.between import WHOLE_BECAUSE, BetweenRows, check_carried, joined, threads_option
 from tracekit.dependence.carried_segments import CarriedSegments
 from tracekit.dependence.flow_segments import FlowSegments
 from tracekit.dependence.hottest import with_loop
+from tracekit.dependence.inter_thread import WHOLE_BECAUSE, InterThreadRows, check_carried, joined, threads_option
 from tracekit.dependence.kernels.carried import Carried
 from tracekit.dependence.kernels.dependence import (
     Access,
@@ -308,7 +308,7 @@ class Dependence(Module):
         """What all workers found."""
         if self.threads:
             contexts = self.contexts if self.options.context else None
-            self.between = BetweenRows(self.program, states[0].between, contexts).rows(self.kinds)
+            self.inter_thread = InterThreadRows(self.program, states[0].inter_thread, contexts).rows(self.kinds)
             return reduce_states([states[0].own])
         if not (self.flow or self.place):
             return reduce_states([state.history for state in states])
@@ -322,7 +322,7 @@ class Dependence(Module):
             return {"dependences": pairs.flow_rows(self.program, maps.rows(state.pairs)["key"])}
         found = {"dependences": pairs.rows(self, state)}
         if self.threads:
-            found["between_threads"] = [self._asked_for(row) for row in self.between]
+            found["between_threads"] = [self._asked_for(row) for row in self.inter_thread]
         return found
 
     def _asked_for(self, row: dict[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tracekit.contexts.kernels.roles import created, entered
-from tracekit.dependence.between import empty_between
+from tracekit.dependence.inter_thread import empty_inter_thread
 from tracekit.dependence.kernels.agents import FIRST_TASK, agent_of, task_left, task_made
-from tracekit.dependence.kernels.between import Between, forgotten, loaded, stored
 from tracekit.dependence.kernels.dependence import (
     ENDING,
     Access,
@@ -24,6 +23,7 @@ from tracekit.dependence.kernels.dependence import (
     store_access,
 )
 from tracekit.dependence.kernels.executions import NUMBER
+from tracekit.dependence.kernels.inter_thread import InterThread, forgotten, loaded, stored
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.dependence.state import empty_state
 from tracekit.formats.events import CONTEXT_EVENTS
@@ -36,27 +36,27 @@ class Threaded(NamedTuple):
     """The state of a module with --threads."""
 
     own: State  # as without: the dependences of each thread by itself
-    between: Between
+    inter_thread: InterThread
     detail: Detail
 
 
 def empty_threaded(program: Program, detail: Detail) -> Threaded:
     """Nothing is known."""
-    return Threaded(empty_state(program), empty_between(program), detail)
+    return Threaded(empty_state(program), empty_inter_thread(program), detail)
 
 
 def load(state: Threaded, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
     """A load, contexts not told apart."""
     access = Access(instruction, address, size, stream, time)
     load_access(state.own, state.detail, levels, None, access, Part(address, 1, 1))
-    loaded(state.between, state.detail, 0, access, state.own.runs.control[NUMBER])
+    loaded(state.inter_thread, state.detail, 0, access, state.own.runs.control[NUMBER])
 
 
 def store(state: Threaded, instruction: int, address: int, size: int, stream: int, time: int, levels: Any) -> None:
     """A store, contexts not told apart."""
     access = Access(instruction, address, size, stream, time)
     store_access(state.own, state.detail, levels, None, access, Part(address, 1, 1))
-    stored(state.between, state.detail, 0, access, state.own.runs.control[NUMBER])
+    stored(state.inter_thread, state.detail, 0, access, state.own.runs.control[NUMBER])
 
 
 def load_in_context(
@@ -65,7 +65,7 @@ def load_in_context(
     """A load in its context."""
     access = Access(instruction, address, size, stream, time)
     load_access(state.own, state.detail, levels, context, access, Part(address, 1, 1))
-    loaded(state.between, state.detail, context, access, state.own.runs.control[NUMBER])
+    loaded(state.inter_thread, state.detail, context, access, state.own.runs.control[NUMBER])
 
 
 def store_in_context(
@@ -74,7 +74,7 @@ def store_in_context(
     """A store in its context."""
     access = Access(instruction, address, size, stream, time)
     store_access(state.own, state.detail, levels, context, access, Part(address, 1, 1))
-    stored(state.between, state.detail, context, access, state.own.runs.control[NUMBER])
+    stored(state.inter_thread, state.detail, context, access, state.own.runs.control[NUMBER])
 
 
 @inlined
@@ -82,7 +82,7 @@ def _begin_object(state: Any, kind: Any, site: Any, address: Any, size: Any, str
     forget(state.own, levels, address, size, stream)
     if state.detail.profile:
         change_object(state.own, kind, site, address, size)
-    forgotten(state.between, address, size)
+    forgotten(state.inter_thread, address, size)
 
 
 def heap_alloc(state: Threaded, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:
@@ -107,35 +107,35 @@ def free(state: Threaded, address: int, size: int, stream: int, levels: Any) -> 
 
 def thread_memory(state: Threaded, address: int, size: int) -> None:
     """The stack of a new thread, which was another's; or what a task has of its own."""
-    forgotten(state.between, address, size)
+    forgotten(state.inter_thread, address, size)
 
 
 def function_entry(state: Threaded, function: int, stream: int, levels: Any) -> None:
     """An execution ends; what a thread or task begins with is its role."""
     interrupt(state.own, levels, stream)
-    entered(state.between.roles, function, agent_of(state.between.agents, stream))
+    entered(state.inter_thread.roles, function, agent_of(state.inter_thread.agents, stream))
 
 
 def thread_create(state: Threaded, stream: int, context: int) -> None:
     """A thread is made."""
-    created(state.between.roles, stream, context)
+    created(state.inter_thread.roles, stream, context)
 
 
 def task_create(state: Threaded, flags: int, task: int, stream: int) -> None:
     """A task is made, contexts not told apart."""
-    task_made(state.between.agents, flags, task, stream)
+    task_made(state.inter_thread.agents, flags, task, stream)
 
 
 def task_create_in_context(state: Threaded, flags: int, task: int, stream: int, context: int) -> None:
     """A task is made in a context."""
-    agent = task_made(state.between.agents, flags, task, stream)
+    agent = task_made(state.inter_thread.agents, flags, task, stream)
     if agent >= FIRST_TASK:
-        created(state.between.roles, agent, context)
+        created(state.inter_thread.roles, agent, context)
 
 
 def task_schedule(state: Threaded, status: int, next: int, stream: int) -> None:
     """A thread goes from one task to another."""
-    task_left(state.between.agents, status, next, stream)
+    task_left(state.inter_thread.agents, status, next, stream)
 
 
 def other(state: Threaded, stream: int, levels: Any) -> None:

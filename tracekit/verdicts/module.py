@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tracekit.dependence.between import WHOLE_BECAUSE, BetweenRows, check_carried, joined, threads_option
+from tracekit.dependence.inter_thread import WHOLE_BECAUSE, InterThreadRows, check_carried, joined, threads_option
 from tracekit.dependence.merge import as_merge_state, from_merge_state, unite
 from tracekit.modules.contract import Module, option
 from tracekit.modules.options import contexts_option, make_options
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tracekit.verdicts.loop_rows import LoopReport
     from tracekit.verdicts.verdicts import Judgement
 
-_OF_THE_PROFILE = ("profile", "between", "loop_facts", "own_judgements")
+_OF_THE_PROFILE = ("profile", "inter_thread", "loop_facts", "own_judgements")
 """Attributes of a module that do not depend on its options."""
 
 KINDS = ("RAW", "WAR", "WAW")
@@ -79,12 +79,12 @@ class DependenceModule(Module):
     Options = DependenceOptions
     profile: DependenceProfile
     """What was found; set when the replay is over, or profiles are joined. The rest reads it, and no state."""
-    between: list[dict[str, Any]]
+    inter_thread: list[dict[str, Any]]
     """The dependences between threads, if they are asked for."""
 
     def __init__(self, program: Program, options: Any) -> None:
         super().__init__(program, options)
-        self.between = []
+        self.inter_thread = []
         if options.threads:
             self.shard_by, self.whole_because = "", WHOLE_BECAUSE
 
@@ -114,7 +114,7 @@ class DependenceModule(Module):
 
         if self.options.threads:
             contexts = self.contexts if self.context else None
-            self.between = BetweenRows(self.program, states[0].between, contexts).rows(KINDS)
+            self.inter_thread = InterThreadRows(self.program, states[0].inter_thread, contexts).rows(KINDS)
             states = [states[0].own]
         self.profile = profile(reduce_states(states), self.contexts, len(self.program.ops))
 
@@ -174,7 +174,7 @@ class DependenceModule(Module):
         """The table of dependences between threads, if they are asked for."""
         if not self.options.threads:
             return {}
-        return {"between_threads": [row for row in self.between if row["kind"] in kinds]}
+        return {"between_threads": [row for row in self.inter_thread if row["kind"] in kinds]}
 
     def summary(self) -> dict[str, Any]:
         """The profile in a few numbers."""
@@ -194,7 +194,7 @@ class DependenceModule(Module):
         assert program is not None
         module = cls(program, make_options(cls.Options, profiles[0]["options"]))
         module.windowed = any("window" in profile or "windows" in profile for profile in profiles)
-        module.between = joined([profile["result"].get("between_threads", []) for profile in profiles])
+        module.inter_thread = joined([profile["result"].get("between_threads", []) for profile in profiles])
         module.profile = unite([from_merge_state(profile["evidence"], program) for profile in profiles])
         return {
             "result": with_rows(module.result(None)),

@@ -26,7 +26,7 @@ class Byte:
     loads: set[End] = field(default_factory=set)
 
 
-def between(naive: NaiveDependence, events: Iterable[Event]) -> dict[tuple[int, End, End], int]:
+def inter_thread(naive: NaiveDependence, events: Iterable[Event]) -> dict[tuple[int, End, End], int]:
     """(Kind, source, destination) -> executions of the destination; `naive` says which these are, and the contexts."""
     bytes_: dict[int, Byte] = defaultdict(Byte)
     found: dict[tuple[int, End, End], set[Any]] = defaultdict(set)

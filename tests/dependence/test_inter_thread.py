@@ -15,25 +15,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracekit
-from tests.naive.between import between
 from tests.naive.dependence import Event, NaiveDependence
 from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.dependence_machine import MEMORY, Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import feed
 from tests.naive.dependence_rows import from_naive, from_profile, paths_of
 from tests.naive.folding import NaiveFolding
+from tests.naive.inter_thread import inter_thread
 from tests.needs import needs
 from tests.programs.running import FIXTURES, compile_program, record, run_here
 from tracekit.containers.hash_table import used_rows
-from tracekit.dependence.kernels.between import Between
 from tracekit.dependence.kernels.dependence_table import END_BITS
+from tracekit.dependence.kernels.inter_thread import InterThread
 from tracekit.formats.events import CODE, NONE
 
 
 def found(engine: DependenceEngine, folding: bool) -> dict[Any, int]:
     """(Kind, source, destination) -> count, the ends as the naive reference has them."""
     module, (state,) = engine.module, engine.states
-    made: Between = state.between
+    made: InterThread = state.inter_thread
     contexts = module.contexts
     paths = paths_of(cast(Any, SimpleNamespace(nodes=contexts.nodes)), folding) if module.context else []
     places, ends = used_rows(made.places)["key"], used_rows(made.ends)["key"]
@@ -88,7 +88,7 @@ def test_dependences_between_threads_are_those_of_the_naive_reference(
     engine = DependenceEngine(made.program, bool(contexts), rule=contexts or "static", threads=True)
     feed(engine, events, cuts)
     naive = NaiveFolding(made.program) if contexts == "dynamic" else NaiveDependence(made.program, bool(contexts))
-    expected = between(naive, events)
+    expected = inter_thread(naive, events)
     profile = engine.result()
     assert found(engine, contexts == "dynamic") == expected
     got, want = from_profile(profile, folding=contexts == "dynamic"), from_naive(naive)

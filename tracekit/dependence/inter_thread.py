@@ -1,4 +1,4 @@
-"""Dependences between threads and tasks: the state that kernels/between.py works on, and rows of a profile."""
+"""Dependences between threads and tasks: the state that kernels/inter_thread.py works on, and rows of a profile."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.contexts.names import Json
 from tracekit.contexts.roles import empty_roles, roles_of
 from tracekit.dependence.kernels.agents import Agents
-from tracekit.dependence.kernels.between import CELL, FOUND_FIELDS, RECENT, SET_FIELDS, Between
 from tracekit.dependence.kernels.dependence_table import END_BITS
+from tracekit.dependence.kernels.inter_thread import CELL, FOUND_FIELDS, RECENT, SET_FIELDS, InterThread
 from tracekit.dependence.profile import DependenceKind
 from tracekit.dependence.rows import KIND_RANK, context_key, instruction_key
 from tracekit.formats.events import NONE
@@ -54,9 +54,9 @@ def check_carried(carried_by: str, threads: bool) -> None:
         raise ValueError("carried-by and threads exclude one another: no loop carries a dependence between threads.")
 
 
-def empty_between(program: Program) -> Between:
+def empty_inter_thread(program: Program) -> InterThread:
     """Nothing was accessed."""
-    return Between(
+    return InterThread(
         memory=shadow.empty(CELL),
         places=hash_table([]),
         ends=hash_table([], rows=MOST_ENDS),
@@ -69,10 +69,10 @@ def empty_between(program: Program) -> Between:
     )
 
 
-class BetweenRows:
+class InterThreadRows:
     """Names the dependences that a finished state has. `contexts`: None if they are not told apart."""
 
-    def __init__(self, program: Program, state: Between, contexts: ContextTable | None) -> None:
+    def __init__(self, program: Program, state: InterThread, contexts: ContextTable | None) -> None:
         self.program = program
         self._contexts = contexts
         self._roles = roles_of(program, state.roles, contexts)

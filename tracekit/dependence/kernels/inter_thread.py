@@ -42,7 +42,7 @@ RECENT = np.dtype(
 """What is known of an instruction; most of its accesses meet what the one before has met."""
 
 
-class Between(NamedTuple):
+class InterThread(NamedTuple):
     """What all threads did to each byte, and what was found."""
 
     memory: Shadow  # CELL
