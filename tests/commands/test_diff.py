@@ -75,6 +75,26 @@ def test_two_builds_are_matched_by_place(files: dict[str, str], capsys: pytest.C
     assert "matched by function, line, column and kind, not by id." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("same_build", [True, False])
+def test_folders_of_files_count_within_a_build_alone(same_build: bool) -> None:
+    """Loops that carry a dependence are compared by their text, in which a build that was moved has other folders."""
+
+    def profile(folder: str) -> Profile:
+        loop, load, store = (
+            {"id": f"a:{row}", "file": f"{folder}/a.c", "line": row, "column": 1, "function": "f", "kind": kind}
+            for row, kind in enumerate(("", "load", "store"))
+        )
+        level = {"loop": loop, "inter": True, "min_distance": 1, "max_distance": 1}
+        row = {"kind": "RAW", "source": store, "destination": load, "count": 1, "levels": [level]}
+        report = {"module": "x", "options": {}, "result": {"dependences": [row]}}
+        return Profile(report, {}, True, build=(("unit",),) if same_build else ())
+
+    table = compare(profile("one"), profile("two"), lambda loop: str(loop["file"]))["tables"]["dependences"]
+    assert (table["new"], table["gone"]) == ([], [])
+    changes = [row["changes"] for row in table["changed"]]
+    assert changes == ([{"carried_by": {"before": ["one/a.c"], "after": ["two/a.c"]}}] if same_build else [])
+
+
 def test_text(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", files["independent"], files["chained"]]) == 0
     out = capsys.readouterr().out
