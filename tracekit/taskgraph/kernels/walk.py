@@ -31,7 +31,7 @@ FOLDED = 64
 
 @kernel
 def walk(walked: Walked, steps: Steps, stream: Stream, ids: Any, words: Any, cursor: Any) -> int:
-    """Count records from ``cursor[0]`` on, whose words begin at ``cursor[1]``.
+    """Make steps of the records from ``cursor[0]`` on, whose words begin at ``cursor[1]``, and count what each does.
 
     Returns 0 when all are done, 1 if the frames have to grow first.
     """
