@@ -83,7 +83,7 @@ def empty_stream(number: int, contexts: int) -> Stream:
 
 
 def with_room(stream: Stream, events: int) -> Stream:
-    """The same stream with room for `events` more events, each of which may open a frame, a level and a run."""
+    """The stream with room for `events` more events, each of which may open a frame, a level and a run."""
     control = stream.control
     if control[streams.FRAMES] + events > len(stream.frames):
         stream = stream._replace(frames=_lengthened(stream.frames, control[streams.FRAMES] + events))

@@ -49,7 +49,7 @@ class ContextTable:
         return described
 
     def of_number(self, number: int) -> Json:
-        """The same of a number as a callback saw it."""
+        """A number as a callback saw it, as profiles show a context."""
         return self.describe(int(self._row_of[number]))
 
 

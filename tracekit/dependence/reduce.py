@@ -197,7 +197,7 @@ def _noted(notes: Arena) -> Rows:
 
 
 def _renamed_notes(notes: Rows, row_of: Indices, identity_of: Indices | None = None) -> Rows:
-    """The same with the rows, and the identities if it is about them, of the united tables."""
+    """`notes` with the rows, and the identities if they are about them, of the united tables."""
     rows = notes.copy()
     rows["row"] = row_of[rows["row"]]
     if identity_of is not None:

@@ -28,7 +28,7 @@ def profile(findings: Findings, contexts: ContextTable | None, instructions: int
 def profile_and_levels(
     findings: Findings, contexts: ContextTable | None, instructions: int
 ) -> tuple[DependenceProfile, Ints]:
-    """The same, and for each row of ``findings.levels`` its row among the profile's levels (-1 for row 0)."""
+    """The profile, and for each row of ``findings.levels`` its row among the profile's levels (-1 for row 0)."""
     instruction, context = _keys(findings.accesses)
     if contexts is None:
         nodes, new_node = np.zeros(1, NODE), np.zeros(1, np.int64)

@@ -69,7 +69,7 @@ class DependenceReport:
         return self.table(kinds, carried_by).rows()
 
     def table(self, kinds: Collection[str], carried_by: tuple[str, int] | None) -> DependenceTable:
-        """The same, made when they are looked at."""
+        """The rows of `dependences`, made when they are looked at."""
         return DependenceTable(self, kinds, carried_by)
 
     @cached_property

@@ -79,7 +79,7 @@ def _decompressed(file: BinaryIO, data: bytes, form: str, make: Callable[[], Any
 
 
 def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of BLOCK at least."""
+    """The bytes of `parts` in pieces of BLOCK at least; the last may be shorter."""
     waiting: list[bytes] = []
     held = 0
     for part in parts:

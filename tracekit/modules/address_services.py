@@ -23,14 +23,14 @@ class TranslatedState(NamedTuple):
 
 
 class LocatedState(NamedTuple):
-    """The same of one whose callbacks ask for physical addresses."""
+    """The state of a module whose callbacks ask for physical addresses, as its kernel has it."""
 
     own: Any
     frames: Frames
 
 
 class TranslatedLocatedState(NamedTuple):
-    """The same of one whose callbacks ask for both."""
+    """The state of a module whose callbacks ask for objects and physical addresses, as its kernel has it."""
 
     own: Any
     translation: Translation

@@ -26,11 +26,11 @@ def counted(state: Any, time: int) -> None:
 
 
 def counted_in_context(state: Any, time: int, context: int) -> None:
-    """The same if the module uses contexts."""
+    """`counted`, if the module uses contexts."""
 
 
 def counted_in_loops(state: Any, time: int, levels: Any) -> None:
-    """The same if the module uses loop levels."""
+    """`counted`, if the module uses loop levels."""
 
 
 def made(state: Any, group: int) -> None:
@@ -110,7 +110,7 @@ class _Counting(Module):
 
 
 class BatchSummaries:
-    """The same of a module that takes batches: each segment has a module of its own, whose ``found`` is the state."""
+    """Summaries of a module that takes batches: each segment has a module of its own, whose ``found`` is the state."""
 
     memory: int | None = None
     beginnings: str | None = None

@@ -63,7 +63,7 @@ class PathCounter:
 
 
 def _with_room(stream: Stream, number: int) -> Stream:
-    """The same stack with room for twice as many frames."""
+    """The stack with room for twice as many frames."""
     if len(stream.frames) >= DEEPEST:
         raise TracekitError(f"The trace is damaged: the stack of stream {number} never stops growing.")
     larger = np.zeros(2 * len(stream.frames), layouts.FRAME)

@@ -64,7 +64,7 @@ def write_whole(path: str | Path, text: Iterable[str], what: str) -> None:
 
 
 def write_bytes_whole(path: str | Path, parts: Iterable[bytes | memoryview], what: str) -> None:
-    """The same of bytes. See :func:`written_whole`."""
+    """`write_whole` of bytes; `what` is what an error says is not written. See :func:`written_whole`."""
     with written_whole(path, what) as file:
         file.writelines(parts)
 

@@ -19,7 +19,7 @@ def as_json(reports: Sequence[Json]) -> str:
 
 
 def json_parts(reports: Sequence[Json]) -> Iterator[str]:
-    """The same text in parts, each of ROWS rows at most; whoever takes them pauses the collector."""
+    """The text of `as_json` in parts, each of ROWS rows at most; whoever takes them pauses the collector."""
     if len(reports) == 1:
         yield from _report_json(reports[0])
         yield "\n"

@@ -63,7 +63,7 @@ class Tables:
     unit_first_op: NDArray[np.int64]
     """First row of ``ops`` of each unit, and their number at the end."""
     unit_first_function: NDArray[np.int64]
-    """The same of ``functions``."""
+    """First row of ``functions`` of each unit, and their number at the end."""
     image_names: Mapping[int, str]
     global_address: U8
     """Run-time address of each row of ``globals``, 0 if it was not placed (thread-local, dropped by the linker)."""

@@ -34,7 +34,7 @@ class LocatedBatch(Batch):
 
 @dataclass(frozen=True)
 class TranslatedLocatedBatch(TranslatedBatch):
-    """The same with objects."""
+    """Consecutive events of one stream, with the objects at their addresses."""
 
     physical: NDArray[np.int64]
     """As of :class:`LocatedBatch`."""

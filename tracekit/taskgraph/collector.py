@@ -111,7 +111,7 @@ class StepCollector:
 
 
 def _with_room(stream: Stream) -> Stream:
-    """The same stack with room for twice as many frames."""
+    """The stack with room for twice as many frames."""
     if len(stream.frames) >= DEEPEST:
         raise TracekitError(f"The trace is damaged: the stack of stream {stream.scalars[NUMBER]} never stops growing.")
     larger = np.zeros(2 * len(stream.frames), layouts.FRAME)

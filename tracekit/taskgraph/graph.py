@@ -70,7 +70,7 @@ class TaskGraph:
 
     @cached_property
     def of_steps(self) -> dict[str, I8]:
-        """The same of steps, with what paths do not tell; int64 by row of steps."""
+        """Blocks, loads, stores and bytes of steps, with what paths do not say; int64 by row of steps."""
         steps = self.collector.steps
         done = {name: self.sums(each) for name, each in self.each.items()}
         for name in ("loads", "stores", "bytes"):

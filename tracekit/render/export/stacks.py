@@ -41,7 +41,7 @@ class Samples:
     rows: Sequence[Sample] = field(repr=False)
 
     def without_loops(self) -> Samples:
-        """The same with functions alone."""
+        """The table with stacks of functions alone."""
         rows = [Sample(tuple(each for each in row.frames if not each.is_loop), row.values) for row in self.rows]
         return Samples(self.name, self.metrics, rows)
 
