@@ -9,7 +9,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -252,3 +252,57 @@ def test_kernels_are_called_without_numba_once_they_are_compiled() -> None:
     text = "import sys; from tests.jit import called_again; called_again.run(); assert 'numba' not in sys.modules"
     called_again.run()
     assert subprocess.run([sys.executable, "-c", text]).returncode == 0
+
+
+class _Columns(NamedTuple):
+    first: Any
+    second: Any
+    flag: Any
+    rate: Any
+    pair: Any
+
+
+@jit.kernel
+def _of_second(columns: Any, index: Any) -> Any:
+    return columns.second[index]
+
+
+@jit.kernel
+def _of_either(columns: Any, others: Any, index: Any) -> Any:
+    chosen = others if columns.flag else columns
+    total = _of_second(chosen, index) + _of_second(columns, index)
+    if others.flag and columns.rate > 1.5:
+        total += columns.pair[1][index]
+    return total
+
+
+@jit.kernel
+def _turned(columns: Any, index: Any) -> Any:
+    made = _Columns(columns.second, columns.first, not columns.flag, columns.rate, (columns.first, columns.second))
+    return _of_either(made, columns, index), len(made.pair[0]), made.flag
+
+
+@pytest.mark.parametrize("flag", [False, True])
+@pytest.mark.parametrize("rate", [1.0, 2.0])
+def test_parts_of_states_are_handed_on_as_they_are(flag: bool, rate: float) -> None:
+    """Chosen between two, taken out of a tuple in a tuple, put into a new one."""
+    first, second = np.arange(5), np.arange(10, 17)
+    columns = _Columns(first, second, flag, rate, (second, first))
+    total = first[3] + (second[3] if not flag else first[3])
+    if flag and rate > 1.5:
+        total += second[3]
+    assert _turned(columns, 3) == (total, 5, not flag)
+
+
+def test_a_function_has_the_arguments_that_it_uses() -> None:
+    """Of a state of 32 values: the data, and what an index from behind needs."""
+    first, second = np.arange(5), np.arange(10, 17)
+    columns = _Columns(first, second, True, 2.0, (second, first))
+    callee = _of_second.callee
+    types = tuple(callee.typeof_pyval(argument) for argument in (columns, 1))
+    callee.compile(types)
+    used = callee.overloads[types].library.used
+    of_second = range(7, 14)
+    assert 0 < len(used) < len(of_second)
+    index = 2 * 7 + 2 + 2 * 7
+    assert set(used) <= {*of_second, index}

@@ -9,14 +9,15 @@ links: all is optimised once, as a private part of a kernel. A module's kernel t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from llvmlite.binding import Linkage
-from numba.core import dispatcher, event, sigutils, types  # noqa: F401  (numba.core.compiler cannot be imported before the dispatcher)
+from numba.core import dispatcher, event, itanium_mangler, sigutils, types  # noqa: F401  (numba.core.compiler cannot be imported before the dispatcher)
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
@@ -29,7 +30,7 @@ from numba.extending import register_model
 from tracekit.jit.cache import digest, stamp
 from tracekit.jit.callee_cache import described, entry_point, is_of_one_process
 from tracekit.jit.inference import Inference
-from tracekit.jit.lowering import CalleeLower
+from tracekit.jit.lowering import CalleeLower, caller_of
 
 
 @cache
@@ -41,16 +42,21 @@ def _function_passes(codegen: Any) -> tuple[Any, Any]:
 class CalleeLibrary(CPUCodeLibrary):
     """Code for linking alone: it never enters the execution engine of the process."""
 
+    is_for_linking = True
+
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
         self.own = ""
         """The function that it is for."""
+        self.used: tuple[int, ...] = ()
+        """Which of the arguments that Numba makes of its own the function has (arguments.py)."""
         self.names: set[str] = set()
         """The functions in it whose names mean the same in all processes, so that their code may be linked once."""
 
-    def restore(self, module: Any, names: set[str]) -> None:
+    def restore(self, module: Any, names: set[str], used: tuple[int, ...]) -> None:
         """Become what :meth:`bitcode` was taken of."""
         self._final_module = module
+        self.used = used
         self.names = names
         self._finalize_final_module()
 
@@ -92,7 +98,9 @@ class CalleeLibrary(CPUCodeLibrary):
 
 
 class KernelLibrary(JITCodeLibrary):
-    """The code of a kernel, with that of all its callees."""
+    """The code of a kernel, with that of all its callees. Numba's wrapper calls it with all arguments."""
+
+    is_for_linking = False
 
     def _optimize_final_module(self) -> None:
         """As Numba does, after the callees have become private.
@@ -123,6 +131,22 @@ class KernelLowering(NativeLowering):
         return changed
 
 
+@contextmanager
+def _short_names(target: Any) -> Iterator[None]:
+    """Without the types of the arguments, which take 10 KB for a state: the number in a name tells functions apart."""
+
+    def mangler(name: str, types: Any, *, abi_tags: Sequence[str] = (), uid: int | None = None) -> str:
+        mangled: str = itanium_mangler.mangle(name, (), abi_tags=abi_tags, uid=uid)
+        return mangled
+
+    outer = target.mangler
+    target.mangler = mangler
+    try:
+        yield
+    finally:
+        target.mangler = outer
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class CalleeLowering(NativeLowering):
     """Numba's lowering, less the machine code."""
@@ -138,7 +162,8 @@ class CalleeLowering(NativeLowering):
         """Leave in `state.cr` a function that kernels can call and Python cannot."""
         state.library = CalleeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
-        super().run_pass(state)
+        with _short_names(state.targetctx):
+            super().run_pass(state)
         description = state.cr.fndesc
         state.library.own = description.mangled_name
         if _number(state):
@@ -149,9 +174,15 @@ class CalleeLowering(NativeLowering):
             made = state.library._final_module.get_function(description.mangled_name)
             made.add_function_attribute("noinline")
         entry = entry_point(description, state.cr.env, state.library)
-        state.targetctx.insert_user_function(entry, description, [state.library])
+        insert(state.targetctx, entry, description, state.library)
         state.cr = state.cr._replace(cfunc=entry)
         return True
+
+
+def insert(target: Any, entry: Any, description: Any, library: CalleeLibrary) -> None:
+    """In place of Numba's `insert_user_function`: tell it how the function is called that `entry` stands for."""
+    call = caller_of(description, library, library.used)
+    target.insert_func_defn([(call, entry, call.signature)])
 
 
 def _number(state: Any) -> int:
@@ -225,7 +256,7 @@ def compile_callee(of: Any, signature: Any) -> Any:
             return made.entry_point
         made = of._cache.load_overload(signature, of.targetctx)
         if made is not None:
-            of.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
+            insert(of.targetctx, made.entry_point, made.fndesc, made.library)
             of.add_overload(made)
             return made.entry_point
         details = {"dispatcher": of, "args": arguments, "return_type": return_type}

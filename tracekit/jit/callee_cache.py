@@ -44,16 +44,16 @@ class CalleeCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """The function compiled for a signature, as Numba's compiler would return it; None if it is not kept."""
-        arguments = _arguments(signature)
-        path = self._path(arguments, target.codegen())
+        given = _arguments(signature)
+        path = self._path(given, target.codegen())
         try:
             parts = pickle.loads(zstandard.decompress(path.read_bytes())) if path else None
         except (OSError, zstandard.ZstdError):  # there is none, or a disk was full
             return None
-        if parts is None or parts.signature.args != arguments:
+        if parts is None or parts.signature.args != given:
             return None
         library = self._library(target.codegen(), parts.description.qualname)
-        library.restore(binding.parse_bitcode(parts.bitcode), parts.names)
+        library.restore(binding.parse_bitcode(parts.bitcode), parts.names, parts.used)
         return compile_result(  # type: ignore[no-untyped-call]
             typing_context=target.typing_context,
             target_context=target,
@@ -76,7 +76,7 @@ class CalleeCache:
             return
         made.fndesc.typemap = made.fndesc.calltypes = None  # as Numba does
         library = made.library
-        parts = _Parts(library.bitcode(), library.names, made.fndesc, made.environment, made.signature)
+        parts = _Parts(library.bitcode(), library.names, made.fndesc, made.environment, made.signature, library.used)
         partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             partial.write_bytes(zstandard.compress(pickle.dumps(parts), 1))
@@ -86,9 +86,9 @@ class CalleeCache:
         except OSError:
             partial.unlink(missing_ok=True)
 
-    def _path(self, arguments: Sequence[Any], codegen: Any) -> Path | None:
+    def _path(self, given: Sequence[Any], codegen: Any) -> Path | None:
         """The file for these types on this processor; None if one of them is an object of this process."""
-        known_as = [described(each) for each in arguments]
+        known_as = [described(each) for each in given]
         checks = CHECKS_BOUNDS + CHECKS_ALL_BOUNDS
         text = repr((self._function.__qualname__, stamp(self._file), checks, codegen.magic_tuple(), known_as))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -96,8 +96,8 @@ class CalleeCache:
 
 
 def _arguments(signature: Any) -> tuple[Any, ...]:
-    arguments, _ = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
-    return tuple(arguments)
+    given, _ = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
+    return tuple(given)
 
 
 class _Parts(NamedTuple):
@@ -108,6 +108,7 @@ class _Parts(NamedTuple):
     description: Any
     environment: Any
     signature: Any
+    used: tuple[int, ...]
 
 
 def is_of_one_process(description: str) -> bool:

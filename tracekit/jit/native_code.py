@@ -10,6 +10,7 @@ from llvmlite import ir
 from numba.core import dispatcher, event, types  # noqa: F401  (the dispatcher first, as in callee.py)
 
 from tracekit.jit import machine_code
+from tracekit.jit.arguments import FIRST
 from tracekit.jit.native import RUN
 
 _types: Any = types
@@ -32,7 +33,7 @@ def code_of(kernel: Any, arguments: Sequence[Any]) -> bytes:
         forms = [_form(part) for part in parts] if parts is not None else [None]
         if None in forms:
             return json.dumps({"callable": False}).encode() + b"\n"
-        text = _text(callee.targetctx, made.fndesc.mangled_name, given, argument_types, forms)
+        text = _text(callee.targetctx, made, argument_types, forms)
         code = machine_code.object_of(text, [made.library.bitcode()], [RUN], vectorizes=True)
     head = {"callable": True, "results": forms, "is_tuple": isinstance(given, _types.BaseTuple)}
     return json.dumps(head).encode() + b"\n" + code
@@ -55,22 +56,23 @@ def _form(part: Any) -> str | None:
     return "f" if part == _types.float64 else None
 
 
-def _text(context: Any, name: str, given: Any, argument_types: Sequence[Any], forms: Sequence[Any]) -> str:
-    convention = context.call_conv
+def _text(context: Any, made: Any, argument_types: Sequence[Any], forms: Sequence[Any]) -> str:
+    convention, given = context.call_conv, made.signature.return_type
+    name, used = made.fndesc.mangled_name, made.library.used
     returned = convention.get_return_type(given).pointee
-    llvm_types = [_named(each) for each in convention.get_function_type(given, argument_types).args[2:]]
+    all_types = [_named(each) for each in convention.get_function_type(given, argument_types).args[FIRST:]]
     is_tuple = isinstance(given, _types.BaseTuple)
     lines = [
-        f'declare i32 @"{name}"(ptr, ptr{"".join(f", {each}" for each in llvm_types)})',
+        f'declare i32 @"{name}"(ptr, ptr{"".join(f", {all_types[number]}" for number in used)})',
         f"define i64 @{RUN}(ptr %words, ptr %results) {{",
         f"%result = alloca {_named(returned)}",
         "%raised = alloca ptr",
         f"store {_named(returned)} zeroinitializer, ptr %result",
     ]
-    for number, each in enumerate(llvm_types):
+    for number in used:
         lines.append(f"%at{number} = getelementptr i64, ptr %words, i64 {number}")
-        lines.append(f"%word{number} = load {each}, ptr %at{number}")
-    words = "".join(f", {each} %word{number}" for number, each in enumerate(llvm_types))
+        lines.append(f"%word{number} = load {all_types[number]}, ptr %at{number}")
+    words = "".join(f", {all_types[number]} %word{number}" for number in used)
     lines += [
         f'%status = call i32 @"{name}"(ptr %result, ptr %raised{words})',
         "%is.fine = icmp eq i32 %status, 0",

@@ -21,6 +21,8 @@ class NumbaFunction:
     name: str
     code: bytes
     """LLVM bitcode, with all that it calls."""
+    used: tuple[int, ...]
+    """Which of the arguments that Numba makes of its own it has (jit/arguments.py)."""
 
     @classmethod
     def of(cls, kernel: Any, arguments: Sequence[Any], worker: Worker | None = None) -> NumbaFunction:
@@ -40,15 +42,19 @@ class NumbaFunction:
         types = tuple(callee.typeof_pyval(argument) for argument in arguments)
         callee.compile(types)
         made = callee.overloads[types]
-        return cls(made.fndesc.mangled_name, made.library.bitcode())
+        return cls(made.fndesc.mangled_name, made.library.bitcode(), made.library.used)
 
     def call(self, arguments: Sequence[str]) -> str:
         """LLVM's text of a call; ``%result`` and ``%raised`` are places for what it returns and what it raises."""
-        return f"call i32 @{quoted(self.name)}(ptr %result, ptr %raised, {', '.join(arguments)})"
+        return f"call i32 @{quoted(self.name)}({self._list('ptr %result', 'ptr %raised', arguments)})"
 
     def declaration(self, types: Sequence[str]) -> str:
         """LLVM's text that declares it, for arguments of these types."""
-        return f"declare i32 @{quoted(self.name)}(ptr, ptr, {', '.join(types)})"
+        return f"declare i32 @{quoted(self.name)}({self._list('ptr', 'ptr', types)})"
+
+    def _list(self, result: str, raised: str, parts: Sequence[str]) -> str:
+        """Those of the parts that the function has, behind the first two."""
+        return ", ".join((result, raised, *(parts[number] for number in self.used)))
 
 
 def _of_kinds(find: Callable[..., Any], what: Sequence[Any], kinds: Sequence[Any]) -> NumbaFunction:
