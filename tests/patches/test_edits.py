@@ -40,6 +40,15 @@ def test_a_member_may_be_a_bit_field() -> None:
     assert "const __typeof__(g->n + 0) n_bound = g->n;" in text
 
 
+@pytest.mark.parametrize("bound", ["n /* all */ + 1", "n // all\n + 1", "n \\\n + 1"])
+def test_a_bound_with_a_comment_is_not_moved(bound: str) -> None:
+    """A constant's declaration is one line: it would lose what stands behind the comment."""
+    text = f";\nfor (i = 0; i < {bound}; i++) a[i] = 0;\n"
+    assert PRAGMA in patched(text)
+    with pytest.raises(Refused, match="a comment stands in its bound"):
+        patched(text, hoists=True)
+
+
 def test_where_no_declaration_may_stand_there_is_a_block() -> None:
     text = patched(f"if (x)\n  {LOOP}\nelse\n  y;\n", hoists=True)
     assert text == (
@@ -49,6 +58,8 @@ def test_where_no_declaration_may_stand_there_is_a_block() -> None:
     switch = f"switch (x) {{ case 1: f();\n{LOOP}\ncase 2: g(); }}\n"
     assert "{\nconst auto" in patched(switch, hoists=True, name="f.cc")
     assert "{\nconst" not in patched(switch, hoists=True)
+    plain = patched(f";\n{LOOP}\n", hoists=True, name="f.cc")  # nothing jumps over a declaration here
+    assert plain.startswith(f";\nconst auto n_bound = n;\n{PRAGMA}\n")
 
 
 @pytest.mark.parametrize(
