@@ -16,6 +16,7 @@ from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.shadow import (
     PAGES,
     SCRATCH,
+    STREAM,
     Shadow,
     changing,
     only_row,
@@ -152,6 +153,7 @@ def test_every_byte_has_its_own_history(
         stream = stream if per_stream else 0
         address = signed(bases[base % len(bases)] + offset)
         act(memory, action, stream, address, size, number)
+        assert int(memory.control[STREAM]) == stream  # clearing goes through all of them, and comes back
         if action in (WRITE, WRITE_RANGE):
             naive.write(stream, address, size, number)
         elif action == CHANGE:
