@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define STUCK_AFTER 200000000 /* nanoseconds without any buffer that is free or next */
+#define POLLED_EVERY 1000000  /* nanoseconds between two looks for buffers of a program that makes no system calls */
 #define SHARE_EVERY 8         /* buffers after which a worker looks whether there is work for another one */
 
 enum tk_worked {
@@ -322,7 +323,10 @@ static struct tk_chunk *stale_chunk(struct tk_encoder *encoder, uint64_t age, in
  * The others wait to be told by these. */
 static void rest(struct tk_encoder *encoder, struct tk_exchange *exchange, uint32_t filled, uint64_t until)
 {
-    uint64_t now = nanoseconds(), left = until > now ? until - now : 0;
+    uint64_t now = nanoseconds();
+    if (__atomic_load_n(&exchange->polled, __ATOMIC_RELAXED) && until > now + POLLED_EVERY)
+        until = now + POLLED_EVERY;
+    uint64_t left = until > now ? until - now : 0;
     if (encoder->active || encoder->watching) {
         const struct timespec end = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
         encoder->waiting++;

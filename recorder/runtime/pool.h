@@ -136,8 +136,8 @@ struct tk_exchange {
     uint32_t streams; /* numbered so far */
     uint32_t buffers; /* in use; grows to TK_MAX_BUFFERS if threads own them all */
     uint32_t status;  /* 256 + the exit status, once the program has said it */
-    uint32_t reserved;
-    uint64_t waited; /* nanoseconds that threads of the program waited for a free buffer */
+    uint32_t polled;  /* the program cannot wake the collector: it looks for itself */
+    uint64_t waited;  /* nanoseconds that threads of the program waited for a free buffer */
     uint64_t waits;
     uint64_t unrecorded; /* threads and handlers that found no buffer and ran unrecorded */
 

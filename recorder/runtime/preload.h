@@ -157,6 +157,8 @@ void tk_new_epoch(void);
 struct tk_thread *tk_find_thread(pthread_t handle);
 int tk_replace_exited(const struct tk_thread *thread);
 void tk_forget_threads(struct tk_thread *kept);
+void tk_do_without_calls(int without, int without_clock);
+int tk_is_without_calls(void);
 void tk_block_signals(uint64_t *before);
 void tk_restore_signals(const uint64_t *before);
 void tk_hand_over(void);
