@@ -95,6 +95,17 @@ def test_a_stack_has_calls_loops_and_what_was_inlined() -> None:
     )
 
 
+def test_an_object_of_a_recursion_has_the_calls_around_it() -> None:
+    """Its context says that it was made in a recursion, `callers` by which calls inside; an access has a context."""
+    place = {"function": "make", "file": "a.c", "line": 9, "column": 1}
+    context = {"id": 1, "root": "main", "path": ["recursion walk:4:2"]}
+    made = {"site": place, "context": context, "callers": ["walk:5:1"]}
+    rows = [{"object": made, "count": 3}, {"instruction": place, "context": context, "object": made, "count": 2}]
+    lines = [[(frame.name, frame.line) for frame in row.frames] for row in samples_of(report(rows)).rows]
+    around = [("main", 0), ("walk", 4)]
+    assert lines == [[*around, ("walk", 5), ("make", 9)], [*around, ("make", 9)]]
+
+
 @settings(deadline=None, max_examples=60)
 @given(ROWS)
 def test_samples_have_all_numbers_that_add(rows: list[Json]) -> None:
