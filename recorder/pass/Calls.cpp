@@ -75,7 +75,7 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
     return StringRef(cast<InlineAsm>(Call.getCalledOperand())->getAsmString()).trim().empty();
   if (const Function *Callee = directCallee(Call); Callee && isOrdering(Callee->getName()))
     return true;
-  if (makesAllocator(Call) || changesNothingInFortran(Call) || readsClock(Call))
+  if (makesAllocator(Call) || changesNothingInFortran(Call) || readsClock(Call) || handsBackParts(Call))
     return true;
   MemoryEffects Effects = Call.getMemoryEffects();
   if (Effects.doesNotAccessMemory() || onlyComputes(Call, Library))
@@ -129,7 +129,7 @@ static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctio
   if (TakesFunctions || Library == LibFunc_qsort)
     return true;
   if (Library != NotLibFunc || Call.hasFnAttr(Attribute::NoCallback) || isFortranInquiry(Callee->getName()) ||
-      readsClock(Call))
+      readsClock(Call) || handsBackParts(Call))
     return false;
   return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
 }

@@ -55,6 +55,17 @@ static const StringSet<> &leaves() {
   return All;
 }
 
+bool handsBackParts(const CallBase &Call) {
+  const Function *Callee = Call.getCalledFunction();
+  if (!Callee || !Callee->isDeclaration() || Call.isNoBuiltin())
+    return false;
+  StringRef Name = Callee->getName();
+  if (is_contained({"frexp", "modf", "remquo", "sincos", "lgamma_r", "lgammaf_r", "lgammal_r"}, Name))
+    return true;
+  return !Name.empty() && (Name.back() == 'f' || Name.back() == 'l') &&
+         is_contained({"frexp", "modf", "remquo", "sincos"}, Name.drop_back());
+}
+
 bool isLeaf(StringRef Name) { return leaves().contains(Name) || isFortranArithmetic(Name); }
 
 bool callsLeaf(const Instruction &I) {

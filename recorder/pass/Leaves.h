@@ -3,7 +3,7 @@
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
-#include "llvm/IR/Instruction.h"
+#include "llvm/IR/InstrTypes.h"
 
 namespace tracekit {
 
@@ -12,5 +12,9 @@ bool isLeaf(llvm::StringRef Name);
 
 /// Whether `I` calls such a function of another unit, so that no record is made before it returns.
 bool callsLeaf(const llvm::Instruction &I);
+
+/// Whether a call is of mathematics that stores a part of its result through a pointer, and does nothing else with it:
+/// `modf`, `sincos`. The recorder sees these stores (interceptors_libc.c).
+bool handsBackParts(const llvm::CallBase &Call);
 
 } // namespace tracekit

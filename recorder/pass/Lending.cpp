@@ -30,7 +30,7 @@ public:
       Entered.insert(&Call);
       if (Returning.contains(Callee))
         giveBack(Call);
-    } else if (Moved || callsLeaf(Call) || Call.doesNotCapture(Number))
+    } else if (Moved || callsLeaf(Call) || handsBackParts(Call) || Call.doesNotCapture(Number))
       Found.IsStored |= Moved ? Number == 0 : !Call.onlyReadsMemory(Number);
     else
       Found = {true, true};

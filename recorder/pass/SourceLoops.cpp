@@ -128,7 +128,8 @@ private:
     Set(TK_VARIABLE_LENT, E.TakesAddress && !In.IsKept && !G);
     Set(TK_VARIABLE_RENAMED, G && isRenamed(*G, In));
     Set(TK_VARIABLE_VARYING, E.Varies);
-    Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
+    bool IsSeen = Flags & TK_VARIABLE_LENT && L.getHeader()->getParent()->hasOptNone(); // in memory, by the run
+    Set(TK_VARIABLE_USED_AFTER, !IsSeen && isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
     if (Variable == Head.Counter) {
       if (Head.IsReached)

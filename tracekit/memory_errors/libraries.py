@@ -38,7 +38,8 @@ RECORDED = (
     "read pread pread64 readv recv epoll_wait epoll_pwait eventfd_read fread fgets strtol strtoul strtoll strtoull "
     "strtod atoi atol atof snprintf vsnprintf sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero "
     "__memcpy_chk __memmove_chk __memset_chk __fgets_chk __fread_chk __read_chk __pread_chk __pread64_chk __recv_chk "
-    "__vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree"
+    "__vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree modf modff modfl frexp frexpf frexpl "
+    "remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r"
 ).split()
 """All that they write is recorded (or they write into what nobody else has)."""
 

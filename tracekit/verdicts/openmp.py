@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 LARGEST_COPY = 1 << 19
 """Bytes of one object that a directive may give each thread a copy of."""
 
+LARGEST_REGISTER = 16
+"""Bytes of a variable that a register may hold."""
+
 MOST_PLACES = 3
 """So many places of updates are named."""
 
@@ -383,7 +386,7 @@ class Directives:
         """The clause that gives each thread its copy of an object; raises NoDirective if what is lost is read."""
         if step.kind == "lastprivate" and self._is_always_assigned(loop, step):
             return "lastprivate"
-        if self.uses.is_read_after(node, step.object):
+        if self.uses.is_read_after(node, step.object) or self._may_leave_by_register(loop, step):
             if self.uses.is_always_stored(loop, node, step.object, users):
                 return "lastprivate"
             if step.kind == "same value":
@@ -404,6 +407,8 @@ class Directives:
     def _check_users_reached(self, loop: int, name: str, users: Indices, is_lent: bool) -> None:
         """Raises NoDirective unless each use is by the object's name, in the loop's text or, if lent, by callees."""
         for op in users.tolist():
+            if is_lent and self.program.ops["kind"][op] == OpKind.CALL:
+                continue  # of the library, which is given the address there
             place = self.names.instruction(op)
             if not self.uses.is_text_of(loop, op):
                 if is_lent:
@@ -494,6 +499,14 @@ class Directives:
         """Do functions use a local variable only through the address that the loop's text gives them?"""
         row = self.judge.source_variables.row_of(loop, step)
         return row != NONE and bool(int(self.program.variables["flags"][row]) & VariableFlag.LENT)
+
+    def _may_leave_by_register(self, loop: int, step: Transformation) -> bool:
+        """May the optimiser keep what the loop leaves in a variable in a register, so that no load after it is seen?"""
+        row = self.judge.source_variables.row_of(loop, step)
+        if row == NONE or not int(self.program.variables["flags"][row]) & VariableFlag.USED_AFTER:
+            return False
+        kind = ObjectKind(int(self.profile.objects["kind"][step.object]))
+        return self.uses.size(kind, step.object) <= LARGEST_REGISTER
 
     def _is_always_assigned(self, loop: int, step: Transformation) -> bool:
         """Does every iteration assign the variable that a step is about, by its source?"""
