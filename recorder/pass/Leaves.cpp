@@ -56,14 +56,15 @@ static const StringSet<> &leaves() {
 }
 
 bool handsBackParts(const CallBase &Call) {
+  static constexpr StringLiteral Names[] = {"frexp", "modf", "remquo", "sincos"};
+  static constexpr StringLiteral Reentrant[] = {"lgamma_r", "lgammaf_r", "lgammal_r"};
   const Function *Callee = Call.getCalledFunction();
   if (!Callee || !Callee->isDeclaration() || Call.isNoBuiltin())
     return false;
   StringRef Name = Callee->getName();
-  if (is_contained({"frexp", "modf", "remquo", "sincos", "lgamma_r", "lgammaf_r", "lgammal_r"}, Name))
-    return true;
-  return !Name.empty() && (Name.back() == 'f' || Name.back() == 'l') &&
-         is_contained({"frexp", "modf", "remquo", "sincos"}, Name.drop_back());
+  bool HasSuffix = Name.take_back(1) == "f" || Name.take_back(1) == "l";
+  return is_contained(Reentrant, Name) || is_contained(Names, Name) ||
+         (HasSuffix && is_contained(Names, Name.drop_back()));
 }
 
 bool isLeaf(StringRef Name) { return leaves().contains(Name) || isFortranArithmetic(Name); }

@@ -82,7 +82,9 @@ static bool isLoopPragma(StringRef Directive) {
   StringRef What = Words[1].take_while(isWordCharacter);
   if (What == "clang" || What == "GCC")
     What = Words.size() > 2 ? Words[2].take_while(isWordCharacter) : "";
-  return is_contained({"unroll", "nounroll", "unroll_and_jam", "nounroll_and_jam", "loop", "ivdep", "novector"}, What);
+  static constexpr StringLiteral Known[] = {"unroll", "nounroll", "unroll_and_jam", "nounroll_and_jam",
+                                            "loop",   "ivdep",    "novector"};
+  return is_contained(Known, What);
 }
 
 void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned Depth) {
