@@ -2,6 +2,7 @@
 #include "Accumulation.h"
 #include "Loops.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -170,6 +171,24 @@ static StringRef positionOperator(PHINode &Phi, const Loop &L, const FunctionSha
   return "";
 }
 
+/// Whether iterations only keep a phi's value, or take another one in its place: nothing in the loop but choices uses
+/// it, and nothing but choices uses those, so that no iteration looks at what one before it has assigned.
+static bool isOnlyHandedOn(PHINode &Phi, const Loop &L) {
+  SmallSetVector<const Instruction *, 8> Handed;
+  Handed.insert(&Phi);
+  for (size_t K = 0; K < Handed.size(); ++K)
+    for (const Use &U : Handed[K]->uses()) {
+      auto *By = cast<Instruction>(U.getUser());
+      if (!L.contains(By) || By == &Phi)
+        continue;
+      bool IsDecision = isa<SelectInst>(By) && U.getOperandNo() == 0;
+      if (IsDecision || !isa<PHINode, SelectInst>(By) || (By->getParent() == L.getHeader() && isa<PHINode>(By)))
+        return false;
+      Handed.insert(By);
+    }
+  return true;
+}
+
 std::pair<uint32_t, StringRef> classifyPhi(PHINode &Phi, const Loop &L, const FunctionShape &In) {
   if (In.SE.isSCEVable(Phi.getType())) {
     auto *Evolution = dyn_cast<SCEVAddRecExpr>(In.SE.getSCEV(&Phi));
@@ -187,7 +206,7 @@ std::pair<uint32_t, StringRef> classifyPhi(PHINode &Phi, const Loop &L, const Fu
     Operator = bestElementOperator(Phi, L, In);
   if (!Operator.empty())
     return {TK_PHI_REDUCTION, Operator};
-  return {TK_PHI_RECURRENCE, ""};
+  return {uint32_t(isOnlyHandedOn(Phi, L) ? TK_PHI_LAST_VALUE : TK_PHI_RECURRENCE), ""};
 }
 
 std::string conditionalStep(PHINode &Phi, const Loop &L) {
