@@ -12,6 +12,7 @@ class AtomicOrder(IntFlag):
     STORE = 2
     ACQUIRE = 4
     RELEASE = 8
+    SIZE = 16  # times 1 + the binary logarithm of how many bytes an operation is of
 
 
 class SyncKind(IntEnum):

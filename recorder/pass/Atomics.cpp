@@ -26,6 +26,12 @@ static uint32_t flags(AtomicOrdering Ordering) {
 
 namespace {
 
+/// The size of an operation, as the event's flags tell it.
+uint32_t sizeOf(const Instruction &I, const Type *Of) {
+  uint64_t Size = I.getModule()->getDataLayout().getTypeStoreSize(const_cast<Type *>(Of)).getFixedValue();
+  return TK_ATOMIC_SIZE * (1 + Log2_64(Size));
+}
+
 /// What an operation is, if it orders threads: its address, and the flags of the event. Those of a compare-and-exchange
 /// that failed are `Failed`.
 struct Atomic {
@@ -35,14 +41,20 @@ struct Atomic {
 
 Atomic atomicOf(Instruction &I) {
   if (auto *Load = dyn_cast<LoadInst>(&I); Load && Load->isAtomic() && Load->getSyncScopeID() == SyncScope::System)
-    return {Load->getPointerOperand(), TK_ATOMIC_LOAD | (flags(Load->getOrdering()) & TK_ATOMIC_ACQUIRE)};
+    return {Load->getPointerOperand(),
+            sizeOf(I, Load->getType()) | TK_ATOMIC_LOAD | (flags(Load->getOrdering()) & TK_ATOMIC_ACQUIRE)};
   if (auto *Store = dyn_cast<StoreInst>(&I); Store && Store->isAtomic() && Store->getSyncScopeID() == SyncScope::System)
-    return {Store->getPointerOperand(), TK_ATOMIC_STORE | (flags(Store->getOrdering()) & TK_ATOMIC_RELEASE)};
+    return {Store->getPointerOperand(), sizeOf(I, Store->getValueOperand()->getType()) | TK_ATOMIC_STORE |
+                                            (flags(Store->getOrdering()) & TK_ATOMIC_RELEASE)};
   if (auto *Update = dyn_cast<AtomicRMWInst>(&I); Update && Update->getSyncScopeID() == SyncScope::System)
-    return {Update->getPointerOperand(), TK_ATOMIC_LOAD | TK_ATOMIC_STORE | flags(Update->getOrdering())};
-  if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I); Exchange && Exchange->getSyncScopeID() == SyncScope::System)
-    return {Exchange->getPointerOperand(), TK_ATOMIC_LOAD | TK_ATOMIC_STORE | flags(Exchange->getSuccessOrdering()),
-            TK_ATOMIC_LOAD | (flags(Exchange->getFailureOrdering()) & TK_ATOMIC_ACQUIRE)};
+    return {Update->getPointerOperand(),
+            sizeOf(I, Update->getType()) | TK_ATOMIC_LOAD | TK_ATOMIC_STORE | flags(Update->getOrdering())};
+  if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I); Exchange && Exchange->getSyncScopeID() == SyncScope::System) {
+    uint32_t Size = sizeOf(I, Exchange->getNewValOperand()->getType());
+    return {Exchange->getPointerOperand(),
+            Size | TK_ATOMIC_LOAD | TK_ATOMIC_STORE | flags(Exchange->getSuccessOrdering()),
+            Size | TK_ATOMIC_LOAD | (flags(Exchange->getFailureOrdering()) & TK_ATOMIC_ACQUIRE)};
+  }
   return {};
 }
 

@@ -517,6 +517,7 @@ enum {
     TK_ATOMIC_STORE = 2,
     TK_ATOMIC_ACQUIRE = 4,
     TK_ATOMIC_RELEASE = 8,
+    TK_ATOMIC_SIZE = 16,
 };
 
 /* What was released or acquired: `kind` of the events release and acquire. */

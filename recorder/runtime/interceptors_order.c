@@ -134,7 +134,7 @@ TK_EXPORT void __cxa_guard_release(uint64_t *guard)
     released(guard, TK_SYNC_ONCE);
     tk_atomic_begin(guard);
     TK_REAL(__cxa_guard_release)(guard);
-    tk_atomic_end(guard, TK_ATOMIC_STORE | TK_ATOMIC_RELEASE);
+    tk_atomic_end(guard, TK_ATOMIC_SIZE | TK_ATOMIC_STORE | TK_ATOMIC_RELEASE);
 }
 
 /* -- atomic operations ------------------------------------------------------------------------ */

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 Event = tuple[int, str, int, int, int]
 Clock = dict[int, int]
-LOAD, STORE, ACQUIRE, RELEASE = 1, 2, 4, 8
+LOAD, STORE, ACQUIRE, RELEASE, SIZE = 1, 2, 4, 8, 16
 
 
 @dataclass
@@ -141,12 +141,15 @@ class Process:
 
     def atomic(self, stream: int, address: int, order: int) -> None:
         own = self.clocks[stream]
+        operated = range(address, address + (1 << max(order // SIZE - 1, 0)))
         if order & LOAD:
-            join(own if order & ACQUIRE else self.met[stream], self.atomics[address])
+            for byte in operated:
+                join(own if order & ACQUIRE else self.met[stream], self.atomics[byte])
         if order & STORE:
-            if not order & LOAD:
-                self.atomics[address] = {}
-            join(self.atomics[address], own if order & RELEASE else self.fences[stream])
+            for byte in operated:
+                if not order & LOAD:
+                    self.atomics[byte] = {}
+                join(self.atomics[byte], own if order & RELEASE else self.fences[stream])
             if order & RELEASE:
                 self.tick(stream)
 

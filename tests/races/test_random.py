@@ -119,7 +119,8 @@ class Schedule:
         if self.rng.random() < 0.3:
             self.add(stream, "fence", self.rng.choice((4, 8, 12)))
         else:
-            self.add(stream, "atomic", self.rng.choice((1, 5, 2, 10, 3, 7, 11, 15)), ATOMICS + self.rng.randrange(2))
+            order, size = self.rng.choice((1, 5, 2, 10, 3, 7, 11, 15)), self.rng.choice((0, 1, 2, 2, 3, 4))
+            self.add(stream, "atomic", order + 16 * size, ATOMICS + self.rng.randrange(8) * (1 << max(size - 1, 0)))
 
     def thread(self, stream: int) -> None:
         if len(self.threads) < 5 and (len(self.threads) < 3 or self.rng.random() < 0.5):

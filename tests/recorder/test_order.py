@@ -12,7 +12,7 @@ from tracekit.formats.event_values import AtomicOrder, SyncKind
 from tracekit.formats.events import EVENTS
 from tracekit.formats.reader import TraceReader
 
-LOAD, STORE, ACQUIRE, RELEASE = AtomicOrder
+LOAD, STORE, ACQUIRE, RELEASE, SIZE = AtomicOrder
 WORDS = {event.name: event.words for event in EVENTS if event.since == 2 or event.name in ("lock", "unlock")}
 
 
@@ -169,14 +169,15 @@ ATOMICS = r"""
 def test_atomics(tmp_path: Path, flags: tuple[str, ...]) -> None:
     records, at, version = recorded(tmp_path, ATOMICS, "--threads", "-std=c++17", *flags, cxx=True)
     assert version == 2
-    orders = [each.words[2] for each in of(records, at["value"])]
+    sized = [each.words[2] for each in of(records, at["value"])]
+    orders = [order - 3 * SIZE for order in sized]
     update = LOAD | STORE
     assert orders[:5] == [STORE | RELEASE, LOAD, update | ACQUIRE | RELEASE, LOAD, update | RELEASE]
     assert orders[5:] == [update] * 2000 + [LOAD | ACQUIRE]
     streams = {each.stream for each in of(records, at["value"])}
     assert len(streams) == 2
     seen = of(records, at["flag"])
-    assert [each.words[2] for each in seen if each.stream != 0] == [STORE]
+    assert [each.words[2] for each in seen if each.stream != 0] == [STORE + 3 * SIZE]
     fences = [each for each in records if each.name == "fence"]
     assert [(each.stream == 0, each.words[1]) for each in sorted(fences, key=lambda each: each.words[0])] == [
         (False, RELEASE),
@@ -186,8 +187,8 @@ def test_atomics(tmp_path: Path, flags: tuple[str, ...]) -> None:
     released = [each for each in records if each.name == "release"]
     assert len(released) == 1 and released[0].words[2] == SyncKind.ONCE
     assert [each.words[2] for each in of(records, released[0].words[1]) if each.name == "atomic"][:2] == [
-        LOAD | ACQUIRE,
-        STORE | RELEASE,
+        LOAD + ACQUIRE + SIZE,
+        STORE + RELEASE + SIZE,
     ]
 
 

@@ -139,7 +139,7 @@ def empty_state(program: Program) -> State:
         roles=hash_table(fields(ROLE)),
         held=arena.arena(HELD, 1 << 28, spare=MOST_HELD),
         objects=hash_table(fields(LOCK)),
-        atomics=hash_table([clock]),
+        atomics=hash_table([clock, ("size", "<i8")]),
         barriers=hash_table([("count", "<i8"), ("arrivals", "<i8")]),
         rounds=hash_table([clock]),
         entered=hash_table([("round", "<i8")]),

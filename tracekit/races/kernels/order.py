@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.arena import USED, take
-from tracekit.containers.kernels.hash_table import row_of
+from tracekit.containers.kernels.hash_table import CELLS, cell_of, row_of
 from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import take_chain
@@ -46,6 +46,10 @@ LOAD = int(AtomicOrder.LOAD)
 STORE = int(AtomicOrder.STORE)
 ACQUIRE = int(AtomicOrder.ACQUIRE)
 RELEASE = int(AtomicOrder.RELEASE)
+SIZE = int(AtomicOrder.SIZE)
+LOG_LARGEST_ATOMIC = 4
+LARGEST_ATOMIC = 1 << LOG_LARGEST_ATOMIC
+"""Bytes of the largest atomic operation."""
 
 FIRST_TASK = 1
 ROUNDS = 8
@@ -363,26 +367,97 @@ def operate(state: State, task: Any, address: Any, order: Any) -> None:
     """An atomic operation: loads acquire, or meet what a fence will acquire; stores release by the rules of C++20."""
     if task == 0:
         return
-    atomic = state.atomics.rows[row_of(state.atomics, address)]
-    row = state.tasks.rows[task]
-    if order & LOAD and atomic.clock != 0:
+    begin, size = np.int64(address), size_of(order)
+    end = begin + size
+    if state.atomics.rows[row_of(state.atomics, begin)].size != size:
+        divide(state, begin, end)
+    if order & LOAD:
+        place = begin
+        while place < end:
+            place += load_part(state, task, place, order)
+    if order & STORE:
+        place = begin
+        while place < end:
+            place += store_part(state, task, place, order)
+        if order & RELEASE:
+            tick(state, task)
+
+
+@inlined
+def size_of(order: Any) -> Any:
+    """How many bytes an atomic operation is of; 1 if that is not known, of older recorders."""
+    magnitude: Any = np.int64(order) // SIZE - 1
+    return np.int64(1) << min(max(magnitude, 0), LOG_LARGEST_ATOMIC)
+
+
+@kernel
+def load_part(state: State, task: Any, place: Any, order: Any) -> int:
+    """What the bytes that begin at `place`, and that atomic operations have in common, release; how many they are."""
+    part = state.atomics.rows[row_of(state.atomics, place)]
+    if part.clock != 0:
         if order & ACQUIRE:
-            meet(state, task, atomic.clock)
+            meet(state, task, part.clock)
         else:
+            row = state.tasks.rows[task]
             if row.met == 0:
                 row.met = new_clock(state.clocks)
-            join(state.clocks, row.met, atomic.clock)
-    if order & STORE:
-        gives = order & RELEASE or row.released != 0
-        if atomic.clock == 0 and gives:
-            atomic.clock = new_clock(state.clocks)
-        if not order & LOAD and atomic.clock != 0:
-            assign(state.clocks, atomic.clock, 0)
-        if order & RELEASE:
-            give(state, task, atomic.clock)
-            tick(state, task)
-        elif gives:
-            join(state.clocks, atomic.clock, row.released)
+            join(state.clocks, row.met, part.clock)
+    return max(int(part.size), 1)
+
+
+@kernel
+def store_part(state: State, task: Any, place: Any, order: Any) -> int:
+    """The same of a store: what they release from now on."""
+    part = state.atomics.rows[row_of(state.atomics, place)]
+    row = state.tasks.rows[task]
+    gives = order & RELEASE or row.released != 0
+    if part.clock == 0 and gives:
+        part.clock = new_clock(state.clocks)
+    if not order & LOAD and part.clock != 0:
+        assign(state.clocks, part.clock, 0)
+    if order & RELEASE:
+        give(state, task, part.clock)
+    elif gives:
+        join(state.clocks, part.clock, row.released)
+    return max(int(part.size), 1)
+
+
+@kernel
+def divide(state: State, begin: Any, end: Any) -> None:
+    """No row of `atomics` lies across the ends of some bytes, and each of these is of one."""
+    split(state, begin)
+    split(state, end)
+    place = begin
+    while place < end:
+        part = state.atomics.rows[row_of(state.atomics, place)]
+        if part.size == 0:
+            part.size = 1
+            while place + part.size < end and part_at(state, place + part.size) == 0:
+                part.size += 1
+        place += max(part.size, 1)
+
+
+@kernel
+def split(state: State, place: Any) -> None:
+    """Bytes on both sides of a place are of two rows, which release the same so far."""
+    for before in range(1, LARGEST_ATOMIC):
+        number = part_at(state, place - before)
+        part = state.atomics.rows[number]
+        if number != 0 and part.size > before:
+            rest = state.atomics.rows[row_of(state.atomics, place)]
+            rest.size, part.size = part.size - before, before
+            if part.clock != 0:
+                rest.clock = new_clock(state.clocks)
+                assign(state.clocks, rest.clock, part.clock)
+            return
+
+
+@inlined
+def part_at(state: Any, place: Any) -> Any:
+    """The row of `atomics` whose bytes begin there; 0 if none does."""
+    table = state.atomics
+    row = np.int64(table.cells[cell_of(table.rows, table.cells, table.control[CELLS], np.uint64(place))])
+    return row if table.rows[row].size != 0 else np.int64(0)
 
 
 @kernel

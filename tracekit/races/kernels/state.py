@@ -168,7 +168,7 @@ class State(NamedTuple):
     roles: HashTable  # of threads by stream, of others by context and instruction; ROLE
     held: Arena  # HELD, MOST_HELD of each task that holds any
     objects: HashTable  # address: a lock, semaphore, ...; LOCK
-    atomics: HashTable  # address
+    atomics: HashTable  # address: `size` bytes that atomic operations have in common, and what they release
     barriers: HashTable  # address
     rounds: HashTable  # barrier << 3 | round modulo 8: its clock
     entered: HashTable  # barrier << 32 | task: the round that it is in
