@@ -168,11 +168,6 @@ class CalleeLowering(NativeLowering):
         state.library.own = description.mangled_name
         if _number(state):
             state.library.names.add(description.mangled_name)
-        if not state.flags.forceinline:
-            # LLVM inlines what is called in one place, however seldom. A loop that takes in all that may ever happen
-            # keeps little in registers: camp's kernel takes a tenth to a third longer.
-            made = state.library._final_module.get_function(description.mangled_name)
-            made.add_function_attribute("noinline")
         entry = entry_point(description, state.cr.env, state.library)
         insert(state.targetctx, entry, description, state.library)
         state.cr = state.cr._replace(cfunc=entry)
