@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.programs.running import FIXTURES, Recording, build_flags, compile_program, record
@@ -21,8 +22,9 @@ from tracekit.modules import registry
 from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.table import with_rows
 from tracekit.program.program import Program
-from tracekit.replay.compiled.compiler import CompiledPaths, plan_of
+from tracekit.replay.compiled.compiler import ENOUGH, LOOK_FOR_PLAN, CompiledPaths, plan_of
 from tracekit.replay.compiled.cost_model import LONG_ENOUGH, SETTING, work_of
+from tracekit.replay.compiled.functions import Constants
 from tracekit.replay.totals import trace_totals
 from tracekit.segments.analysis import SegmentedAnalysis
 from tracekit.segments.start_cache import StartCache
@@ -103,8 +105,10 @@ def test_segments_are_replayed_by_compiled_paths(
         parts = segmented.run(2, [accesses // 3, 2 * accesses // 3])
         assert with_rows(runners[module].result()[0]) == without
     explained = segmented.explained()
-    assert parts == len(explained) > 1
-    assert all(re.match(r"segment \d, compiled paths: [1-9]\d* paths? replayed", line) for line in explained)
+    assert 1 + parts == len(explained) > 2
+    assert all(
+        re.match(r"(pass ahead|segment \d), compiled paths: [1-9]\d* paths? replayed", line) for line in explained
+    )
 
 
 @pytest.mark.parametrize("name, level, modules", CASES)
@@ -173,6 +177,30 @@ def test_only_long_traces_are_compiled_for_and_shorter_ones_of_known_programs(
     plan.keep()
     assert CompiledPaths([], b"program", LONG_ENOUGH - 1).may_compile
     assert not CompiledPaths([], b"other", LONG_ENOUGH - 1).may_compile
+
+
+def test_the_pass_ahead_takes_paths_when_a_segment_has_compiled_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
+    monkeypatch.delenv(SETTING, raising=False)
+    ahead = CompiledPaths([], b"program", LONG_ENOUGH, follows=True)
+    ids = np.full(ENOUGH, 64, np.uint32)
+    assert not any(ahead.see(0, ids) for _ in range(2 * LOOK_FOR_PLAN))
+    plan = plan_of(b"program", [])
+    plan.add([[(64, [0])]])
+    plan.keep()
+    assert any(ahead.see(0, ids) for _ in range(LOOK_FOR_PLAN))
+    assert ahead.seen().tolist() == [64]
+
+
+def test_the_code_of_a_library_does_not_depend_on_the_lengths_of_a_programs_tables() -> None:
+    fixed, here, there = np.zeros(8, np.int64), np.zeros(1000, np.int64), np.zeros(3000, np.int64)
+    constants = [Constants((fixed, table)) for table in (here, there)]
+    one, other = ([*each.text((fixed, table))] for each, table in zip(constants, (here, there)))
+    assert one == other
+    assert [each.addresses["length0"] for each in constants] == [1000, 3000]
+    assert "i64 8" in one
 
 
 def test_long_runs_are_for_modules_that_take_many_accesses_at_once() -> None:

@@ -156,15 +156,19 @@ class NativeKernel:
         return whole
 
     def _key(self, kinds: Hashable) -> str:
-        """What the code depends on."""
-        from tracekit.jit.machine_code import target
+        return key_of_code(self._kernel, kinds)
 
-        function = self._kernel.function
-        file = Path(function.__code__.co_filename)
-        checks = f"{CHECKS_BOUNDS} {CHECKS_ALL_BOUNDS}"
-        names = (name_of(file), digest(file), stamp(file), function.__qualname__, checks, repr(kinds))
-        line = str(function.__code__.co_firstlineno)
-        return object_cache.key_of([*(name.encode() for name in (*names, line, *versions())), target()])
+
+def key_of_code(kernel: Kernel[..., Any], kinds: Hashable) -> str:
+    """What the code of a kernel depends on, for arguments of these kinds (values.told)."""
+    from tracekit.jit.machine_code import target
+
+    function = kernel.function
+    file = Path(function.__code__.co_filename)
+    checks = f"{CHECKS_BOUNDS} {CHECKS_ALL_BOUNDS}"
+    names = (name_of(file), digest(file), stamp(file), function.__qualname__, checks, repr(kinds))
+    line = str(function.__code__.co_firstlineno)
+    return object_cache.key_of([*(name.encode() for name in (*names, line, *versions())), target()])
 
 
 def _loaded(whole: bytes) -> Code | None:

@@ -11,7 +11,13 @@ from tracekit.modules.ranges import is_for_runs
 from tracekit.modules.runner import Runner
 from tracekit.program.program import Program
 from tracekit.replay.compiled.compiler import CompiledPaths
-from tracekit.replay.compiled.cost_model import pays, records_of, work_of
+from tracekit.replay.compiled.cost_model import (
+    LONG_ENOUGH_AHEAD,
+    LONG_ENOUGH_TO_LOAD,
+    pays,
+    records_of,
+    work_of,
+)
 from tracekit.replay.totals import trace_totals
 
 
@@ -26,17 +32,22 @@ def work_for(trace: TraceReader, program: Program, modules: Collection[Analysis]
 
 
 def paths_for(
-    trace: TraceReader, runners: Collection[Runner], work: int, records: int | None = None
+    trace: TraceReader, runners: Collection[Runner], work: int, records: int | None = None, follows: bool = False
 ) -> CompiledPaths | None:
     """The compiled paths of a replay through these runners, whose events are handed to them one by one.
 
-    `work`: of the whole trace; `records`: how many of it are replayed at most, None: all. None if one of the modules
-    takes events otherwise, or what is replayed is too short.
+    `work`: of the whole trace; `records`: how many of it are replayed at most, None: all; `follows`: paths are those
+    that another replay has compiled (:class:`~tracekit.replay.compiled.compiler.CompiledPaths`). None if one of the
+    modules takes events otherwise, or what is replayed is too short.
     """
     if records is not None:
         work = work * records // max(records_of(trace), 1)
     sinks = [runner for runner in runners if isinstance(runner, CallbackRunner) and runner.handlers]
-    if not pays(work) or not sinks or len(sinks) < sum(bool(runner.workers) for runner in runners):
+    if (
+        not pays(work, LONG_ENOUGH_AHEAD if follows else LONG_ENOUGH_TO_LOAD)
+        or not sinks
+        or len(sinks) < sum(bool(runner.workers) for runner in runners)
+    ):
         return None
-    paths = CompiledPaths(sinks, repr(trace.build).encode(), records or records_of(trace), work)
+    paths = CompiledPaths(sinks, repr(trace.build).encode(), records or records_of(trace), work, follows)
     return paths if paths.may_compile else None

@@ -283,6 +283,10 @@ class Replay:
         """Records replayed so far, of `records`; may be called from any thread."""
         return sum(stream.before + int(stream.cursor[layouts.RECORD]) for stream in self.streams)
 
+    def begun(self) -> list[int]:
+        """The streams of which there were records, ascending."""
+        return sorted(stream.number for stream in self.streams if stream.records)
+
     def stop_at(self, stop: Snapshot) -> bool:
         """Between two batches: end at a snapshot of this trace, unless it has come there. Returns whether it will."""
         records = next(then.records for then in stop.streams if then.number == stop.turn.stream)

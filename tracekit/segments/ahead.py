@@ -66,7 +66,6 @@ class PassAhead:
     def __init__(self, segments: Mapping[str, Segments], runners: Mapping[str, CallbackRunner], replay: Replay) -> None:
         self._segments, self._runners, self._replay = segments, runners, replay
         self._batches = replay.batches(told=False)
-        self._streams: set[int] = set()
 
     def close(self) -> None:
         """Go no further."""
@@ -82,6 +81,12 @@ class PassAhead:
         """Records so far."""
         return self._replay.position()
 
+    @property
+    def explained(self) -> str:
+        """How it was replayed, if that was to be by compiled paths."""
+        compiled = self._replay.compiled
+        return "" if compiled is None else compiled.explained(self.records)
+
     def go_on(self) -> bool:
         """Take the next batch. Returns False if the trace is over."""
         batch = next(self._batches, None)
@@ -89,7 +94,6 @@ class PassAhead:
             return False
         for runner in self._runners.values():
             runner.feed(batch, 0)
-        self._streams.add(batch.stream)
         return True
 
     def snapshot(self) -> Snapshot | None:
@@ -98,7 +102,7 @@ class PassAhead:
 
     def starts(self) -> Mapping[str, Start]:
         """What each module begins a segment with there."""
-        streams = sorted(self._streams)
+        streams = self._replay.begun()
         return {
             name: start_of(self._segments[name], runner, streams, self.accesses)
             for name, runner in self._runners.items()

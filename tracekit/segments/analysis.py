@@ -98,6 +98,7 @@ class SegmentedAnalysis:
         self._is_over = threading.Event()
         self._tasks: deque[Task] = deque()  # those that are not joined yet
         self._courses: list[SegmentProgress] = []
+        self._ahead_explained = ""
         self.is_known = False
         """Whether an earlier analysis had kept what segments begin with."""
 
@@ -120,6 +121,7 @@ class SegmentedAnalysis:
                                 self._share(ahead, jobs, kept)
                             else:
                                 self._cut(ahead, jobs, cuts or ())
+                            self._ahead_explained = ahead.explained
                     while self._tasks:
                         self._join()
             finally:
@@ -129,15 +131,16 @@ class SegmentedAnalysis:
         return len(self._courses)
 
     def explained(self) -> list[str]:
-        """A line for each segment that was replayed by compiled paths, or was to be."""
-        lines = enumerate((course.explained for course in self._courses), 1)
-        return [f"segment {number}, {line}" for number, line in lines if line]
+        """A line for the pass ahead and each segment that was replayed by compiled paths, or was to be."""
+        lines = [(f"segment {number}", course.explained) for number, course in enumerate(self._courses, 1)]
+        return [f"{part}, {line}" for part, line in [("pass ahead", self._ahead_explained), *lines] if line]
 
     def _ahead(self) -> PassAhead:
         pilots = {name: CallbackRunner(each.pilot, f"{name}_ahead", 1) for name, each in self.segments.items()}
         replay = self._replay(pilots.values())
         for pilot in pilots.values():
             pilot.begin(replay.example())
+        replay.compiled = paths_for(self.trace, pilots.values(), self._work, follows=True)
         return PassAhead(self.segments, pilots, replay)
 
     def _position(self) -> int:

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ LOOK_AT_EACH = 8
 """Of so many records one is looked at, to see how many of them have code."""
 FIRST_BATCHES = 3
 """Batches of records before the thread begins: LLVM serves one thread at a time, and the kernels have to be loaded."""
+LOOK_FOR_PLAN = 16
+"""Of so many batches of records, before one of them a replay that follows another looks what that has compiled."""
 ROUNDS = 4
 """Times that paths are compiled at most."""
 SHARE = 0.99
@@ -69,10 +72,17 @@ def plan_of(program: bytes, events: Collection[str]) -> Plan:
 class CompiledPaths:
     """The compiled paths of one replay."""
 
-    def __init__(self, sinks: Sequence[Sink], program: bytes, records: int, work: int | None = None) -> None:
-        """`program`: what tells the program from others; `records`: those of the trace; `work`: work_of it."""
+    def __init__(
+        self, sinks: Sequence[Sink], program: bytes, records: int, work: int | None = None, follows: bool = False
+    ) -> None:
+        """`program`: what tells the program from others; `records`: those of the trace; `work`: work_of it.
+
+        `follows`: paths are only those that another replay, for modules that want the same events, has compiled.
+        """
         self.sinks = sinks
-        self._plan = plan_of(program, [name for sink in sinks for name in sink.handlers])
+        self._plan_of = partial(plan_of, program, [name for sink in sinks for name in sink.handlers])
+        self._plan = self._plan_of()
+        self._follows = follows
         self.waits = os.environ.get(SETTING) == "always"
         self.checks = CHECKS_ALL_BOUNDS
         """Whether the code of paths makes sure that it does not leave its tables (bounds.py)."""
@@ -94,7 +104,9 @@ class CompiledPaths:
         self._worker = Worker()
         self._enough = ENOUGH if records >= LONG_ENOUGH_TO_LOAD else records // PART
         self._rounds = (
-            0 if (records if work is None else work) >= LONG_ENOUGH or self._plan.shares or self.waits else ROUNDS
+            0
+            if (records if work is None else work) >= LONG_ENOUGH or self._plan.shares or self.waits or follows
+            else ROUNDS
         )
         self._ends = False
 
@@ -116,8 +128,16 @@ class CompiledPaths:
             return False
         if self._thread is not None and self._thread.is_alive():
             return False
+        if self._follows and not self.waits:
+            return self._has_news()
         self.sample.add(ids)
         return self.waits or self.sample.records >= self._enough or bool(self._recalled())
+
+    def _has_news(self) -> bool:
+        """Whether the other replay's paths are known: looked for now and then, and taken once."""
+        if self._thread is None and not self._plan.shares and self._batches % LOOK_FOR_PLAN == 0:
+            self._plan = self._plan_of()
+        return bool(self._recalled())
 
     def seen(self) -> NDArray[np.uint32]:
         """The record ids that were seen since the last start, or those that an earlier replay has compiled."""

@@ -13,6 +13,9 @@ LONG_ENOUGH = 1 << 26
 """Work of a trace (work_of) from which on that is worth it."""
 LONG_ENOUGH_TO_LOAD = 1 << 25
 """Work from which on it is worth it to load what an earlier replay has compiled."""
+LONG_ENOUGH_AHEAD = LONG_ENOUGH
+"""Work from which on the pass ahead of segments takes the paths that a segment has compiled: that takes 0.2 s, and it
+goes over less than half of a trace."""
 USUAL = 7
 """Accesses for each record, on average, of programs without long runs. Where there are more, the kernels fill in runs
 as fast as compiled paths call callbacks one by one (0.9 to 1.3 of the time), and more slowly than they call callbacks
@@ -32,12 +35,12 @@ def work_of(records: int, accesses: int, *, for_runs: bool) -> int:
     return records + max(many, 0) // ACCESSES_OF_RUNS
 
 
-def pays(work: int) -> bool:
+def pays(work: int, least: int = LONG_ENOUGH_TO_LOAD) -> bool:
     """Whether compiled paths may make a replay shorter, and nobody has turned them off."""
     setting = os.environ.get(SETTING, "")
     if setting in ("0", "always"):
         return setting == "always"
-    return not CHECKS_BOUNDS and work >= LONG_ENOUGH_TO_LOAD
+    return not CHECKS_BOUNDS and work >= least
 
 
 def records_of(trace: TraceReader) -> int:

@@ -83,11 +83,12 @@ def event_function(event: int, handlers: Sequence[Handler], constants: Constants
     return _function(f"i1 @{handler_name(event)}({parameters})", code)
 
 
-def sized_function(event: int, size: int) -> str:
-    """``on_<code>_<size>``: one copy for a size, that paths call."""
+def sized_function(event: int, size: int, is_large: bool) -> str:
+    """``on_<code>_<size>``: one copy for a size, that paths call; of what is large, a jump to the function of any."""
     code = Code()
+    given = f"ptr %machine, i32 %subject, i64 %address, i64 {size}, i64 %value"
     code.line(
-        f"call i1 @{handler_name(event)}(ptr %machine, i32 %subject, i64 %address, i64 {size}, i64 %value) alwaysinline"
+        f"{'tail ' * is_large}call i1 @{handler_name(event)}({given}) {'noinline' if is_large else 'alwaysinline'}"
     )
     code.line("ret void")
     return _function(

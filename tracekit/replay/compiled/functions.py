@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import zstandard
 
+from tracekit.jit import object_cache
 from tracekit.jit.background import recipe_of
+from tracekit.jit.native import key_of_code
 from tracekit.jit.values import example, leaves, told
 from tracekit.jit.worker import Worker
 
@@ -26,12 +29,27 @@ class NumbaFunction:
 
     @classmethod
     def of(cls, kernel: Any, arguments: Sequence[Any], worker: Worker | None = None) -> NumbaFunction:
-        """Compile `kernel` for arguments like these, or find it compiled; by another process, if that can."""
+        """Compile `kernel` for arguments like these, or find it compiled; by another process, if that can.
+
+        It is kept for other replays, which then need no Numba.
+        """
+        kinds = tuple(told(argument)[0] for argument in arguments)
+        key = f"bitcode-{key_of_code(kernel, kinds)}"
+        kept = object_cache.read(key)
+        if kept is not None:
+            name, _, code = kept.partition(b"\0")
+            return cls(name.decode(), zstandard.decompress(code))
+        made = cls._made(kernel, arguments, kinds, worker)
+        object_cache.write(key, made.name.encode() + b"\0" + zstandard.compress(made.code))
+        return made
+
+    @classmethod
+    def _made(cls, kernel: Any, arguments: Sequence[Any], kinds: Sequence[Any], worker: Worker | None) -> NumbaFunction:
         recipe = recipe_of(kernel) if worker is not None else None
         if worker is None or recipe is None:
             return cls._here(kernel, arguments)
         try:
-            made: NumbaFunction = worker.call(_of_kinds, *recipe, [told(argument)[0] for argument in arguments])
+            made: NumbaFunction = worker.call(_of_kinds, *recipe, kinds)
         except (RuntimeError, ImportError, pickle.PicklingError, AttributeError):
             return cls._here(kernel, arguments)
         return made
@@ -83,10 +101,15 @@ def _scalar(value: Any) -> str:
     return widths.get(type(value), "i64")
 
 
+USUAL_LENGTH = 64
+"""Elements of an array that has as many for every program, like one of at most that many."""
+
+
 class Constants:
     """Arguments that stay the same as long as a replay lives, as LLVM's text: addresses are symbols.
 
-    LLVM takes it that different symbols are different memory, so arrays that overlap share one.
+    LLVM takes it that different symbols are different memory, so arrays that overlap share one. Lengths that depend on
+    the program are symbols, too, with the length as the address: the code is then the same for all programs.
     """
 
     def __init__(self, values: Any) -> None:
@@ -102,15 +125,19 @@ class Constants:
             first = array.ctypes.data
             name = names.setdefault(begins[first], f"data{len(names)}")
             self._symbols[first] = f"getelementptr (i8, ptr @{name}, i64 {first - begins[first]})"
+        lengths = [*dict.fromkeys(_lengths_of_programs(values))]
+        self._lengths = {length: f"ptrtoint (ptr @length{number} to i64)" for number, length in enumerate(lengths)}
         self.addresses = {name: start for start, name in names.items()}
+        self.addresses |= {f"length{number}": length for number, length in enumerate(lengths)}
         """Symbol -> address: what has to be told when the code is loaded."""
 
     def text(self, value: Any) -> Iterator[str]:
         """The LLVM arguments that Numba makes of `value`, a part of what this was made with."""
         if isinstance(value, np.ndarray):
-            numbers = [f"i64 {number}" for number in (*value.shape, *value.strides)]
+            size, *shape = (f"i64 {self._lengths.get(length, length)}" for length in (value.size, *value.shape))
             place = f"ptr {self._symbols[value.ctypes.data]}"
-            yield from ("ptr null", "ptr null", f"i64 {value.size}", f"i64 {value.itemsize}", place, *numbers)
+            strides = (f"i64 {stride}" for stride in value.strides)
+            yield from ("ptr null", "ptr null", size, f"i64 {value.itemsize}", place, *shape, *strides)
         elif isinstance(value, tuple):
             for part in value:
                 yield from self.text(part)
@@ -118,6 +145,14 @@ class Constants:
             yield "ptr null"
         else:
             yield f"{_scalar(value)} {int(value)}"
+
+
+def _lengths_of_programs(values: Any) -> Iterator[int]:
+    """The lengths of arrays that other programs may have in other lengths: powers of 2 are those of hash tables."""
+    for array in arrays_of(values):
+        for length in (array.size, *array.shape):
+            if length > USUAL_LENGTH and length & (length - 1):
+                yield length
 
 
 def arrays_of(value: Any) -> Iterator[np.ndarray[Any, Any]]:

@@ -140,7 +140,11 @@ class LibraryMaker:
         """The functions for events, one by one and many at once. `place`: where the sinks' arguments begin."""
         return [
             *(driver_code.event_function(event, some, constants, place) for event, some in handlers.items()),
-            *(driver_code.sized_function(event, size) for event in sorted(handled.sized) for size in CONSTANT_SIZES),
+            *(
+                driver_code.sized_function(event, size, _is_large(handlers[event]))
+                for event in sorted(handled.sized)
+                for size in CONSTANT_SIZES
+            ),
             *(driver_code.range_function(event, some, constants, place) for event, some in many.ranges.items()),
             driver_code.unordered_function(many.unordered, constants, place),
             driver_code.passed_function(many.passed, constants, place),
@@ -187,12 +191,16 @@ class LibraryMaker:
         return Handler(self._linkable(kernel, (*arguments, *event)), state, contexts, levels, levels_at, clock, event)
 
 
+def _is_large(handlers: Sequence[Handler]) -> bool:
+    """Whether what modules do for an event is too much for a copy for each size."""
+    return sum(len(handler.function.code) for handler in handlers) > LARGE
+
+
 def _handled(handlers: Mapping[int, list[Handler]], many: Many, has_budget: bool) -> HandledEvents:
     """The events that sinks with these functions handle."""
-    large = {event for event, some in handlers.items() if sum(len(each.function.code) for each in some) > LARGE}
     return HandledEvents(
         frozenset(handlers),
-        frozenset({CODE["load"], CODE["store"]} & (handlers.keys() - large)),
+        frozenset({CODE["load"], CODE["store"]} & handlers.keys()),
         has_budget,
         frozenset(many.ranges),
         many.ordered,
