@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,16 +32,20 @@ class NumbaFunction:
     def of(cls, kernel: Any, arguments: Sequence[Any], worker: Worker | None = None) -> NumbaFunction:
         """Compile `kernel` for arguments like these, or find it compiled; by another process, if that can.
 
-        It is kept for other replays, which then need no Numba.
+        What is tracekit's own is kept for other replays, which then need no Numba.
         """
         kinds = tuple(told(argument)[0] for argument in arguments)
+        if not kernel.is_native:  # it stands in no file, or depends on more than that
+            return cls._made(kernel, arguments, kinds, worker)
         key = f"bitcode-{key_of_code(kernel, kinds)}"
         kept = object_cache.read(key)
         if kept is not None:
-            name, _, code = kept.partition(b"\0")
-            return cls(name.decode(), zstandard.decompress(code))
+            head, _, code = kept.partition(b"\0")
+            name, used = json.loads(head)
+            return cls(name, zstandard.decompress(code), tuple(used))
         made = cls._made(kernel, arguments, kinds, worker)
-        object_cache.write(key, made.name.encode() + b"\0" + zstandard.compress(made.code))
+        head = json.dumps([made.name, made.used]).encode()
+        object_cache.write(key, head + b"\0" + zstandard.compress(made.code))
         return made
 
     @classmethod
