@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,13 @@ from tracekit.formats.errors import TracekitError
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Size(click.ParamType[int]):
+if TYPE_CHECKING:
+    _Whole = click.ParamType[int]
+else:
+    _Whole = click.ParamType  # which older versions of click do not tell the value's type of
+
+
+class Size(_Whole):
     """A size of memory in bytes, as ``512M``."""
 
     name = "size"
