@@ -128,8 +128,7 @@ private:
     Set(TK_VARIABLE_LENT, E.TakesAddress && !In.IsKept && !G);
     Set(TK_VARIABLE_RENAMED, G && isRenamed(*G, In));
     Set(TK_VARIABLE_VARYING, E.Varies);
-    bool IsSeen = Flags & TK_VARIABLE_LENT && L.getHeader()->getParent()->hasOptNone(); // in memory, by the run
-    Set(TK_VARIABLE_USED_AFTER, !IsSeen && isUsedAfter(Variable, In));
+    Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
     if (Variable == Head.Counter) {
       if (Head.IsReached)
@@ -183,7 +182,8 @@ private:
   /// Whether code behind the loop may read what the loop leaves in a variable.
   bool isUsedAfter(Object Variable, const ObjectTouches &In) const {
     auto *G = dyn_cast<GlobalVariable>(Variable);
-    if (In.MayBeReached || (G && !G->hasLocalLinkage()))
+    // A local variable that no call keeps is read by its name, or by calls that are given its address.
+    if ((In.MayBeReached && (G || In.IsKept)) || (G && !G->hasLocalLinkage()))
       return true;
     bool ReadByOthers = G && Text.Everything.isReadSomewhere(*G);
     SmallPtrSet<const BasicBlock *, 16> Seen;
