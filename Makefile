@@ -1,6 +1,7 @@
 # make demo   compile a sample program with tracekit, record it, print its dependence profile
 # make test   run every test; what is skipped stands at the end, with the command that brings it
 # make lint   format, ruff, mypy --strict, import directions
+# make lowest the kernels and the command line with the oldest packages that pyproject.toml takes, in build/lowest
 # make format brings the sources into the format that lint asks for
 #
 # Each sets up what it needs: clang and LLVM's headers through apt-get where it may, and a virtual
@@ -18,7 +19,7 @@ C_SOURCES = $(wildcard recorder/pass/*.cpp recorder/pass/*.h recorder/runtime/*.
             recorder/runtime/musl/*.[ch] recorder/include/*.h)
 DOCUMENTS = $(wildcard *.md) docs formats fixtures tests
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint lowest format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -38,6 +39,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pymarkdown --strict-config scan --recurse $(DOCUMENTS)
+
+lowest: $(VENV)/bin/python
+	$(PYTHON) -m venv build/lowest
+	sed -n '/^dependencies = /{s/.*\[//; s/\].*//; s/"//g; s/, */\n/g; s/>=/==/g; p}' pyproject.toml > build/lowest/oldest.txt
+	build/lowest/bin/python -m pip install --quiet --constraint build/lowest/oldest.txt --editable . hypothesis pytest pytest-xdist
+	build/lowest/bin/python -m pytest -q -n $(JOBS) tests/jit/test_kernel.py tests/commands/test_cli.py
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix --quiet --select I .
