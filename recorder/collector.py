@@ -277,8 +277,8 @@ class Collector:
             self._write(partial(self._writer.compressed_frame, b"CHNK", *chunk))
 
     def _needed_version(self) -> int:
-        """The first version of the format that has all events met so far, those of the chunk at hand among them."""
-        met = np.flatnonzero(self._encoder.counts(FIRST_PATH)).tolist()
+        """The first version of the format that has all events of the chunks so far, the one at hand among them."""
+        met = np.flatnonzero(self._encoder.taken(FIRST_PATH)).tolist()
         return max([FIRST_VERSION, *(BY_CODE[code].since for code in met if code in BY_CODE)])
 
     def _write_unfinished(self) -> None:

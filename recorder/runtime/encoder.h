@@ -35,6 +35,7 @@ struct tk_view {
 struct tk_filled {
     struct tk_buffer *buffer;
     uint32_t full; /* else the program died while it wrote here: up to the first zero */
+    uint32_t last; /* its stream ends with it */
     uint32_t stream, thread, kind, epoch;
     uint64_t sequence, words;
 };

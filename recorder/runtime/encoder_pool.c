@@ -257,6 +257,7 @@ int tk_see_buffer(struct tk_view *view, uint32_t number, struct tk_filled *fille
         return 0;
     *filled = (struct tk_filled){.buffer = buffer,
                                  .full = state == TK_FULL,
+                                 .last = state == TK_FULL && READ(buffer->last),
                                  .stream = READ(buffer->stream),
                                  .thread = READ(buffer->thread),
                                  .kind = READ(buffer->kind),
@@ -295,7 +296,7 @@ static int are_pages_zero(uint64_t *words, uint64_t count)
 
 static int is_unused(const struct tk_buffer *buffer)
 {
-    return buffer->stream == TK_NO_STREAM && buffer->words == 0 && is_zero(buffer->reserved, 4);
+    return buffer->stream == TK_NO_STREAM && buffer->words == 0 && buffer->last == 0 && is_zero(buffer->reserved, 3);
 }
 
 static int is_header_intact(const struct tk_view *view)

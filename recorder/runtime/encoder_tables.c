@@ -180,6 +180,14 @@ static void add_counts(const struct tk_encoder *encoder, const struct tk_chunk *
             counts[encoder->row_ids[row]] += chunk->successors[row][TK_RECORDS];
 }
 
+/* Records of each number in the chunks that were taken; `ids` of them. */
+TK_EXPORT void tk_encoder_taken(struct tk_encoder *encoder, uint64_t *counts, uint32_t ids)
+{
+    pthread_mutex_lock(&encoder->lock);
+    memcpy(counts, encoder->counts, ids * sizeof *counts);
+    pthread_mutex_unlock(&encoder->lock);
+}
+
 /* Records encoded of each number so far, but for those of chunks that are just being filled; `ids` of them. */
 TK_EXPORT void tk_encoder_counts(struct tk_encoder *encoder, uint64_t *counts, uint32_t ids)
 {
@@ -233,7 +241,7 @@ static int allot_columns(struct tk_columns *columns, size_t capacity)
 struct tk_stream_chunks *tk_stream_chunks(struct tk_encoder *encoder, uint32_t stream)
 {
     if (stream >= encoder->stream_count) {
-        size_t count = (size_t)stream + 64;
+        size_t count = (size_t)stream + stream / 2 + 64;
         if (!grow_array((void **)&encoder->streams, count, sizeof *encoder->streams))
             return NULL;
         memset(encoder->streams + encoder->stream_count, 0, (count - encoder->stream_count) * sizeof *encoder->streams);

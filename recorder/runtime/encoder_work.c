@@ -61,9 +61,9 @@ static uint32_t buffers_of(const struct tk_view *view)
 static void wake_program(struct tk_encoder *encoder, const struct tk_view *view)
 {
     struct tk_exchange *exchange = view->at.exchange;
-    __atomic_store_n(&encoder->unwoken, 0, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&exchange->waiting, __ATOMIC_SEQ_CST))
-        futex(&exchange->freed, FUTEX_WAKE, INT32_MAX, NULL);
+    const uint32_t freed = __atomic_exchange_n(&encoder->unwoken, 0, __ATOMIC_RELAXED);
+    if (freed && __atomic_load_n(&exchange->waiting, __ATOMIC_SEQ_CST))
+        futex(&exchange->freed, FUTEX_WAKE, freed, NULL); /* a thread for each buffer: more would find none */
 }
 
 /* Zero a buffer and hand it back. A program that waits is woken when it can go on for a while: to change between it and
@@ -75,6 +75,7 @@ static void free_buffer(struct tk_encoder *encoder, struct tk_view *view, const 
     memset(tk_buffer_words(&view->at, buffer), 0, (dirty < all ? dirty : all) * sizeof(uint64_t));
     __atomic_store_n(&buffer->stream, TK_NO_STREAM, __ATOMIC_RELAXED);
     __atomic_store_n(&buffer->words, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&buffer->last, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&buffer->state, TK_FREE, __ATOMIC_RELEASE);
     __atomic_fetch_add(&view->at.exchange->freed, 1, __ATOMIC_SEQ_CST);
     if (__atomic_add_fetch(&encoder->unwoken, 1, __ATOMIC_RELAXED) * 8 >= buffers_of(view))
@@ -259,11 +260,23 @@ static int encode_unlocked(const struct tk_job *job, int force)
     uint8_t *in_hand = &job->view->in_hand[number];
     *in_hand = 1;
     pthread_mutex_unlock(&job->encoder->lock);
-    tk_allocate_ahead(job->view, number + 1);
+    if (2 * job->filled.words > job->view->at.buffer_words) /* else it is a short thread's, or an image came */
+        tk_allocate_ahead(job->view, number + 1);
     int done = encode_buffer(job, force);
     pthread_mutex_lock(&job->encoder->lock);
     *in_hand = 0;
     return done;
+}
+
+/* Whether the stream ends with the buffer that has just been encoded: then nothing more is waited for, and the chunk's
+ * memory serves the next thread. A program may say so of one that others follow: these begin a chunk of their own. */
+static int is_over(const struct tk_job *job)
+{
+    struct tk_chunk *chunk = job->chunk;
+    if (chunk->stalled || !job->filled.last || chunk->link)
+        return 0;
+    job->encoder->streams[chunk->stream].frontier = chunk->next;
+    return 1;
 }
 
 /* Encode the job's chunk until it is whole or the program has filled no more of it. Called and left with the lock. */
@@ -288,7 +301,7 @@ static enum tk_worked fill_chunk(struct tk_job *job, int force)
             result = TK_WORKED_FAILED;
         else if (is_damaged(job->view))
             result = TK_WORKED_DAMAGED;
-        else if (chunk->next == chunk->end)
+        else if (chunk->next == chunk->end || is_over(job))
             result = TK_WORKED_CHUNK;
     } while (result == TK_WORKED_NOTHING && !chunk->stalled && find_buffer(job, 0));
     encoder->active--;

@@ -85,7 +85,8 @@ struct tk_buffer {
     uint64_t sequence; /* counts the buffers of the stream from 0 */
     uint32_t epoch;    /* of the set of loaded images when it was taken */
     uint32_t words;    /* written; valid when FULL */
-    uint64_t reserved[4];
+    uint64_t last;     /* its stream ends with it; valid when FULL */
+    uint64_t reserved[3];
 };
 
 /* An image's registration. Offsets count from the pool's start. */

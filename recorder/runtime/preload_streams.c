@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define LOOKS (1u << 26)             /* for a tenth of a second */
+#define FLOW 8                       /* one of so many buffers at least is not a thread's, but on its way */
 #define SCRATCH_WORDS (2 * TK_SLACK) /* a quarter of the cache next to a core, so the program keeps the rest */
 
 struct tk_counters tk_counters;
@@ -130,7 +131,8 @@ static void wait_for_buffer(const struct tk_pool *pool, struct tk_exchange *exch
         __atomic_store_n(&tk_counters.abandoned, 1, __ATOMIC_RELAXED);
 }
 
-/* Fault a buffer's pages in at once when this process first takes it: one call instead of 64 faults. */
+/* Fault a buffer's pages in at once when this process first takes it for a stream that has filled one already: one call
+ * instead of 64 faults. Most threads of a program with many write no more than a page. */
 static void touch(struct tk_buffer *buffer, uint32_t number)
 {
     static uint8_t touched[TK_MAX_BUFFERS];
@@ -185,20 +187,23 @@ static struct tk_buffer *take_buffer(struct tk_pool *pool, struct tk_exchange *e
             full += state == TK_FULL;
             if (state == TK_FREE &&
                 __atomic_compare_exchange_n(&buffer->state, &state, TK_OWNED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                return touch(buffer, number), buffer;
+                return buffer;
         }
-        if (full > 0)
-            wait_for_buffer(pool, exchange, freed);
-        else if (!add_buffer(exchange, buffers))
+        if (full * FLOW <= buffers && add_buffer(exchange, buffers))
+            continue;
+        if (!full)
             return NULL; /* more threads than buffers, all idle: nobody would ever free one */
+        wait_for_buffer(pool, exchange, freed);
     }
     return NULL;
 }
 
-static void hand_over(struct tk_exchange *exchange)
+/* `last`: the stream ends with it. */
+static void hand_over(struct tk_exchange *exchange, int last)
 {
     struct tk_buffer *buffer = __tk_state.buffer;
     buffer->words = (uint32_t)(__tk_state.pos - tk_buffer_words(&tk_layout, buffer));
+    buffer->last = last != 0;
     __atomic_store_n(&buffer->state, TK_FULL, __ATOMIC_RELEASE);
     __atomic_fetch_add(&exchange->filled, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&exchange->collector_sleeps, __ATOMIC_SEQ_CST) && !is_without_calls)
@@ -245,6 +250,8 @@ void tk_open_stream(struct tk_stream *stream)
         stream->number = tk_number_stream();
     if (stream->thread == TK_NO_STREAM)
         stream->thread = stream->number;
+    if (stream->sequence)
+        touch(buffer, (uint32_t)(buffer - tk_layout.exchange->buffer));
     buffer->thread = stream->thread;
     buffer->kind = stream->kind;
     buffer->sequence = stream->sequence++;
@@ -295,7 +302,7 @@ void tk_hand_over(void)
         set_limit();
     } else {
         int full = is_full();
-        hand_over(tk_layout.exchange);
+        hand_over(tk_layout.exchange, 0);
         tk_open_stream(__tk_state.stream);
         if (full && __tk_state.stream)
             note_hand_over();
@@ -406,11 +413,11 @@ void tk_end_thread(void)
         thread->held = (struct tk_state){0};
     }
     if (pool && __tk_state.stream)
-        hand_over(tk_layout.exchange);
+        hand_over(tk_layout.exchange, 1);
     for (int level = 0; level < TK_HANDLER_LEVELS; level++) {
         __tk_state = thread->handlers[level].own;
         if (pool && __tk_state.stream)
-            hand_over(tk_layout.exchange);
+            hand_over(tk_layout.exchange, 1);
     }
     tk_scratch();
     __atomic_store_n(&thread->use, TK_EXITED, __ATOMIC_RELEASE);

@@ -25,6 +25,7 @@ from tracekit.recorder.compression import CompressedChunk, InOrder
 from tracekit.recorder.encoder import Encoder, Payload
 from tracekit.recorder.native import Worked, library
 from tracekit.recorder.pool import DEFAULT_BUFFER, IMAGE_AREA, SMALLEST_BUFFER, Pool
+from tracekit.recorder.session import program_environment
 
 BUFFER = np.dtype(
     [
@@ -35,7 +36,8 @@ BUFFER = np.dtype(
         ("sequence", "<u8"),
         ("epoch", "<u4"),
         ("words", "<u4"),
-        ("reserved", "<u8", 4),
+        ("last", "<u8"),
+        ("reserved", "<u8", 3),
     ]
 )  # struct tk_buffer
 FULL, BUFFERS = 2, 64
@@ -73,8 +75,8 @@ def streams(draw: st.DrawFn) -> list[list[list[int]]]:
     return found
 
 
-def fill(pool: Pool, contents: list[list[list[int]]], order: np.random.Generator) -> None:
-    """Put the buffers into the pool, in any places."""
+def fill(pool: Pool, contents: list[list[list[int]]], order: np.random.Generator, last: int = -1) -> None:
+    """Put the buffers into the pool, in any places; those of number `last` say that their streams end."""
     table = np.frombuffer(pool._memory, BUFFER, BUFFERS, int(library().tk_pool_table_offset(pool.view)))
     data = np.frombuffer(
         pool._memory, np.uint64, BUFFERS * pool.buffer_words, int(library().tk_pool_words_offset(pool.view))
@@ -86,7 +88,7 @@ def fill(pool: Pool, contents: list[list[list[int]]], order: np.random.Generator
         for sequence, raw in enumerate(buffers):
             place = next(free)
             data[place, : len(raw)] = raw
-            table[place] = (FULL, stream, stream, 0, sequence, 0, len(raw), 0)
+            table[place] = (FULL, stream, stream, 0, sequence, 0, len(raw), sequence == last, 0)
 
 
 def encoded(pool: Pool, workers: int, limit: int) -> dict[int, list[tuple[int, bytes]]]:
@@ -138,16 +140,60 @@ def test_any_split_and_any_order_of_workers_give_the_same_records(
         assert decoded([payload for _, payload in ordinals]) == [word for raw in buffers for word in raw]
 
 
-@pytest.mark.parametrize("used, megabytes", [(1, 1), (2, 2), (3, 2), (4, 4)])
-def test_memory_is_allocated_ahead_of_the_program_as_it_needs_it(used: int, megabytes: int) -> None:
+@settings(max_examples=20, deadline=None)
+@given(streams(), st.sampled_from([1, 2]), st.integers(0, 5), st.integers(0, 1 << 32))
+def test_a_stream_that_is_said_to_end_may_go_on(
+    contents: list[list[list[int]]], workers: int, last: int, seed: int
+) -> None:
+    pool = shared_pool()
+    fill(pool, contents, np.random.default_rng(seed), last)
+    chunks = encoded(pool, workers, 4 * pool.buffer_words)
+    for stream, buffers in enumerate(contents):
+        assert decoded([payload for _, payload in sorted(chunks[stream])]) == [word for raw in buffers for word in raw]
+
+
+def test_the_chunk_of_a_stream_that_ends_is_taken_at_once() -> None:
+    pool, encoder = Pool(SMALLEST_BUFFER, BUFFERS), Encoder(1 << 20, SMALLEST_BUFFER // 8)
+    raw = [EVENTS[0], *[8] * len(BY_CODE[EVENTS[0]].words)]
+    for last, expected in ((-1, Worked.NOTHING), (0, Worked.CHUNK)):
+        fill(pool, [[raw]] if last else [[], [raw]], np.random.default_rng(last + 1), last)
+        worked, chunk = encoder.work(pool, 60.0, 0.1, Payload())
+        assert worked == expected and (chunk is None or chunk.stream == 1)
+    encoder.close()
+
+
+JOINED = """
+    #include <pthread.h>
+    static int seen[8];
+    static void *work(void *unused) { for (int i = 0; i < 8; i++) seen[i]++; return unused; }
+    int main(void) {
+        pthread_t thread;
+        pthread_create(&thread, 0, work, 0);
+        pthread_join(thread, 0);
+        return seen[3] - 1;
+    }"""
+
+
+def test_a_thread_says_that_its_stream_ends(tmp_path: Path) -> None:
+    app, pool = build(tmp_path, JOINED, "-pthread"), Pool(SMALLEST_BUFFER, BUFFERS)
+    environment = {**program_environment(str(app)), "TRACEKIT_POOL": str(pool.descriptor)}
+    assert subprocess.run([app], env=environment, pass_fds=[pool.descriptor], timeout=60).returncode == 0
+    table = np.frombuffer(pool._memory, BUFFER, BUFFERS, int(library().tk_pool_table_offset(pool.view)))
+    used = table[table["stream"] != 0xFFFFFFFF]
+    assert set(used[["stream", "last"]].tolist()) == {(0, 0), (1, 1)}
+
+
+@pytest.mark.parametrize("used, filled, megabytes", [(1, 1, 1), (2, 1, 2), (3, 1, 2), (4, 1, 4), (4, 0, 1)])
+def test_memory_is_allocated_ahead_of_the_program_as_it_needs_it(used: int, filled: int, megabytes: int) -> None:
     pool, encoder = Pool(buffers=BUFFERS), Encoder(1 << 20, DEFAULT_BUFFER // 8)
     pool.adopt()
     table = np.frombuffer(pool._memory, BUFFER, BUFFERS, int(library().tk_pool_table_offset(pool.view)))
     words = np.frombuffer(pool._memory, np.uint64, BUFFERS << 15, int(library().tk_pool_words_offset(pool.view)))
+    raw = [EVENTS[0], *[8] * len(BY_CODE[EVENTS[0]].words)]
+    raw *= (20_000 if filled else 20) // len(raw)
     for number in range(used):
-        raw = [EVENTS[0], *[8] * len(BY_CODE[EVENTS[0]].words)]
         words[number << 15 :][: len(raw)] = raw
-        table[number] = (FULL, 0, 0, 0, number, 0, len(raw), 0)
+        table[number] = (FULL, 0, 0, 0, number, 0, len(raw), 0, 0)
     encoder.work(pool, 10.0, 0.1, Payload())
     encoder.close()
     assert os.fstat(pool.descriptor).st_blocks * 512 >> 20 == megabytes
