@@ -291,9 +291,9 @@ class Races(Module):
         tasks.end_team(state, team)
 
     @staticmethod
-    def implicit_begin(state: State, index: int, team: int, task: int, stream: int) -> None:
+    def implicit_begin(state: State, index: int, team: int, task: int, stream: int, context: int) -> None:
         """A thread begins with its part of a team."""
-        tasks.begin_implicit(state, stream, running(state, stream), index, team, task)
+        tasks.begin_implicit(state, stream, running(state, stream), index, team, task, context)
 
     @staticmethod
     def implicit_end(state: State, task: int, stream: int) -> None:
@@ -306,9 +306,9 @@ class Races(Module):
         tasks.create_task(state, running(state, stream), task, flags, context, instruction)
 
     @staticmethod
-    def task_schedule(state: State, status: int, next: int, task: int, stream: int) -> None:
+    def task_schedule(state: State, status: int, next: int, task: int, stream: int, context: int) -> None:
         """A thread goes from one task to another."""
-        tasks.schedule(state, stream, running(state, stream), status, next, task)
+        tasks.schedule(state, stream, running(state, stream), status, next, task, context)
 
     @staticmethod
     def task_dependence(state: State, kind: int, address: int, task: int, stream: int) -> None:

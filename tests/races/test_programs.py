@@ -249,3 +249,62 @@ def test_what_a_team_does_has_the_context_that_made_the_team(tmp_path: Path) -> 
     assert len(set(places)) == len(places) <= 4
     threads = {thread["thread"]: thread["function"] for thread in result["threads"]}
     assert threads[0] == "main" and {name for stream, name in threads.items() if stream} == {"work.omp_outlined"}
+
+
+IN_TASKS = """
+    static long sum;
+    __attribute__((noinline)) static void spread(long n)
+    {
+        for (long i = 0; i < n; i++) {
+    #pragma omp task
+            {
+                for (volatile int k = 0; k < 3000; k++)
+                    continue;
+                sum += i; /* race */
+            }
+        }
+    #pragma omp taskwait
+    }
+    __attribute__((noinline)) static int again(int n)
+    {
+        int a = 0, b = 0;
+        sum++; /* race */
+        if (n < 2)
+            return n;
+    #pragma omp task shared(a)
+        a = again(n - 1);
+    #pragma omp task shared(b) if (n > 3)
+        b = again(n - 2);
+    #pragma omp taskwait
+        return a + b;
+    }
+    int main(void)
+    {
+    #pragma omp parallel num_threads(4)
+    #pragma omp single
+        {
+    #pragma omp task
+            spread(20);
+            again(7);
+        }
+        return 0;
+    }"""
+
+
+@needs("libomp")
+def test_what_a_task_does_has_the_context_that_made_it(tmp_path: Path) -> None:
+    """Whichever thread runs it, where that waits: one row for each two places, also of tasks that make their like."""
+    file = tmp_path / "tasks.c"
+    file.write_text(IN_TASKS)
+    run = record(tmp_path, compiled(tmp_path, str(file), "-fopenmp", "-O1"))
+    assert run.returncode == 0, run.stderr
+    result: dict[str, Any] = tracekit.analyze(str(tmp_path / "trace.zst"), "races").result
+    ends = [row[end] for row in result["races"] for end in ("first", "second")]
+    contexts = {end["instruction"]["line"]: (end["context"]["root"], *end["context"]["path"]) for end in ends}
+    shown = {(end["instruction"]["line"], end["context"]["root"], *end["context"]["path"]) for end in ends}
+    assert len(shown) == len(contexts) == 2 and {context[0] for context in contexts.values()} == {"main"}
+    spread, again = (contexts[line] for line in sorted(contexts))
+    assert "loop spread:5" in spread and spread[-1].startswith("spread:6")
+    assert not any("again" in step for step in again)
+    tasks = [(row["kind"], str(row["instruction"]), str(row["created_in"])) for row in result["tasks"]]
+    assert len(set(tasks)) == len(tasks)

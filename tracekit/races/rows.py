@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracekit.containers.hash_table import used_rows
-from tracekit.contexts.names import ContextNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
+from tracekit.races.contexts import TaskContexts
 from tracekit.races.kernels.resources import is_descriptor
 from tracekit.races.kernels.state import (
     ATOMIC_READ,
@@ -53,9 +53,10 @@ class RaceRows:
     def __init__(self, module: Module, state: State) -> None:
         self.program, self.groups = module.program, module.groups
         self.state = state
-        self.contexts = module.contexts
-        self.names = ContextNames(module.program, module.contexts.nodes)
+        self.contexts = TaskContexts(module, state)
+        self.names = self.contexts.names
         self.threads = {int(role["stream"]): role for role in used_rows(state.roles)[1:] if role["kind"] == THREAD_ROLE}
+        self.places: dict[str, int] = {}
         self.roots: dict[int, str] = {}
         """Stream -> the function that it runs, of those that race."""
 
@@ -119,31 +120,21 @@ class RaceRows:
         site = self.state.sites.rows[number]
         instruction = int(site["instruction"])
         known = number != 0 and instruction < len(self.program.ops)
-        context = self._context(int(site["context"]))
-        self.roots[int(site["stream"])] = context["root"]
+        context, role = int(site["context"]), int(site["role"])
+        self.roots[int(site["stream"])] = self.contexts.of_thread(context)["root"]
         return {
             "access": kinds[int(site["kind"])],
             "instruction": self.names.instruction(instruction if known else NONE),
-            "context": self._in_team(context, self.state.roles.rows[int(site["role"])]),
+            "context": self.contexts.of_task(context, int(site["base"]), role),
             "threads": [int(site["stream"])],
-            "tasks": [] if self.state.roles.rows["kind"][site["role"]] == THREAD_ROLE else [int(site["role"])],
+            "tasks": [] if self.state.roles.rows["kind"][role] == THREAD_ROLE else [self._same_place(role)],
             "locks": [self._locks(int(site["locks"]))],
         }
 
-    def _in_team(self, context: Json, role: np.void) -> Json:
-        """A context of an implicit task, as the thread has it that made the team: what all its threads do alike is one
-        place."""
-        if role["kind"] in (THREAD_ROLE, TASK_ROLE, LANE_ROLE):
-            return context
-        made = self._context(int(role["context"]))
-        before, own = [made["root"], *made["path"]], [context["root"], *context["path"]]
-        if own[: len(before)] == before:
-            return context
-        fork = self.names.call_name(int(role["instruction"]))
-        return {"id": None, "root": made["root"], "path": [*made["path"], fork, *context["path"]]}
-
-    def _context(self, number: int) -> Json:
-        return self.contexts.describe(int(self.contexts.rows(np.array([number]))[0]))
+    def _same_place(self, role: int) -> int:
+        """The first of the roles that are made at the same place in the same context."""
+        key = json.dumps(self._task(role), sort_keys=True)
+        return self.places.setdefault(key, role)
 
     def _locks(self, row: int) -> list[Json]:
         """A set of locks, in the order in which they were taken: where each lies, and whether it is a reader's."""
@@ -165,29 +156,25 @@ class RaceRows:
             thread = self.threads.get(stream)
             if thread is not None and thread["creator"]:
                 row["creator"] = int(thread["creator"]) - 1
-                row["created_in"] = self._context(int(thread["context"]))
+                row["created_in"] = self.contexts.of_thread(int(thread["context"]))
             shown.append(row)
         return shown
 
     def task_rows(self, rows: list[Json]) -> list[Json]:
         """The kinds of tasks that race, by the numbers in ends: where they are made."""
         racing = sorted({task for row in rows for end in ("first", "second") for task in row[end]["tasks"]})
-        return [
-            {
-                "task": number,
-                **self._made_by(role),
-                "created_in": self._context(int(role["context"])),
-            }
-            for number in racing
-            for role in (self.state.roles.rows[number],)
-        ]
+        return [{"task": number, **self._task(number)} for number in racing]
 
-    def _made_by(self, role: np.void) -> Json:
-        """What a task is, and what makes it: an instruction, or a SIMD loop whose lanes they are."""
+    def _task(self, number: int) -> Json:
+        """What a task is, and what makes it: an instruction, or a SIMD loop whose lanes they are; and where."""
+        role = self.state.roles.rows[number]
+        created_in = self.contexts.of_task(int(role["context"]), int(role["base"]), int(role["of"]))
         if role["kind"] == LANE_ROLE:
-            return {"kind": "lane", "loop": self.program.source_loop(int(role["instruction"]))}
+            loop = self.program.source_loop(int(role["instruction"]))
+            return {"kind": "lane", "loop": loop, "created_in": created_in}
         kind = "explicit" if role["kind"] == TASK_ROLE else "implicit"
-        return {"kind": kind, "instruction": self.names.instruction(int(role["instruction"]))}
+        instruction = self.names.instruction(int(role["instruction"]))
+        return {"kind": kind, "instruction": instruction, "created_in": created_in}
 
 
 def end_key(end: Json) -> tuple[Any, ...]:

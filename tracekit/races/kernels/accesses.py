@@ -116,7 +116,7 @@ def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
         site = state.sites.rows[row]
         site.instruction, site.context, site.kind = instruction, context, kind
         task = state.tasks.rows[state.now[TASK]]
-        site.role, site.stream, site.locks = task.role, task.stream, task.locks
+        site.role, site.stream, site.locks, site.base = task.role, task.stream, task.locks, task.base
     return row
 
 

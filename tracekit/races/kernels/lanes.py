@@ -16,7 +16,7 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import end_chain, end_task, knows, take_chain
 from tracekit.races.kernels.clocks import drop, set_time, shared
 from tracekit.races.kernels.epochs import stop_orders
-from tracekit.races.kernels.order import make_own, meet, running, share_clock, tick
+from tracekit.races.kernels.order import make_own, meet, role_of, running, share_clock, tick
 from tracekit.races.kernels.state import ALIVE, BY_LANES, LANE_ROLE, STREAM, State
 
 
@@ -36,6 +36,7 @@ def put_in_lane(state: State, stream: Any) -> None:
     task = np.int64(loop.lanes[loop.lane])
     row, of = state.tasks.rows[task], state.tasks.rows[loop.task]
     row.stream, row.role, row.locks, row.team, row.group = stream, loop.role, of.locks, of.team, of.group
+    row.base = of.base
     row.clock, row.creator_chain, row.creator_time = shared(state.clocks, loop.clock), loop.chain, loop.time
     row.acquired, row.over, row.situation, row.shown = 0, 0, 0, 0
     if row.chain == 0:
@@ -108,10 +109,7 @@ def begin_loop(state: State, stream: Any, loop: Any, context: Any) -> None:
     if row.task != 0:
         row.inside += 1
         return
-    place = np.int64(row_of(state.places, (context << 32) | loop))
-    row.role = row_of(state.roles, (place << 2) | (LANE_ROLE & 3))
-    role = state.roles.rows[row.role]
-    role.kind, role.context, role.instruction = LANE_ROLE, context, loop
+    row.role = role_of(state, LANE_ROLE, task, context, loop)
     row.task, row.loop, row.length = task, loop, lanes_of(state, loop)
     keep_chains(state, known.simd)
     state.now[ALIVE] += 1

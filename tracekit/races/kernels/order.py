@@ -101,6 +101,18 @@ def name_situation(state: State, task: Any) -> None:
 
 
 @kernel
+def role_of(state: State, kind: Any, creator: Any, context: Any, instruction: Any) -> Any:
+    """The role of the tasks that are made at a place, by a creator that is known by the first of them."""
+    place = np.int64(row_of(state.places, (context << 32) | instruction))
+    number = np.int64(row_of(state.roles, (place << 2) | (kind & 3)))
+    role = state.roles.rows[number]
+    if role.kind == 0:
+        role.kind, role.context, role.instruction = kind, context, instruction
+        role.of, role.base = state.tasks.rows[creator].role, state.tasks.rows[creator].base
+    return number
+
+
+@kernel
 def begin_thread(state: State, stream: Any) -> Any:
     """The task of a stream that is a thread's: made when it is first heard of. 0 if there are too many."""
     known = state.streams.rows[row_of(state.streams, stream)]

@@ -55,6 +55,7 @@ SITE = np.dtype(
         ("stream", "<i4"),
         ("locks", "<u4"),
         ("kind", "<i4"),
+        ("base", "<i4"),  # of its task
     ]
 )
 
@@ -217,6 +218,7 @@ TASK_ROW = np.dtype(
         ("locks", "<u4"),  # row of lock_sets
         ("situation", "<u4"),
         ("role", "<i4"),
+        ("base", "<i4"),  # the context in which its thread came to it: what the task does lies below that
         ("acquired", "<i4"),  # 1 if it knows more than its creator did
         ("over", "<i4"),
         ("undeferred", "<i4"),  # it is part of its creator
@@ -268,8 +270,17 @@ EPOCH = np.dtype(
     ]
 )
 """What a task does between two points of order."""
-ROLE = np.dtype([("kind", "<i4"), ("context", "<i4"), ("instruction", "<u4"), ("stream", "<i8"), ("creator", "<i4")])
-"""`creator`: of a thread, the stream that made it, plus 1. `context`: where it was made."""
+ROLE = np.dtype(
+    [
+        ("kind", "<i4"),
+        ("context", "<i4"),  # where it was made
+        ("instruction", "<u4"),
+        ("stream", "<i8"),
+        ("creator", "<i4"),  # of a thread, the stream that made it, plus 1
+        ("of", "<i4"),  # of others, the role of the task that made the first of it, a smaller number
+        ("base", "<i4"),  # and that task's
+    ]
+)
 TEAM = np.dtype(
     [
         ("creator", "<i8"),  # task

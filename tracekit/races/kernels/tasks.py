@@ -15,12 +15,12 @@ import numpy as np
 from tracekit.containers.kernels.arena import take
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import OpenmpMutex, SyncRegion, TaskFlag, TaskStatus
-from tracekit.jit.kernel import inlined, kernel
+from tracekit.jit.kernel import kernel
 from tracekit.races.kernels.chains import end_chain, end_task, forget_finished, may_retire, retire, take_chain
 from tracekit.races.kernels.clocks import drop, new_clock, shared
 from tracekit.races.kernels.dependences import end_dependences, forget_addresses, give_done, meet_dependences
 from tracekit.races.kernels.epochs import close_epoch, open_epoch, stop_orders
-from tracekit.races.kernels.order import give, meet, meet_in_part, meet_task, share_clock, tell, tick
+from tracekit.races.kernels.order import give, meet, meet_in_part, meet_task, role_of, share_clock, tell, tick
 from tracekit.races.kernels.state import (
     ALIVE,
     BY_TASK,
@@ -53,16 +53,6 @@ WHOLE_LINES = 1 << 14
 """So many lines of 64 bytes of one's own memory are known."""
 
 
-@inlined
-def role_of(state: Any, kind: Any, context: Any, instruction: Any) -> Any:
-    """The role of the tasks that are made at a place."""
-    place = np.int64(row_of(state.places, (context << 32) | instruction))
-    number = np.int64(row_of(state.roles, (place << 2) | kind))
-    role = state.roles.rows[number]
-    role.kind, role.context, role.instruction = kind, context, instruction
-    return number
-
-
 @kernel
 def put_on(state: State, stream: Any, task: Any) -> None:
     """A stream is in a task from now on."""
@@ -89,7 +79,7 @@ def begin_team(state: State, creator: Any, number: Any, context: Any, instructio
         return
     team = state.teams.rows[row_of(state.teams, number)]
     team.creator, team.alone = creator, threads == 1
-    team.role = role_of(state, TEAM_ROLE, context, instruction)
+    team.role = role_of(state, TEAM_ROLE, creator, context, instruction)
     team.clock = share_clock(state, creator)
     row = state.tasks.rows[creator]
     row.shown = 1
@@ -100,7 +90,9 @@ def begin_team(state: State, creator: Any, number: Any, context: Any, instructio
 
 
 @kernel
-def begin_implicit(state: State, stream: Any, running: Any, index: Any, number: Any, task_number: Any) -> None:
+def begin_implicit(
+    state: State, stream: Any, running: Any, index: Any, number: Any, task_number: Any, context: Any
+) -> None:
     """A stream begins with its task of a team. The initial task of a thread is the thread's."""
     team_row = row_of(state.teams, number)
     team = state.teams.rows[team_row]
@@ -112,7 +104,7 @@ def begin_implicit(state: State, stream: Any, running: Any, index: Any, number: 
         return
     task = np.int64(take(state.tasks, 1))
     row = state.tasks.rows[task]
-    row.stream, row.role, row.team = stream, team.role, team_row
+    row.stream, row.role, row.team, row.base = stream, team.role, team_row, context
     creator = state.tasks.rows[team.creator]
     row.group = creator.group if index == 0 else 0
     row.clock = shared(state.clocks, team.clock)
@@ -207,7 +199,7 @@ def create_task(state: State, creator: Any, number: Any, flags: Any, context: An
         return
     task = np.int64(take(state.tasks, 1))
     row, parent = state.tasks.rows[task], state.tasks.rows[creator]
-    row.role = role_of(state, TASK_ROLE, context, instruction)
+    row.role = role_of(state, TASK_ROLE, creator, context, instruction)
     row.creator, row.group, row.team = creator, parent.group, parent.team
     row.undeferred = flags & UNDEFERRED != 0
     state.numbers.rows[row_of(state.numbers, number)].row = task
@@ -224,11 +216,12 @@ def create_task(state: State, creator: Any, number: Any, flags: Any, context: An
 
 
 @kernel
-def start_task(state: State, task: Any) -> None:
-    """A task runs for the first time."""
+def start_task(state: State, task: Any, context: Any) -> None:
+    """A task runs for the first time, in whatever context its thread had something to wait for."""
     row = state.tasks.rows[task]
     if row.chain != 0 or row.over != 0:
         return
+    row.base = context
     if row.undeferred != 0:
         parent = state.tasks.rows[row.creator]
         row.chain, row.clock = parent.chain, shared(state.clocks, parent.clock)
@@ -280,7 +273,7 @@ def complete_task(state: State, stream: Any, task: Any) -> None:
 
 
 @kernel
-def schedule(state: State, stream: Any, running: Any, status: Any, following: Any, number: Any) -> None:
+def schedule(state: State, stream: Any, running: Any, status: Any, following: Any, number: Any, context: Any) -> None:
     """A stream leaves a task for another one, or something is said of a task."""
     task, after = known_task(state, number), known_task(state, following)
     row = state.tasks.rows[task]
@@ -302,7 +295,7 @@ def schedule(state: State, stream: Any, running: Any, status: Any, following: An
     if status == COMPLETE or status == CANCEL:
         complete_task(state, stream, task)
     if after != 0:
-        start_task(state, after)
+        start_task(state, after, context)
         put_on(state, stream, after)
 
 
