@@ -59,7 +59,7 @@ from tracekit.races.kernels.state import (
     State,
 )
 from tracekit.races.rows import RaceRows
-from tracekit.races.state import atomic_instructions, empty_state, has_atomic_order, lanes_of_loops
+from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops
 from tracekit.races.suppressions import Suppressions
 
 OPENMP = ("__kmpc_fork_call", "__kmpc_fork_teams", "GOMP_parallel")
@@ -501,7 +501,7 @@ class Races(Module):
 
     def unordered_atomics(self, state: State) -> int:
         """Atomic instructions that ran beside other threads, and whose order is not in the trace."""
-        if has_atomic_order(self.program):
+        if self.program.has_atomic_order:
             return 0
         return int(
             (atomic_instructions(self.program)[:-1] & (state.recent["site"].reshape(-1, 2)[:-1].any(axis=1))).sum()

@@ -21,7 +21,7 @@ Edge = tuple[int, int]
 """Numbers of steps: whose work is done before whose, which begins with the step's event."""
 
 SEMAPHORE, DESCRIPTOR = 1, 3
-LOAD, STORE, ACQUIRE, RELEASE = 1, 2, 4, 8
+LOAD, STORE, ACQUIRE, RELEASE, SIZE = 1, 2, 4, 8, 16
 
 
 def edges_of(steps: Sequence[Step], locks: bool = True) -> set[Edge]:
@@ -58,10 +58,20 @@ def edges_of(steps: Sequence[Step], locks: bool = True) -> set[Edge]:
 
 
 def released(steps: Sequence[Step], number: int) -> set[int]:
-    """The steps that the object of an atomic operation released before it, by the rules of C++20."""
+    """The steps that the bytes of an atomic operation released before it, by the rules of C++20."""
+    return {source for byte in operated(steps[number]) for source in released_by(byte, steps, number)}
+
+
+def operated(step: Step) -> range:
+    """The bytes of an atomic operation."""
+    return range(step.subject, step.subject + (1 << max(step.other // SIZE - 1, 0)))
+
+
+def released_by(byte: int, steps: Sequence[Step], number: int) -> set[int]:
+    """The same of one byte."""
     given: set[int] = set()
     for k, step in enumerate(steps[:number]):
-        if step.name != "atomic" or step.subject != steps[number].subject or not step.other & STORE:
+        if step.name != "atomic" or byte not in operated(step) or not step.other & STORE:
             continue
         if not step.other & LOAD:
             given = set()

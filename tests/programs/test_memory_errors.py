@@ -60,6 +60,55 @@ def test_a_sum_of_what_was_not_written_is_told_where_it_is_loaded(tmp_path: Path
     assert said(source, "SUM") <= errors_in(analysed(source, tmp_path, "-O1"))
 
 
+HANDED_OVER = """
+    #include <pthread.h>
+    #include <stdatomic.h>
+    #include <stdlib.h>
+    static _Atomic(int *) given;
+    static atomic_int done;
+    static int sum;
+    static void *take(void *unused)
+    {
+        for (int i = 0; i < 200; i++) {
+            int *block;
+            while ((block = atomic_exchange(&given, NULL)) == NULL)
+                continue;
+            sum += *block;
+            free(block);
+            atomic_fetch_add(&done, 1);
+            if (i == 199)
+                sum += *block; /* freed */
+        }
+        return unused;
+    }
+    int main(void)
+    {
+        pthread_t thread;
+        pthread_create(&thread, NULL, take, NULL);
+        for (int i = 0; i < 200; i++) {
+            int *block = malloc(sizeof *block);
+            *block = i;
+            atomic_store(&given, block);
+            while (atomic_load(&done) <= i)
+                continue;
+        }
+        pthread_join(thread, NULL);
+        return sum == 0;
+    }"""
+
+
+@pytest.mark.parametrize("options", [[], ["--threads"]])
+def test_atomic_operations_have_an_order_if_they_are_recorded(options: list[str], tmp_path: Path) -> None:
+    """Then an error behind them is one; else it is not decided."""
+    source = tmp_path / "handed.c"
+    source.write_text(HANDED_OVER)
+    program = compile_program([source], tmp_path / "app", ["-g", "-O0", *options, *LIBRARIES], instrumented=True)
+    result = tracekit.analyze(record(program).trace, "memory_errors", 1).result
+    line = next(number for number, text in enumerate(HANDED_OVER.splitlines(), 1) if "freed" in text)
+    assert errors_in(result) == ({(line, "read_after_free")} if options else set())
+    assert (result["summary"]["undecided"]["unknown_order"] == 0) == bool(options)
+
+
 def test_leaks_have_the_context_that_allocated_them(tmp_path: Path) -> None:
     result = analysed(FOLDER / "leaks.c", tmp_path, "-O0")
     rows = [row for row in result["leaks"] if row["allocated_by"] == "program"]

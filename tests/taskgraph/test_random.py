@@ -288,7 +288,8 @@ class AtomicSchedule(Schedule):
             order = (4 if does & 1 and self.rng.random() < 0.6 else 0) | (
                 8 if does & 2 and self.rng.random() < 0.6 else 0
             )
-            self.add(stream, "atomic", 0x200 + self.rng.randrange(3), does | order)  # barriers lie there, too
+            size = self.rng.randrange(4)
+            self.add(stream, "atomic", 0x200 + (self.rng.randrange(8) >> size << size), does | order | (size + 1) * 16)
 
 
 @settings(max_examples=200, deadline=None)

@@ -139,8 +139,10 @@ def empty_state(program: Program) -> checks.State:
     """Nothing lives, nothing was found."""
     control = np.zeros(checks.CONTROL, np.int64)
     accesses = program.ops["kind"] <= OpKind.SET
-    shared = (program.ops["flags"] & (OpFlag.ATOMIC | OpFlag.VOLATILE) != 0) | (program.ops["kind"] == OpKind.ATOMIC)
-    control[checks.ATOMICS] = bool(np.any(accesses & shared))
+    atomic = (program.ops["flags"] & OpFlag.ATOMIC != 0) | (program.ops["kind"] == OpKind.ATOMIC)
+    told = program.ops["flags"] & OpFlag.VOLATILE != 0
+    told = told & ~atomic if program.has_atomic_order else told | atomic
+    control[checks.ATOMICS] = bool(np.any(accesses & told))
     control[checks.ROUNDED] = asks_for_sizes(program)
     return checks.State(
         live=live_objects(program),

@@ -121,6 +121,11 @@ class Tables:
         """What the compiler pass was asked to record of some unit beyond accesses, e.g. ``pointers=1``."""
         return frozenset(string_at(self.strings, offset) for offset in self.options["option"].tolist())
 
+    @property
+    def has_atomic_order(self) -> bool:
+        """Whether the order of atomic operations is in a trace: some unit was built with ``tracekit cc --threads``."""
+        return "threads=1" in self.requested
+
     def require_pointers(self, otherwise: str = "") -> None:
         """Raise TracekitError if no part of the program says where pointers come from; it ends with `otherwise`."""
         if self.is_imported:

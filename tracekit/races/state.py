@@ -104,11 +104,6 @@ def lanes_of_loops(program: Program) -> NDArray[np.uint8]:
     return shown
 
 
-def has_atomic_order(program: Program) -> bool:
-    """Whether the order of atomic instructions is in a trace."""
-    return "threads=1" in program.requested
-
-
 def fields(dtype: np.dtype[np.void]) -> list[tuple[str, np.dtype[np.generic]]]:
     """Those of a structured dtype, for a table."""
     return [(name, dtype[name]) for name in dtype.names or ()]
@@ -118,7 +113,7 @@ def empty_state(program: Program) -> State:
     """No task, no access."""
     now = np.zeros(NOW, np.int64)
     now[STREAM] = -1
-    now[UNORDERED] = not has_atomic_order(program)
+    now[UNORDERED] = not program.has_atomic_order
     clock = ("clock", "<i8")
     instructions = len(program.ops) + 1
     return State(

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.arena import USED, take
-from tracekit.containers.kernels.hash_table import CELLS, cell_of, row_of
+from tracekit.containers.kernels.hash_table import row_of
+from tracekit.containers.kernels.parts import fill, size_of, split
 from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import take_chain
@@ -46,10 +47,6 @@ LOAD = int(AtomicOrder.LOAD)
 STORE = int(AtomicOrder.STORE)
 ACQUIRE = int(AtomicOrder.ACQUIRE)
 RELEASE = int(AtomicOrder.RELEASE)
-SIZE = int(AtomicOrder.SIZE)
-LOG_LARGEST_ATOMIC = 4
-LARGEST_ATOMIC = 1 << LOG_LARGEST_ATOMIC
-"""Bytes of the largest atomic operation."""
 
 FIRST_TASK = 1
 ROUNDS = 8
@@ -395,13 +392,6 @@ def operate(state: State, task: Any, address: Any, order: Any) -> None:
             tick(state, task)
 
 
-@inlined
-def size_of(order: Any) -> Any:
-    """How many bytes an atomic operation is of; 1 if that is not known, of older recorders."""
-    magnitude: Any = np.int64(order) // SIZE - 1
-    return np.int64(1) << min(max(magnitude, 0), LOG_LARGEST_ATOMIC)
-
-
 @kernel
 def load_part(state: State, task: Any, place: Any, order: Any) -> int:
     """What the bytes that begin at `place`, and that atomic operations have in common, release; how many they are."""
@@ -437,39 +427,18 @@ def store_part(state: State, task: Any, place: Any, order: Any) -> int:
 @kernel
 def divide(state: State, begin: Any, end: Any) -> None:
     """No row of `atomics` lies across the ends of some bytes, and each of these is of one."""
-    split(state, begin)
-    split(state, end)
-    place = begin
-    while place < end:
-        part = state.atomics.rows[row_of(state.atomics, place)]
-        if part.size == 0:
-            part.size = 1
-            while place + part.size < end and part_at(state, place + part.size) == 0:
-                part.size += 1
-        place += max(part.size, 1)
+    split_at(state, begin)
+    split_at(state, end)
+    fill(state.atomics, begin, end)
 
 
 @kernel
-def split(state: State, place: Any) -> None:
+def split_at(state: State, place: Any) -> None:
     """Bytes on both sides of a place are of two rows, which release the same so far."""
-    for before in range(1, LARGEST_ATOMIC):
-        number = part_at(state, place - before)
-        part = state.atomics.rows[number]
-        if number != 0 and part.size > before:
-            rest = state.atomics.rows[row_of(state.atomics, place)]
-            rest.size, part.size = part.size - before, before
-            if part.clock != 0:
-                rest.clock = new_clock(state.clocks)
-                assign(state.clocks, rest.clock, part.clock)
-            return
-
-
-@inlined
-def part_at(state: Any, place: Any) -> Any:
-    """The row of `atomics` whose bytes begin there; 0 if none does."""
-    table = state.atomics
-    row = np.int64(table.cells[cell_of(table.rows, table.cells, table.control[CELLS], np.uint64(place))])
-    return row if table.rows[row].size != 0 else np.int64(0)
+    part, rest = split(state.atomics, place)
+    if rest != 0 and state.atomics.rows[part].clock != 0:
+        state.atomics.rows[rest].clock = new_clock(state.clocks)
+        assign(state.clocks, state.atomics.rows[rest].clock, state.atomics.rows[part].clock)
 
 
 @kernel

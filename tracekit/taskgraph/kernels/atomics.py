@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.hash_table import row_of
+from tracekit.containers.kernels.parts import fill, size_of, split
 from tracekit.formats.event_values import AtomicOrder
 from tracekit.jit.kernel import kernel
 from tracekit.taskgraph.kernels.layouts import ATOMIC_KEY, SIGNAL, SYNC, Graph
@@ -24,33 +25,70 @@ LOOKED_AT = 64
 
 @kernel
 def operate(graph: Graph, number: Any, step: Any) -> None:
-    """An atomic operation of chain `number`: the step's subject is the address, its other word the order."""
-    thing = row_of(graph.objects, step.subject ^ np.uint64(ATOMIC_KEY))
-    atomic = graph.objects.rows[thing]
+    """An atomic operation of chain `number`: the step's subject is the address, its other word the order.
+
+    Each byte counts by itself: one load of two counts acquires what operations on either have released.
+    """
     order = np.int64(step.other)
-    if order & LOAD and atomic.readers != 0:
+    begin = np.int64(step.subject ^ np.uint64(ATOMIC_KEY))
+    end = begin + size_of(order)
+    if graph.objects.rows[row_of(graph.objects, begin)].size != end - begin:
+        _split_at(graph, begin)
+        _split_at(graph, end)
+        fill(graph.objects, begin, end)
+    place, node = begin, np.int64(0)
+    while order & LOAD and place < end:
+        thing = row_of(graph.objects, place)
         if order & ACQUIRE:
-            acquire_object(graph, number, step, thing)
+            node = acquire_object(graph, number, step, thing, node)
         else:
-            _unite_into_met(graph, number, atomic.readers)
-    if order & STORE:
-        chain = graph.chains.rows[number]
-        if not order & LOAD or (order & ACQUIRE and order & RELEASE):  # who releases now comes after all of it
-            atomic.readers = 0
-        if order & RELEASE:
-            release_into_object(graph, number, thing)
-        elif chain.released != 0:
-            atomic.readers = _with(graph, atomic.readers, graph.links.rows[chain.released].node)
+            _unite_into_met(graph, number, graph.objects.rows[thing].readers)
+        place += max(int(graph.objects.rows[thing].size), 1)
+    place = begin
+    while order & STORE and place < end:
+        thing = row_of(graph.objects, place)
+        _store(graph, number, order, thing)
+        place += max(int(graph.objects.rows[thing].size), 1)
 
 
 @kernel
-def acquire_object(graph: Graph, number: Any, step: Any, thing: Any) -> None:
-    """Come after all that an object (a row of `graph.objects`) releases."""
+def _store(graph: Graph, number: Any, order: Any, thing: Any) -> None:
+    """What an atomic object (a row of `graph.objects`) releases from a store on."""
+    atomic = graph.objects.rows[thing]
+    chain = graph.chains.rows[number]
+    if not order & LOAD or (order & ACQUIRE and order & RELEASE):  # who releases now comes after all of it
+        atomic.readers = 0
+    if order & RELEASE:
+        release_into_object(graph, number, thing)
+    elif chain.released != 0:
+        atomic.readers = _with(graph, atomic.readers, graph.links.rows[chain.released].node)
+
+
+@kernel
+def _split_at(graph: Graph, place: Any) -> None:
+    """Bytes on both sides of a place are of two objects, which release the same so far."""
+    part, rest = split(graph.objects, place)
+    if rest == 0:
+        return
+    row, last = np.int64(graph.objects.rows[part].readers), np.int64(0)
+    while row != 0:  # a list of its own: one that grows is held by nobody else
+        copy = listed(graph, graph.links.rows[row].node, 0)
+        if last == 0:
+            graph.objects.rows[rest].readers = copy
+        else:
+            graph.links.rows[last].next = copy
+        last, row = np.int64(copy), np.int64(graph.links.rows[row].next)
+
+
+@kernel
+def acquire_object(graph: Graph, number: Any, step: Any, thing: Any, node: Any) -> Any:
+    """Come after all that an object (a row of `graph.objects`) releases: at `node`, or a new one. Which; 0: none."""
     given = graph.objects.rows[thing].readers
     own = graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))]
-    if own.times != given:  # else it waits in a loop, and comes after them already
-        own.times = given
-        _acquire(graph, number, step, given)
+    if given == 0 or own.times == given:  # it waits in a loop, and comes after them already
+        return np.int64(node)
+    own.times = given
+    return _acquire(graph, number, step, given, node)
 
 
 @kernel
@@ -68,21 +106,23 @@ def pass_fence(graph: Graph, number: Any, step: Any) -> None:
     if order & ACQUIRE and chain.met != 0:
         met = chain.met
         chain.met = 0
-        _acquire(graph, number, step, met)
+        _acquire(graph, number, step, met, np.int64(0))
     if order & RELEASE:
         chain.released = listed(graph, chain.last, 0)
 
 
 @kernel
-def _acquire(graph: Graph, number: Any, step: Any, nodes: Any) -> None:
-    """Come after the nodes of a list, if any of them is another chain's."""
+def _acquire(graph: Graph, number: Any, step: Any, nodes: Any, own: Any) -> Any:
+    """Come after the nodes of a list, if any of them is another chain's, at the node `own` or a new one. Which."""
     row = nodes
     while row != 0:
         node = graph.links.rows[row].node
         if node != 0 and graph.nodes.rows[node].chain != number:
-            edges_from_list(graph, nodes, add_node(graph, number, step, SYNC), SIGNAL)
-            return
+            at = np.int64(own) if own != 0 else np.int64(add_node(graph, number, step, SYNC))
+            edges_from_list(graph, nodes, at, SIGNAL)
+            return at
         row = graph.links.rows[row].next
+    return np.int64(own)
 
 
 @kernel

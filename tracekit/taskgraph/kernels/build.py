@@ -149,7 +149,7 @@ def _acquire(graph: Graph, number: Any, step: Any) -> None:
     place = row_of(graph.objects, step.subject)
     thing = graph.objects.rows[place]
     if step.other == DESCRIPTOR:
-        acquire_object(graph, number, step, place)
+        acquire_object(graph, number, step, place, np.int64(0))
     elif step.other == SEMAPHORE:
         node = add_node(graph, number, step, SYNC)
         if thing.first != 0:

@@ -148,8 +148,9 @@ OBJECT = [
     ("count", "<i8"),  # arrivals that make a round of a barrier
     ("arrivals", "<i8"),
     ("rounds", "<i8"),  # those before the barrier was last initialised
+    ("size", "<i8"),  # of an atomic: bytes that operations have in common
 ]
-"""A lock, semaphore, barrier, by its address; an atomic by that with the bit ATOMIC_KEY."""
+"""A lock, semaphore, barrier, by its address; an atomic by that of its first byte with the bit ATOMIC_KEY."""
 
 GROUP = np.dtype([("over", "i8"), ("outer", "i8")])
 """A taskgroup: list of the last nodes of its tasks that are over; the group around it."""
