@@ -34,10 +34,6 @@ _WITHOUT_VARIABLES = ("-experimental-debug-variable-locations=false",)
 
 GUARDS = ("__cxa_guard_acquire", "__cxa_guard_release")
 """Functions of the C++ library that static programs wrap."""
-PARTS = tuple(
-    name for pattern in ("remquo{}", "sincos{}", "lgamma{}_r") for name in map(pattern.format, ("", "f", "l"))
-)
-"""Functions of glibc's libm that static programs wrap: they store through pointers."""
 _WITHOUT_LIBRARY = frozenset({"-nostdlib", "-nodefaultlibs", "-nostdlib++", "-stdlib=libc++"})
 """With one of these, clang does not link libstdc++."""
 
@@ -213,10 +209,9 @@ def _last_link_options(
     """They stand behind the user's words: the code of a static program ends here, that of the C library begins."""
     if not wanted.static or wanted.shared:
         return []
-    is_plus_plus = name == "c++" and not _WITHOUT_LIBRARY & set(words)
-    wrapped = [*(GUARDS if is_plus_plus else ()), *(PARTS if is_plus_plus or "-lm" in words else ())]
-    options = [f"-Wl,--wrap={each},-u,{each}" for each in wrapped]
-    if is_plus_plus:
+    options: list[str] = []
+    if name == "c++" and not _WITHOUT_LIBRARY & set(words):
+        options += [f"-Wl,--wrap={guard},-u,{guard}" for guard in GUARDS]
         options += ["-Wl,-lstdc++", "-Wl,-lm"]
     return [*options, "-Xlinker", toolchain.runtime_file("static_end.o", clang, libc)]
 

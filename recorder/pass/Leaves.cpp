@@ -4,8 +4,10 @@
 #include "FortranLibrary.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
 
 using namespace llvm;
 
@@ -55,16 +57,32 @@ static const StringSet<> &leaves() {
   return All;
 }
 
-bool handsBackParts(const CallBase &Call) {
-  static constexpr StringLiteral Names[] = {"frexp", "modf", "remquo", "sincos"};
-  static constexpr StringLiteral Reentrant[] = {"lgamma_r", "lgammaf_r", "lgammal_r"};
+enum class Part { None, Integer, Number };
+
+/// What a function of this name stores through each pointer: an int, or a number of its first argument's type.
+static Part partOf(StringRef Name) {
+  return StringSwitch<Part>(Name)
+      .Cases("frexp", "frexpf", "frexpl", Part::Integer)
+      .Cases("lgamma_r", "lgammaf_r", "lgammal_r", Part::Integer)
+      .Cases("remquo", "remquof", "remquol", Part::Integer)
+      .Cases("modf", "modff", "modfl", Part::Number)
+      .Cases("sincos", "sincosf", "sincosl", Part::Number)
+      .Default(Part::None);
+}
+
+SmallVector<StoredPart, 2> storedParts(const CallBase &Call) {
+  SmallVector<StoredPart, 2> Parts;
   const Function *Callee = Call.getCalledFunction();
   if (!Callee || !Callee->isDeclaration() || Call.isNoBuiltin())
-    return false;
-  StringRef Name = Callee->getName();
-  bool HasSuffix = Name.take_back(1) == "f" || Name.take_back(1) == "l";
-  return is_contained(Reentrant, Name) || is_contained(Names, Name) ||
-         (HasSuffix && is_contained(Names, Name.drop_back()));
+    return Parts;
+  Part Stored = partOf(Callee->getName());
+  if (Stored == Part::None || Call.arg_size() < 2 || !Call.getArgOperand(0)->getType()->isFloatingPointTy())
+    return Parts;
+  uint64_t Number = Callee->getParent()->getDataLayout().getTypeStoreSize(Call.getArgOperand(0)->getType());
+  for (const Use &Argument : drop_begin(Call.args()))
+    if (Argument->getType()->isPointerTy())
+      Parts.push_back({Argument, Stored == Part::Integer ? sizeof(int32_t) : Number});
+  return Parts;
 }
 
 bool isLeaf(StringRef Name) { return leaves().contains(Name) || isFortranArithmetic(Name); }

@@ -2,6 +2,7 @@
 // of.
 #pragma once
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/IR/InstrTypes.h"
 
@@ -13,8 +14,17 @@ bool isLeaf(llvm::StringRef Name);
 /// Whether `I` calls such a function of another unit, so that no record is made before it returns.
 bool callsLeaf(const llvm::Instruction &I);
 
-/// Whether a call is of mathematics that stores a part of its result through a pointer, and does nothing else with it:
-/// `modf`, `sincos`. The recorder sees these stores (interceptors_libc.c).
-bool handsBackParts(const llvm::CallBase &Call);
+/// Where a call of mathematics (`modf`, `sincos`) stores a part of its result.
+struct StoredPart {
+  llvm::Value *Place;
+  uint64_t Bytes;
+};
+
+/// All that a call stores, if it is one of these, which do nothing else with the pointers that they are given. The pass
+/// records these stores: where clang itself calls such a function (`sincos` for a sine and a cosine), it does so in the
+/// middle of a record, where the runtime must not write another one.
+llvm::SmallVector<StoredPart, 2> storedParts(const llvm::CallBase &Call);
+
+inline bool handsBackParts(const llvm::CallBase &Call) { return !storedParts(Call).empty(); }
 
 } // namespace tracekit

@@ -252,9 +252,13 @@ void Classifier::call(CallBase &Call, Operations &Out) const {
     if (Call.isByValArgument(Index)) // the caller copies it into the callee's frame
       access(TK_OP_LOAD, Call, Call.getArgOperand(Index), Call.getParamByValType(Index), 0, Out);
   libraryCopy(Call, Out);
+  auto Stores = [&](Value *Place, uint64_t Bytes) {
+    bulk(TK_OP_SET, Call, Place, ConstantInt::get(Type::getInt64Ty(Call.getContext()), Bytes), TK_OPFLAG_LIBRARY, Out);
+  };
   if (StoredTime Time = storedTime(Call); Time.Place)
-    bulk(TK_OP_SET, Call, Time.Place, ConstantInt::get(Type::getInt64Ty(Call.getContext()), Time.Bytes),
-         TK_OPFLAG_LIBRARY, Out);
+    Stores(Time.Place, Time.Bytes);
+  for (const StoredPart &Part : storedParts(Call))
+    Stores(Part.Place, Part.Bytes);
   Operation Op{TK_OP_CALL};
   Op.Origin = Op.At = &Call;
   Out.push_back(Op);

@@ -7,8 +7,6 @@
 #include "preload_record.h"
 
 #include <errno.h>
-#include <float.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,36 +149,6 @@ WRAP(double, strtod, (const char *string, char **end), (string, end), tk_library
 WRAP(int, atoi, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
 WRAP(long, atol, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
 WRAP(double, atof, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
-
-/* -- mathematics that hands back a part through a pointer ------------------------------------------ */
-
-/* What is stored of a long double, which is padded. */
-#define LONG_BYTES (LDBL_MANT_DIG == 64 ? 10 : sizeof(long double))
-
-#define WRAP_PART(type, name, part, bytes) \
-    WRAP(type, name, (type number, part * to), (number, to), tk_library_store(to, bytes))
-#define WRAP_REMAINDER(type, name) \
-    WRAP(type, name, (type number, type by, int *to), (number, by, to), tk_library_store(to, sizeof *to))
-#define WRAP_BOTH(type, name, bytes) \
-    WRAP_BEFORE(void, name, (type number, type * sine, type * cosine), (number, sine, cosine), \
-                tk_library_store(sine, bytes); \
-                tk_library_store(cosine, bytes))
-
-WRAP_PART(double, modf, double, sizeof(double))
-WRAP_PART(float, modff, float, sizeof(float))
-WRAP_PART(long double, modfl, long double, LONG_BYTES)
-WRAP_PART(double, frexp, int, sizeof(int))
-WRAP_PART(float, frexpf, int, sizeof(int))
-WRAP_PART(long double, frexpl, int, sizeof(int))
-WRAP_PART(double, lgamma_r, int, sizeof(int))
-WRAP_PART(float, lgammaf_r, int, sizeof(int))
-WRAP_PART(long double, lgammal_r, int, sizeof(int))
-WRAP_REMAINDER(double, remquo)
-WRAP_REMAINDER(float, remquof)
-WRAP_REMAINDER(long double, remquol)
-WRAP_BOTH(double, sincos, sizeof(double))
-WRAP_BOTH(float, sincosf, sizeof(float))
-WRAP_BOTH(long double, sincosl, LONG_BYTES)
 
 /* The bytes that snprintf wrote: as many as fit, with the NUL. */
 static void formatted(const char *buffer, size_t size, int length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,51 @@ def test_a_definition_of_the_programs_own_is_not_instrumented(level: str, tmp_pa
     _check(tmp_path)
     with tracekit.open(tmp_path / "trace.zst") as trace:
         assert {trace.program.text(int(name)) for name in trace.program.functions["name"]} == {"main"}
+
+
+PARTS = r"""
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdio.h>
+double table[8];
+__attribute__((noinline)) double turn(double *x, int i) {
+    table[i & 7] = x[i]; /* one register, whose word is recorded around the call that clang makes of both */
+    double s = sin(x[i]), c = cos(x[i]);
+    x[i] = s;
+    return s * c;
+}
+__attribute__((noinline)) double parts(double x, long double y, double *to, long double *whole, int *power) {
+    sincos(x, to, to + 1);
+    double sum = modf(x, to + 2) + modfl(y, whole) + frexp(x, power) + remquo(x, 0.7, power + 1);
+    return sum + lgamma_r(x, power + 2) + __builtin_frexpl(y, power + 3);
+}
+int main(void) {
+    double x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[3], sum = 0;
+    long double whole;
+    int power[4];
+    for (int i = 0; i < 8; i++)
+        sum += turn(x, i) + parts(x[i], x[i], to, &whole, power) + to[0] + to[2] + whole + power[0] + power[3];
+    printf("%.6g\n", sum);
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2", "-O2 -ffast-math", "-O2 -ffast-math -static"])
+def test_what_they_hand_back_is_stored_by_the_program_and_cuts_no_record(options: str, tmp_path: Path) -> None:
+    program = build(tmp_path, PARTS, *options.split(), "--record=both", "-lm")
+    native = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    run = record(tmp_path, program)
+    assert (run.returncode, run.stdout) == (0, native), run.stderr
+    _check(tmp_path)
+    dump = subprocess.run(
+        [*TRACEKIT, "dump", "--function", "parts", "trace.zst"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    stores = [line.split()[-2:] for line in dump.splitlines() if line.split()[1] == "store"]
+    times = Counter((address, size) for address, size in stores)
+    sizes = Counter(size for (_, size), count in times.items() if count == 8)
+    assert sizes["size=8"] >= 3 and sizes["size=4"] >= 4 and sizes["size=10"] + sizes["size=16"] >= 1, times
