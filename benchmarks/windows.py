@@ -1,12 +1,13 @@
 """What `tracekit cc --windows` costs the real programs, in counted instructions, in time, and where they are compiled.
 
     python benchmarks/windows.py count      # no window open, by callgrind; needs valgrind
+    python benchmarks/windows.py inside     # in a window over all, of the program alone, by callgrind
     python benchmarks/windows.py time       # no window open, a window over all, sampled, with snapshots
     python benchmarks/windows.py sample     # sampled alone, which takes no more memory or time than the program
     python benchmarks/windows.py compile    # processor time of native, without --windows, with it
 
 `count` and `time` print ratios to the native program at -O2, but for a window over all: that is over a recording of a
-build without --windows. Medians of --repeat interleaved runs.
+build without --windows, as what `inside` prints. Medians of --repeat interleaved runs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import fetch
 import measure
@@ -49,15 +51,47 @@ def built(program: Program, kind: str) -> Path:
         return measure.build(program, instrumented=kind != "native")
 
 
-def instructions(program: Program, kind: str) -> int:
-    """How many the program takes, not recorded."""
+@contextmanager
+def discarded(folder: Path, app: Path) -> Iterator[tuple[dict[str, str], list[int]]]:
+    """The environment, and descriptors to inherit, of a program that records into a pool that nobody reads."""
+    from tracekit.recorder.pool import Pool
+    from tracekit.recorder.session import program_environment
+
+    pool, environment = Pool(), program_environment(str(app))
+    pool.discard()
+    ours, _, others = environment["LD_PRELOAD"].partition(":")
+    subprocess.run(["strip", "-o", folder / "preload.so", ours], check=True)
+    yield (
+        {**environment, "LD_PRELOAD": f"{folder}/preload.so:{others}", "TRACEKIT_POOL": str(pool.descriptor)},
+        [pool.descriptor],
+    )
+    pool.close()
+
+
+@contextmanager
+def unrecorded(folder: Path, app: Path) -> Iterator[tuple[dict[str, str], list[int]]]:
+    """The same of a program that nobody records."""
+    del folder, app
+    yield dict(os.environ), []
+
+
+def instructions(program: Program, kind: str, how: Callable[..., Any] = unrecorded) -> int:
+    """How many the program takes, by itself."""
     arguments, stdin = program.arguments(COUNTED)
     with tempfile.TemporaryDirectory() as folder:
         app = Path(folder) / "app"
         subprocess.run(["strip", "-o", app, built(program, kind)], check=True)
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", str(app), *arguments]
-        with open(stdin or os.devnull, "rb") as source:
-            done = subprocess.run(command, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        with open(stdin or os.devnull, "rb") as source, how(Path(folder), app) as (environment, inherited):
+            done = subprocess.run(
+                command,
+                stdin=source,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment,
+                pass_fds=inherited,
+                check=False,
+            )
     found = re.search(rb"Collected : (\d+)", done.stderr)
     if found is None:
         raise SystemExit(f"valgrind counted nothing: {done.stderr.decode()[-500:]}")
@@ -68,6 +102,12 @@ def count(program: Program, repeat: int) -> list[float]:
     """Instructions with --windows over native ones."""
     del repeat
     return [instructions(program, "windows") / instructions(program, "native")]
+
+
+def inside(program: Program, repeat: int) -> list[float]:
+    """Instructions in a window over all, over those of a build without --windows."""
+    del repeat
+    return [instructions(program, "windows", discarded) / instructions(program, "plain", discarded)]
 
 
 def recorded(program: Program, size: int, kind: str, *how: str) -> float:
@@ -165,6 +205,7 @@ SIZE = [0]
 
 WORKS: dict[str, tuple[list[str], Callable[[Program, int], list[float]]]] = {
     "count": (["no window open"], count),
+    "inside": (["inside"], inside),
     "time": (["no window open", "inside", "sampled 2%", "snapshots 1s"], time),
     "sample": (["sampled 2%", "seconds more", "processors"], sample),
     "compile": (["plain", "windows", "windows/plain"], compile_),

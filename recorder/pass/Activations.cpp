@@ -1,6 +1,8 @@
 // Activations.cpp: see Activations.h.
 #include "Activations.h"
 
+#include "QuietLoops.h"
+
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/MDBuilder.h"
@@ -61,6 +63,10 @@ void ActivationKeeper::begin() {
     auto Known = S.OfBlock.find(BB);
     if (Known == S.OfBlock.end() || Paths.isInRun(Known->second.first) || (Other && Other->iteration(Header)))
       continue;
+    if (Other && isQuiet(BB, S, Paths, Keep)) {
+      countQuietly(BB);
+      continue;
+    }
     IRBuilder<> AtHeader(BB, BB->begin());
     AtHeader.SetCurrentDebugLocation(DebugLoc());
     PHINode *Phi = AtHeader.CreatePHI(AtHeader.getInt1Ty(), pred_size(BB), "tk.again");
@@ -74,12 +80,40 @@ void ActivationKeeper::keep(IRBuilder<> &B, Value *Word, unsigned At) {
   ours(B.CreateAlignedStore(Word, slot(B, At), Align(8)));
 }
 
-/// A record that ends with segment `K` is whole.
-void ActivationKeeper::path(IRBuilder<> &B, unsigned K) {
+void ActivationKeeper::path(IRBuilder<> &B, unsigned K, const BasicBlock *Next) {
   if (S.Segments[K].Flags & (TK_BLOCK_RETURNS | TK_BLOCK_TAIL_CALL))
     left(B);
-  else
+  else if (!Next || !Quiet.count(Next) || !Keep.isInside(Next, S.Segments[K].Parent))
     keep(B, B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Ids, Keep.FirstPath + K), ActivationPath);
+}
+
+/// The loop's header gets two phis: the iteration, and the segment with which the one before ended.
+void ActivationKeeper::countQuietly(BasicBlock *Header) {
+  IRBuilder<> B(Header, Header->begin());
+  B.SetCurrentDebugLocation(DebugLoc());
+  PHINode *Count = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.count");
+  PHINode *Last = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.last");
+  B.SetInsertPoint(Header, Header->getFirstInsertionPt());
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Next = B.CreateAdd(Count, B.getInt64(1));
+  for (BasicBlock *Before : predecessors(Header)) {
+    bool Inside = Keep.isInside(Header, Before);
+    Count->addIncoming(Inside ? Next : B.getInt64(0), Before);
+    Last->addIncoming(
+        Inside ? cast<Value>(B.getInt64(S.OfBlock.lookup(Before).second)) : PoisonValue::get(B.getInt64Ty()), Before);
+  }
+  Quiet[Header] = {Count, Last};
+}
+
+/// In a quiet loop the iteration before is kept here only, and where it ended.
+void ActivationKeeper::looks(IRBuilder<> &B, const BasicBlock *Header) {
+  auto [Count, Last] = Quiet.lookup(Header);
+  if (!Count)
+    return;
+  keep(B, B.CreateSub(Count, B.getInt64(1)), Keep.loopAt(Keep.LoopOf.lookup(Header)));
+  Value *Before = ours(B.CreateLoad(B.getPtrTy(), slot(B, ActivationPath)));
+  Value *Path = B.CreateGEP(B.getInt8Ty(), Ids, B.CreateAdd(Last, B.getInt64(Keep.FirstPath)));
+  keep(B, B.CreateSelect(B.CreateIsNull(Count), Before, Path), ActivationPath);
 }
 
 /// An operation has recorded its words: what registers hold, what begins and ends.

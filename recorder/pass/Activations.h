@@ -31,14 +31,16 @@ public:
   void entered(llvm::IRBuilder<> &B);
   /// Control came back by unwinding: what it passed over is gone.
   void landed(llvm::IRBuilder<> &B);
+  /// The check of a loop's header calls the runtime, which may look at the activation.
+  void looks(llvm::IRBuilder<> &B, const llvm::BasicBlock *Header);
   /// Behind the check of a loop's header.
   void iterated(llvm::IRBuilder<> &B, const llvm::BasicBlock *Header);
   /// The loop is in this iteration.
   void iteration(llvm::IRBuilder<> &B, const llvm::BasicBlock *Header, llvm::Value *Number);
   /// An operation has recorded its words.
   void operation(llvm::IRBuilder<> &B, const Operation &Op, llvm::ArrayRef<llvm::Value *> Words);
-  /// A record that ends with segment `K` is whole.
-  void path(llvm::IRBuilder<> &B, unsigned K);
+  /// A record that ends with segment `K` is whole; control goes on at `Next`, null: it may go on anywhere.
+  void path(llvm::IRBuilder<> &B, unsigned K, const llvm::BasicBlock *Next = nullptr);
 
 private:
   void keep(llvm::IRBuilder<> &B, llvm::Value *Word, unsigned At);
@@ -46,6 +48,7 @@ private:
   void left(llvm::IRBuilder<> &B);
   llvm::Value *innermost(llvm::IRBuilder<> &B);
   llvm::Value *slot(llvm::IRBuilder<> &B, unsigned At);
+  void countQuietly(llvm::BasicBlock *Header);
   /// Marks an instruction as one that other instrumentation leaves alone.
   template <typename InstructionType> InstructionType *ours(InstructionType *I) {
     I->setMetadata(llvm::LLVMContext::MD_nosanitize, NoSanitize);
@@ -61,6 +64,8 @@ private:
   llvm::MDNode *NoSanitize;
   llvm::AllocaInst *Activation = nullptr;
   llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Again; // by header: is it not the first iteration?
+  /// By header of a quiet loop: the iteration, from 0, and the segment with which the one before ended.
+  llvm::DenseMap<const llvm::BasicBlock *, std::pair<llvm::PHINode *, llvm::PHINode *>> Quiet;
 };
 
 } // namespace tracekit

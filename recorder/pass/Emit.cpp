@@ -74,7 +74,7 @@ private:
   void segment(unsigned K);
   void begin(unsigned K);
   void write(const Operation &Op, Instruction *Begin);
-  void publish(IRBuilder<> &B, Value *Next, unsigned K);
+  void publish(IRBuilder<> &B, Value *Next, unsigned K, const BasicBlock *Target = nullptr);
   void leave(unsigned K);
   unsigned groundTruthRunLeft(const BasicBlock *From, const BasicBlock *To) const;
   void arrive(unsigned First, BasicBlock *From, Value *Position, Value *Number);
@@ -82,7 +82,7 @@ private:
   void leaveRun(unsigned Number);
   Value *writeRun(unsigned Number, Instruction *Position, Value *Known);
   BasicBlock *splitEdges(Instruction *Terminator, BasicBlock *Next);
-  void checkForRoom(Instruction *Begin, Value *Known);
+  void checkForRoom(Instruction *Begin, Value *Known, const BasicBlock *Header = nullptr);
 
   /// The position is kept in memory only: in unoptimised code, and where control comes from outside.
   bool isReloaded(unsigned K) const { return Unoptimised || Paths.isEntered(K) || (Keep && Keep->isDoor(K)); }
@@ -162,8 +162,9 @@ void Emitter::completeMerge(unsigned K) {
   }
 }
 
-/// if (pos >= state.limit) { __tk_flip(); pos = state.pos; }, with the position that is `Known`, or state.pos
-void Emitter::checkForRoom(Instruction *Begin, Value *Known) {
+/// if (pos >= state.limit) { __tk_flip(); pos = state.pos; }, with the position that is `Known`, or state.pos;
+/// `Header`: of the loop that begins here, or null
+void Emitter::checkForRoom(Instruction *Begin, Value *Known, const BasicBlock *Header) {
   BasicBlock *Head = Begin->getParent();
   BasicBlock *Tail = Head->splitBasicBlock(Begin->getIterator());
   BasicBlock *Full = BasicBlock::Create(C, "tk.full", S.F);
@@ -178,6 +179,8 @@ void Emitter::checkForRoom(Instruction *Begin, Value *Known) {
   B.CreateCondBr(B.CreateICmpUGE(First, Limit), Full, Tail, Unlikely);
 
   B.SetInsertPoint(Full);
+  if (Keep && Header)
+    Keep->looks(B, Header);
   call(B, R.Flip, {});
   if (Unoptimised) {
     B.CreateBr(Tail);
@@ -208,14 +211,15 @@ void Emitter::write(const Operation &Op, Instruction *Begin) {
     Keep->operation(B, Op, Words);
 }
 
-/// *(atomic release) record = id; state.pos = next; the record ends with segment `K`, ~0u: it changes no activation
-void Emitter::publish(IRBuilder<> &B, Value *Next, unsigned K) {
+/// *(atomic release) record = id; state.pos = next; the record ends with segment `K`, ~0u: it changes no activation,
+/// and control goes on at `Target` if that is known
+void Emitter::publish(IRBuilder<> &B, Value *Next, unsigned K, const BasicBlock *Target) {
   Value *Id = B.CreateInBoundsGEP(B.getInt8Ty(), Ids, {Here.Number});
   StoreInst *Publish = ours(B.CreateAlignedStore(Id, Here.Record, Align(8)));
   Publish->setAtomic(AtomicOrdering::Release);
   ours(B.CreateStore(Next, state(B)));
   if (Keep && K != ~0u)
-    Keep->path(B, K);
+    Keep->path(B, K, Target);
 }
 
 /// Begins a region with segment `K`.
@@ -238,7 +242,7 @@ void Emitter::begin(unsigned K) {
     Builder B(Seg.Begin);
     Known = Merges[K].Next ? Merges[K].Next : next(B);
   }
-  checkForRoom(Seg.Begin, Known);
+  checkForRoom(Seg.Begin, Known, Seg.Flags & TK_BLOCK_LOOP_HEADER ? Seg.Parent : nullptr);
   if (Keep) {
     Builder B(Seg.Begin);
     if (Seg.Flags & TK_BLOCK_ENTRY)
@@ -280,7 +284,7 @@ void Emitter::leave(unsigned K) {
   Value *Position = next(B);
   bool Finished = Paths.steps(K).empty();
   if (Finished)
-    publish(B, Position, K);
+    publish(B, Position, K, End->getParent()->getSingleSuccessor());
   SmallSetVector<BasicBlock *, 4> Targets(succ_begin(End->getParent()), succ_end(End->getParent()));
   for (BasicBlock *Next : Targets) {
     auto Known = S.OfBlock.find(Next);
@@ -297,7 +301,7 @@ void Emitter::leave(unsigned K) {
       Instruction *Last = From->getTerminator();
       if (!Finished) {
         Builder OnEdge(Last);
-        publish(OnEdge, Position, K);
+        publish(OnEdge, Position, K, Next);
       }
       if (Run != ~0u) {
         Place Before = Here;

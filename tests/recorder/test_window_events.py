@@ -138,6 +138,44 @@ def test_a_window_of_accesses_is_that_stretch(tmp_path: Path, level: str) -> Non
     assert len(windows_of(often.events)) == pytest.approx(len(places) / 100, abs=2)
 
 
+QUIET = r"""
+#include <stdio.h>
+long seen[4], text[64];
+__attribute__((noinline)) long count(const long *from, const long *end)
+{
+    long kinds = 0;
+    while (from < end) {
+        long kind = *from++;
+        if (kind == 0) { seen[0]++; continue; }
+        if (kind == 1) { seen[1] += from < end ? *from : 7; kinds++; continue; }
+        if (kind == 2) break;
+        seen[3] += kind;
+    }
+    return kinds;
+}
+int main(void)
+{
+    long sum = 0;
+    for (long i = 0; i < 64; i++) text[i] = i * 7 % 5 == 2 && i % 4 ? 0 : i * 7 % 5;
+    for (long k = 0; k < 6; k++)
+        for (long i = 0; i < 4; i++) sum += count(text + k + i, text + 40 + k);
+    printf("%ld %ld\n", sum, seen[0] + seen[1] + seen[3]);
+}
+"""
+
+
+def test_a_window_that_opens_in_a_loop_whose_iterations_only_its_check_sees(tmp_path: Path) -> None:
+    app = build(tmp_path, QUIET, "-O2", "-g", "--windows")
+    whole = recorded(app, tmp_path / "whole.zst")
+    places = [at for at, (name, *_) in enumerate(whole.events) if name in ACCESSES]
+    for start in (90, 131, 152, 203, 254, 307):
+        trace = tmp_path / "paused.zst"
+        paused = recorded(app, trace, "--window", f"on=accesses:{start} for=accesses:25")
+        good(trace)
+        ((begin, end),) = windows_of(paused.events)
+        find(whole, paused, begin, end, places[start - 1] + 1, places[start - 1] + 60)
+
+
 @pytest.mark.parametrize("seed", [2, 9, 11])
 def test_random_programs(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
