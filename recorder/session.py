@@ -298,6 +298,8 @@ def open_partial(path: str, request: Request) -> int:
     """The descriptor of ``path``.partial, empty; TracekitError if ``path`` is precious or cannot be written."""
     if os.path.isdir(path):
         raise TracekitError(f"{path} is a folder; name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):  # to root, renaming would replace even /dev/null
+        raise TracekitError(f"{path} is no regular file; a trace has to be one")
     if request.output and not request.force and os.path.exists(path):
         raise TracekitError(f"{path} exists; add -f to overwrite it, or name another file")
     try:

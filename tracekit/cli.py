@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import resource
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 """128 + the number of the signal that would have ended a program without a handler."""
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a file that has no room for what is written."""
 
 
 class Verb(NamedTuple):
@@ -83,6 +87,18 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command), f"{verb.module}.{verb.attribute} is not a click.Command"
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with; where there is none, the one that was meant, it seems."""
+        if args[0] not in COMMANDS:
+            import difflib  # here, for only a mistake needs it
+
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            if close:
+                ctx.fail(f"No such command {args[0]!r}. (Did you mean {close[0]!r}?)")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands from their lines in COMMANDS."""
         with formatter.section("Commands"):
@@ -103,9 +119,13 @@ class LazyGroup(click.Group):
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            # The interpreter's own flush at exit must not complain about it either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return BROKEN_PIPE
+
+
+def _drop_output() -> None:
+    """What standard output still holds goes nowhere: the interpreter's own flush at exit must not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -126,6 +146,7 @@ def main(arguments: Sequence[str]) -> int:
     verb = next((COMMANDS[word] for word in arguments if word in COMMANDS), Verb("", ""))
     try:
         result = group.main(list(arguments), prog_name="tracekit", standalone_mode=False)
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except (click.Abort, KeyboardInterrupt):  # Abort is a RuntimeError
         return INTERRUPTED
@@ -136,6 +157,9 @@ def main(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _fail(_out_of_memory(), verb.failure)
     except (OSError, ImportError, RuntimeError, SystemError) as error:
+        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+            _drop_output()
+            return _fail(f"Cannot write the output: {error.strerror}.", verb.failure)
         if not _had_no_room(error):
             raise
         return _fail(_out_of_memory(), verb.failure)

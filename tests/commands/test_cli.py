@@ -141,6 +141,23 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (process.wait(), process.stderr.read()) == (cli.BROKEN_PIPE, "")
 
 
+@pytest.mark.parametrize("arguments", [["modules"], ["--help"]])
+def test_output_without_room_is_one_sentence(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "tracekit", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert run.returncode == 1
+    assert run.stderr == "tracekit: Cannot write the output: No space left on device.\n"
+
+
+def test_a_command_that_is_misspelt_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["analyse", "trace.zst"]) == 2
+    assert "No such command 'analyse'. (Did you mean 'analyze'?)" in capsys.readouterr().err
+    assert cli.main(["quux"]) == 2
+    assert "No such command 'quux'." in capsys.readouterr().err
+
+
 def test_a_library_without_room_is_one_sentence() -> None:
     """LLVM's does not fit into 260 MiB of address space."""
     trace = next((Path(__file__).parents[2] / "fixtures" / "traces").glob("*.zst"))

@@ -80,7 +80,7 @@ def test_of_a_profile_file_only_what_it_has_is_listed(
         (["from nothing"], 2, "tracekit: The query fails: Table with name nothing does not exist!"),
         (["--schema", "nothing"], 2, "tracekit: There is no table 'nothing': `tracekit query --tables` lists them."),
         (["--set", "x", "select 1"], 2, "tracekit: --set takes MODULE.OPTION=VALUE, not 'x'."),
-        (["--set", "x.y=1", "select 1"], 2, "tracekit: There is no module 'x'; the modules are: "),
+        (["--set", "x.y=1", "select 1"], 2, "tracekit: There is no module 'x'. The modules are: "),
         (["--set", "cache.y=1", "select 1"], 2, "tracekit: cache: there is no option 'y'"),
         (["from value_patterns"], 1, "tracekit: "),
     ],

@@ -95,6 +95,14 @@ def test_a_folder_is_no_trace_to_write(options: tuple[str, ...], tmp_path: Path,
     assert not list(tmp_path.glob("*.partial"))
 
 
+@pytest.mark.parametrize("options", [("-o", "pipe"), ("-f", "-o", "pipe")])
+def test_a_device_or_pipe_is_never_replaced(options: tuple[str, ...], tmp_path: Path, echo: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    run = record(tmp_path, echo, options=options)
+    assert (run.returncode, run.stderr) == (125, "tracekit: pipe is no regular file; a trace has to be one\n")
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_a_named_trace_is_overwritten_only_when_forced(tmp_path: Path, echo: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     run = record(tmp_path, echo, options=("-o", "mine"))

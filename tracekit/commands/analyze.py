@@ -190,7 +190,7 @@ def _displays(names: Sequence[str]) -> dict[str, Display]:
     """Module -> how its profile is shown."""
     unknown = [name for name in names if not registry.exists(name)]
     if unknown:
-        raise ShortUsageError(f"There is no module {unknown[0]!r}; the modules are: {', '.join(registry.names())}.")
+        raise ShortUsageError(registry.unknown_text(unknown[0]))
     return {registry.shown_name(name): registry.display(name, files=True) for name in names}
 
 

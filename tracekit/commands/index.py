@@ -30,6 +30,6 @@ def command(remove: bool, traces: tuple[str, ...]) -> None:
         if not made.snapshots:
             click.echo(f"{trace}: is found as fast without snapshots")
             continue
-        share = f"{100 * made.snapshot_bytes / made.trace_bytes:.2f} % of it"
+        share = f"{100 * made.snapshot_bytes / made.trace_bytes:.2f}% of it"
         there = "" if made.is_new else " were there before"
         click.echo(f"{trace}: {counted(made.snapshots, 'snapshot')}{there}, {made.snapshot_bytes:,} bytes ({share})")

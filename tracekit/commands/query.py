@@ -104,7 +104,7 @@ def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]
         if not (equals and dot):
             raise ShortUsageError(f"--set takes MODULE.OPTION=VALUE, not {setting!r}.")
         if name not in registry.names():
-            raise ShortUsageError(f"There is no module {name!r}; the modules are: {', '.join(registry.names())}.")
+            raise ShortUsageError(registry.unknown_text(name))
         values.setdefault(name, {})[option] = value
     for name, chosen in values.items():
         try:

@@ -24,6 +24,15 @@ ENTRY_POINTS = "tracekit.modules"
 _OURS = "tracekit.analyzers."
 
 
+def unknown_text(name: str) -> str:
+    """What to say of a name that no module has: the one that was meant, it seems, and all there are."""
+    import difflib  # here, for only a mistake needs it
+
+    close = difflib.get_close_matches(name, names(), 1)
+    meant = f" Did you mean {close[0]}?" if close else ""
+    return f"There is no module {name!r}.{meant} The modules are: {', '.join(names())}."
+
+
 @cache
 def _found() -> dict[str, Path | EntryPoint]:
     """Name -> where its module is; nothing is imported."""
@@ -148,7 +157,7 @@ def load(name: str, files: bool = True) -> type[Analysis]:
         return _module_of(name, _loaded(name, name, lambda: _of_file(path, path.stat().st_mtime_ns)))
     where = _found().get(name)
     if where is None:
-        raise TracekitError(f"There is no module {name!r}; the modules are: {', '.join(names())}.")
+        raise TracekitError(unknown_text(name))
     if isinstance(where, Path):
         loaded = importlib.import_module(_OURS + name)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from tracekit.counted import rounded
+from tracekit.counted import counted, rounded
 from tracekit.formats.errors import TracekitError
 from tracekit.render.paths import clipped
 from tracekit.render.places import instruction_text, without_folder
@@ -72,7 +72,8 @@ def summary_lines(summary: Json) -> list[str]:
     loaded = max(summary["bytes_loaded"], 1)
     return [
         (
-            f"{summary['bytes_loaded']:,} bytes loaded by {summary['threads']:,} threads: {summary['bytes_between']:,} "
+            f"{summary['bytes_loaded']:,} bytes loaded by {counted(summary['threads'], 'thread')}: "
+            f"{summary['bytes_between']:,} "
             f"({summary['bytes_between'] / loaded:.1%}) that another thread had stored, {summary['bytes_own']:,} their "
             f"own, {summary['bytes_of_no_store']:,} that no store was seen of"
         )

@@ -48,7 +48,7 @@ def structure_name(row: Json) -> str:
 def _structure(row: Json, style: Style) -> list[str]:
     sizes = (row["size"], "byte"), (row["objects"], "object"), (row["visits"], "visit")
     counts = ", ".join(counted(number, what) for number, what in sizes)
-    where = f"{row['in_order']:g} % in order, {counted(row['lines'], 'line')}"
+    where = f"{row['in_order']:g}% in order, {counted(row['lines'], 'line')}"
     lines = [style(structure_name(row), "bold"), f"{counts}, {where}"]
     lines += _fields(row["fields"], style)
     for advice in row["advice"]:
@@ -120,7 +120,7 @@ def advice_text(advice: Json) -> str:
 
 def saved_text(advice: Json) -> str:
     """What it saves."""
-    return f"saves {advice['percent']:g} % of the lines, {advice['bytes_saved']:,} bytes"
+    return f"saves {advice['percent']:g}% of the lines, {advice['bytes_saved']:,} bytes"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
+from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.render.heatmap import SHADES
 from tracekit.render.paths import clipped
@@ -62,9 +63,9 @@ def summary_lines(summary: Json) -> list[str]:
     timed = summary["accesses_timed"] / max(summary["accesses"], 1)
     return [
         (
-            f"{summary['hand_overs']:,} hand-overs of {summary['threads']:,} threads in "
-            f"{seconds(summary['nanoseconds'])} seconds; {summary['migrations']:,} moves to another processor; "
-            f"{timed:.1%} of the accesses lie before a thread's last hand-over, so their time is known"
+            f"{counted(summary['hand_overs'], 'hand-over')} of {counted(summary['threads'], 'thread')} in "
+            f"{seconds(summary['nanoseconds'])} seconds; {counted(summary['migrations'], 'move')} to another "
+            f"processor; {timed:.1%} of the accesses lie before a thread's last hand-over, so their time is known"
         )
     ]
 

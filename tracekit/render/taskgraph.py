@@ -106,13 +106,14 @@ def summary_lines(summary: Json) -> list[str]:
         without = summary["work"] / max(summary["span_without_locks"], 1)
         lines.append(f"without the order of locks: span {summary['span_without_locks']:,}, parallelism {without:.2f}")
     lines.append(
-        f"{nodes['task']:,} tasks of {summary['threads']:,} threads; {nodes['create']:,} creations, "
-        f"{nodes['join']:,} joins, {nodes['barrier']:,} barriers, {nodes['sync']:,} other synchronisations; "
-        f"{sum(edges.values()):,} edges"
+        f"{counted(nodes['task'], 'task')} of {counted(summary['threads'], 'thread')}; "
+        f"{counted(nodes['create'], 'creation')}, {counted(nodes['join'], 'join')}, "
+        f"{counted(nodes['barrier'], 'barrier')}, {counted(nodes['sync'], 'other synchronisation')}; "
+        f"{counted(sum(edges.values()), 'edge')}"
     )
     lines.append(
-        f"{summary['blocks']:,} blocks, {summary['loads']:,} loads and {summary['stores']:,} stores of "
-        f"{summary['bytes']:,} bytes"
+        f"{counted(summary['blocks'], 'block')}, {counted(summary['loads'], 'load')} and "
+        f"{counted(summary['stores'], 'store')} of {counted(summary['bytes'], 'byte')}"
     )
     if summary["broken_records"]:
         lines.append(f"{summary['broken_records']:,} records broke the rules; see: tracekit check")

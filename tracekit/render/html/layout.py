@@ -64,7 +64,7 @@ def _structure(number: int, row: Json) -> str:
 def picture(row: Json) -> str:
     """Lines of a cache downwards, bytes to the right; the more of the visits touch a field, the stronger its colour."""
     lines = min(-(-row["size"] // LINE), MOST_LINES)
-    hot = ", ".join(f"{field['field']} {field['percent']:g} %" for field in row["fields"] if field["percent"])
+    hot = ", ".join(f"{field['field']} {field['percent']:g}%" for field in row["fields"] if field["percent"])
     boxes = "".join(_boxes(field, lines) for field in row["fields"])
     label = text(f"{structure_name(row)}: share of the visits that touch each field: {hot or 'none'}")
     return (
@@ -95,7 +95,7 @@ def _boxes(field: Json, lines: int) -> str:
         made.append(
             f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{HEIGHT}" fill="#d7301f" '
             f'fill-opacity="{DARKEST * field["percent"] / 100:.2f}" stroke="currentColor">'
-            f"<title>{text(field['field'])}: {field['percent']:g} %</title></rect>"
+            f"<title>{text(field['field'])}: {field['percent']:g}%</title></rect>"
             f'<text x="{x + 4:g}" y="{y + HEIGHT - 9}" font-size="12" fill="currentColor">{text(label)}</text>'
         )
         at = stop
