@@ -1,8 +1,10 @@
 // Merges.cpp: undoes the optimiser's partial redundancy elimination of what a loop hands on. `i + 1` that only one way
 // through an iteration needs is computed on the others, too, and merged; that i advances by 1 is no longer to be seen.
+#include "Compat.h"
 #include "Segments.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/IR/IRBuilder.h"
 
 using namespace llvm;
@@ -51,6 +53,41 @@ static void replaceByOne(PHINode &Phi, const Instruction &One) {
   Phi.eraseFromParent();
 }
 
+/// Whether `V` is what `Cast` makes of `From`.
+static bool isCastOf(const Value *V, const Value *From, const CastInst &Cast, const DataLayout &DL) {
+  if (auto *C = dyn_cast<Constant>(From))
+    if (auto *Known = dyn_cast<Constant>(V))
+      return Known == ConstantFoldCastOperand(Cast.getOpcode(), const_cast<Constant *>(C), V->getType(), DL);
+  auto *Made = dyn_cast<CastInst>(V);
+  return Made && Made->isSameOperationAs(&Cast) && Made->getOperand(0) == From;
+}
+
+/// Another phi of the block, and a cast that makes `Wide` of it, whichever way was taken: of `unsigned c` the optimiser
+/// hands on the 64 bits, too, that addresses take. Null if there is none.
+static std::pair<PHINode *, CastInst *> widened(PHINode &Wide, const DataLayout &DL) {
+  for (Value *V : Wide.incoming_values())
+    if (auto *Cast = dyn_cast<CastInst>(V); Cast && isa<ZExtInst, SExtInst>(Cast))
+      for (PHINode &Of : Wide.getParent()->phis())
+        if (&Of != &Wide && Of.getType() == Cast->getSrcTy() && all_of(Wide.blocks(), [&](BasicBlock *From) {
+              return isCastOf(Wide.getIncomingValueForBlock(From), Of.getIncomingValueForBlock(From), *Cast, DL);
+            }))
+          return {&Of, Cast};
+  return {};
+}
+
+static void joinWidened(BasicBlock &Header, const DataLayout &DL) {
+  for (PHINode &Wide : make_early_inc_range(Header.phis()))
+    if (auto [Of, Cast] = widened(Wide, DL); Of && variablesOf(&Wide).empty()) {
+      Instruction *Again = Cast->clone();
+      Again->setOperand(0, Of);
+      Again->dropPoisonGeneratingFlags();
+      IRBuilder<>(&Header, Header.getFirstInsertionPt()).Insert(Again);
+      Again->setDebugLoc(Wide.getDebugLoc());
+      Wide.replaceAllUsesWith(Again);
+      Wide.eraseFromParent();
+    }
+}
+
 void joinMerges(const DominatorTree &DT, const LoopInfo &LI) {
   for (Loop *L : LI.getLoopsInPreorder())
     for (PHINode &Carried : L->getHeader()->phis())
@@ -59,6 +96,9 @@ void joinMerges(const DominatorTree &DT, const LoopInfo &LI) {
           for (PHINode *Phi : mergesBehind(Carried.getIncomingValueForBlock(Latch), *L, LI))
             if (Instruction *One = mergedAlike(*Phi, DT))
               replaceByOne(*Phi, *One);
+  for (Loop *L : LI.getLoopsInPreorder())
+    if (BasicBlock *Header = L->getHeader(); !Header->isEHPad())
+      joinWidened(*Header, Header->getModule()->getDataLayout());
 }
 
 } // namespace tracekit

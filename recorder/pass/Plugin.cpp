@@ -30,8 +30,10 @@
 #include "Uses.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TypeBasedAliasAnalysis.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/Transforms/Coroutines/CoroCleanup.h"
 #include "llvm/Transforms/Coroutines/CoroConditionalWrapper.h"
@@ -148,7 +150,7 @@ public:
       tracekit::describeFates(M, *InSource, U, Sources);
   }
 
-  void instrument(Function &F, const TargetLibraryInfo &TLI) {
+  void instrument(Function &F, const TargetLibraryInfo &TLI, TypeBasedAAResult &ByType) {
     if (O.Threads)
       orderAtomics(F);
     AllocaInst *Frame = prepare(F);
@@ -157,6 +159,14 @@ public:
     if (!F.hasOptNone()) {
       givePreheaders(DT, LI);
       joinMerges(DT, LI);
+    }
+    if (!F.hasOptNone() && !O.AtMachine) {
+      AssumptionCache AC(F);
+      BasicAAResult Basic(M.getDataLayout(), F, TLI, AC, &DT);
+      AAResults AA(TLI);
+      AA.addAAResult(Basic);
+      AA.addAAResult(ByType);
+      loadAgain(LI, AA);
     }
     Classifier Classify(F, TLI, DT, O.Asked);
     SegmentedFunction S = segments(F, Frame, Classify, DT, LI, O.What == Record::Both);
@@ -258,7 +268,7 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
   I.describeUnit();
   I.describeFates();
   for (Function *F : Chosen)
-    I.instrument(*F, Library(*F));
+    I.instrument(*F, Library(*F), FAM.getResult<TypeBasedAA>(*F));
   I.finish();
   dropBrokenAttributes(M);
   return PreservedAnalyses::none();

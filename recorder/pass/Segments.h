@@ -49,6 +49,10 @@ void givePreheaders(llvm::DominatorTree &DT, llvm::LoopInfo &LI);
 /// Computes once, where ways through an iteration meet, what all of them compute alike for the next iteration.
 void joinMerges(const llvm::DominatorTree &DT, const llvm::LoopInfo &LI);
 
+/// Loads at the beginning of each iteration what loops hand on in a register of no variable, although it is what lies
+/// in memory.
+void loadAgain(const llvm::LoopInfo &LI, llvm::AAResults &AA);
+
 /// `Frame` is what prepare() returned. With `GroundTruth` there is room for ground-truth words in each segment.
 SegmentedFunction segments(llvm::Function &F, llvm::AllocaInst *Frame, const Classifier &Operations,
                            const llvm::DominatorTree &DT, const llvm::LoopInfo &LI, bool GroundTruth);
