@@ -102,4 +102,4 @@ def test_extras_are_named_with_what_they_are_for(
     assert "tracekit query, tracekit shell: duckdb not installed" in lines[at]
     assert lines[at + 1].strip() == "-> pip install 'tracekit[query]'"
     assert any(line.startswith("ok  [mcp] ") and "tracekit mcp: mcp " in line for line in lines)
-    assert lines[-1] == "Everything is there."
+    assert lines[-1] == "Everything that is needed is there; optional and not installed: [query]."

@@ -40,7 +40,13 @@ def command() -> int:
             print(f"    {'':<{width}}  -> {finding.remedy}")
     needed = [finding for finding in findings if not finding.optional]
     missing = sum(not finding.works for finding in needed)
-    print("Everything is there." if not missing else f"{missing} of {len(needed)} missing.")
+    extra = [finding.name for finding in findings if finding.optional and not finding.works]
+    if missing:
+        print(f"{missing} of {len(needed)} missing.")
+    elif extra:
+        print(f"Everything that is needed is there; optional and not installed: {', '.join(extra)}.")
+    else:
+        print("Everything is there.")
     return 1 if missing else 0
 
 
