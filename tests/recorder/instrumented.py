@@ -14,6 +14,7 @@ import numpy as np
 
 from tracekit.formats.image import UNIT_MAGIC, OpFlag, OpKind
 from tracekit.formats.unit import Unit
+from tracekit.program.linker import STRINGS
 from tracekit.recorder.toolchain import RUNTIME_SOURCES, find_clang, pass_plugin, runtime_file
 
 HARNESS = Path(__file__).with_name("harness.c")
@@ -52,27 +53,6 @@ def units(path: Path) -> list[Unit]:
     return found
 
 
-STRING_FIELDS = {
-    "unit": ("producer", "target", "at"),
-    "sources": ("path", "md5"),
-    "locations": ("function",),
-    "functions": ("name", "source_name", "signature"),
-    "ops": ("name",),
-    "calls": ("callee", "signature"),
-    "call_targets": ("name",),
-    "phis": ("operator", "name"),
-    "updates": ("operator",),
-    "update_parts": ("operator",),
-    "globals": ("name", "source_name", "type"),
-    "address_taken": ("name",),
-    "variable_updates": ("operator",),
-    "declarations": ("name", "source_name"),
-    "options": ("option",),
-    "types": ("name",),
-    "members": ("name", "type_name"),
-}
-
-
 class Tables:
     """One unit with its strings resolved: rows are dicts, string fields are str."""
 
@@ -88,7 +68,7 @@ class Tables:
 
     def _row(self, table: str, row: Any) -> dict[str, Any]:
         fields = {name: int(row[name]) for name in row.dtype.names}
-        for name in STRING_FIELDS.get(table, ()):
+        for name in STRINGS.get(table, ()):
             start = fields[name]
             fields[name] = self._text[start : self._text.index(b"\0", start)].decode()
         return fields
