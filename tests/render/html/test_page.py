@@ -235,6 +235,17 @@ def test_dependences_are_those_of_the_context(tmp_path: Path) -> None:
     assert [[edge["count"] for edge in row.edges] for row in shown.loops] == [[8], []]
 
 
+def test_loops_at_one_place_are_told_apart_by_their_depth(tmp_path: Path) -> None:
+    outer, inner = loop_row(7, 300), loop_row(7, 200, "doall")
+    inner["loop"] = {**inner["loop"], "depth": 2}
+    profile = camp([outer, inner, loop_row(9, 100, "doall")], [dependence(7)])
+    shown = choose(Gathered([profile]), Sources({}, []), Limits())
+    assert [len(loop.edges) for loop in shown.loops] == [1, 0, 0]
+    page = page_of(tmp_path, profile)
+    assert "app.c:7:1 (depth 1) work</a>" in page and "app.c:7:1 (depth 2) work</a>" in page
+    assert "app.c:9:1 work</a>" in page
+
+
 def test_a_loop_in_a_recursion_has_the_dependences_of_the_leaf() -> None:
     row = loop_row(7, 500)
     row["context"]["path"] = ["recursion main:2:1", "loop work:7"]

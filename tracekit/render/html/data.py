@@ -14,7 +14,7 @@ from tracekit.modules import registry
 from tracekit.modules.display import Display
 from tracekit.profiles.annotation import Annotations, shown_lines
 from tracekit.program.sources import Sources, is_system
-from tracekit.render.places import FileNames, file_names
+from tracekit.render.places import FileNames, file_names, loops_told_apart
 
 Json = Mapping[str, Any]
 
@@ -123,6 +123,8 @@ def _loops(result: Json, accesses: int, limits: Limits, left_out: list[str]) -> 
         loop.more_carried = sum(edge["carried"] for edge in loop.edges[limits.edges :])
         shortened += loop.more_edges > 0
         del loop.edges[limits.edges :]
+    for loop, row in zip(chosen, loops_told_apart(rows)):  # all of them, as in the text; edges are found by plain loops
+        loop.row = row
     if shortened:
         left_out.append(
             f"Of {counted(shortened, 'loop')} the graph shows the {limits.edges} heaviest dependences, "
