@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.naive.dependence_engine import DependenceEngine
@@ -145,3 +146,9 @@ def test_entries_without_a_caller_are_roots_of_their_own() -> None:
     assert set(profile.nodes["function"]) == {figure.functions["main"], figure.functions["work"]}
     assert list(profile.nodes["camp_id"]) == [0, 0]
     assert list(profile.nodes["parent"]) == [NONE, NONE]
+
+
+def test_a_program_without_functions_has_an_empty_tree() -> None:
+    tree = static_tree(ProgramBuilder().program())
+    assert tree.component.shape == tree.recursive.shape == (0,)
+    assert tree.recursive.dtype == np.int64

@@ -74,7 +74,7 @@ def _recursion(program: Program) -> tuple[Ints, np.typing.NDArray[np.bool_]]:
     rows = np.repeat(callees.first.astype(np.int64) - (ends - count), count) + np.arange(len(tails))
     heads = callees.functions.astype(np.int64)[rows]
     component = components(len(program.functions), tails, heads)
-    recursive = np.bincount(component, minlength=1)[component] > 1 if len(component) else np.zeros(0, bool)
+    recursive = np.bincount(component)[component] > 1
     recursive[tails[tails == heads]] = True
     return component, recursive
 
