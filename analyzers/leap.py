@@ -200,6 +200,8 @@ OTHERS = ("least_object", "greatest_object", "least_offset", "greatest_offset", 
 
 DISPLAY = Display(
     greatest="loads",
+    percent="accesses_captured accesses_captured_with_time instructions_captured "
+    "within_10_percent within_10_percent_by_window",
     columns={
         "dependences": "store:instruction load:instruction percent loads",
         "strided": "instruction:instruction stride percent accesses",

@@ -227,6 +227,7 @@ def _percent(part: int, whole: int) -> float:
 
 
 DISPLAY = Display(
+    percent="omsg_over_rasg omsg_over_addresses",
     columns={
         "dimensions": "dimension accesses symbols rules values bytes",
         "hot_streams": "heat percent accesses times lines",

@@ -142,3 +142,11 @@ def test_every_reference_of_ours_is_a_function() -> None:
         "accesses",
         "object_lifetime",
     ]
+
+
+def test_numbers_in_percent_say_so() -> None:
+    shown = {"summary": {"captured": 46.5, "accesses": 42_000, "whole": None}, "rows": [{"captured": 46.5}]}
+    display = Display(percent="captured whole")
+    lines = as_text({**report("odd", []), "result": shown}, {}, 0, PLAIN, display).splitlines()
+    assert "captured  46.5%" in lines and "accesses  42,000" in lines and "whole     -" in lines
+    assert lines[-1].strip() == "46.5"  # a column has its unit in its name

@@ -33,6 +33,8 @@ class Display:
     """
     greatest: str = ""
     """Column by which the generic text sorts the rows of a table that has it, the greatest first."""
+    percent: str = ""
+    """Names, separated by spaces, of numbers outside of tables that are in percent, and shown with a `%`."""
     section: str = ""
     """Reference: (report, shown) -> HTML of a section of the page; nothing is shown for an empty string.
 

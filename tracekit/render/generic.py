@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracekit.render.places import short_place, without_folder
-from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.render.text import Json, Style, cell, more, number_with_unit, table, traces_text
 
 
-def generic_text(report: Json, limit: int, style: Style, greatest: str = "") -> str:
+def generic_text(report: Json, limit: int, style: Style, greatest: str = "", percent: str = "") -> str:
     """A module without a text of its own: each list of its result as a table, in the order that it is in.
 
     `greatest`: the column, where a table has it, by which rows are sorted, the greatest first. (JSON has them by place
-    in the source.) `limit`: rows of a table at most (0: all).
+    in the source.) `percent`: names, separated by spaces, of numbers outside of tables that are in
+    percent. `limit`: rows of a table at most (0: all).
     """
     carried_by = report.get("options", {}).get("carried_by")
     result = report["result"]
@@ -32,7 +33,10 @@ def generic_text(report: Json, limit: int, style: Style, greatest: str = "") -> 
             lines += rows_text(value, style) + more(len(result[name]), len(value), "row")
         elif isinstance(value, Mapping):
             width = max(map(len, value), default=0)
-            lines += [f"{key.replace('_', ' '):{width}}  {cell(part)}" for key, part in value.items()]
+            lines += [
+                f"{key.replace('_', ' '):{width}}  {number_with_unit(part, key in percent.split())}"
+                for key, part in value.items()
+            ]
         else:
             lines.append(cell(value))
     return "\n".join(lines) + "\n"

@@ -29,7 +29,7 @@ def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style, di
     if display.text:
         text = str(call(module, display.text, report, facts, limit, style))
     else:
-        text = generic_text(report, limit, style, display.greatest)
+        text = generic_text(report, limit, style, display.greatest, display.percent)
     if "windows" in report:
         text = style(f"Recorded in {windows_text(report['windows'])}", "bold") + "\n" + text
     if "filters" in report:

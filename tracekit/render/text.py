@@ -84,6 +84,12 @@ def cell(value: Any) -> str:
     return str(value)
 
 
+def number_with_unit(value: Any, in_percent: bool) -> str:
+    """A cell; a number that is in percent says so."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return cell(value) + ("%" if in_percent and is_number else "")
+
+
 LISTED = 6
 """Members of a list that a cell shows."""
 

@@ -307,6 +307,13 @@ def test_a_module_without_a_section_of_its_own_is_shown_as_tables(tmp_path: Path
     assert not {"loop-table", "graph-view", "loops"} & set(parsed(page).ids)
 
 
+def test_numbers_in_percent_say_so(tmp_path: Path) -> None:
+    result = {"summary": {"accesses": 42_000, "omsg_over_rasg": 79.2}}
+    report = {"tracekit": "1", "module": "whomp", "trace": "abc", "options": {}, "result": result}
+    page = page_of(tmp_path, Profile(report, {}, True))
+    assert "<dt>omsg over rasg</dt><dd>79.2%</dd>" in page and "<dt>accesses</dt><dd>42,000</dd>" in page
+
+
 def test_object_lifetimes_are_in_words_and_most_objects_come_first(tmp_path: Path) -> None:
     context = {"id": 1, "root": "main", "path": ["loop main:5", "main:6:1"]}
     sites = [

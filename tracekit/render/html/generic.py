@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
-from tracekit.render.text import cell
+from tracekit.render.text import cell, number_with_unit
 
 
 def generic_section(report: Json, shown: Shown) -> str:
     """Any module's tables, as the text would show them."""
     parts = []
+    percent = shown.displays[report["module"]].percent.split()
     for name, value in report["result"].items():
         heading = name.replace("_", " ")
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
             parts.append(rows_table(f"{report['module']}-{name}", heading, value, shown))
         elif isinstance(value, Mapping):
             listed = "".join(
-                f"<div><dt>{text(key.replace('_', ' '))}</dt><dd>{text(cell(part))}</dd></div>"
+                f"<div><dt>{text(key.replace('_', ' '))}</dt>"
+                f"<dd>{text(number_with_unit(part, key in percent))}</dd></div>"
                 for key, part in value.items()
             )
             parts.append(f"<h3>{text(heading)}</h3><dl>{listed}</dl>")
