@@ -188,6 +188,33 @@ def test_a_sum_in_heap_memory_is_right_with_the_atomic_that_the_reason_asks_for(
             assert printed(program, {"OMP_NUM_THREADS": str(threads)}) == made.outcome.stdout + b"0"
 
 
+COUNTED_FLOATS = """\
+#include <stdio.h>
+static double x[100], total[1];
+static long hits[2];
+int main(void) {
+    for (int i = 0; i < 100; i++)
+        x[i] = i / 100.0;
+    for (int i = 0; i < 100; i++) // whole numbers
+        hits[x[i] > 0.5]++;
+    for (int i = 0; i < 100; i++) // rounded
+        total[x[i] > 2] += x[i];
+    printf("%ld %g\\n", hits[0], total[0]);
+}
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_count_of_floating_point_numbers_is_exact_in_any_order(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "app.c"
+    source.write_text(COUNTED_FLOATS)
+    made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    told = {row["loop"]["line"]: (row["openmp"]["pragma"], row["openmp"]["rounding"]) for row in rows}
+    assert told[7] == ("#pragma omp parallel for reduction(+:hits)", False)
+    assert told[9] == ("#pragma omp parallel for reduction(+:total)", True)
+
+
 # -- runs ------------------------------------------------------------------------------------------
 
 

@@ -94,12 +94,22 @@ class Directives:
         return made.pop()
 
     def accumulates_floats(self, judgements: Collection[Judgement]) -> bool:
-        """Does a reduction by + or * go on in a loop that works on floating-point numbers?"""
-        steps = [step for judgement in judgements for step in judgement.transformations if step.kind == "reduction"]
-        if not any(self.program.text(step.operator) in ("+", "*") for step in steps):
-            return False
-        graphs = (self.judge.graphs[int(self.profile.nodes["loop"][each.node])] for each in judgements)
-        ops = np.concatenate([graph.nodes[graph.nodes < len(self.program.ops)] for graph in graphs])
+        """Does a reduction by + or * of floating-point numbers go on?"""
+        return any(
+            self._is_of_floats(judgement.node, step)
+            for judgement in judgements
+            for step in judgement.transformations
+            if step.kind == "reduction" and self.program.text(step.operator) in ("+", "*")
+        )
+
+    def _is_of_floats(self, node: int, step: Transformation) -> bool:
+        """Does a reduction accumulate floating-point numbers? Of a register the image has no type: the loop's tell."""
+        if step.object != NONE:
+            ops = self.uses.users(node, step.object)
+            ops = ops[self.judge.facts.updates.operator[ops] == step.operator]
+        else:
+            graph = self.judge.graphs[int(self.profile.nodes["loop"][node])]
+            ops = graph.nodes[graph.nodes < len(self.program.ops)]
         return bool((self.program.ops["type_class"][ops] == TypeClass.FLOAT).any())
 
     def _of(self, judgement: Judgement) -> Clauses:
