@@ -16,7 +16,7 @@ POLICIES = ("lru", "plru", "srrip", "random")
 """By the number that kernels know them by."""
 
 PREFETCHERS = ("none", "next-line", "stride")
-"""The same."""
+"""By the number that kernels know them by."""
 
 MOST_CORES = 256
 

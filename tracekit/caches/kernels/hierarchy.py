@@ -66,7 +66,7 @@ def touch(caches: Any, core: Any, line: Any, store: Any) -> Any:
 def look(
     words: Any, ages: Any, shape: Any, rules: Any, random: Any, counts: Any, core: Any, line: Any, store: Any
 ) -> Any:
-    """The same for any line."""
+    """An access to any line (its number): the level where it was, or the number of levels if none."""
     if rules[PRIVATE]:
         snoop(words, ages, shape, rules, random, counts, core, line, store)
     if store and rules[THROUGH]:

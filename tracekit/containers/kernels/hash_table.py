@@ -68,7 +68,7 @@ def cell_of(rows: Any, cells: Any, count: Any, key: Any) -> Any:
 
 @inlined
 def _free_cell(cells: Any, count: Any, key: Any) -> Any:
-    """The same of a key that no cell holds: keys need not be compared."""
+    """The free cell (u8) where a key (u8) belongs that no cell holds: no key is compared; `count`: control[CELLS]."""
     mask = np.uint64(count - 1)
     place = ((key * GOLDEN) >> np.uint64(32)) & mask
     while cells[np.uint64(count) + place] != 0:

@@ -132,7 +132,7 @@ def new_line(lines: Any, stream: Any, number: Any, offset: Any, most: Any) -> No
 
 @inlined
 def new_point(points: Any, stream: Any, number: Any, object: Any, offset: Any, time: Any, most: Any) -> None:
-    """The same of a point."""
+    """A point (object, offset, time) that does not fit: the second of a descriptor, or the first of the next."""
     if stream.count == 1:
         stream.object_stride = object - stream.object
         stream.offset_stride = offset - stream.offset

@@ -87,7 +87,7 @@ def _describe_lines(made: Any, stream: Any, row: Any, then: Any, own: Any, acces
 
 @kernel
 def _describe_points(made: Any, stream: Any, row: Any, then: Any, own: Any, accesses: Any, most: Any) -> int:
-    """The same of points."""
+    """How many points (object, offset, time) fit, of so many accesses; the first have the descriptors `own`."""
     fitting = np.int64(0)
     if stream.full & POINTS_FULL:
         return 0

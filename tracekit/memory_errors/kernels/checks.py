@@ -177,7 +177,7 @@ def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, 
 def look(
     state: State, row: Any, rules: Any, address: Any, size: Any, context: Any, stream: Any, store: Any, found: Any
 ) -> None:
-    """The same of an access that may be an error, or that has rules; `found`: the greatest state of its bytes."""
+    """Take in an access that may be an error, or that has rules; `found`: the greatest state of its `size` bytes."""
     if size <= 0:
         return
     looked = np.int64(1 if rules & FIRST else size)

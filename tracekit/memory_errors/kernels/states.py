@@ -154,7 +154,7 @@ def assign(states: States, address: Any, size: Any, state: Any) -> None:
 
 @kernel
 def _put(states: States, address: Any, size: Any, state: Any) -> None:
-    """The same of bytes that cover no whole granule."""
+    """Give `size` bytes from `address` on a state; they cover no whole granule."""
     if states.control[WIDES] != 0:
         _spread(states, _granule(address))
         _spread(states, _granule(address + size - 1))

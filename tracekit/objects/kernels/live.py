@@ -269,7 +269,7 @@ def _assign(live: Any, address: Any, size: Any, value: Any) -> None:
 
 @kernel
 def _assign_wide(live: Live, address: Any, size: Any, value: Any) -> None:
-    """The same, of bytes that have whole granules among them."""
+    """Say what `size` bytes from `address` on belong to; whole granules are among them."""
     first, behind = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS, (address + size) >> WIDE_BITS
     start, stop = first << WIDE_BITS, behind << WIDE_BITS
     live.control[WIDES] = 1

@@ -62,7 +62,7 @@ def physical_of(frames: Frames, stream: int, address: int) -> int:
 
 @inlined
 def place_of(frames: Frames, stream: int, address: int, unlocated: Any) -> int:
-    """The same for simulators: where it is not known the virtual address stands in, above all physical ones.
+    """Where an address lies physically, for simulators: if unknown, the virtual one stands in, above all physical ones.
 
     unlocated: int64 (1), counts how often that was so.
     """

@@ -122,7 +122,7 @@ def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
 
 @inlined
 def recent_site(state: Any, instruction: Any, context: Any, kind: Any, stores: Any) -> Any:
-    """The same, where an instruction does it again and again; `stores`: 0 or 1."""
+    """The row of `sites` (int64), kept for an instruction that accesses again and again; `stores`: 0 or 1."""
     place = np.uint64(2 * min(instruction, np.int64(state.recent.size // 2 - 1)) + stores)
     recent = state.recent[place]
     is_other = recent.context != context or recent.situation != state.now[SITUATION] or recent.kind != kind

@@ -58,7 +58,7 @@ def settle(state: Any, access: Any, where: Any) -> None:
 
 @kernel
 def settle_all(state: State, access: Any, where: Any) -> None:
-    """The same."""
+    """What was put aside for an access (u8, with parts as state.py says): each is tried in another order."""
     state.now[ASIDE] = 0
     for place in range(MOST_ASIDE):
         before = state.aside[place]

@@ -180,7 +180,7 @@ def meet(state: State, task: Any, clock: Any) -> None:
 
 @kernel
 def meet_in_part(state: State, task: Any, clock: Any, part: Any) -> None:
-    """The same of what happened before in this run alone (`part` 0), or of what has to come before (1)."""
+    """A task acquires what a clock knows of this run's order alone (`part` 0), or of what has to come before (1)."""
     row = state.tasks.rows[task]
     row.acquired = 1
     make_own(state, task)
@@ -197,7 +197,7 @@ def give(state: State, task: Any, clock: Any) -> None:
 
 @kernel
 def tell(state: State, task: Any, clock: Any) -> None:
-    """The same of a clock that nobody meets but who waits for the task."""
+    """What a task knows, a clock knows, too, that nobody meets but who waits for the task."""
     row, clocks = state.tasks.rows[task], state.clocks
     if row.clock != 0:
         join(clocks, clock, row.clock)
@@ -409,7 +409,7 @@ def load_part(state: State, task: Any, place: Any, order: Any) -> int:
 
 @kernel
 def store_part(state: State, task: Any, place: Any, order: Any) -> int:
-    """The same of a store: what they release from now on."""
+    """What those bytes release after an atomic store by a task; how many bytes they are."""
     part = state.atomics.rows[row_of(state.atomics, place)]
     row = state.tasks.rows[task]
     gives = order & RELEASE or row.released != 0

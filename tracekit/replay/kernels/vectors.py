@@ -39,7 +39,7 @@ def _copy_group(typing: Any, into: Any, at: Any, values: Any, first: Any) -> Any
 
 @inlined
 def _copy_one_by_one(into: Any, at: Any, values: Any, first: Any) -> None:
-    """The same with bounds checks."""
+    """``into[at : at + GROUP] = values[first : first + GROUP]``, each index checked."""
     for k in range(GROUP):
         into[at + k] = values[first + k]
 

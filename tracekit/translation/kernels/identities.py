@@ -132,7 +132,7 @@ def place(objects: Any, start: Any, end: Any, identity: Any) -> None:
 
 @kernel
 def _place(objects: Objects, start: Int, end: Int, identity: Int) -> None:
-    """The same, in any number of pages, also those that nothing was entered for yet."""
+    """Say that the bytes start .. end - 1, in any pages, belong to `identity` (int64), or to nothing if it is -1."""
     pages, bigs = objects.pages, objects.bigs
     small = end - start < BIG and identity >= 0
     content = identity + 1 if small else np.int64(0)
