@@ -91,10 +91,10 @@ class Told:
         self._over = threading.Event()
         look, begin = SegmentProgress.look, SegmentedAnalysis._begin_kept
 
-        def look_when_asked(course: SegmentProgress, replay: Replay) -> None:
-            while course._asked is None and not self._over.is_set():
+        def look_when_asked(progress: SegmentProgress, replay: Replay) -> None:
+            while progress._asked is None and not self._over.is_set():
                 time.sleep(0.0002)
-            look(course, replay)
+            look(progress, replay)
 
         def begin_all(analysed: SegmentedAnalysis, beginnings: StartCache) -> None:
             try:

@@ -60,7 +60,7 @@ class Segment:
     start: Snapshot | None
     stop: Snapshot | None
     starts: Mapping[str, Start]
-    course: SegmentProgress
+    progress: SegmentProgress
 
 
 class Task(NamedTuple):
@@ -97,7 +97,7 @@ class SegmentedAnalysis:
         self._work = work_for(trace, program, [runner.module for runner in runners.values()])
         self._is_over = threading.Event()
         self._tasks: deque[Task] = deque()  # those that are not joined yet
-        self._courses: list[SegmentProgress] = []
+        self._segment_progress: list[SegmentProgress] = []
         self._ahead_explained = ""
         self.is_known = False
         """Whether an earlier analysis had kept what segments begin with."""
@@ -128,11 +128,11 @@ class SegmentedAnalysis:
                 self._is_over.set()
         for name, runner in self.runners.items():
             runner.finish(self.segments[name].reduce)
-        return len(self._courses)
+        return len(self._segment_progress)
 
     def explained(self) -> list[str]:
         """A line for the pass ahead and each segment that was replayed by compiled paths, or was to be."""
-        lines = [(f"segment {number}", course.explained) for number, course in enumerate(self._courses, 1)]
+        lines = [(f"segment {number}", each.explained) for number, each in enumerate(self._segment_progress, 1)]
         return [f"{part}, {line}" for part, line in [("pass ahead", self._ahead_explained), *lines] if line]
 
     def _ahead(self) -> PassAhead:
@@ -144,7 +144,7 @@ class SegmentedAnalysis:
         return PassAhead(self.segments, pilots, replay)
 
     def _position(self) -> int:
-        return sum(course.records for course in list(self._courses))
+        return sum(each.records for each in list(self._segment_progress))
 
     def _replay(
         self, runners: Collection[SegmentRunner], start: Snapshot | None = None, stop: Snapshot | None = None
@@ -176,7 +176,7 @@ class SegmentedAnalysis:
         newest = self._begin(Segment(None, None, {}, SegmentProgress()))
         for item in kept.items():
             assert item.start is not None
-            if newest.course.end_at(item.start):
+            if newest.progress.end_at(item.start):
                 newest = self._begin(Segment(item.start, None, item.starts, SegmentProgress()))
 
     def _share(self, ahead: PassAhead, jobs: int, kept: StartCache) -> None:
@@ -187,7 +187,7 @@ class SegmentedAnalysis:
             free = jobs - sum(not self._is_done(task) for task in self._tasks)
             if self._is_due(ahead, newest, free):
                 snapshot = ahead.snapshot()
-                if snapshot is not None and newest.course.end_at(snapshot):
+                if snapshot is not None and newest.progress.end_at(snapshot):
                     newest = self._begin(Segment(snapshot, None, ahead.starts(), SegmentProgress()))
                     if free == 1:
                         break
@@ -205,7 +205,7 @@ class SegmentedAnalysis:
         times as long as the one before: of `free` of them the first is r / (1 - (1 - r)**free) of all.
         """
         begun = newest.start.records if newest.start is not None else 0
-        done, gone = newest.course.records, ahead.records - begun
+        done, gone = newest.progress.records, ahead.records - begun
         ratio = min(max(done / max(gone, 1), LEAST_RATIO), 1.0)
         first = (self._records - ahead.records) * ratio / (1 - (1 - ratio) ** free)
         return gone - done >= first
@@ -213,13 +213,13 @@ class SegmentedAnalysis:
     # -- a segment, and all of them ----------------------------------------------------------------
 
     def _begin(self, segment: Segment) -> Segment:
-        self._courses.append(segment.course)
+        self._segment_progress.append(segment.progress)
         self._tasks.append(Task(segment, self._pool.submit(self._analysed, segment)))
         return segment
 
     def _analysed(self, segment: Segment) -> Mapping[str, SegmentRunner]:
         """The modules' runners when a segment is over."""
-        course = segment.course
+        own = segment.progress
         with self._room:
             try:
                 runners = {name: runner.again() for name, runner in self.runners.items()}
@@ -236,13 +236,13 @@ class SegmentedAnalysis:
                             break
                         for runner in runners.values():
                             runner.feed(batch, 0)
-                        course.records = replay.position() - begun
-                        course.look(replay)
+                        own.records = replay.position() - begun
+                        own.look(replay)
                 if replay.compiled is not None:
-                    course.explained = replay.compiled.explained(replay.position() - begun)
+                    own.explained = replay.compiled.explained(replay.position() - begun)
                 return runners
             finally:
-                course.close()
+                own.close()
 
     def _join(self) -> None:
         """Take in the next segment, waiting for its end; the last one's contexts are those of the whole trace."""
