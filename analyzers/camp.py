@@ -24,6 +24,7 @@ from tracekit.dependence.kernels.dependence import (
     load_access,
     store_access,
 )
+from tracekit.dependence.kernels.loop_accesses import Steps, load_range, store_range
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.module import CONTEXT_EVENTS, Display
 from tracekit.objects.kernels.live import GLOBAL, HEAP, STACK
@@ -66,6 +67,46 @@ def store(
     """It may depend on stores and loads."""
     access = Access(instruction, address, size, stream, time)
     store_access(state, DETAIL, levels, context, access, Part(start, whole, mine))
+
+
+def loads(
+    state: State,
+    instruction: int,
+    address: int,
+    size: int,
+    step: int,
+    count: int,
+    stream: int,
+    time: int,
+    period: int,
+    levels: Any,
+    context: int,
+) -> None:
+    """Loads of a loop."""
+    access = Access(instruction, address, size, stream, time)
+    load_range(state, DETAIL, levels, context, access, Steps(step, count, period))
+
+
+def stores(
+    state: State,
+    instruction: int,
+    address: int,
+    size: int,
+    step: int,
+    count: int,
+    stream: int,
+    time: int,
+    period: int,
+    levels: Any,
+    context: int,
+) -> None:
+    """Stores of a loop."""
+    access = Access(instruction, address, size, stream, time)
+    store_range(state, DETAIL, levels, context, access, Steps(step, count, period))
+
+
+def iterations(state: State) -> None:
+    """Each of a loop's accesses was an execution of its own."""
 
 
 def heap_alloc(state: State, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:
@@ -119,6 +160,10 @@ class Camp(DependenceModule):
     def own_callbacks(self) -> dict[str, Callable[..., None]]:
         """For loads and stores, and what their history depends on."""
         return {"load": load, "store": store, **OTHERS}
+
+    def own_range_callbacks(self) -> dict[str, Callable[..., None]]:
+        """For those of a loop."""
+        return {"loads": loads, "stores": stores, "iterations": iterations}
 
     def summary(self) -> dict[str, Any]:
         """The profile in numbers, beside those that a profile without contexts would have had."""

@@ -182,20 +182,20 @@ def _nothing(state: Any) -> None: ...
 def _no_state() -> None: ...
 
 
-def _context(state: Any, context: int) -> None: ...
-
-
 @pytest.mark.parametrize(
     "members, told",
     [
         (
             {"loads": staticmethod(_value)},
-            "Bad.loads asks for 'value'; there are address, count, instruction, options,",
+            "Bad.loads asks for 'value'; there are address, context, count, instruction, levels, options,",
         ),
         ({"stores": staticmethod(_nothing)}, "Bad.stores stands for many calls of store, which there is not"),
         ({"loads": staticmethod(_no_state)}, "Bad.loads takes no state"),
         ({"loads": _nothing}, "Bad.loads is a callback: it has to be a @staticmethod"),
-        ({"store": staticmethod(_context)}, "Bad.loads is never called: its other callbacks ask for context or levels"),
+        (
+            {"iterations": staticmethod(_nothing)},
+            "Bad.iterations stands for many calls of loop_iteration, which there is",
+        ),
         ({"unordered": staticmethod(_value)}, "Bad.unordered asks for 'value'; there are options, time"),
     ],
 )

@@ -22,6 +22,7 @@ from tracekit.formats.image import Base, BlockFlag, OpKind, PathFlag
 from tracekit.formats.reader import TraceReader
 from tracekit.module import Module, NoOptions, inlined, reading, shadow, writing
 from tracekit.modules import registry
+from tracekit.modules.table import with_rows
 from tracekit.program.program import Program
 from tracekit.replay.compiled import range_code
 from tracekit.replay.compiled.cost_model import SETTING
@@ -35,6 +36,10 @@ PASSES: Sequence[Mapping[str, Mapping[str, int]]] = (
     {"footprint": {"granule": 64}},
     {"heatmap": {"granule": 256, "rows": 16}},
     {"dependence": {}, "accesses": {}, "footprint": {"granule": 8}, "heatmap": {"granule": 64, "rows": 8}},
+    {"camp": {}},
+    {"camp": {}},
+    {"camp": {}, "dependence": {}},
+    {"lamp": {}},
 )
 Record = tuple[int, list[int]]
 
@@ -56,13 +61,24 @@ class Nest:
         self.body = heads[2]
         paths = {"enter": b.path(entry), "outer": b.path(heads[0]), "middle": b.path(heads[1])}
         paths |= {"run": b.path(heads[2], flags=PathFlag.RUN), "behind": b.path(b.block(function))}
+        self.other = b.block(function, 0, self.loops[2])
+        paths["other run"] = b.path(heads[2], self.other, flags=PathFlag.RUN)
         layout = b.layout()
         self.ids = {name: layout.path_number(path) for name, path in paths.items()}
 
-    def op(self, kind: OpKind, size: int, offset: int, step: int, base: Base = Base.ABSOLUTE, of: int = 0) -> int:
+    def op(
+        self,
+        kind: OpKind,
+        size: int,
+        offset: int,
+        step: int,
+        base: Base = Base.ABSOLUTE,
+        of: int = 0,
+        block: int | None = None,
+    ) -> int:
         """An access that moves by `step` in each iteration, and by other distances in those of the loops around."""
         terms = ((step, self.loops[2], NONE), (40, self.loops[1], NONE), (-8, self.loops[0], NONE))
-        return self.b.op(self.body, kind, size, base, of, offset, terms)
+        return self.b.op(self.body if block is None else block, kind, size, base, of, offset, terms)
 
 
 def some_nest(rng: random.Random) -> Nest:
@@ -170,7 +186,7 @@ def test_each_load_has_the_same_stores_before_it(tmp_path_factory: pytest.TempPa
     assert (found, violations_found) == (expected, violations)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from(PASSES), st.sampled_from((1, 4)))
 def test_profiles_are_those_of_accesses_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, seed: int, chosen: Mapping[str, Mapping[str, int]], least: int
@@ -193,6 +209,25 @@ def test_profiles_are_those_of_accesses_one_by_one(
         assert found["footprint"]["slices"] == naive.footprint(events, chosen["footprint"]["granule"])
     if "heatmap" in chosen:
         assert found["heatmap"] == naive.heatmap(events, *chosen["heatmap"].values())
+
+
+@pytest.mark.parametrize("module", ["camp", "lamp"])
+@pytest.mark.parametrize("offset, step", [(8 * 199, -8), (-800, 16), (8 * 199, -16), (0, 0), (-200, 8), (-600, 24)])
+def test_distances_that_are_others_in_each_iteration(module: str, offset: int, step: int, tmp_path: Path) -> None:
+    nest = Nest()
+    nest.op(OpKind.STORE, 8, 4096, 8)
+    nest.op(OpKind.LOAD, 8, 4096 + offset, step, block=nest.other)
+    ids, path = nest.ids, tmp_path / "trace.zst"
+    records: list[Record] = [(ids["enter"], [0, 0]), (ids["outer"], [])]
+    for often in (100, 90, 7, 7, 7, 7, 7, 7, 100):
+        records += [(ids["middle"], []), (ids["run"], [often]), (ids["other run"], [max(30, often // 2)]), (ids["run"], [7])]
+        records += [(ids["other run"], [often // 3])]
+    write_trace(path, nest.b.layout(), {0: records}, totals={}, chunk=50)
+    modules = {module: registry.load(module).Options()}
+    expected, _, _ = outcome(path, modules, "0")
+    found, _, _ = outcome(path, modules, "always")
+    assert found == expected
+    assert any(row["kind"] == "RAW" for row in with_rows(found[module])["dependences"])
 
 
 # -- what callbacks are told -----------------------------------------------------------------------
@@ -271,7 +306,8 @@ class Iterations(Diary):
 def calls_of(nest: Nest, module: type[Module], iterations: int, tmp_path: Path) -> list[tuple[int, ...]]:
     """The calls for one run: kind, instruction (counted from the first of the loop), address and so on."""
     path = tmp_path / "trace.zst"
-    records: list[Record] = [(nest.ids[name], [1 << 20, 1 << 21] if name == "enter" else []) for name in nest.ids]
+    names = [name for name in nest.ids if name != "other run"]
+    records: list[Record] = [(nest.ids[name], [1 << 20, 1 << 21] if name == "enter" else []) for name in names]
     records[3] = (nest.ids["run"], [iterations])
     layout = nest.b.layout()
     write_trace(path, layout, {0: records}, totals={}, chunk=50)

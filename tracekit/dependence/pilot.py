@@ -19,6 +19,7 @@ from tracekit.containers.kernels.clearing import clear, dirty_pages
 from tracekit.containers.kernels.hash_table import HashTable
 from tracekit.containers.kernels.initial_pages import STORED
 from tracekit.containers.kernels.shadow import Shadow, turn_to, writing
+from tracekit.contexts.kernels.iterations import is_in_loop
 from tracekit.contexts.kernels.streams import CLOCK
 from tracekit.contexts.state import empty_stream
 from tracekit.dependence.kernels.accesses import KNOWN, KNOWN_BITS, access_in
@@ -85,6 +86,62 @@ def store_any(state: PilotState, instruction: int, address: int, size: int, stre
 
 
 @inlined
+def _stored_in_loop(
+    state: Any,
+    levels: Any,
+    context: Any,
+    instruction: Any,
+    address: Any,
+    size: Any,
+    step: Any,
+    count: Any,
+    stream: Any,
+) -> None:
+    """Remember stores in consecutive iterations of the innermost loop."""
+    turn_to(state.memory, stream)
+    access = access_in(state, levels, min(instruction, state.access.size - 1), context)
+    clock, ticks = levels.control[CLOCK], is_in_loop(levels)
+    for _ in range(count):
+        for row in writing(state.memory, address, size):
+            state.memory.rows[row].store = access
+            state.memory.rows[row].stamp = clock
+        dirty_pages(state.memory, state.dirty, address, size)
+        address += step
+        clock += ticks
+
+
+def stores_in_context(
+    state: PilotState,
+    instruction: int,
+    address: int,
+    size: int,
+    step: int,
+    count: int,
+    stream: int,
+    time: int,
+    levels: Any,
+    context: int,
+) -> None:
+    """With contexts."""
+    _stored_in_loop(state, levels, context, instruction, address, size, step, count, stream)
+
+
+def stores_in_loops(
+    state: PilotState,
+    instruction: int,
+    address: int,
+    size: int,
+    step: int,
+    count: int,
+    stream: int,
+    time: int,
+    levels: Any,
+) -> None:
+    """With loops, without contexts."""
+    _stored_in_loop(state, levels, None, instruction, address, size, step, count, stream)
+
+
+@inlined
 def _forget(state: Any, address: Any, size: Any) -> None:
     if size > 0:
         clear(state.memory, address, size)
@@ -139,12 +196,17 @@ class Pilot(Module):
     def __init__(self, program: Program, options: Any, context: bool, loops: bool, objects: bool) -> None:
         super().__init__(program, options)
         self.on_store = store_in_context if context else store_in_loops if loops else store_any
+        self.on_stores = stores_in_context if context else stores_in_loops if loops else None
         self.objects = objects
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """For stores and objects."""
         objects = OBJECTS if self.objects else dict.fromkeys(OBJECT_EVENTS, forget)
         return {"store": self.on_store, "external_call": external_call, **objects}
+
+    def range_callbacks(self) -> dict[str, Callable[..., None]]:
+        """For the stores of loops; where these are not looked at, the analysis takes accesses one by one, too."""
+        return {} if self.on_stores is None else {"stores": self.on_stores}
 
     def state(self) -> PilotState:
         """Nothing is known."""

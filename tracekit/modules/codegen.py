@@ -102,7 +102,8 @@ def plan(module: Module) -> Plan:
     parameters = {name: _parameters(function) for name, function in callbacks.items()}
     services = set(module.services())
     many = dict(sorted(module.range_callbacks().items()))
-    services |= {name for function in many.values() for name in _parameters(function)} & {"options", "time"}
+    asked = {name for function in many.values() for name in _parameters(function)}
+    services |= asked & {"options", "time", "levels", "context"}
     values: dict[str, Any] = {}
     if "options" in services:  # else one kernel serves all
         values = {field.name: getattr(module.options, field.name) for field in option_fields(module.options)}
@@ -140,6 +141,7 @@ from tracekit.contexts.kernels.contexts import (
     leave_loop,
     note_external,
 )
+from tracekit.contexts.kernels.iterations import iterate_often
 from tracekit.contexts.kernels.streams import ACCESSES, CONTEXT
 from tracekit.dependence.kernels.sharding import owner_of
 {imports}
@@ -245,12 +247,23 @@ def passed(state, contexts, levels, clock, count):
     clock[0] += count
     return False
 '''
+_ITERATED = '''
+
+@inlined
+def iterated(state, contexts, levels, clock, stream, subject, count):
+    """`count` iterations of a loop are over, with all that came of them."""
+    {lines}
+    return False
+'''
+_CONTEXT = "np.int64(contexts.tree.rows[np.uint64(levels.control[CONTEXT])].printed)"
+"""The present context, as profiles name it."""
 _IN_RANGE = {
     **{field: f"np.int64({field})" for field in ("address", "size", "step", "count", "stream", "period")},
-    "instruction": "np.int64(subject)",
-    "options": "options",
+    **dict.fromkeys(("instruction", "loop"), "np.int64(subject)"),
+    **{service: service for service in ("options", "levels")},
+    "context": _CONTEXT,
 }
-"""What parameters of callbacks for many accesses are given."""
+"""What parameters of callbacks for many accesses and iterations are given."""
 
 
 def _ranges(made: Plan) -> str:
@@ -261,10 +274,14 @@ def _ranges(made: Plan) -> str:
             if many in made.ranges:
                 given = _IN_RANGE | {"time": "clock[0] + passed"}
                 line = _calling(made, many, given)
+                if "levels" in made.services:
+                    line = f"levels.control[ACCESSES] += count\n    {line}"
             elif name in made.callbacks:
                 continue
             else:
                 line = "pass  # nothing but that time passes"
+                if "levels" in made.services:
+                    line = "levels.control[ACCESSES] += count"
             text += _RANGE.format(name=name, line=line)
             names[name] = f"range_{name}"
         if ranges.UNORDERED in made.ranges:
@@ -274,6 +291,12 @@ def _ranges(made: Plan) -> str:
         if "time" in made.services:
             text += _PASSED
             names["passed"] = "passed"
+        lines = ["iterate_often(levels, count)"] if made.keeps_contexts else []
+        if ranges.ITERATIONS in made.ranges:
+            lines.append(_calling(made, ranges.ITERATIONS, _IN_RANGE))
+        if lines:
+            text += _ITERATED.format(lines="\n    ".join(lines))
+            names["iterated"] = "iterated"
     return text + f"\n\nranges = {{{', '.join(f'{name!r}: {function}' for name, function in names.items())}}}\n"
 
 
@@ -379,7 +402,7 @@ def _call(made: Plan, name: str, share: Mapping[str, str] = WHOLE) -> Iterator[s
         "time": "clock[0]",
         "inside": "within",
         "levels": "levels",
-        "context": "np.int64(contexts.tree.rows[np.uint64(levels.control[CONTEXT])].printed)",
+        "context": _CONTEXT,
         "start": "np.int64(address[event])",
     }
     given |= {field.name: f"np.int64({field.column}[event])" for field in BY_NAME[name].fields}

@@ -100,6 +100,14 @@ class DependenceModule(Module):
     def own_callbacks(self) -> dict[str, Callable[..., None]]:
         """The callbacks that find the dependences of each thread by itself."""
 
+    def range_callbacks(self) -> dict[str, Callable[..., None]]:
+        """Without --threads the module's own."""
+        return {} if self.options.threads else self.own_range_callbacks()
+
+    def own_range_callbacks(self) -> dict[str, Callable[..., None]]:
+        """The callbacks for many accesses of a loop; none."""
+        return {}
+
     def state(self) -> State | Threaded:
         """Nothing is known."""
         from tracekit.dependence.state import empty_state

@@ -93,6 +93,25 @@ def _iteration_at(runs: Any, first: Any, end: Any, present: Any, stamp: Any) -> 
     return int(iteration)
 
 
+@kernel
+def began_at(stream: Any, level: Any, iteration: Any) -> int:
+    """The clock at which an iteration of the open level number `level` began, no later than the present one.
+
+    When its invocation began, for one before the first.
+    """
+    low, high = np.int64(stream.levels[np.uint64(level)].first_run), np.int64(_end_of_runs(stream, level)) - 1
+    if iteration <= 1:
+        return int(stream.levels[np.uint64(level)].invocation)
+    while low < high:  # the last run that has begun with it or before it
+        middle = (low + high + 1) >> 1
+        if stream.runs[np.uint64(middle)].first <= iteration:
+            low = middle
+        else:
+            high = middle - 1
+    run = stream.runs[np.uint64(low)]
+    return int(run.start + (iteration - run.first) * run.stride)
+
+
 @inlined
 def _end_of_runs(stream: Any, level: Any) -> Any:
     """The row behind the runs of a level."""

@@ -86,6 +86,7 @@ class State(NamedTuple):
     identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
     access: Any  # [instruction]: its access, if contexts are not told apart; 0: none yet
     known: Any  # KNOWN, by instruction and context
+    ways: Any  # WAY, of the accesses of a loop that are entered many at a time (loop_accesses.py)
     open: Any = None  # in a segment of the trace: OpenStores
 
 
@@ -98,7 +99,7 @@ def _may_be_shared(shared: Any, opened: Any, kind: Any) -> Any:
 
 
 @inlined
-def _depends(
+def depends(
     state: Any, detail: Any, levels: Any, kind: Any, source: Any, access: Any, stamp: Any, now: Any, identity: Any
 ) -> Any:
     """A byte of an access, in the object `identity`, depends on an earlier one.
@@ -161,7 +162,7 @@ def _place_anew(
 
 
 @inlined
-def _object_at(state: Any, detail: Any, address: Any) -> Any:
+def identity_of(state: Any, detail: Any, address: Any) -> Any:
     """The identity of the object that an access begins in, if objects are detail."""
     identity = np.int64(NOTHING)
     if detail.profile:
@@ -185,17 +186,18 @@ class Access(NamedTuple):
 @inlined
 def load_access(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
     """Enter a load: it may depend on stores. `context`: that of the access, None if contexts are not told apart."""
-    _enter(state, detail, levels, context, given, part, 0)
+    enter(state, detail, levels, context, given, part, 0)
 
 
 @inlined
 def store_access(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part) -> None:
     """Enter a store: it may depend on stores and loads."""
-    _enter(state, detail, levels, context, given, part, 1)
+    enter(state, detail, levels, context, given, part, 1)
 
 
 @inlined
-def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
+def enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, part: Part, storing: Any) -> None:
+    """Enter a load, or a store if `storing` is 1."""
     instruction = min(given.instruction, state.access.size - 1)
     is_long = state.runs.updating[np.uint64(instruction)] != 0
     if not part.mine:
@@ -206,13 +208,19 @@ def _enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, pa
     if detail.profile:
         state.relations.accesses.rows[access].count += given.address == part.start
     now = _begin(state, levels, instruction, given.address, given.stream, given.time, storing, part, is_long)
-    identity = _object_at(state, detail, part.start)
+    identity = identity_of(state, detail, part.start)
     if storing:
-        if detail.war:
-            note_open(state, state.open, levels, access, given, now, identity)
-        _store(state, detail, levels, access, given.address, given.size, now, identity)
+        enter_store(state, detail, levels, access, given, now, identity)
     else:
         _load(state, detail, levels, access, given.address, given.size, now, identity, is_long)
+
+
+@inlined
+def enter_store(state: Any, detail: Any, levels: Any, access: Any, given: Access, now: Any, identity: Any) -> None:
+    """Enter a store by `access` into the object `identity`, as a part of the execution `now`."""
+    if detail.war:
+        note_open(state, state.open, levels, access, given, now, identity)
+    _store(state, detail, levels, access, given.address, given.size, now, identity)
 
 
 @kernel
@@ -256,7 +264,7 @@ def _load(
         if detail.war and not waits:
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
     if detail.profile:
-        if not all_is_stored and (not some_is_stored or _has_bare_page(state.memory, address, size)):
+        if not all_is_stored and (not some_is_stored or has_bare_page(state.memory, address, size)):
             exposed = np.int64(0)
         expose(state.relations, levels, access, exposed)
     if detail.war:
@@ -271,14 +279,14 @@ def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     known = state.memory.rows[row]
     exposed, source = np.int64(NO_LEVEL), np.int64(known.store) & CLOSED
     if detail.raw and source != 0:
-        shared = _depends(state, detail, levels, RAW, source, access, known.stamp, now, identity)
+        shared = depends(state, detail, levels, RAW, source, access, known.stamp, now, identity)
         if shared != AS_BEFORE:
             exposed = np.int64(shared >> 1)
     return exposed, source != 0
 
 
 @kernel
-def _has_bare_page(memory: Any, address: Any, size: Any) -> Any:
+def has_bare_page(memory: Any, address: Any, size: Any) -> Any:
     """Whether one of the pages of a load, which may be several workers', has none of its bytes that was stored."""
     end = address + size
     while address < end:
@@ -327,7 +335,7 @@ def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
     entry = np.int64(STORE)
     while True:
         if source != 0:
-            _depends(state, detail, levels, kind, source, access, stamp, now, identity)
+            depends(state, detail, levels, kind, source, access, stamp, now, identity)
         if entry == STORE:
             if known.reader == 0:
                 break

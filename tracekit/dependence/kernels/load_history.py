@@ -129,6 +129,31 @@ def add_reader(readers: Any, memory: Any, row: Any, access: Any, now: Any, level
 
 
 @inlined
+def read_again(readers: Any, known: Any, access: Any, now: Any, interval: Any) -> Any:
+    """Enter a load in a row as ``add_reader`` does, if that needs no levels; whether it does not.
+
+    The present iteration of the innermost level began at `now`. What is between ``low`` and ``high`` of `interval` is
+    of one interval.
+    """
+    if known.reader != 0:
+        if known.reader == access and known.loaded >= now:
+            return True
+        if known.pair == 0:
+            _pair_last(known)
+        elif known.pair == known.reader and known.earliest >= interval.low and known.loaded < interval.high:
+            known.latest = known.loaded
+        else:
+            had, grown = _growth(readers, known)
+            if _is_to_merge(had, grown) or readers.control[USED] + 2 >= readers.control[COLLECT_AT]:
+                return False
+            known.before = _listed(readers, known, grown)
+            _pair_last(known)
+    known.reader = access
+    known.loaded = now
+    return True
+
+
+@inlined
 def _is_one_interval(levels: Any, count: Any, earlier: Any, later: Any) -> Any:
     """Whether the interval that holds `later` holds `earlier`; False says nothing."""
     innermost = np.int64(count) - 1
@@ -180,14 +205,9 @@ def _pair_last(known: Any) -> None:
 def _with_pair(readers: LoadHistory, known: Any, levels: Any, count: Any) -> int:
     """The list of a row with its pair."""
     control, rows = readers.control, readers.rows
-    before, had = np.int64(known.before), np.int64(0)
-    if before + YOUNG > control[USED]:  # reached lately
-        had = rows[np.uint64(before)].when & GROWN
-    grown = had + 1 + np.int64(known.latest != known.earliest)
-    if grown > had + 1:
-        before = np.int64(_append(readers, before, known.pair, known.earliest << GROWN_BITS))
-    first = np.int64(_append(readers, before, known.pair, (known.latest << GROWN_BITS) | (grown & GROWN)))
-    if grown >= FEW and (had ^ grown) > had:  # it came to a power of two
+    had, grown = _growth(readers, known)
+    first = np.int64(_listed(readers, known, grown))
+    if _is_to_merge(had, grown):
         used = control[USED]
         merged = np.int64(_merged(readers, first, grown, levels, count))
         left = control[USED] - used
@@ -197,6 +217,30 @@ def _with_pair(readers: LoadHistory, known: Any, levels: Any, count: Any) -> int
             rows[merged].when |= left
             first = merged
     return int(first)
+
+
+@inlined
+def _growth(readers: Any, known: Any) -> Any:
+    """By how many entries the list of a row has grown lately, and will have with its pair."""
+    before, had = np.int64(known.before), np.int64(0)
+    if before + YOUNG > readers.control[USED]:  # reached lately
+        had = readers.rows[np.uint64(before)].when & GROWN
+    return had, had + 1 + np.int64(known.latest != known.earliest)
+
+
+@inlined
+def _is_to_merge(had: Any, grown: Any) -> Any:
+    """Whether a list that grows so is to be merged: it came to a power of two."""
+    return grown >= FEW and (had ^ grown) > had
+
+
+@inlined
+def _listed(readers: Any, known: Any, grown: Any) -> Any:
+    """Put the pair of a row in front of its list, which has `grown` so by that; the first entry."""
+    before = np.int64(known.before)
+    if known.latest != known.earliest:
+        before = np.int64(_append(readers, before, known.pair, known.earliest << GROWN_BITS))
+    return np.int64(_append(readers, before, known.pair, (known.latest << GROWN_BITS) | (grown & GROWN)))
 
 
 @inlined
@@ -261,6 +305,21 @@ def _interval_start(levels: Any, count: Any, stamp: Any) -> Any:
         return np.int64(0)
     innermost = levels[np.uint64(level)]
     return innermost.iteration_start if stamp >= innermost.iteration_start else innermost.invocation
+
+
+@inlined
+def interval_of(levels: Any, count: Any, now: Any, stamp: Any) -> Any:
+    """The clocks from which on, and before which, what is now past lies in the interval that holds `stamp`."""
+    level = _open_at(levels, count, stamp) - 1
+    low, high = np.int64(0), now + 1
+    if level + 1 < count:
+        high = levels[np.uint64(level + 1)].invocation
+    if level >= 0:
+        innermost = levels[np.uint64(level)]
+        low = innermost.iteration_start
+        if stamp < low:
+            low, high = innermost.invocation, low
+    return low, high
 
 
 # -- collection ------------------------------------------------------------------------------------

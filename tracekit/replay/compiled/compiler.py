@@ -57,7 +57,7 @@ SHARE = 0.99
 """Paths that make this share of the records that paths can make are compiled."""
 TOGETHER = 48
 """Paths that are compiled, loaded and kept together."""
-BUDGET = 1 << 20
+BUDGET = 1 << 17
 """Events that modules make room for at once."""
 PAUSE = 1 << 24
 """Events of runs, and of records without code, after which a call comes back though modules need no room: a run may

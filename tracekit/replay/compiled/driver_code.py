@@ -131,6 +131,15 @@ def passed_function(handlers: Sequence[Handler], constants: Constants, first: in
     return _function("void @passed(ptr %machine, i64 %count)", code, "noinline")
 
 
+def iterated_function(handlers: Sequence[Handler], constants: Constants, first: int) -> str:
+    """``iterated``: so many iterations of a loop are over."""
+    code = Code()
+    code.line(f"%stream = load i64, ptr {code.at('%machine', 8 * machine.STREAM)}")
+    deque(_call_all(code, handlers, constants, first, ["i64 %stream", "i32 %loop", "i64 %count"]), 0)
+    code.line("ret void")
+    return _function("void @iterated(ptr %machine, i32 %loop, i64 %count)", code, "noinline")
+
+
 def _call_all(
     code: Code, handlers: Sequence[Handler], constants: Constants, first: int, event: Sequence[str]
 ) -> Iterator[Handler]:
@@ -409,5 +418,5 @@ def declared(handled: HandledEvents, slow_paths: Sequence[str]) -> str:
     lines += [f"declare i1 @{name}(ptr, {', '.join(kind for kind, _ in SLOW_PATH_PARAMETERS)})" for name in slow_paths]
     words = ", ".join("i64" for _ in RANGE)
     lines += [f"declare void @{range_name(event)}(ptr, i32, {words})" for event in sorted(handled.ranges)]
-    lines += ["declare i64 @unordered(ptr)", "declare void @passed(ptr, i64)"]
+    lines += ["declare i64 @unordered(ptr)", "declare void @passed(ptr, i64)", "declare void @iterated(ptr, i32, i64)"]
     return "\n".join(lines)

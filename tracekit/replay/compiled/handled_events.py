@@ -21,11 +21,15 @@ class HandledEvents:
     """Whether modules keep something of a stream that events can make longer."""
     ranges: frozenset[int] = frozenset()
     """Those with a function for many of one instruction (range_code.range_name), if there are any and modules do not
-    want to know of iterations."""
+    want to know of each iteration."""
     ordered: bool = False
     """Whether their order may always matter to a module."""
+    loads_ordered: bool = False
+    """Whether that of loads of the same byte matters, too."""
     limited: bool = False
     """Whether there is a function ``@unordered(machine)``: how many accesses may come in any order."""
+    iterated: bool = False
+    """Whether there is a function ``@iterated(machine, loop, count)``: so many iterations are over."""
     timed: bool = False
     """Whether there is a function ``@passed(machine, count)``: so many accesses are over."""
 

@@ -28,6 +28,9 @@ EVENT = (np.int64(0), np.uint32(0), np.uint64(0), np.uint64(0), np.uint64(0))
 MANY = (np.int64(0), np.uint32(0), *[np.int64(0)] * len(driver_code.RANGE))
 """... of many accesses of one instruction."""
 
+ITERATED = (np.int64(0), np.uint32(0), np.int64(0))
+"""... of iterations: stream, subject, count."""
+
 Arguments = Sequence[Any]
 """Those of the derive kernel."""
 
@@ -71,12 +74,16 @@ class Many:
     ranges: dict[int, list[Handler]]
     unordered: list[Handler]
     passed: list[Handler]
-    ordered: bool
+    iterated: list[Handler]
+    ordered: bool = False
     """Whether there is a module to which the order may always matter."""
+    loads_ordered: bool = False
+    """... also that of loads: it looks at the open levels."""
 
     def handlers(self) -> list[Handler]:
         """All of them."""
-        return [*(handler for some in self.ranges.values() for handler in some), *self.unordered, *self.passed]
+        accesses = (handler for some in self.ranges.values() for handler in some)
+        return [*accesses, *self.unordered, *self.passed, *self.iterated]
 
 
 class LibraryMaker:
@@ -94,7 +101,7 @@ class LibraryMaker:
     def make(self, arguments: Arguments, given: Sequence[tuple[Any, Any, Any, Any]]) -> Library:
         """The library, for these arguments of the derive kernel and those of the sinks."""
         handlers = self._handlers(given)
-        many = self._ranges(given) if CODE["loop_iteration"] not in handlers else Many({}, [], [], ordered=False)
+        many = self._ranges(given)
         handled = _handled(handlers, many, any(levels is not None for _, _, levels, _ in given))
         example = (*arguments[:2], arguments[3], Step(np.uint32(0), np.uint32(0), np.uint32(0), np.uint8(0)))
         example += (np.uint64(0), np.uint64(0))
@@ -117,7 +124,8 @@ class LibraryMaker:
             "!0 = !{}",
             driver_code.REPLAY,
         ]
-        names = ["replay", *others, *(handler_name(event) for event in handled.codes), "unordered", "passed"]
+        names = ["replay", *others, *(handler_name(event) for event in handled.codes)]
+        names += ["unordered", "passed", "iterated"]
         names += [range_name(event) for event in many.ranges]
         names += [handler_name(event, size) for event in handled.sized for size in CONSTANT_SIZES]
         symbols = {**constants.addresses}
@@ -148,6 +156,7 @@ class LibraryMaker:
             *(driver_code.range_function(event, some, constants, place) for event, some in many.ranges.items()),
             driver_code.unordered_function(many.unordered, constants, place),
             driver_code.passed_function(many.passed, constants, place),
+            driver_code.iterated_function(many.iterated, constants, place),
         ]
 
     def _handlers(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> dict[int, list[Handler]]:
@@ -161,8 +170,8 @@ class LibraryMaker:
         return handlers
 
     def _ranges(self, given: Sequence[tuple[Any, Any, Any, Any]]) -> Many:
-        """What modules have for many accesses, if all that want an access have it."""
-        many = Many({}, [], [], ordered=False)
+        """What modules have for many accesses, if all that want an access have it, and all that want iterations."""
+        many = Many({}, [], [], [])
         one_by_one = set()
         at = 0
         for sink, arguments in zip(self._sinks, given):
@@ -178,6 +187,11 @@ class LibraryMaker:
                 many.ordered = True
             if "passed" in sink.ranges:
                 many.passed.append(self._handler(sink.ranges["passed"], arguments, at, MANY[:1]))
+            if "iterated" in sink.ranges:
+                many.iterated.append(self._handler(sink.ranges["iterated"], arguments, at, ITERATED))
+                many.loads_ordered = True
+            elif "loop_iteration" in sink.handlers:  # it wants each
+                return Many({}, [], [], [])
             at += count(arguments[2])
         for event in one_by_one:
             many.ranges.pop(event, None)
@@ -204,7 +218,9 @@ def _handled(handlers: Mapping[int, list[Handler]], many: Many, has_budget: bool
         has_budget,
         frozenset(many.ranges),
         many.ordered,
+        many.loads_ordered,
         bool(many.unordered),
+        bool(many.iterated),
         bool(many.passed),
     )
 
@@ -218,7 +234,8 @@ def _columns(out: Any) -> dict[int, bool]:
 def key_of(handled: HandledEvents, *parts: bytes) -> str:
     """The key of machine code made of these parts, for modules that want these events."""
     sets = (handled.codes, handled.sized, handled.ranges)
-    truths = (handled.has_budget, handled.ordered, handled.limited, handled.timed)
+    ordered = (handled.ordered, handled.loads_ordered)
+    truths = (handled.has_budget, *ordered, handled.limited, handled.iterated, handled.timed)
     events = repr((*map(sorted, sets), *truths)).encode()
     return object_cache.key_of([sources(), machine_code.target(), events, *parts])
 

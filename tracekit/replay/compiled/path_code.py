@@ -29,6 +29,8 @@ LONGEST = 1 << 22
 """Iterations of a run that are replayed without a pause."""
 LONGEST_RANGED = 1 << 26
 """... of one whose accesses may be handed on many at a time."""
+ROWS_OF_RUN = 1 << 16
+"""What modules that look at the open levels keep of a stream grows by a few rows in a run, not with its iterations."""
 ROW = FRAME_ROW.itemsize
 
 
@@ -55,7 +57,7 @@ class PathCode:
         if self.is_run:
             self.level = len(chain_of(tables.loops, int(self.path["loop"]))) - 1
             accesses = accesses_of(tables, self.path, self.level)
-            self.ranges = Ranges(self.code, accesses, handled, self._address)
+            self.ranges = Ranges(self.code, int(self.path["loop"]), accesses, handled, self._address)
         self.budget = 0
         """Events that it hands on at most; of a run: in each iteration."""
 
@@ -135,7 +137,10 @@ class PathCode:
             taking.line(f"%budget.at = getelementptr i64, ptr %machine, i64 {machine.BUDGET}")
             taking.line("%budget = load i64, ptr %budget.at")
             need = f"mul i64 %iterations, {self.budget}" if self.is_run else f"add i64 0, {self.budget}"
-            taking.line(f"%need = {need}")
+            taking.line(f"%{'all' if self.is_run else 'need'} = {need}")
+            if self.is_run:
+                most = ROWS_OF_RUN if self.handled.iterated else 1 << 62
+                taking.line(f"%need = call i64 @llvm.smin.i64(i64 %all, i64 {most})")
             taking.line("%budget.left = sub i64 %budget, %need")
             if self.is_run:
                 taking.line("%rich = icmp sge i64 %budget.left, 0")

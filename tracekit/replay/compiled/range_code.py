@@ -7,6 +7,9 @@ instruction's accesses are handed on by one call: first loads, then stores, then
 accesses of a byte, one of them a store, stay in order. If instructions have the same step, that follows from how far
 they are apart: in ``a[i] = a[i + 1] + a[i - 1]`` what ``a[i + 1]`` loads is stored later, and what ``a[i - 1]`` loads
 was stored before. Where no order is right, iterations are replayed one by one.
+
+To modules that look at the open levels the order of loads matters, too (``HandledEvents.loads_ordered``). Then what is
+handed on is one sequence, in which of the instructions that move alike those come first that are ahead.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ RANGED = "%ranged"
 MOST = 60
 """Loads and stores in an iteration at most."""
 
+TERMS = range(1, layouts.MOST_TERMS + 1)
+
 Span = tuple[str, str]
 """The first byte of an instruction's accesses, and the one behind the last."""
 
@@ -60,6 +65,19 @@ class Access:
     """How far it moves from one iteration to the next."""
     dynamic: Any
     """The dynamic step that it is (layouts.DYNAMIC_STEP), if it is one."""
+
+    @property
+    def way(self) -> tuple[int, ...]:
+        """Where it begins, and how it moves: of two with the same, the distance is that of their offsets."""
+        return self.base, *(int(self.strides[f"{name}{number}"]) for number in TERMS for name in ("level", "stride"))
+
+    def may_precede(self, other: Access, *, stands_before: bool) -> bool:
+        """As Meetings.may_precede, of one that begins and moves alike."""
+        one, another = (self, other) if self.step >= 0 else (other, self)
+        ahead = _signed(another.offset - one.offset) + another.size
+        if self.step == 0:
+            return ahead <= 0 or _signed(one.offset - another.offset) + one.size <= 0
+        return ahead <= (abs(self.step) if stands_before else 0)
 
     @property
     def is_checked(self) -> bool:
@@ -93,32 +111,47 @@ def accesses_of(tables: layouts.Tables, path: Any, level: int) -> list[Access]:
 
 
 def _step(strides: Any, level: int) -> int:
-    numbers = [number for number in range(1, layouts.MOST_TERMS + 1) if int(strides[f"level{number}"]) == level]
-    total = sum(int(strides[f"stride{number}"]) for number in numbers)
-    return int(np.uint64(total % (1 << 64)).astype(np.int64))
+    numbers = [number for number in TERMS if int(strides[f"level{number}"]) == level]
+    return _signed(sum(int(strides[f"stride{number}"]) for number in numbers))
+
+
+def _signed(number: int) -> int:
+    return int(np.uint64(number % (1 << 64)).astype(np.int64))
 
 
 class Ranges:
     """Writes what a run needs beside its loop."""
 
     def __init__(
-        self, code: Code, accesses: Sequence[Access], handled: HandledEvents, address_of: Callable[[int, int, Any], str]
+        self,
+        code: Code,
+        loop: int,
+        accesses: Sequence[Access],
+        handled: HandledEvents,
+        address_of: Callable[[int, int, Any], str],
     ) -> None:
         """address_of: writes the code that computes an address from base, offset and strides."""
-        self._code, self._address_of = code, address_of
+        self._code, self._loop, self._address_of = code, loop, address_of
         self._limited, self._timed = handled.limited, handled.timed
         self._checked = [access for access in accesses if access.is_checked]
         self._accesses = [access for access in accesses if access.event in handled.codes]
+        self._iterated = handled.iterated
+        self._sequence = _sequence(self._accesses) if handled.loads_ordered else None
         stores = sum(access.event == STORE for access in self._accesses)
         self.may_be_used = (
             bool(self._accesses)
             and handled.ranges.issuperset(access.event for access in self._accesses)
             and all(_is_plain(access) for access in self._accesses)
-            and stores * len(self._accesses) <= MOST_PAIRS
             and len(self._accesses) <= MOST
         )
         """Whether accesses may be handed on instruction by instruction."""
-        self._order_matters = handled.ordered and stores > 0
+        self._unsure: list[tuple[int, int]] = []
+        if self.may_be_used and self._sequence is not None:
+            self._unsure = [*self._pairs(self._sequence)]
+            self.may_be_used = len(self._unsure) <= MOST_PAIRS and _are_different(self._accesses)
+        else:
+            self.may_be_used &= stores * len(self._accesses) <= MOST_PAIRS
+        self._order_matters = self._sequence is None and handled.ordered and stores > 0
         self.looks = self.may_be_used or bool(self._checked and all(_is_plain(access) for access in self._checked))
         """Whether there is anything to find out before the first iteration."""
 
@@ -144,6 +177,10 @@ class Ranges:
             code.require(self._lies_inside(access, low, high), behind)
         code.store(INSIDE, 0, 1, "i8")
         if self.may_be_used:
+            if self._unsure:
+                meetings = Meetings(code, self._accesses, spans)
+                for one, other in self._unsure:
+                    code.require(meetings.may_precede(one, other), behind)
             code.store(RANGED, 0, self._order(spans, behind) if self._order_matters else 1)
         code.jump(behind)
         code.place(behind)
@@ -181,6 +218,13 @@ class Ranges:
             order = code.set(f"or i64 {order}, {code.set(f'select i1 {early}, i64 0, i64 {2 << load}')}")
         return order
 
+    def _pairs(self, sequence: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Of a sequence what has to be tested while the program is replayed: that the one may precede the other."""
+        for one, other in combinations(sequence, 2):
+            access, later = self._accesses[one], self._accesses[other]
+            if access.way != later.way or not access.may_precede(later, stands_before=one < other):
+                yield one, other
+
     def _places(self, event: int) -> list[int]:
         return [place for place, access in enumerate(self._accesses) if access.event == event]
 
@@ -207,17 +251,23 @@ class Ranges:
         else:
             code.jump(go)
         code.place(go)
-        for load in self._places(LOAD):
-            self._hand_on(load, count, order if self._order_matters else None, late=False)
-        for store in self._places(STORE):
-            self._hand_on(store, count)
-        if self._order_matters:
+        if self._sequence is not None:
+            for access in self._sequence:
+                self._hand_on(access, count)
+        else:
             for load in self._places(LOAD):
-                self._hand_on(load, count, order, late=True)
+                self._hand_on(load, count, order if self._order_matters else None, late=False)
+            for store in self._places(STORE):
+                self._hand_on(store, count)
+            if self._order_matters:
+                for load in self._places(LOAD):
+                    self._hand_on(load, count, order, late=True)
         if self._timed:
             code.line(f"call void @passed(ptr %machine, i64 {code.set(f'mul i64 {count}, {period}')})")
         place = counter()
         moved = code.set(f"sub i64 {count}, 1")
+        if self._iterated:
+            code.line(f"call void @iterated(ptr %machine, i32 {self._loop}, i64 {moved})")
         code.store(place, 0, code.set(f"add i64 {code.load(place, 0)}, {moved}"))
         rest = code.set(f"sub i64 {left}, {count}")
         code.store("%left", 0, rest)
@@ -279,3 +329,22 @@ def range_name(event: int) -> str:
 
 def _is_plain(access: Access) -> bool:
     return abs(access.step) < LONGEST_STEP and access.size <= LARGEST
+
+
+def _sequence(accesses: Sequence[Access]) -> list[int]:
+    """The places of accesses in an order in which each byte is most likely reached in the order of time."""
+    ways: dict[tuple[int, ...], list[int]] = {}
+    for place, access in enumerate(accesses):
+        ways.setdefault(access.way, []).append(place)
+    return [
+        place
+        for places in ways.values()
+        for place in sorted(
+            places, key=lambda place: (-1 if accesses[place].step > 0 else 1) * _signed(accesses[place].offset)
+        )
+    ]
+
+
+def _are_different(accesses: Sequence[Access]) -> bool:
+    """Whether no instruction stands there twice: then each access is an execution of its own."""
+    return len({access.subject for access in accesses}) == len(accesses)

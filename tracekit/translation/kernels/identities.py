@@ -34,6 +34,8 @@ PAGE = np.dtype(
 )
 SOME_BIGS = 0
 NO_BIG = -1
+WHOLE = -1
+MIXED = -2
 FORGOTTEN = 1 << 60
 """The number of no page."""
 
@@ -73,6 +75,19 @@ def identity_at(objects: Any, address: Any) -> Any:
     if page.big != SOME_BIGS:
         return np.int64(page.big - 1)
     return np.int64(_big_at(objects.bigs, objects.control, address))
+
+
+@inlined
+def words_of_page(objects: Any, address: Any) -> Any:
+    """What a page says of all its bytes; ``identity_at`` has just looked at it.
+
+    WHOLE: they are in one object, or in none. MIXED: nothing. Else the first of its 512 elements of ``objects.words``;
+    one that is above 0, and not SHARED, is the identity of the object of all bytes of that word, plus 1.
+    """
+    page = objects.near[np.uint64((address >> 12) & (NEAR - 1))]
+    if page.row != 0:
+        return np.int64(page.row * WORDS)
+    return np.int64(WHOLE if page.big != SOME_BIGS else MIXED)
 
 
 @kernel
