@@ -199,6 +199,7 @@ def test_profiles_are_those_of_accesses_one_by_one(
     expected, violations, _ = outcome(path, modules, "0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(range_code, "LEAST", least)
+        patch.setattr(range_code, "LEAST_WITH_LEVELS", least)
         found, violations_found, _ = outcome(path, modules, "always")
     assert found == expected
     assert violations_found == violations
@@ -220,7 +221,12 @@ def test_distances_that_are_others_in_each_iteration(module: str, offset: int, s
     ids, path = nest.ids, tmp_path / "trace.zst"
     records: list[Record] = [(ids["enter"], [0, 0]), (ids["outer"], [])]
     for often in (100, 90, 7, 7, 7, 7, 7, 7, 100):
-        records += [(ids["middle"], []), (ids["run"], [often]), (ids["other run"], [max(30, often // 2)]), (ids["run"], [7])]
+        records += [
+            (ids["middle"], []),
+            (ids["run"], [often]),
+            (ids["other run"], [max(30, often // 2)]),
+            (ids["run"], [7]),
+        ]
         records += [(ids["other run"], [often // 3])]
     write_trace(path, nest.b.layout(), {0: records}, totals={}, chunk=50)
     modules = {module: registry.load(module).Options()}

@@ -29,6 +29,8 @@ from tracekit.replay.kernels import layouts
 LOAD, STORE = CODE["load"], CODE["store"]
 LEAST = 4
 """Iterations from which on it is worth it to look."""
+LEAST_WITH_LEVELS = 12
+"""... if modules look at the open levels: the first accesses of each instruction go the long way."""
 ADDRESSES = 1 << 56
 """Addresses below it can be compared without a thought of overflow, the first and the last of an access."""
 LONGEST_STEP = 1 << 28
@@ -163,7 +165,7 @@ class Ranges:
         code.store(INSIDE, 0, 0, "i8")
         code.store(RANGED, 0, 0)
         measure, behind = code.label("measure"), code.label("known")
-        code.branch(code.test("uge", "%iterations", LEAST), measure, behind)
+        code.branch(code.test("uge", "%iterations", LEAST_WITH_LEVELS if self._iterated else LEAST), measure, behind)
         code.place(measure)
         more = code.set("sub i64 %iterations, 1")
         named = self._accesses if self.may_be_used else []
