@@ -38,6 +38,9 @@ CASES = (
     ("control_flow.c", 1, ALL_KINDS),
     ("recursion.c", 1, SEVERAL),
     ("known_verdicts.c", 1, SEVERAL),
+    ("array_loops.c", 0, {"camp": {}}),
+    ("array_loops.c", 1, {"camp": {}, "dependence": {}}),
+    ("array_loops.c", 2, {"camp": {"contexts": "static"}, "lamp": {}}),
 )
 
 SEGMENTED = (

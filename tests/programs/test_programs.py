@@ -44,6 +44,7 @@ CASES = (
     Case("bit_fields.c", accesses=2_000),
     Case("unions_packed.c", accesses=200),
     Case("vectors.c", accesses=500),
+    Case("array_loops.c", accesses=100_000),
     Case("atomics.c", accesses=15_000),
     Case("bulk.c", accesses=4_000),
     Case("threads.c", accesses=25_000),
