@@ -4,6 +4,7 @@
 #include "Operations.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/LoopInfo.h"
 
 #include <vector>

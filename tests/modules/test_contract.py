@@ -119,7 +119,7 @@ def test_loading_a_module_does_not_import_numba() -> None:
 
 
 def test_an_unknown_module_is_told_the_names() -> None:
-    with pytest.raises(TracekitError, match=r"no module 'cramp'; the modules are: .*camp.*lamp"):
+    with pytest.raises(TracekitError, match=r"no module 'cramp'. Did you mean camp\? The modules are: .*camp.*lamp"):
         registry.load("cramp")
 
 

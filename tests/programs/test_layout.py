@@ -91,7 +91,7 @@ def test_the_picture_names_every_field_that_is_touched(trace: Path) -> None:
     row: Any = tracekit.analyze(trace, "layout").result["structures"][0]
     drawn = picture(row)
     assert drawn.count("<rect") == len(row["fields"])
-    assert "x 98 %, v 100 %" in drawn and 'role="img"' in drawn
+    assert "x 98%, v 100%" in drawn and 'role="img"' in drawn
 
 
 @needs("valgrind")

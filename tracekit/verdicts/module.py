@@ -101,8 +101,8 @@ class DependenceModule(Module):
         """The callbacks that find the dependences of each thread by itself."""
 
     def range_callbacks(self) -> dict[str, Callable[..., None]]:
-        """Without --threads the module's own."""
-        return {} if self.options.threads else self.own_range_callbacks()
+        """The module's own, with its own callbacks: not with --threads, nor in a class that has others."""
+        return self.own_range_callbacks() if self.callbacks() == self.own_callbacks() else {}
 
     def own_range_callbacks(self) -> dict[str, Callable[..., None]]:
         """The callbacks for many accesses of a loop; none."""
