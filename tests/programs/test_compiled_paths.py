@@ -46,6 +46,7 @@ CASES = (
 SEGMENTED = (
     ("known_dependences.c", 0, "camp", {}),
     ("recursion.c", 1, "dependence", {"kinds": "raw,war,waw", "counts": True}),
+    ("recursion.c", 1, "leap", {}),
     ("threads.c", 1, "leap", {}),
 )
 
