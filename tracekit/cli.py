@@ -171,9 +171,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _had_no_room(error: Exception) -> bool:
-    """Whether a shared library or a thread had no room: where the address space is limited, LLVM's is the first."""
-    signs = ("libllvmlite", "failed to map segment", "can't start new thread", "error return without exception set")
-    return _is_limited() and any(sign in str(error) for sign in signs)
+    """Whether a shared library, an extension module or a thread had no room: each has words of its own for that.
+
+    Where the address space is limited, LLVM's library is the first that does not fit.
+    """
+    if not _is_limited():
+        return False
+    if isinstance(error, OSError):
+        return error.errno in (None, errno.ENOMEM)  # without a number: llvmlite, whose library was not loaded
+    signs = ("can't start new thread", "Failed to materialize symbols")
+    return not isinstance(error, RuntimeError) or any(sign in str(error) for sign in signs)
 
 
 def _is_limited() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -176,4 +177,47 @@ def test_other_failures_of_the_system_are_bugs(verb: Callable[[Callable[[], obje
 
     verb(fail, 1)
     with pytest.raises(OSError, match="nobody"):
+        cli.main(["check"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("Could not find/load shared object file"),
+        OSError(errno.ENOMEM, "Cannot allocate memory", "kernel.nbi"),
+        ImportError("failed to map segment from shared object"),
+        SystemError("<function _find_and_load> returned NULL without setting an exception"),
+        RuntimeError("Failed to materialize symbols: { (kernel, { f }) }"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+def test_each_librarys_words_for_no_room_are_known(
+    error: Exception,
+    verb: Callable[[Callable[[], object], int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What the oldest and the newest packages raise, each at another limit on the address space."""
+
+    def fail() -> None:
+        raise error
+
+    verb(fail, 1)
+    with pytest.raises(type(error)):
+        cli.main(["check"])
+    monkeypatch.setattr(cli, "_is_limited", lambda: True)
+    assert cli.main(["check"]) == 1
+    assert capsys.readouterr().err.startswith("tracekit: Ran out of memory.")
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(errno.ENOENT, "gone"), RuntimeError("nobody expected this")])
+def test_a_limit_on_memory_hides_no_bug(
+    error: Exception, verb: Callable[[Callable[[], object], int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise error
+
+    verb(fail, 1)
+    monkeypatch.setattr(cli, "_is_limited", lambda: True)
+    with pytest.raises(type(error)):
         cli.main(["check"])
