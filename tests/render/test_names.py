@@ -25,6 +25,14 @@ VECTOR = "std::vector<std::pair<int, long>, std::allocator<std::pair<int, long>>
         (f"Ptr<{VECTOR}>::operator->() const", "Ptr<...>::operator->"),
         (f"Some::operator {VECTOR}()", "Some::operator std::vector<...>"),
         (
+            "Rule::run(Values&) const::'lambda'(void (*)())::operator()(int) const::'lambda'()::operator()() const",
+            "Rule::run::'lambda'::operator()::'lambda'::operator()",
+        ),
+        (
+            f"(anonymous namespace)::f<{VECTOR}>(int) const::Local::g({VECTOR})",
+            "(anonymous namespace)::f<...>::Local::g",
+        ),
+        (
             "<alloc::vec::Vec<T> as core::iter::traits::collect::FromIterator<T>>::from_iter",
             "<Vec<T> as FromIterator<T>>::from_iter",
         ),

@@ -267,7 +267,7 @@ def shorter_names(name: str) -> set[str]:
         depth = start = 0
         for at, letter in enumerate(text):
             depth += (letter in "<(") - (letter in ">)")
-            if letter == " " and depth == 0:
+            if letter == " " and depth == 0 and not _ENCLOSING.match(text, at):
                 start = at + 1
         names.add(text[start:])
     return names - {""}
@@ -275,3 +275,6 @@ def shorter_names(name: str) -> set[str]:
 
 _QUALIFIERS = re.compile(r"( \(\.[^()]*\)| const| volatile| &&?| requires .*)+$")
 """What stands after the parameters; in parentheses and with a dot, a clone's suffix."""
+
+_ENCLOSING = re.compile(r"( const| volatile| &&?)+::")
+"""The qualifiers of a function that the named one's class is local to: `f() const::Local::g()`."""

@@ -24,6 +24,10 @@ _DEFAULT = re.compile(r", (?:alloc::alloc::)?Global(?=[,>])")
 """The allocator that boxes, vectors and their kin have if the program does not name one."""
 _SYMBOL = re.compile(r"^(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[-+*/%^&|~!=,]+) ?")
 """The operator behind the word `operator`."""
+_ENCLOSING = re.compile(
+    r"(?<!operator)\((?!anonymous namespace\))(?:[^()]|\([^()]*\))*\)(?: const| volatile| &&?)*(?=::)"
+)
+"""The parameters and qualifiers of a function in whose name another one's stands: of a lambda, or a local type."""
 _STEP = re.compile(r"(loop |recursion |)(.*?)((?::\d+)*)")
 
 
@@ -79,8 +83,9 @@ def _brief_step(step: str) -> str:
 def brief(name: str) -> str:
     """A function's name; a long one without parameters and result, and with `<...>` for the arguments of templates.
 
-    `void std::sort<It, Less>(It, It, Less)` is `std::sort<...>`; `(anonymous namespace)` and operators stay. Types and
-    traits of Rust's library are named without their modules: `<Vec<T,A> as Deref>::deref`.
+    `void std::sort<It, Less>(It, It, Less)` is `std::sort<...>`, and a lambda of it `std::sort<...>::'lambda'`;
+    `(anonymous namespace)` and operators stay. Types and traits of Rust's library are named without their modules:
+    `<Vec<T,A> as Deref>::deref`.
     """
     name = _LIBRARY.sub("", name)
     if len(name) <= LONGEST:
@@ -93,13 +98,8 @@ def brief(name: str) -> str:
     scope, operator, rest = shortest.partition("operator")
     symbol = rest.removesuffix(_SYMBOL.sub("", rest, count=1))
     rust = scope[: scope.startswith("<")]  # `<type as trait>::f`: both keep their names
-    return (
-        rust
-        + _without_arguments(scope.removeprefix(rust))
-        + operator
-        + symbol
-        + _without_arguments(rest.removeprefix(symbol))
-    )
+    plain = _without_arguments(scope.removeprefix(rust)) + operator + symbol + _without_arguments(rest[len(symbol) :])
+    return rust + _ENCLOSING.sub("", plain)
 
 
 @cache
