@@ -175,7 +175,7 @@ def test_code_of_a_header_has_the_users_line_behind_it() -> None:
     }
     shown = as_text(report, {}, 0, PLAIN)
     assert "files below /src/app" in shown
-    assert "bits/stl_vector.h:1046:5 (from main.cc:12) in size load" in shown
+    assert "load bits/stl_vector.h:1046:5 (from main.cc:12) size" in shown
 
 
 def test_loops_at_one_place_are_told_apart_by_their_depth() -> None:
@@ -299,8 +299,8 @@ def test_a_module_without_a_text_of_its_own_shows_its_tables() -> None:
         "other, trace abc",
         "",
         "hot rows",
-        "instruction        often  share",
-        "a.c:3:7 in f load  1,000   0.25",
+        "instruction     often  share",
+        "load a.c:3:7 f  1,000   0.25",
         "... and 1 more row (--limit 0 shows all)",
         "",
         "total",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tracekit.counted import counted
-from tracekit.render.places import place_text
+from tracekit.render.places import instruction_text
 
 Json = Mapping[str, Any]
 """A JSON object, to be read."""
@@ -106,11 +106,6 @@ def _object_cell(value: Json) -> str:
             f"{value['function']} created in {cell(value['created'])}" if value["created"] else str(value["function"])
         )
     if "line" in value and "function" in value:  # an instruction or a loop
-        words = [
-            place_text({"file": "", "column": 0, **value}),
-            f"in {value['function']}" if value["function"] else "",
-            value.get("kind", "loop"),
-            value["name"] if value.get("kind") in NAMED else "",
-        ]
-        return " ".join(word for word in words if word)
+        place = instruction_text({"file": "", "column": 0, "kind": "loop", **value}).rstrip()
+        return f"{place} {value['name']}" if value.get("kind") in NAMED else place
     return ", ".join(f"{key} {cell(part)}" for key, part in value.items())

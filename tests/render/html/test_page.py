@@ -299,7 +299,7 @@ def test_a_module_without_a_section_of_its_own_is_shown_as_tables(tmp_path: Path
     page = page_of(tmp_path, lifetimes)
     for part in (
         '<h2 id="object_lifetime-heading">Object lifetimes</h2>',
-        "app.c:9:3 in work library",
+        "library app.c:9:3 work",
         '<td class="number" data-value="1200">1,200</td>',
         "<p>none: none</p>",
     ):
