@@ -38,7 +38,13 @@ void ActivationKeeper::watch(Instruction *Position, bool Enters) {
 }
 
 void ActivationKeeper::iteration(IRBuilder<> &B, const BasicBlock *Header, Value *Number) {
-  keep(B, Number, Keep.loopAt(Keep.LoopOf.lookup(Header)));
+  if (std::optional<unsigned> At = loopAt(Header))
+    keep(B, Number, *At);
+}
+
+std::optional<unsigned> ActivationKeeper::loopAt(const BasicBlock *Header) const {
+  auto Known = find(Keep.Counted, Header);
+  return Known == Keep.Counted.end() ? std::nullopt : std::optional(Keep.loopAt(Known - Keep.Counted.begin()));
 }
 
 void ActivationKeeper::door(unsigned K, Instruction *Position) {
@@ -58,7 +64,7 @@ void ActivationKeeper::begin() {
   B.SetCurrentDebugLocation(DebugLoc());
   Activation = B.CreateAlloca(ArrayType::get(B.getInt64Ty(), Keep.words()), nullptr, "tk.activation");
   Activation->setAlignment(Align(8));
-  for (const auto &[Header, Loop] : Keep.LoopOf) {
+  for (const BasicBlock *Header : Keep.Counted) {
     auto *BB = const_cast<BasicBlock *>(Header);
     auto Known = S.OfBlock.find(BB);
     if (Known == S.OfBlock.end() || Paths.isInRun(Known->second.first) || (Other && Other->iteration(Header)))
@@ -84,7 +90,7 @@ void ActivationKeeper::path(IRBuilder<> &B, unsigned K, const BasicBlock *Next) 
   if (S.Segments[K].Flags & (TK_BLOCK_RETURNS | TK_BLOCK_TAIL_CALL))
     left(B);
   else if (!Next || !Quiet.count(Next) || !Keep.isInside(Next, S.Segments[K].Parent))
-    keep(B, B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Ids, Keep.FirstPath + K), ActivationPath);
+    keep(B, B.getInt64(Keep.FirstPath + K), ActivationPath);
 }
 
 /// The loop's header gets two phis: the iteration, and the segment with which the one before ended.
@@ -110,9 +116,9 @@ void ActivationKeeper::looks(IRBuilder<> &B, const BasicBlock *Header) {
   auto [Count, Last] = Quiet.lookup(Header);
   if (!Count)
     return;
-  keep(B, B.CreateSub(Count, B.getInt64(1)), Keep.loopAt(Keep.LoopOf.lookup(Header)));
-  Value *Before = ours(B.CreateLoad(B.getPtrTy(), slot(B, ActivationPath)));
-  Value *Path = B.CreateGEP(B.getInt8Ty(), Ids, B.CreateAdd(Last, B.getInt64(Keep.FirstPath)));
+  iteration(B, Header, B.CreateSub(Count, B.getInt64(1)));
+  Value *Before = ours(B.CreateLoad(B.getInt64Ty(), slot(B, ActivationPath)));
+  Value *Path = B.CreateAdd(Last, B.getInt64(Keep.FirstPath));
   keep(B, B.CreateSelect(B.CreateIsNull(Count), Before, Path), ActivationPath);
 }
 
@@ -170,7 +176,7 @@ void ActivationKeeper::iterated(IRBuilder<> &B, const BasicBlock *Header) {
   PHINode *Phi = Again.lookup(Header);
   if (!Phi)
     return;
-  unsigned At = Keep.loopAt(Keep.LoopOf.lookup(Header));
+  unsigned At = *loopAt(Header);
   Value *Before = ours(B.CreateAlignedLoad(B.getInt64Ty(), slot(B, At), Align(8)));
   keep(B, B.CreateSelect(Phi, B.CreateAdd(Before, B.getInt64(1)), B.getInt64(0)), At);
 }

@@ -11,10 +11,8 @@ namespace tracekit {
 /// Writes what keeps the activations of one function, beside the Emitter's records.
 class ActivationKeeper {
 public:
-  ActivationKeeper(const SegmentedFunction &S, const Regions &Paths, Runtime &R, llvm::GlobalVariable *Ids,
-                   const Resumes &Keep, Twin *Other)
-      : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), Other(Other),
-        NoSanitize(llvm::MDNode::get(S.F->getContext(), {})) {}
+  ActivationKeeper(const SegmentedFunction &S, const Regions &Paths, Runtime &R, const Resumes &Keep, Twin *Other)
+      : S(S), Paths(Paths), R(R), Keep(Keep), Other(Other), NoSanitize(llvm::MDNode::get(S.F->getContext(), {})) {}
 
   /// Before anything else is written.
   void begin();
@@ -44,6 +42,8 @@ public:
 
 private:
   void keep(llvm::IRBuilder<> &B, llvm::Value *Word, unsigned At);
+  /// Where the loop's iteration is kept, if it is.
+  std::optional<unsigned> loopAt(const llvm::BasicBlock *Header) const;
   void end(llvm::IRBuilder<> &B, const llvm::Value *Address);
   void left(llvm::IRBuilder<> &B);
   llvm::Value *innermost(llvm::IRBuilder<> &B);
@@ -58,7 +58,6 @@ private:
   const SegmentedFunction &S;
   const Regions &Paths;
   Runtime &R;
-  llvm::GlobalVariable *Ids;
   const Resumes &Keep;
   Twin *Other; // null: there is no clean body
   llvm::MDNode *NoSanitize;

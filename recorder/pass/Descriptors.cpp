@@ -47,11 +47,19 @@ GlobalVariable *Descriptors::addFunction(Function &F, Row Index, unsigned Paths)
 }
 
 GlobalVariable *Descriptors::addLayout(Function &F, GlobalVariable *Ids, ArrayRef<uint32_t> Counts,
-                                       GlobalVariable *Armed) {
-  Constant *None = ConstantPointerNull::get(PointerType::getUnqual(M.getContext()));
-  return place(ConstantStruct::getAnon(
-                   {ConstantDataArray::get(M.getContext(), Counts), Ids, Armed ? cast<Constant>(Armed) : None}),
-               "tk_activations", F);
+                                       ArrayRef<uint32_t> Numbers, GlobalVariable *Armed) {
+  LLVMContext &C = M.getContext();
+  Constant *None = ConstantPointerNull::get(PointerType::getUnqual(C)), *Table = None;
+  if (!Numbers.empty()) {
+    Constant *Rows = ConstantDataArray::get(C, Numbers);
+    auto *Made =
+        new GlobalVariable(M, Rows->getType(), true, GlobalValue::PrivateLinkage, Rows, F.getName() + ".loops");
+    Made->setUnnamedAddr(GlobalValue::UnnamedAddr::Global); // one may serve functions of several groups: it is in none
+    Table = Made;
+  }
+  return place(
+      ConstantStruct::getAnon({ConstantDataArray::get(C, Counts), Ids, Table, Armed ? cast<Constant>(Armed) : None}),
+      "tk_activations", F);
 }
 
 GlobalVariable *Descriptors::addArmed(Function &F) {

@@ -21,7 +21,7 @@ public:
   /// What the runtime has to know of the activations that `F` keeps in memory (runtime/state.h, struct
   /// tk_activation_layout).
   llvm::GlobalVariable *addLayout(llvm::Function &F, llvm::GlobalVariable *Ids, llvm::ArrayRef<uint32_t> Counts,
-                                  llvm::GlobalVariable *Armed);
+                                  llvm::ArrayRef<uint32_t> Numbers, llvm::GlobalVariable *Armed);
 
   /// The byte by which the runtime tells `F` which of its bodies to run.
   llvm::GlobalVariable *addArmed(llvm::Function &F);

@@ -71,7 +71,7 @@ void Twin::fillCommon(Value *Activation) {
   keep(B, Here, Keep.Layout, ActivationLayout);
   keep(B, Here, Activation, ActivationSelf);
   keep(B, Here, S.Frame ? B.CreatePtrToInt(S.Frame, B.getInt64Ty()) : B.getInt64(0), ActivationFrame);
-  if (uint64_t Loops = Keep.Loops)
+  if (uint64_t Loops = Keep.Counted.size())
     B.CreateMemSetInline(B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Here, Keep.loopAt(0)), Align(8), B.getInt8(0),
                          B.getInt64(8 * Loops));
   fillRegisters(B, Here);
@@ -167,16 +167,13 @@ DenseMap<Value *, SmallVector<Twin::Door *, 4>> Twin::wanted() {
 }
 
 /// What else the activation holds at the door, and where it goes on in the twin.
-void Twin::fill(Door &D, Runtime &R, GlobalVariable *Ids, Value *Activation) {
+void Twin::fill(Door &D, Runtime &R, Value *Activation) {
   LLVMContext &C = Body->getContext();
   D.Filling = BasicBlock::Create(C, "tk.fill", Body, D.Target);
   IRBuilder<> B(D.Filling);
   B.SetCurrentDebugLocation(DebugLoc());
   Value *Here = hidden(B, Activation);
-  auto Path = [&](unsigned Behind) {
-    return ConstantExpr::getInBoundsGetElementPtr(B.getInt8Ty(), Ids,
-                                                  ArrayRef<Constant *>{B.getInt64(Keep.FirstPath + Behind)});
-  };
+  auto Path = [&](unsigned Behind) { return B.getInt64(Keep.FirstPath + Behind); };
   Value *Innermost = B.CreateThreadLocalAddress(R.activations(*Body->getParent()));
   keep(B, Here, B.CreateLoad(B.getPtrTy(), Innermost), ActivationBelow);
   Value *Where = Path(D.Behind), *First = nullptr;
@@ -188,10 +185,11 @@ void Twin::fill(Door &D, Runtime &R, GlobalVariable *Ids, Value *Activation) {
   for (const Operation *Op : D.Registers)
     if (!Parts.count(Op))
       keep(B, Here, baseWord(*Op, B), Keep.registerAt(Op->Defines));
-  for (const BasicBlock *Header : D.Loops) {
+  for (auto [At, Header] : enumerate(Keep.Counted)) {
+    if (!is_contained(D.Loops, Header))
+      continue;
     Value *Number = Counters.lookup(Header);
-    keep(B, Here, Header == D.Header ? B.CreateSub(Number, B.getInt64(1)) : Number,
-         Keep.loopAt(Keep.LoopOf.lookup(Header)));
+    keep(B, Here, Header == D.Header ? B.CreateSub(Number, B.getInt64(1)) : Number, Keep.loopAt(At));
   }
   B.CreateStore(Activation, Innermost);
   Value *Lives = Body->getArg(Body->arg_size() - 1);
@@ -364,7 +362,7 @@ void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value
   if (!Doors.empty())
     fillCommon(Activation);
   for (auto &[K, D] : Doors)
-    fill(D, R, Ids, Activation);
+    fill(D, R, Activation);
   findLives();
   findArguments();
   placeLives();

@@ -409,7 +409,7 @@ void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, GlobalVa
           Twin *Other) {
   if (!Keep)
     return Emitter(S, Paths, R, Ids, nullptr).run();
-  ActivationKeeper Keeper(S, Paths, R, Ids, *Keep, Other);
+  ActivationKeeper Keeper(S, Paths, R, *Keep, Other);
   Emitter(S, Paths, R, Ids, &Keeper).run();
   if (Other)
     Other->connect(R, Ids, Keep->Armed, Keeper.activation());

@@ -209,8 +209,13 @@ public:
       Other->split(Paths);
       Keep.Armed = Out.addArmed(F);
     }
-    if (O.Windows)
-      Keep.Layout = Out.addLayout(F, Ids, {Keep.Registers, Keep.Loops, Keep.Objects, 0}, Keep.Armed);
+    if (O.Windows) {
+      SmallVector<uint32_t, 8> Numbers;
+      for (const BasicBlock *Header : Keep.Counted)
+        Numbers.push_back(Keep.LoopOf.lookup(Header));
+      Keep.Layout =
+          Out.addLayout(F, Ids, {Keep.Registers, uint32_t(Numbers.size()), Keep.Objects, 0}, Numbers, Keep.Armed);
+    }
     emit(S, Paths, R, Ids, O.Windows ? &Keep : nullptr, Other ? &*Other : nullptr);
   }
 

@@ -13,16 +13,18 @@ Resumes describeResumes(const SegmentedFunction &S, const Regions &Paths, const 
   tk_row_functions &Self = U.Functions[Rows.Function];
   Out.FirstPath = Paths.Paths.size();
   Out.Registers = S.Registers;
-  Out.Loops = Self.loops;
   for (const Loop *L : LI.getLoopsInPreorder()) {
     Out.LoopOf[L->getHeader()] = Rows.LoopOf.lookup(L) - Self.first_loop;
     for (const BasicBlock *Before : predecessors(L->getHeader()))
       if (L->contains(Before))
         Out.Latches[L->getHeader()].insert(Before);
   }
-  for (const Operation &Op : S.Ops)
+  for (const Operation &Op : S.Ops) {
     if (Op.Kind == TK_OP_STACK_ALLOC)
       Out.ObjectOf[&Op] = Out.Objects++;
+    for (const Term &T : Op.Terms)
+      Out.Counted.insert(T.L->getHeader());
+  }
   for (size_t K = 0; K < S.Segments.size(); ++K) {
     tk_row_blocks Block = U.Blocks[Rows.FirstBlock + K];
     Block.ops = 0;

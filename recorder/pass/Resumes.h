@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tracekit {
 
@@ -16,17 +17,20 @@ enum : unsigned { ActivationBelow, ActivationLayout, ActivationSelf, ActivationP
 /// Where each thing stands in an activation of one function.
 struct Resumes {
   uint64_t FirstPath = 0; // number of the path that resumes the activation behind segment 0
-  unsigned Registers = 0, Loops = 0, Objects = 0;
+  unsigned Registers = 0, Objects = 0;
   llvm::MapVector<const llvm::BasicBlock *, unsigned> LoopOf; // by header: the loop's number in the function
   llvm::DenseMap<const llvm::BasicBlock *, llvm::DenseSet<const llvm::BasicBlock *>> Latches; // by header
   llvm::MapVector<const Operation *, unsigned> ObjectOf;                                      // a STACK_ALLOC's number
+  /// Headers of loops whose iterations are kept, because addresses depend on them. Of others they count from 0 where a
+  /// window opens.
+  llvm::SetVector<const llvm::BasicBlock *> Counted;
   llvm::GlobalVariable *Layout = nullptr;
   llvm::GlobalVariable *Armed = nullptr; // the byte that the clean body tests (Twins.h); null: there is none
 
   unsigned registerAt(Row Register) const { return ActivationWords + Register; }
-  unsigned loopAt(unsigned Loop) const { return ActivationWords + Registers + Loop; }
+  unsigned loopAt(unsigned Counted) const { return ActivationWords + Registers + Counted; }
   /// Address and size; no size: it is not alive.
-  unsigned objectAt(unsigned Object) const { return ActivationWords + Registers + Loops + 2 * Object; }
+  unsigned objectAt(unsigned Object) const { return loopAt(Counted.size()) + 2 * Object; }
   /// Whether control that comes to `Header` from `Before` comes from inside the loop.
   bool isInside(const llvm::BasicBlock *Header, const llvm::BasicBlock *Before) const {
     return Latches.lookup(Header).contains(Before);

@@ -133,13 +133,9 @@ Twin::Twin(SegmentedFunction &S, const Regions &Paths, const Resumes &Keep, cons
   findWaysBack(LI);
   findObjects();
   dropRegisters();
-  SmallPtrSet<const BasicBlock *, 8> Counted; // addresses depend on their iterations
-  for (const Operation &Op : S.Ops)
-    for (const Term &T : Op.Terms)
-      Counted.insert(T.L->getHeader());
   for (auto &Item : Doors) {
     Door &D = Item.second;
-    erase_if(D.Loops, [&](const BasicBlock *Header) { return Header != D.Header && !Counted.count(Header); });
+    erase_if(D.Loops, [&](const BasicBlock *Header) { return Header != D.Header && !Keep.Counted.contains(Header); });
     for (const BasicBlock *Header : D.Loops)
       count(Header);
   }

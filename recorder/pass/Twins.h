@@ -93,7 +93,7 @@ private:
   void fillRegisters(llvm::IRBuilder<> &B, llvm::Value *Here);
   void fillObjects(llvm::IRBuilder<> &B, llvm::Value *Here);
   llvm::GlobalVariable *aliveObjects();
-  void fill(Door &D, Runtime &R, llvm::GlobalVariable *Ids, llvm::Value *Activation);
+  void fill(Door &D, Runtime &R, llvm::Value *Activation);
   llvm::DenseMap<llvm::Value *, llvm::SmallVector<Door *, 4>> wanted();
   void findParts(const Operation *Op, llvm::Value *Word);
   void findLives();

@@ -132,6 +132,11 @@ static void write_path(uint64_t path)
     __tk_state.pos = pos + 1;
 }
 
+static uint64_t path_of(const struct tk_activation *at)
+{
+    return (uint64_t)(uintptr_t)at->layout->ids + at->path;
+}
+
 static void fill_in(const struct tk_activation *at, int objects)
 {
     const struct tk_activation_layout *layout = at->layout;
@@ -140,8 +145,8 @@ static void fill_in(const struct tk_activation *at, int objects)
         TK_RECORD1(resumed_frame, at->frame);
     for (uint32_t number = 0; number < layout->registers; number++)
         TK_RECORD2(resumed_register, number, *word++);
-    for (uint32_t number = 0; number < layout->loops; number++)
-        TK_RECORD2(resumed_loop, number, *word++);
+    for (uint32_t loop = 0; loop < layout->loops; loop++)
+        TK_RECORD2(resumed_loop, layout->numbers[loop], *word++);
     for (uint32_t number = 0; objects && number < layout->objects; number++, word += 2)
         if (word[1])
             TK_RECORD3(resumed_object, number, word[0], word[1]);
@@ -166,7 +171,7 @@ static void resume_until(const struct tk_activation *first, const struct tk_acti
         const struct tk_activation *at = context->activation;
         if (at && at == replaced)
             at = copy;
-        write_path(at ? at->path : context->path);
+        write_path(at ? path_of(at) : context->path);
         if (at)
             fill_in(at, 1);
         else
@@ -188,7 +193,7 @@ void tk_resume_before(const struct tk_steps *steps)
     int has_ended = then && now != then && !has_begun && steps->is_kept && steps->copy->below == now;
     resume_until(has_begun ? then : now, NULL, steps->is_kept ? then : NULL, steps->copy);
     if (has_ended) {
-        write_path(steps->copy->path);
+        write_path(path_of(steps->copy));
         fill_in(steps->copy, 1);
     }
 }

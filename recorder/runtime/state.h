@@ -25,9 +25,10 @@ extern __thread struct tk_state __tk_state __attribute__((weak, visibility("defa
  */
 struct tk_activation_layout {
     uint32_t registers, loops, objects;
-    uint32_t watched;   /* by the library: it is to be told of calls of the function */
-    const uint8_t *ids; /* which function it is */
-    uint8_t *armed;     /* what its clean body tests: 1 sends it into the instrumented one; NULL: it has none */
+    uint32_t watched;        /* by the library: it is to be told of calls of the function */
+    const uint8_t *ids;      /* which function it is */
+    const uint32_t *numbers; /* of the loops whose iterations are kept */
+    uint8_t *armed;          /* what its clean body tests: 1 sends it into the instrumented one; NULL: it has none */
 };
 
 /* A call in a clean body (section `tk_sites`). Both count from where they stand. */
@@ -55,7 +56,7 @@ struct tk_activation {
     struct tk_activation *below; /* the one that called it, or NULL */
     const struct tk_activation_layout *layout;
     struct tk_activation *self; /* its address: what still stands where one was is one */
-    uint64_t path;              /* id of the path that brings a reader to where it is */
+    uint64_t path;              /* number of the path that brings a reader to where it is */
     uint64_t frame;             /* the word of its FRAME; 0: it has none */
     uint64_t words[];           /* registers, iterations of loops, address and size of objects (0: not alive) */
 };
