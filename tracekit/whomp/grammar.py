@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from tracekit.containers.arena import arena, reserve
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import USED
+from tracekit.whomp.kernels import digrams
+from tracekit.whomp.kernels.digrams import Digrams
 from tracekit.whomp.kernels.expansion import expand, measure, unpack
 from tracekit.whomp.kernels.pending import flush
 from tracekit.whomp.kernels.sequitur import CONTROL, NODE, OPENING, RULE, TASK, TOTAL, Grammar, begin
@@ -21,8 +23,8 @@ MOST_VALUES = 1 << 28
 TASKS = 1 << 20
 OPEN_NODES = 8
 """Rules that a stream follows at once, one inside the other."""
-PENDING = 1 << 11
-"""Values that are appended at once: what these need in memory fits a second-level cache."""
+PENDING = 1 << 16
+"""Values that are appended at once: while they are, what one grammar needs is in the processor's caches."""
 SYMBOL_BYTES = 4
 VALUE_BYTES = 8
 CHUNK = 1 << 16
@@ -36,7 +38,7 @@ def empty_grammar() -> Grammar:
     made = Grammar(
         nodes=arena(NODE, MOST_NODES, spare=1, beside=40, parts=5),
         rules=arena(RULE, MOST_NODES, spare=1, parts=5),
-        cells=reserve("u8", 1 << 32, 1 << 16),
+        digrams=_digrams(),
         values=hash_table([], MOST_VALUES, parts=5),
         stack=reserve(TASK, TASKS),
         open=np.zeros(OPEN_NODES, OPENING),
@@ -46,6 +48,12 @@ def empty_grammar() -> Grammar:
     )
     begin(made)
     return made
+
+
+def _digrams() -> Digrams:
+    """A table without entries; keys and places are the same memory, in which buckets begin with a cache line."""
+    keys = reserve("u8", 1 << 32, 1 << 16)
+    return Digrams(keys, keys.view("u4"), np.zeros(digrams.CONTROL, np.int64))
 
 
 @dataclass(frozen=True)

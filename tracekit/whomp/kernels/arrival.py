@@ -18,26 +18,23 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import EXHAUSTED
 from tracekit.jit.kernel import inlined
+from tracekit.whomp.kernels.digrams import find, insert, key_of, place_at, remove
 from tracekit.whomp.kernels.following import begins, close_all, drop_last, may_open, open_node
 from tracekit.whomp.kernels.sequitur import (
-    CELLS,
-    DIGRAMS,
     GUARD,
+    LATE,
     LENGTH,
-    NODE_BITS,
     OPEN,
     OPENED,
     TOP,
     TOTAL,
-    cell_of,
     check,
-    close,
     count_use,
     enter,
+    enter_anew,
     forget,
     give_node,
     has_room,
-    hash_of,
     link,
     new_node,
     rule_of,
@@ -54,7 +51,8 @@ def add(grammar: Any, terminal: Any) -> None:
         return
     control[LENGTH] += 1
     control[TOTAL] += 1
-    nodes, cells, symbol = grammar.nodes.rows, grammar.cells, np.uint32(terminal << np.uint64(1))
+    nodes, digrams = grammar.nodes.rows, grammar.digrams
+    symbol = np.uint32(terminal << np.uint64(1))
     guard = np.int64(grammar.rules.rows[1].guard)
     while True:
         last = np.int64(nodes[guard].previous)
@@ -66,38 +64,42 @@ def add(grammar: Any, terminal: Any) -> None:
             symbol = step
             continue
         before = nodes[nodes[last].previous].symbol
-        if last == guard or first == symbol or before == first or before == symbol:
+        has_equals = first == symbol or before == first or before == symbol
+        if first & GUARD or (has_equals and control[OPENED] > 0):
             break
-        mixed = hash_of(first, symbol)
-        place = cell_of(nodes, cells, control, first, symbol, mixed)
-        if cells[place] == 0:
-            cells[place] = (mixed << np.uint64(32)) | np.uint64(last)
-            control[DIGRAMS] += 1
-            _put(grammar, last, symbol)
+        key = key_of(first, symbol)
+        slot = find(digrams, key)
+        if slot < 0:
+            _put_new(grammar, last, symbol, key)
             return
-        there = np.int64(cells[place] & NODE_BITS)
-        rule, stays = _whole(grammar, there), _stays(grammar, first)
-        if rule != 0 and stays:
+        place, stays = place_at(digrams, slot), _stays(grammar, first)
+        if place & GUARD and stays:
             _take_last(grammar, last)
-            symbol = np.uint32(2 * rule + 1)
-        elif rule == 0 and stays and may_open(grammar, there, symbol):
-            if before & (GUARD | OPEN) == 0:
-                forget(nodes, cells, control, np.int64(nodes[last].previous))
+            if before == first or before == symbol:
+                _enter_equals(grammar, before)
+            symbol = place & ~GUARD
+        elif has_equals:
+            break
+        elif place & GUARD == 0 and stays and may_open(grammar, np.int64(place), symbol):
+            _forget_last(grammar, np.int64(nodes[last].previous))
             count_use(grammar, first, -1)
-            open_node(grammar, last, there)
+            open_node(grammar, last, np.int64(place))
             return
         elif control[OPENED] > 0:
             close_all(grammar)
-        elif rule == 0 and _may_grow(grammar, last, there, symbol):
-            close(cells, control, place - np.uint64(control[CELLS]))
-            _grow(grammar, there)
+        elif place & GUARD == 0 and _may_grow(grammar, last, np.int64(place), symbol):
+            remove(digrams, key, slot)
+            _grow(grammar, np.int64(place))
             return
         else:
             break
     if control[OPENED] > 0:
         close_all(grammar)
+    if control[LATE]:
+        control[LATE] = 0
+        enter(nodes, digrams, np.int64(nodes[last].previous))
     node = _put(grammar, last, symbol)
-    if last != guard:
+    if first & GUARD == 0:
         check(grammar, last, node)
         if control[TOP] > 0:
             work(grammar)
@@ -133,11 +135,16 @@ def _put(grammar: Any, last: Any, symbol: Any) -> Any:
 
 
 @inlined
-def _whole(grammar: Any, node: Any) -> Any:
-    """The rule that the digram at a node is the whole of, or 0."""
-    nodes = grammar.nodes.rows
-    before, behind = nodes[node].previous, nodes[nodes[node].next].next
-    return rule_of(nodes[before].symbol) if nodes[before].symbol & GUARD and before == behind else np.int64(0)
+def _put_new(grammar: Any, last: Any, symbol: Any, key: Any) -> None:
+    """A symbol that makes a digram with the last one which stands nowhere else; that is entered later, if it stays."""
+    nodes, digrams, control = grammar.nodes.rows, grammar.digrams, grammar.control
+    first = nodes[last].symbol
+    if control[LATE]:
+        insert(digrams, key_of(nodes[nodes[last].previous].symbol, first), np.uint32(nodes[last].previous))
+    _put(grammar, last, symbol)
+    control[LATE] = first != symbol
+    if first == symbol:
+        insert(digrams, key, np.uint32(last))
 
 
 @inlined
@@ -152,12 +159,29 @@ def _take_last(grammar: Any, last: Any) -> None:
     """Take the stream's last symbol away."""
     nodes = grammar.nodes.rows
     before, behind = np.int64(nodes[last].previous), np.int64(nodes[last].next)
-    if nodes[before].symbol & OPEN == 0:
-        forget(nodes, grammar.cells, grammar.control, before)
+    _forget_last(grammar, before)
     count_use(grammar, nodes[last].symbol, -1)
     nodes[before].next = behind
     nodes[behind].previous = before
     give_node(grammar, last)
+
+
+@inlined
+def _forget_last(grammar: Any, node: Any) -> None:
+    """The stream's last digram, which is at a node, goes."""
+    if grammar.control[LATE]:
+        grammar.control[LATE] = 0
+    elif grammar.nodes.rows[node].symbol & OPEN == 0:
+        forget(grammar.nodes.rows, grammar.digrams, node)
+
+
+@inlined
+def _enter_equals(grammar: Any, symbol: Any) -> None:
+    """The stream ends with a symbol: if with two of them, their digram is the one to be found, as in sequitur.py."""
+    nodes = grammar.nodes.rows
+    last = np.int64(nodes[grammar.rules.rows[1].guard].previous)
+    if nodes[nodes[last].previous].symbol == symbol:
+        enter(nodes, grammar.digrams, np.int64(nodes[last].previous))
 
 
 @inlined
@@ -177,15 +201,19 @@ def _may_grow(grammar: Any, last: Any, there: Any, symbol: Any) -> Any:
 @inlined
 def _grow(grammar: Any, there: Any) -> None:
     """The symbol behind a rule becomes the rule's last. Their digram has been taken out."""
-    nodes, cells, control = grammar.nodes.rows, grammar.cells, grammar.control
-    node = np.int64(nodes[there].next)
+    nodes, digrams = grammar.nodes.rows, grammar.digrams
+    node, before = np.int64(nodes[there].next), np.int64(nodes[there].previous)
     behind = np.int64(nodes[node].next)
-    forget(nodes, cells, control, node)
+    forget(nodes, digrams, node)
     nodes[there].next = behind
     nodes[behind].previous = there
     if nodes[behind].symbol & GUARD == 0:
-        enter(nodes, cells, control, there)
+        enter(nodes, digrams, there)
+    elif nodes[before].symbol & GUARD == 0:
+        enter_anew(nodes, digrams, before, np.uint32(before))
     guard = np.int64(grammar.rules.rows[rule_of(nodes[there].symbol)].guard)
-    end = np.int64(nodes[guard].previous)
+    first, end = np.int64(nodes[guard].next), np.int64(nodes[guard].previous)
     link(nodes, end, node, guard)
-    enter(nodes, cells, control, end)
+    if nodes[first].next == end:
+        enter_anew(nodes, digrams, first, nodes[guard].symbol)
+    enter(nodes, digrams, end)

@@ -25,6 +25,7 @@ from tracekit.whomp.kernels.sequitur import (
     OPENED,
     Grammar,
     enter,
+    enter_anew,
     forget,
     give_node,
     link,
@@ -94,10 +95,10 @@ def close_all(grammar: Grammar) -> None:
 @inlined
 def _close(grammar: Any, rule: Any, node: Any, place: Any) -> None:
     """The symbols of a rule up to a place become a rule, which stands at the open node, too."""
-    nodes, cells, control = grammar.nodes.rows, grammar.cells, grammar.control
+    nodes, digrams = grammar.nodes.rows, grammar.digrams
     guard, rest = np.int64(grammar.rules.rows[rule].guard), np.int64(nodes[place].next)
     first = np.int64(nodes[guard].next)
-    forget(nodes, cells, control, place)
+    forget(nodes, digrams, place)
     made = new_rule(grammar)
     ring = np.int64(grammar.rules.rows[made].guard)
     nodes[ring].next = first
@@ -109,9 +110,11 @@ def _close(grammar: Any, rule: Any, node: Any, place: Any) -> None:
     link(nodes, guard, one, rest)
     grammar.rules.rows[made].uses = 2
     nodes[node].symbol = symbol
-    enter(nodes, cells, control, one)
+    if nodes[first].next == place:
+        enter_anew(nodes, digrams, first, np.uint32(first))
+    enter(nodes, digrams, one)
     before, behind = np.int64(nodes[node].previous), np.int64(nodes[node].next)
     if nodes[before].symbol & GUARD == 0:
-        enter(nodes, cells, control, before)
+        enter(nodes, digrams, before)
     if nodes[behind].symbol & (GUARD | OPEN) == 0:
-        enter(nodes, cells, control, node)
+        enter(nodes, digrams, node)

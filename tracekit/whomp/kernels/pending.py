@@ -14,9 +14,13 @@ import numpy as np
 from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.whomp.kernels.arrival import add
+from tracekit.whomp.kernels.digrams import BUCKETS, key_of, line_of
 from tracekit.whomp.kernels.following import close_all
-from tracekit.whomp.kernels.sequitur import CELLS, NODE_BITS, PENDING, Grammar, begin, hash_of
+from tracekit.whomp.kernels.sequitur import PENDING, Grammar, begin
 from tracekit.whomp.kernels.writing import write
+
+AT_ONCE = 1 << 11
+"""Symbols whose places are read before they are appended: what these need fits a second-level cache."""
 
 
 @inlined
@@ -43,24 +47,33 @@ def append_all(grammar: Grammar, values: Any) -> None:
 @kernel
 def flush(grammar: Grammar) -> None:
     """Append what waits."""
-    pending, count = grammar.pending, grammar.control[PENDING]
+    count = grammar.control[PENDING]
     grammar.control[PENDING] = 0
-    for place in range(count):
-        pending[place] = row_of(grammar.values, pending[place])
-    _touch(grammar, count)
-    for place in range(count):
-        add(grammar, pending[place])
+    for start in range(0, count, AT_ONCE):
+        end = min(start + AT_ONCE, count)
+        _prepare(grammar, start, end)
+        _add(grammar, start, end)
     close_all(grammar)
 
 
 @kernel
-def _touch(grammar: Any, count: Any) -> int:
-    """Read what the digrams of symbols that wait need. What is returned keeps the compiler from leaving it out."""
-    pending, cells, nodes = grammar.pending, grammar.cells, grammar.nodes.rows
-    first = np.uint64(grammar.control[CELLS])
+def _prepare(grammar: Grammar, start: int, end: int) -> int:
+    """The rows of values that wait, in their place; and read what their digrams need.
+
+    What is returned keeps the compiler from leaving that out.
+    """
+    pending, digrams = grammar.pending, grammar.digrams
+    for place in range(start, end):
+        pending[place] = row_of(grammar.values, pending[place])
     seen = np.uint64(0)
-    for place in range(1, count):
-        mixed = hash_of(pending[place - 1] << np.uint64(1), pending[place] << np.uint64(1))
-        found = cells[first + (mixed & (first - np.uint64(1)))]
-        seen ^= nodes[found & NODE_BITS].symbol
+    for place in range(start + 1, end):
+        key = key_of(pending[place - 1] << np.uint64(1), pending[place] << np.uint64(1))
+        seen ^= digrams.keys[line_of(key, digrams.control[BUCKETS])]
     return int(seen)
+
+
+@kernel
+def _add(grammar: Grammar, start: int, end: int) -> None:
+    """Append values by the numbers of their rows."""
+    for place in range(start, end):
+        add(grammar, grammar.pending[place])

@@ -4,10 +4,10 @@ Two invariants hold after each symbol: no pair of adjacent symbols (digram) stan
 overlap, and each rule is used at least twice. A pair that comes again is replaced by a rule, which makes new pairs;
 what is to be done next lies on a stack, so nothing recurs.
 
-A rule is a ring of nodes around its guard. A digram is found by hashing: a cell has the hash and the digram's first
-node. An entry is taken out before the links of its digram change, so keys can be read off the nodes; most cells that
-are not the right one are told by the hash. Symbols are 32-bit: of a terminal (a value's row in `values`) twice the
-number, of a rule twice the number and one more; a guard's has GUARD, too.
+A rule is a ring of nodes around its guard. A digram is found by hashing (digrams.py): its entry has the first node, or
+the rule that the digram is the whole of. An entry is taken out before the links of its digram change. Symbols are
+32-bit: of a terminal (a value's row in `values`) twice the number, of a rule twice the number and one more; a guard's
+has GUARD, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, Arena, take
-from tracekit.containers.kernels.hash_table import GOLDEN, HashTable
+from tracekit.containers.kernels.hash_table import HashTable
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.whomp.kernels.digrams import Digrams, clear, find, insert, key_of, place_at, remove, set_place
+from tracekit.whomp.kernels.digrams import has_room as has_slots
 
 NODE = np.dtype([("previous", "<u4"), ("next", "<u4"), ("symbol", "<u4")])
 RULE = np.dtype([("guard", "<u4"), ("uses", "<u4"), ("number", "<u4")])
@@ -29,11 +31,10 @@ OPENING = np.dtype([("rule", "<u4"), ("node", "<u4"), ("place", "<u4")])
 GUARD = np.uint32(1 << 31)
 OPEN = np.uint32(1 << 30)
 """The symbol of such a node; no other symbol has this bit."""
-NODE_BITS = np.uint64(0xFFFFFFFF)
-"""Of a cell."""
+START = GUARD | np.uint32(3)
+"""The symbol of the guard of rule 1, the stream."""
 ROOM = 4096
 """Rows that have to be left before a symbol is appended: what one symbol takes at most, beyond what it gives back."""
-FIRST_CELLS = 1 << 14
 
 # What is to be done.
 CHECK = 0  # look whether the digram at a node has been there before, else the one behind it
@@ -44,14 +45,13 @@ TIDY = 3  # if the first symbol of a rule is a rule that nothing else uses, put 
 # Elements of Grammar.control.
 FREE_NODE = 0
 FREE_RULE = 1
-CELLS = 2  # how many there are; they are those from number CELLS up to twice that
-DIGRAMS = 3  # entries
-TOP = 4  # tasks on the stack
-LENGTH = 5  # symbols appended to the present block
-TOTAL = 6  # ... to all blocks
-PENDING = 7  # values that wait to be appended
-OPENED = 8  # open nodes
-CONTROL = 9
+TOP = 2  # tasks on the stack
+LENGTH = 3  # symbols appended to the present block
+TOTAL = 4  # ... to all blocks
+PENDING = 5  # values that wait to be appended
+OPENED = 6  # open nodes
+LATE = 7  # 1 if the stream's last digram is not entered yet: arrival.py
+CONTROL = 8
 """How many there are."""
 
 
@@ -60,7 +60,7 @@ class Grammar(NamedTuple):
 
     nodes: Arena  # NODE
     rules: Arena  # RULE; row 1 is the start
-    cells: NDArray[np.uint64]  # hash << 32 | node; 0: free
+    digrams: Digrams  # their places: place_of
     values: HashTable  # the terminals
     stack: NDArray[Any]  # TASK
     open: NDArray[Any]  # OPENING; of the stream's open nodes, the first of them first
@@ -73,27 +73,19 @@ class Grammar(NamedTuple):
 def begin(grammar: Grammar) -> None:
     """An empty block: the start rule alone."""
     control = grammar.control
-    control[CELLS] = FIRST_CELLS
-    for cell in range(FIRST_CELLS, 2 * FIRST_CELLS):
-        grammar.cells[cell] = 0
+    clear(grammar.digrams)
     grammar.nodes.control[USED] = 1
     grammar.rules.control[USED] = 1
-    control[FREE_NODE] = control[FREE_RULE] = control[DIGRAMS] = control[TOP] = control[LENGTH] = 0
+    control[FREE_NODE] = control[FREE_RULE] = control[TOP] = control[LENGTH] = control[LATE] = 0
     new_rule(grammar)
 
 
 @inlined
 def has_room(grammar: Any) -> Any:
-    """Whether there is room for what one symbol causes; makes more cells if they get scarce."""
-    control = grammar.control
+    """Whether there is room for what one symbol causes; makes more buckets if they get full."""
     enough = grammar.nodes.control[USED] + ROOM <= grammar.nodes.rows.size
     enough &= grammar.rules.control[USED] + ROOM <= grammar.rules.rows.size
-    if 2 * control[DIGRAMS] + ROOM > control[CELLS]:
-        if 4 * control[CELLS] > grammar.cells.size:
-            enough = False
-        else:
-            _double(grammar.cells, control)
-    return enough
+    return has_slots(grammar.digrams) and enough
 
 
 # -- nodes and rules -------------------------------------------------------------------------------
@@ -161,94 +153,58 @@ def count_use(grammar: Any, symbol: Any, by: Any) -> None:
 
 
 @inlined
-def hash_of(first: Any, second: Any) -> Any:
-    """32 bits, not 0."""
-    key = (np.uint64(first) << np.uint64(32)) | np.uint64(second)
-    key ^= key >> np.uint64(29)
-    return ((key * GOLDEN) >> np.uint64(32)) | np.uint64(1 << 31)
+def place_of(nodes: Any, node: Any) -> Any:
+    """What is entered of the digram at a node: the node, or the guard's symbol of a rule that it is the whole of.
+
+    The stream is no such rule: it goes on.
+    """
+    head = nodes[nodes[node].previous].symbol
+    is_whole = head & nodes[nodes[nodes[node].next].next].symbol & GUARD != 0 and head != START
+    return head if is_whole else np.uint32(node)
 
 
 @inlined
-def cell_of(nodes: Any, cells: Any, control: Any, first: Any, second: Any, mixed: Any) -> Any:
-    """The cell of a digram, or the free one where it belongs."""
-    count = np.uint64(control[CELLS])
-    place = mixed & (count - np.uint64(1))
-    while True:
-        found = cells[count + place]
-        if found == 0:
-            return count + place
-        if found >> np.uint64(32) == mixed:
-            there = found & NODE_BITS
-            if nodes[there].symbol == first and nodes[nodes[there].next].symbol == second:
-                return count + place
-        place = (place + np.uint64(1)) & (count - np.uint64(1))
+def node_at(grammar: Any, place: Any) -> Any:
+    """The node that was entered."""
+    nodes = grammar.nodes.rows
+    return np.int64(nodes[grammar.rules.rows[rule_of(place)].guard].next if place & GUARD else place)
 
 
 @kernel
-def enter(nodes: Any, cells: Any, control: Any, node: Any) -> None:
+def enter(nodes: Any, digrams: Any, node: Any) -> None:
     """The digram at a node is the one to be found."""
-    first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
-    mixed = hash_of(first, second)
-    cell = cell_of(nodes, cells, control, first, second, mixed)
-    if cells[cell] == 0:
-        control[DIGRAMS] += 1
-    cells[cell] = (mixed << np.uint64(32)) | np.uint64(node)
+    key = key_of(nodes[node].symbol, nodes[nodes[node].next].symbol)
+    slot = find(digrams, key)
+    if slot < 0:
+        insert(digrams, key, place_of(nodes, node))
+    else:
+        set_place(digrams, slot, place_of(nodes, node))
 
 
 @inlined
-def forget(nodes: Any, cells: Any, control: Any, node: Any) -> None:
+def forget(nodes: Any, digrams: Any, node: Any) -> None:
     """The digram at a node is no longer to be found there."""
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
     if (first | second) & GUARD == 0:
-        take_out(cells, control, hash_of(first, second), node)
+        take_out(digrams, key_of(first, second), np.uint32(node), nodes[nodes[node].previous].symbol)
 
 
 @kernel
-def take_out(cells: Any, control: Any, mixed: Any, node: Any) -> None:
-    """Take an entry out, if there is one."""
-    count, one = np.uint64(control[CELLS]), np.uint64(1)
-    mask = count - one
-    wanted, hole = (mixed << np.uint64(32)) | np.uint64(node), mixed & mask
-    while cells[count + hole] != wanted:
-        if cells[count + hole] == 0:
-            return
-        hole = (hole + one) & mask
-    close(cells, control, hole)
+def take_out(digrams: Any, key: Any, node: Any, before: Any) -> None:
+    """Take out the entry of a digram that stands at a node, and behind a symbol, if there is one."""
+    slot = find(digrams, key)
+    if slot >= 0:
+        place = place_at(digrams, slot)
+        if place == node or (place == before and place & GUARD):
+            remove(digrams, key, slot)
 
 
 @kernel
-def close(cells: Any, control: Any, hole: Any) -> None:
-    """Free a cell, counted from the first; what was pushed on by its entry moves back."""
-    count, one = np.uint64(control[CELLS]), np.uint64(1)
-    mask = count - one
-    place = hole
-    while True:
-        place = (place + one) & mask
-        found = cells[count + place]
-        if found == 0:
-            break
-        if (place - (found >> np.uint64(32))) & mask >= (place - hole) & mask:
-            cells[count + hole] = found
-            hole = place
-    cells[count + hole] = 0
-    control[DIGRAMS] -= 1
-
-
-@kernel
-def _double(cells: Any, control: Any) -> None:
-    """Twice as many cells."""
-    old = control[CELLS]
-    control[CELLS] = 2 * old
-    count, one = np.uint64(2 * old), np.uint64(1)
-    for cell in range(2 * old, 4 * old):
-        cells[cell] = 0
-    for cell in range(old, 2 * old):
-        found = cells[cell]
-        if found != 0:
-            place = (found >> np.uint64(32)) & (count - one)
-            while cells[count + place] != 0:
-                place = (place + one) & (count - one)
-            cells[count + place] = found
+def enter_anew(nodes: Any, digrams: Any, node: Any, was: Any) -> None:
+    """The digram at a node has become the whole of a rule, or is no longer; nothing if it was entered elsewhere."""
+    slot = find(digrams, key_of(nodes[node].symbol, nodes[nodes[node].next].symbol))
+    if slot >= 0 and place_at(digrams, slot) == was:
+        set_place(digrams, slot, place_of(nodes, node))
 
 
 # -- the two invariants ----------------------------------------------------------------------------
@@ -282,27 +238,25 @@ def work(grammar: Grammar) -> None:
         elif grammar.rules.rows[rule].uses > 0:
             if what == FINISH:
                 first = np.int64(grammar.nodes.rows[grammar.rules.rows[rule].guard].next)
-                enter(grammar.nodes.rows, grammar.cells, grammar.control, first)
+                enter(grammar.nodes.rows, grammar.digrams, first)
             _tidy(grammar, rule)
 
 
 @inlined
 def check(grammar: Any, node: Any, behind: Any) -> None:
     """If the digram at a node, or else the one at the node behind, stands elsewhere, too, it is replaced."""
-    nodes, cells = grammar.nodes.rows, grammar.cells
+    nodes, digrams = grammar.nodes.rows, grammar.digrams
     for _ in range(2):
         first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
         if (first | second) & GUARD == 0:
-            mixed = hash_of(first, second)
-            cell = cell_of(nodes, cells, grammar.control, first, second, mixed)
-            found = cells[cell]
-            if found != 0:
-                there = np.int64(found & NODE_BITS)
+            key = key_of(first, second)
+            slot = find(digrams, key)
+            if slot >= 0:
+                there = node_at(grammar, place_at(digrams, slot))
                 if nodes[there].next != node and nodes[node].next != there and there != node:
                     _match(grammar, node, there)
                 return
-            cells[cell] = (mixed << np.uint64(32)) | np.uint64(node)
-            grammar.control[DIGRAMS] += 1
+            insert(digrams, key, place_of(nodes, node))
         node = behind
 
 
@@ -348,24 +302,24 @@ def _substitute(grammar: Any, node: Any, rule: Any) -> None:
 
     Of three equal symbols in sequence only one of the two pairs is entered; when it goes, the other one is to be found.
     """
-    nodes, cells, control = grammar.nodes.rows, grammar.cells, grammar.control
+    nodes, digrams = grammar.nodes.rows, grammar.digrams
     before, second = np.int64(nodes[node].previous), np.int64(nodes[node].next)
     behind = np.int64(nodes[second].next)
     one, two = nodes[node].symbol, nodes[second].symbol
-    forget(nodes, cells, control, before)
+    forget(nodes, digrams, before)
     if _is_middle(nodes, second):
-        enter(nodes, cells, control, second)
+        enter(nodes, digrams, second)
     if _is_middle(nodes, before):
-        enter(nodes, cells, control, np.int64(nodes[before].previous))
-    forget(nodes, cells, control, node)
+        enter(nodes, digrams, np.int64(nodes[before].previous))
+    forget(nodes, digrams, node)
     if _is_middle(nodes, behind):
-        enter(nodes, cells, control, behind)
+        enter(nodes, digrams, behind)
     # before the second symbol, and then before what is behind it, as if they were taken out one after the other
     if _ends_with_two(nodes, before, two):
-        enter(nodes, cells, control, np.int64(nodes[before].previous))
-    forget(nodes, cells, control, second)
+        enter(nodes, digrams, np.int64(nodes[before].previous))
+    forget(nodes, digrams, second)
     if _ends_with_two(nodes, before, nodes[behind].symbol):
-        enter(nodes, cells, control, np.int64(nodes[before].previous))
+        enter(nodes, digrams, np.int64(nodes[before].previous))
     count_use(grammar, one, -1)
     count_use(grammar, two, -1)
     give_node(grammar, second)
@@ -386,13 +340,15 @@ def _tidy(grammar: Any, rule: Any) -> None:
     left, right = np.int64(nodes[node].previous), np.int64(nodes[node].next)
     guard = np.int64(grammar.rules.rows[inner].guard)
     first, last = np.int64(nodes[guard].next), np.int64(nodes[guard].previous)
-    forget(nodes, grammar.cells, grammar.control, node)
+    forget(nodes, grammar.digrams, node)
     nodes[left].next = first
     nodes[first].previous = left
     nodes[last].next = right
     nodes[right].previous = last
+    if nodes[first].next == last:
+        enter_anew(nodes, grammar.digrams, first, nodes[guard].symbol)
     if nodes[right].symbol & GUARD == 0:
-        enter(nodes, grammar.cells, grammar.control, last)
+        enter(nodes, grammar.digrams, last)
     give_node(grammar, node)
     give_node(grammar, guard)
     grammar.rules.rows[inner].guard = grammar.control[FREE_RULE]
