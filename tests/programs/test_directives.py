@@ -148,6 +148,44 @@ def test_a_maximum_in_a_callee_that_keeps_its_place_is_no_reduction(level: str, 
     assert row["verdict"] in ("sequential", "pipeline")
 
 
+NO_NUMBERS = """
+#include <complex.h>
+#include <stdio.h>
+enum level { LOW, MIDDLE, HIGH };
+static enum level levels[99];
+static double complex signal[99];
+static struct { double a, b; } both;
+int main(void)
+{
+    enum level worst = LOW;
+    double complex sum = 0;
+    struct { double a, b; } sums = { 0, 0 };
+    for (int i = 0; i < 99; i++) levels[i] = i % 3, signal[i] = i;
+    for (int i = 0; i < 99; i++) // the loop: worst
+        if (levels[i] > worst) worst = levels[i];
+    for (int i = 0; i < 99; i++) // the loop: sum
+        sum += signal[i];
+    for (int i = 0; i < 99; i++) // the loop: sums
+        sums.a += i, sums.b += levels[i];
+    both.a = sums.a, both.b = sums.b;
+    printf("%d %g %g %g\\n", worst, creal(sum), both.a, both.b);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ("-O0", "-O1"))
+def test_an_accumulator_that_is_no_number_is_named_where_there_is_no_directive(level: str, tmp_path: Path) -> None:
+    """Optimised, a complex number is two registers without a name: the source's variable tells whose parts they are."""
+    source = tmp_path / "app.c"
+    source.write_text(NO_NUMBERS)
+    made = record(compile_program([source], tmp_path / "app", ["-g", "-ffast-math", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    missing = {row["loop"]["line"]: row["openmp"]["missing"] or "" for row in rows}
+    for number, text in enumerate(NO_NUMBERS.splitlines(), 1):
+        if marked := re.search(r"// the loop: (\w+)", text):
+            assert missing[number].startswith(f"OpenMP's reductions do not take {marked[1]}, which is no plain number;")
+
+
 HEAP_SUMS = """#include <stdio.h>
 #include <stdlib.h>
 int main(void)
