@@ -173,7 +173,7 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("level", ("-O0", "-O1"))
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
 def test_an_accumulator_that_is_no_number_is_named_where_there_is_no_directive(level: str, tmp_path: Path) -> None:
     """Optimised, a complex number is two registers without a name: the source's variable tells whose parts they are."""
     source = tmp_path / "app.c"
