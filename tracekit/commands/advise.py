@@ -66,10 +66,9 @@ def command(
 
         click.echo(json_of([profile.report]), nl=False)
         return
-    from tracekit.render.advise import advise_text
+    from tracekit.render.registry import as_text
 
-    style = terminal_style()
-    click.echo(advise_text(profile.report, profile.facts, 0, style), nl=False)
+    click.echo(as_text(profile.report, profile.facts, 0, terminal_style()), nl=False)
 
 
 def _place_and_trace(words: Sequence[str]) -> tuple[str, str]:

@@ -35,6 +35,7 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
     from tracekit.profiles.diff import compare, differ
     from tracekit.profiles.files import load
     from tracekit.render.diff import diff_text
+    from tracekit.render.folding import fold_lines
     from tracekit.render.places import loop_text
 
     with progress_line():
@@ -52,8 +53,6 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
         click.echo(json.dumps(printed, ensure_ascii=False, indent=1))
     else:
         style = terminal_style()
-        click.echo(
-            "\n".join(diff_text(difference, (before, after), factor, limit, style) for difference in differences),
-            nl=False,
-        )
+        texts = [diff_text(difference, (before, after), factor, limit, style) for difference in differences]
+        click.echo(fold_lines("\n".join(texts), style.width), nl=False)
     return int(exit_code and any(map(differ, differences)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from tracekit.commands.terminal import terminal_style
+
 
 @click.command("modules")
 @click.option("--events", is_flag=True, help="List the events and fields that a module may ask for.")
@@ -14,10 +16,17 @@ def command(events: bool) -> None:
 
 def _modules() -> list[str]:
     from tracekit.modules import registry
+    from tracekit.render.folding import fold
 
     names = registry.names()
     width = max(map(len, names), default=0)
-    return [f"{name:{width}}  {registry.describe(name)}".rstrip() for name in names]
+    left = terminal_style().width - width - 2
+    lines = []
+    for name in names:
+        text = registry.describe(name)
+        first, *others = fold(text, left) if left > 0 else [text]
+        lines += [f"{name:{width}}  {first}".rstrip(), *(" " * width + f"  {other}" for other in others)]
+    return lines
 
 
 def _events() -> list[str]:

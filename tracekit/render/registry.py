@@ -13,6 +13,7 @@ from typing import Any
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.modules.display import Display
+from tracekit.render.folding import fold_lines
 from tracekit.render.generic import generic_text
 from tracekit.render.text import Json, Style
 from tracekit.render.windows import filters_text, windows_text
@@ -30,14 +31,15 @@ def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style, di
         text = str(call(module, display.text, report, facts, limit, style))
     else:
         text = generic_text(report, limit, style, display.greatest, display.percent)
-    if "windows" in report:
-        text = style(f"Recorded in {windows_text(report['windows'])}", "bold") + "\n" + text
+    notes = []
+    if "window" in report:
+        window = ", ".join(f"{part} {value}" for part, value in report["window"].items())
+        notes.append(f"Only accesses inside the window: {window}")
     if "filters" in report:
-        text = style(f"Recorded in part: {filters_text(report['filters'])}", "bold") + "\n" + text
-    if "window" not in report:
-        return text
-    window = ", ".join(f"{part} {value}" for part, value in report["window"].items())
-    return style(f"Only accesses inside the window: {window}", "bold") + "\n" + text
+        notes.append(f"Recorded in part: {filters_text(report['filters'])}")
+    if "windows" in report:
+        notes.append(f"Recorded in {windows_text(report['windows'])}")
+    return fold_lines("".join(style(note, "bold") + "\n" for note in notes) + text, style.width)
 
 
 def call(module: str, reference: str, *arguments: Any) -> Any:

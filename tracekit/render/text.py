@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from tracekit.counted import counted
+from tracekit.render.folding import GAP, HANGING, fold, narrowed
 from tracekit.render.places import instruction_text
 
 Json = Mapping[str, Any]
@@ -16,12 +18,13 @@ WIDTH = 118
 
 
 class Style:
-    """Emphasis on a terminal, nothing elsewhere."""
+    """What a terminal wants: emphasis, and lines of at most `width` characters (0: any). Nothing of it elsewhere."""
 
     CODES: ClassVar[Mapping[str, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
-    def __init__(self, colour: bool) -> None:
+    def __init__(self, colour: bool, width: int = 0) -> None:
         self.colour = colour
+        self.width = width
 
     def __call__(self, text: str, name: str) -> str:
         """`text`, emphasised as `name` says."""
@@ -37,21 +40,38 @@ def table(
 ) -> list[str]:
     """Align `rows` under `header`; columns in `right` are flush right; the last column is not padded.
 
-    A cell wider than WIDEST (a name of C++ with its parameters) shifts the rest of its row, not of all rows.
+    On a terminal, cells that are too wide for it take several lines, and if the last column has no room left beside the
+    others, it is below them (or nowhere, if it has no head: bars): a string of the result may have several lines then.
+    Elsewhere a row is a line, and a cell wider than WIDEST (a name of C++ with its parameters) shifts the rest of its
+    row alone.
     """
-    widths = [
-        max([len(header[column]), *(min(len(row[column]), WIDEST) for row in rows)]) for column in range(len(header))
-    ]
+    longest = [max([len(header[column]), *(len(row[column]) for row in rows)]) for column in range(len(header))]
+    if not style.width:
+        widths = [max(len(head), min(most, WIDEST)) for head, most in zip(header, longest)]
+        return [style(_line(header, widths, right), "bold"), *(_line(row, widths, right, paint) for row in rows)]
+    widths = narrowed(longest, right, style.width)
+    last = len(header) - 1
+    if last and last not in right and sum(widths) + GAP * last > style.width:
+        above = table(header[:last], [row[:last] for row in rows], right, style, paint)
+        below = [fold(cells[last], style.width - HANGING) if header[last] else [] for cells in (header, *rows)]
+        return ["\n".join([line, *(" " * HANGING + part for part in parts)]) for line, parts in zip(above, below)]
 
-    def line(cells: Sequence[str], mark: Callable[[int, str], str] | None) -> str:
-        shown = []
-        for column, (cell, width) in enumerate(zip(cells, widths)):
-            last = column == len(cells) - 1
-            padded = cell.rjust(width) if column in right else cell if last else cell.ljust(width)
-            shown.append(mark(column, padded) if mark else padded)
-        return "  ".join(shown).rstrip()
+    def lines(cells: Sequence[str], mark: Callable[[int, str], str] | None = None) -> str:
+        folded = [[cell] if column in right else fold(cell, widths[column]) for column, cell in enumerate(cells)]
+        return "\n".join(_line(part, widths, right, mark) for part in zip_longest(*folded, fillvalue=""))
 
-    return [style(line(header, None), "bold"), *(line(row, paint) for row in rows)]
+    return [style(lines(header), "bold"), *(lines(row, paint) for row in rows)]
+
+
+def _line(
+    cells: Sequence[str], widths: Sequence[int], right: frozenset[int], paint: Callable[[int, str], str] | None = None
+) -> str:
+    shown = []
+    for column, (cell, width) in enumerate(zip(cells, widths)):
+        last = column == len(cells) - 1
+        padded = cell.rjust(width) if column in right else cell if last else cell.ljust(width)
+        shown.append(paint(column, padded) if paint and cell else padded)
+    return (" " * GAP).join(shown).rstrip()
 
 
 WIDEST = 80
