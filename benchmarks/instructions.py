@@ -6,14 +6,15 @@ Instructions for each access of the trace, of a replay whose kernels are compile
 --paths, by compiled paths, all of which are there from the first record on. Code is compiled for a Haswell processor,
 which valgrind knows, into a cache of its own.
 
-Valgrind has too little address space for the table of a shadow's pages, so they are found by hashing here
-(containers/kernels/shadow.py): 39 instructions for each word that an access touches, which no other machine takes.
+Valgrind has too little address space for the table of a shadow's pages, so they are found by hashing here, which no
+other machine does: `find_far` (containers/kernels/shadow.py), 47 instructions for each word that an access touches.
 """
 
 from __future__ import annotations
 
 import argparse
 import bisect
+import io
 import json
 import os
 import re
@@ -32,6 +33,8 @@ FEATURES = frozenset(
 )
 ADDRESS_SPACE = 100 << 30
 """What arenas are made to fit into: valgrind gives 128 GiB."""
+APART = ("find_far",)
+"""Functions inside kernels that are listed by themselves, if LLVM has not made them a part of their callers."""
 FARTHEST = 1 << 18
 """No function is longer."""
 
@@ -54,10 +57,12 @@ def _child(module: str, trace_path: str, with_paths: bool, found: Path | None) -
     load, find = machine_code.Loaded.__init__, native.NativeKernel._find
     kernel = ""
 
-    def noting_load(self: Any, *given: Any) -> None:
-        load(self, *given)
+    def noting_load(self: Any, code: bytes, *given: Any) -> None:
+        load(self, code, *given)
         names = {name: name if name != native.RUN else kernel for name in self.functions}
         functions.extend((address, names[name]) for name, address in self.functions.items())
+        if native.RUN in names:
+            functions.extend(_parts(code, self.functions[native.RUN], native.RUN, kernel))
 
     def noting_find(self: Any, *given: Any) -> Any:
         nonlocal kernel
@@ -75,6 +80,20 @@ def _child(module: str, trace_path: str, with_paths: bool, found: Path | None) -
         _instrument("off", found)
     if found:
         found.write_text(json.dumps(sorted(functions)))
+
+
+def _parts(code: bytes, address: int, entry: str, kernel: str) -> Iterator[tuple[int, str]]:
+    """Where the functions of APART lie in a kernel's code, and where the kernel goes on; `entry` lies at `address`."""
+    from elftools.elf.elffile import ELFFile
+
+    symbols = ELFFile(io.BytesIO(code)).get_section_by_name(".symtab")
+    begin = symbols.get_symbol_by_name(entry)[0]
+    for symbol in symbols.iter_symbols():
+        for name in APART:
+            if name in symbol.name and symbol["st_shndx"] == begin["st_shndx"]:
+                at = address + symbol["st_value"] - begin["st_value"]
+                yield at, name
+                yield at + symbol["st_size"], kernel
 
 
 def _instrument(state: str, found: Path | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from tracekit.containers import shadow
 from tracekit.containers.arena import reserve
 from tracekit.containers.hash_table import hash_table
+from tracekit.containers.kernels.granules import WIDE_PAGES
 from tracekit.contexts.scopes import MOST_STREAMS
 from tracekit.formats.image import CallFlag, OpFlag, OpKind, OpUse
 from tracekit.memory_errors import libraries
@@ -148,7 +149,7 @@ def empty_state(program: Program) -> checks.State:
         live=live_objects(program),
         states=states.States(
             shadow.empty("u4"),
-            shadow.empty("u4", direct=1 << (48 - states.WIDE_BITS + 3 - 12)),
+            shadow.empty("u4", direct=WIDE_PAGES),
             np.zeros(states.CONTROL, np.int64),
         ),
         deaths=hash_table([], 1 << 26),

@@ -11,6 +11,7 @@ from tracekit.containers import shadow
 from tracekit.containers.arena import arena, reserve
 from tracekit.containers.grouping import Indices
 from tracekit.containers.hash_table import hash_table, used_rows
+from tracekit.containers.kernels.granules import WIDE_PAGES
 from tracekit.contexts.names import ContextNames, Json
 from tracekit.contexts.scopes import MOST_STREAMS
 from tracekit.formats.events import NONE
@@ -25,7 +26,6 @@ from tracekit.objects.kernels.live import (
     RECURSION_CALL,
     SITE_BITS,
     SITE_SHIFT,
-    WIDE_BITS,
     Live,
     Unloading,
 )
@@ -53,7 +53,7 @@ def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) 
         recursion_calls=hash_table(RECURSION_CALL, 1 << 24),
         objects=arena(OBJECT, 1 << 31),
         words=shadow.empty("u4"),
-        wide=shadow.empty("u4", direct=1 << (48 - WIDE_BITS + 3 - 12)),
+        wide=shadow.empty("u4", direct=WIDE_PAGES),
         known=np.zeros(instructions, np.uint64),
         fresh=fresh,
         function_of=function_of.astype(np.uint32),

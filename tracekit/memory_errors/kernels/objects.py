@@ -149,8 +149,8 @@ def _wrong_free(state: Any, kind: Any, row: Any, context: Any, site: Any, death:
         state.errors.undecided[ORDER] += 1
 
 
-@kernel
-def variable(state: State, instruction: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> None:
+@inlined
+def variable(state: Any, instruction: Any, context: Any, address: Any, size: Any, stream: Any, depth: Any) -> None:
     """Take in stack_alloc."""
     begun(state.named, state.named.of_local[np.uint64(min(instruction, state.rules.size - 1))], address, size)
     owner = begin(state.live, STACK, instruction, context, address, size, stream, depth)
@@ -169,8 +169,8 @@ def global_variable(state: State, number: Any, address: Any, size: Any, stream: 
         assign(state.states, address, size, np.int64(WRITTEN))
 
 
-@kernel
-def variable_ended(state: State, address: Any, size: Any) -> None:
+@inlined
+def variable_ended(state: Any, address: Any, size: Any) -> None:
     """Take in stack_free, or the end of a global of an image that is unloaded."""
     end(state.live, address, 0)
     if 0 < size <= LARGEST:

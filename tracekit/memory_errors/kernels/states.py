@@ -3,9 +3,9 @@
 They are Memcheck's addressability and validity bits (Seward and Nethercote, USENIX ATC 2005) as far as a trace shows
 them, byte by byte, and BESIDE is AddressSanitizer's red zone (Serebryany et al., USENIX ATC 2012).
 
-States lie in a shadow word by word; those of whole granules of ``1 << WIDE_BITS`` bytes that a range covers lie in a
-second shadow, where a word stands for a granule, until one of its bytes differs: what a program reserves and does not
-touch costs nothing here either. A granule whose row is not zero has no words.
+States lie in a shadow word by word; those of whole granules that a range covers lie in a second shadow (granules.py),
+until one of a granule's bytes differs: what a program reserves and does not touch costs nothing here either. A granule
+whose row is not zero has no words.
 
 Everywhere `address` and `size`, in bytes, are int64, an address with the bits of the program's; a state is one of the
 numbers below.
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.clearing import clear
+from tracekit.containers.kernels.granules import WIDE_BITS, granule_of, set_wide, wide_at
 from tracekit.containers.kernels.shadow import (
     PAGE_BITS,
     WORDS,
@@ -39,36 +40,25 @@ UNWRITTEN = 2  # of a live object, and never written
 BESIDE = 3  # the allocator's own bytes in front of a heap block and behind it
 FREED = 4  # and above: FREED + the row of `deaths`
 
-WIDE_BITS = 15
-"""log2 of the bytes of a granule."""
 FEW = 64
 """Accesses of more bytes are looked at run by run."""
 
-# Elements of States.control.
-WIDES = 0  # 1 once a granule has a state
-CONTROL = 1
-"""How many there are."""
+CONTROL = 2
+"""How many elements States.control has: those of granules.py."""
 
 
 class States(NamedTuple):
     """A state for each byte."""
 
     words: Shadow  # u4: the state
-    wide: Shadow  # u4: the state; word number n stands for the n-th granule
+    wide: Shadow  # u4: the state; that of granules
     control: NDArray[np.int64]  # (CONTROL)
 
 
 @inlined
-def _granule(address: Any) -> Any:
-    return np.int64(np.uint64(address) >> np.uint64(WIDE_BITS))
-
-
-@inlined
-def _wide_state(states: Any, granule: Any) -> Any:
-    found = np.int64(0)
-    for row in reading(states.wide, granule << 3, 1):
-        found = np.int64(states.wide.rows[row])
-    return found
+def _wide_state(states: Any, address: Any) -> Any:
+    """The state of the granule of a byte, if it has one."""
+    return wide_at(states.wide, states.control, address)
 
 
 @inlined
@@ -82,9 +72,10 @@ def worst(states: Any, address: Any, size: Any) -> Any:
         return _worst_of_many(states, address, size)
     else:
         found, least = _worst_of_few(states.words, address, size)
-    if least == 0 and states.control[WIDES] != 0:
-        found = max(found, _wide_state(states, _granule(address)))
-        found = max(found, _wide_state(states, _granule(address + size - 1)))
+    if least == 0:
+        found = max(found, _wide_state(states, address))
+        if granule_of(address) != granule_of(address + size - 1):
+            found = max(found, _wide_state(states, address + size - 1))
     return found
 
 
@@ -120,8 +111,8 @@ def run(states: States, address: Any, left: Any) -> Any:
         page = page_of(words, np.uint64(address) >> np.uint64(PAGE_BITS))
         part = 8 >> np.int64(words.granules[(page << 9) + ((address >> 3) & (WORDS - 1))])
         taken = same * part - (address & (part - 1))
-    if state == 0 and states.control[WIDES] != 0:
-        state = _wide_state(states, _granule(address))
+    if state == 0:
+        state = _wide_state(states, address)
         # inside a granule that has a state no word has one; else what is behind is another granule's
         taken = min(taken, (1 << WIDE_BITS) - (address & ((1 << WIDE_BITS) - 1)))
     return state, np.int64(taken)
@@ -133,31 +124,35 @@ def state_at(states: Any, address: Any) -> Any:
     return worst(states, address, np.int64(1))
 
 
-@kernel
-def assign(states: States, address: Any, size: Any, state: Any) -> None:
+@inlined
+def assign(states: Any, address: Any, size: Any, state: Any) -> None:
     """Give `size` bytes a state."""
-    first = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS
-    behind = (address + size) >> WIDE_BITS
-    if first < behind:
-        states.control[WIDES] = 1
-        start, stop = first << WIDE_BITS, behind << WIDE_BITS
-        if start > address:
-            _put(states, address, start - address, state)
-        clear(states.words, start, stop - start)
-        for row in writing(states.wide, first << 3, (behind - first) << 3):
-            states.wide.rows[row] = state
-        if address + size > stop:
-            _put(states, stop, address + size - stop, state)
+    if ((address + (1 << WIDE_BITS) - 1) >> WIDE_BITS) < ((address + size) >> WIDE_BITS):
+        _assign_wide(states, address, size, state)
     elif size > 0:
         _put(states, address, size, state)
 
 
 @kernel
+def _assign_wide(states: States, address: Any, size: Any, state: Any) -> None:
+    """Give `size` bytes a state; whole granules are among them."""
+    first = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS
+    behind = (address + size) >> WIDE_BITS
+    start, stop = first << WIDE_BITS, behind << WIDE_BITS
+    if start > address:
+        _put(states, address, start - address, state)
+    clear(states.words, start, stop - start)
+    set_wide(states.wide, states.control, first, behind, state)
+    if address + size > stop:
+        _put(states, stop, address + size - stop, state)
+
+
+@kernel
 def _put(states: States, address: Any, size: Any, state: Any) -> None:
     """Give `size` bytes from `address` on a state; they cover no whole granule."""
-    if states.control[WIDES] != 0:
-        _spread(states, _granule(address))
-        _spread(states, _granule(address + size - 1))
+    _spread(states, address)
+    if granule_of(address) != granule_of(address + size - 1):
+        _spread(states, address + size - 1)
     if state == UNKNOWN:
         clear(states.words, address, size)
     else:
@@ -175,10 +170,11 @@ def _fill(words: Any, address: Any, size: Any, state: Any) -> None:
 
 
 @inlined
-def _spread(states: Any, granule: Any) -> None:
-    """Move the state of a granule, if it has one, to its words."""
-    state = _wide_state(states, granule)
+def _spread(states: Any, address: Any) -> None:
+    """Move the state of a byte's granule, if it has one, to its words."""
+    state = _wide_state(states, address)
     if state != 0:
+        granule = granule_of(address)
         for row in writing(states.wide, granule << 3, 8):
             states.wide.rows[row] = 0
         _fill(states.words, granule << WIDE_BITS, np.int64(1 << WIDE_BITS), state)

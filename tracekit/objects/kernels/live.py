@@ -13,8 +13,8 @@ A *site* is what a profile names objects by: kind, instruction or global, and co
 the last event said that touched it, so memory that is used again belongs to the new object alone.
 
 What a byte belongs to stands in a shadow word by word; of objects that are larger than a granule of ``1 << WIDE_BITS``
-bytes all whole granules stand in a second shadow, where a word stands for a granule: memory that is reserved by the
-gigabyte costs nothing here either.
+bytes all whole granules stand in a second shadow (granules.py), so memory that is reserved by the gigabyte costs
+nothing here either.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.clearing import clear
+from tracekit.containers.kernels.granules import WIDE_BITS, set_wide, wide_at
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, reading, writing
 from tracekit.contexts.kernels.streams import FRAMES, LEAF_LEVEL, NO_CALL
@@ -38,7 +39,6 @@ GLOBAL = 3
 
 DEAD = 1 << 31
 """In a shadow: the object has ended, and the rest is its site; else it is the object's row."""
-WIDE_BITS = 15
 LARGEST = 1 << 47
 
 OBJECT = np.dtype(
@@ -78,11 +78,10 @@ CALLERS = 4
 RECURSION_CALL = [("around", "<u4"), ("call", "<i8")]
 """Row of the calls around this one, or the context that the recursion is; the instruction of the call."""
 
-# Elements of Live.control.
-FREE = 0  # the first row of `objects` that waits to be used again
-WIDES = 1  # 1 once there is a wide object
-FREE_FRAME = 2  # the first row of `frames` that waits to be used again
-CONTROL = 3
+# Elements of Live.control; the first are those of granules.py.
+FREE = 2  # the first row of `objects` that waits to be used again
+FREE_FRAME = 3  # the first row of `frames` that waits to be used again
+CONTROL = 4
 """How many there are."""
 
 
@@ -93,7 +92,7 @@ class Live(NamedTuple):
     recursion_calls: HashTable  # RECURSION_CALL, by both: the innermost calls of a recursion
     objects: Arena  # OBJECT
     words: Shadow  # u4
-    wide: Shadow  # u4; word number n stands for the n-th granule of memory
+    wide: Shadow  # u4: that of granules
     known: NDArray[np.uint64]  # instruction: its last context << 34 | kind << 32 | the site there
     fresh: NDArray[np.uint8]  # instruction: 1 if it is a call of a function that never lets an object grow
     function_of: NDArray[np.uint32]  # instruction: its function
@@ -109,9 +108,8 @@ def at(live: Any, address: Any) -> Any:
     found = np.int64(0)
     for row in reading(live.words, address, 1):
         found = np.int64(live.words.rows[row])
-    if found == 0 and live.control[WIDES] != 0:
-        for row in reading(live.wide, np.int64(np.uint64(address) >> np.uint64(WIDE_BITS)) << 3, 1):
-            found = np.int64(live.wide.rows[row])
+    if found == 0:
+        found = wide_at(live.wide, live.control, address)
     return found
 
 
@@ -272,13 +270,11 @@ def _assign_wide(live: Live, address: Any, size: Any, value: Any) -> None:
     """Say what `size` bytes from `address` on belong to; whole granules are among them."""
     first, behind = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS, (address + size) >> WIDE_BITS
     start, stop = first << WIDE_BITS, behind << WIDE_BITS
-    live.control[WIDES] = 1
     if start > address:
         for row in writing(live.words, address, start - address):
             live.words.rows[row] = value
     clear(live.words, start, stop - start)
-    for row in writing(live.wide, first << 3, (behind - first) << 3):
-        live.wide.rows[row] = value
+    set_wide(live.wide, live.control, first, behind, value)
     if address + size > stop:
         for row in writing(live.words, stop, address + size - stop):
             live.words.rows[row] = value
