@@ -30,6 +30,12 @@ def test_of_a_list_the_members_that_differ_are_shown() -> None:
     )
 
 
+def test_of_the_loops_that_carry_those_that_differ_are_shown() -> None:
+    outer, inner = ({"function": "f", "file": "a.c", "line": line, "column": 1, "depth": 1} for line in (20, 22))
+    change = {"before": [outer, inner], "after": [{"recursion": "g:3:5"}, inner]}
+    assert change_text(change) == "loop a.c:20:1 f -> recursion g:3:5"
+
+
 def test_numbers_have_their_factor() -> None:
     assert change_text({"before": 4, "after": 6, "factor": 1.5}) == "4 -> 6 (x1.5)"
     assert change_text({"before": 4, "after": 4004, "factor": 1001.0}) == "4 -> 4,004 (x1,001)"

@@ -210,7 +210,7 @@ class Tools:
         common = [module for module in TABLES["loops"].modules if module in old.modules and module in new.modules]
         if not common:
             raise TracekitError(f"{before} and {after} have no profile of the same module; compare the traces.")
-        difference = compare(old.profile(common[0]), new.profile(common[0]), loop_text)
+        difference = compare(old.profile(common[0]), new.profile(common[0]))
         text = diff_text(difference, (before, after), max(factor, 1.0), limit, PLAIN)
         answer = bounded(_without_flags(text), "ask for fewer rows with limit, or a greater factor")
         return _noted(answer, old.complete and new.complete)

@@ -36,7 +36,6 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
     from tracekit.profiles.files import load
     from tracekit.render.diff import diff_text
     from tracekit.render.folding import fold_lines
-    from tracekit.render.places import loop_text
 
     with progress_line():
         old, new = ({profile.module: profile for profile in load(path)} for path in (before, after))
@@ -47,7 +46,7 @@ def command(form: str, as_json: bool, factor: float, limit: int, exit_code: bool
     if alone:
         click.echo(f"tracekit: only one of the files has {', '.join(alone)}; not compared.", err=True)
     with progress_line():
-        differences = [compare(old[module], new[module], loop_text) for module in common]
+        differences = [compare(old[module], new[module]) for module in common]
     if as_json or form == "json":
         printed = differences[0] if len(differences) == 1 else differences
         click.echo(json.dumps(printed, ensure_ascii=False, indent=1))

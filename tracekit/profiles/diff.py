@@ -13,7 +13,6 @@ from tracekit.profiles.profile import Profile
 
 Json = Mapping[str, Any]
 Place = Callable[[Any], Any]
-LoopText = Callable[[Json], str]
 
 IDENTITY = (
     "kind",
@@ -58,11 +57,11 @@ LISTS = ("levels", "lives", "objects")
 VERDICTS = ("not-exercised", "doall", "doall-with", "pipeline", "sequential")
 
 
-def compare(before: Profile, after: Profile, loop_text: LoopText) -> dict[str, Any]:
+def compare(before: Profile, after: Profile) -> dict[str, Any]:
     """What is new, gone and changed from `before` to `after`, as the JSON object of ``tracekit diff --json``.
 
     ``matched_by`` is ``id`` for profiles of one build, where instructions have the same ids, else ``place``: function,
-    line, column and kind, and the file's name without its folder. `loop_text` names a loop.
+    line, column and kind, and the file's name without its folder.
     Raises TracekitError for profiles of two modules.
     """
     if before.module != after.module:
@@ -78,9 +77,7 @@ def compare(before: Profile, after: Profile, loop_text: LoopText) -> dict[str, A
         if rows and not _identity(rows):
             skipped.append(name)
         else:
-            tables[name] = _compare_tables(
-                old or [], new or [], _identity(rows), by_id if same_build else by_place, loop_text
-            )
+            tables[name] = _compare_tables(old or [], new or [], _identity(rows), by_id if same_build else by_place)
     return {
         "module": before.module,
         "before": _traces(before),
@@ -112,13 +109,11 @@ def _identity(rows: Iterable[Any]) -> list[str]:
     return [column for column in known if column != "size" or "type" not in present]
 
 
-def _compare_tables(
-    old: Sequence[Json], new: Sequence[Json], identity: Sequence[str], place: Place, loop_text: LoopText
-) -> dict[str, Any]:
+def _compare_tables(old: Sequence[Json], new: Sequence[Json], identity: Sequence[str], place: Place) -> dict[str, Any]:
     before, after = (_by_key(rows, identity, place) for rows in (old, new))
     changed = []
     for key in (key for key in before if key in after):
-        changes = _changes(*(_measures(rows[key], identity, place, loop_text) for rows in (before, after)))
+        changes = _changes(*(_measures(rows[key], identity) for rows in (before, after)))
         if changes:
             changed.append({**{column: after[key].get(column) for column in identity}, "changes": changes})
     return {
@@ -178,7 +173,7 @@ def by_place(value: Any) -> Any:
 # -- measures --------------------------------------------------------------------------------------
 
 
-def _measures(row: Json, identity: Sequence[str], place: Place, loop_text: LoopText) -> dict[str, Any]:
+def _measures(row: Json, identity: Sequence[str]) -> dict[str, Any]:
     """The columns that are compared, flat: numbers, words, and the loops that carry a dependence."""
     row = {column: value for column, value in row.items() if column not in (*identity, *IGNORED)}
     if "fields" in row:
@@ -186,10 +181,8 @@ def _measures(row: Json, identity: Sequence[str], place: Place, loop_text: LoopT
     measures = _flat({column: value for column, value in row.items() if column != "levels"})
     if "levels" in row:
         carrying = [level for level in row["levels"] if level["inter"]]
-        loops = [level["loop"] for level in carrying]
-        if place is by_place:  # the builds may have been made in two folders
-            loops = [{**loop, "file": PurePosixPath(loop["file"]).name} if "file" in loop else loop for loop in loops]
-        measures["carried_by"] = sorted({loop_text(loop) for loop in loops})
+        loops = {json.dumps(by_place(level["loop"])): level["loop"] for level in carrying}
+        measures["carried_by"] = [loop for _, loop in sorted(loops.items())]
         distances = [[level["min_distance"], level["max_distance"]] for level in carrying]
         measures["distance"] = (
             [min(low for low, _ in distances), max(high for _, high in distances)] if distances else None
