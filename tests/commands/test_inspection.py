@@ -92,7 +92,7 @@ def test_info_says_why_a_trace_was_cut(tmp_path: Path) -> None:
     path = tmp_path / "trace.zst"
     write_trace(path, b.layout(), {0: [(number, [64, 128])] * 10}, cut="the disk is full")
     output = run(info.command, path).output
-    assert "no: the disk is full" in output
+    assert "no: the disk is full" in output and "\ncut " not in output
     assert "app: 1 function, 1 path, 0 globals, 1 unit\n" in output
 
 

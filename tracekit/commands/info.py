@@ -145,6 +145,8 @@ def as_text(facts: dict[str, Any]) -> str:
         counts = ", ".join(counted(image[f"{noun}s"], noun) for noun in ("function", "path", "global", "unit"))
         lines.append(("image", f"{image['name']}: {counts}"))
     for name, value in facts["metadata"].items():
+        if name == "cut":
+            continue  # the first line says it
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append((name.replace("_", " "), text))
     width = max(len(name) for name, _ in lines)

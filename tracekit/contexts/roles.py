@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.contexts.kernels.roles import MAIN, ROLE_FIELDS, WRAPPER, Roles
@@ -17,8 +18,8 @@ MOST_STREAMS = 1 << 24
 LIBRARY = ("std::", "__gnu_cxx::", "_GLOBAL__sub_I", "__cxx_global_var_init")
 
 
-def empty_roles(program: Program) -> Roles:
-    """No thread has begun."""
+def kinds_of(program: Program) -> NDArray[np.uint8]:
+    """By function WRAPPER, MAIN or 0, one row at least."""
     kinds = np.zeros(max(len(program.functions), 1), np.uint8)
     for function in range(len(program.functions)):
         name = program.function_name(function)
@@ -27,7 +28,12 @@ def empty_roles(program: Program) -> Roles:
             kinds[function] = MAIN
         elif own.startswith(LIBRARY):
             kinds[function] = WRAPPER
-    return Roles(hash_table(ROLE_FIELDS, rows=MOST_STREAMS), kinds)
+    return kinds
+
+
+def empty_roles(program: Program) -> Roles:
+    """No thread has begun."""
+    return Roles(hash_table(ROLE_FIELDS, rows=MOST_STREAMS), kinds_of(program))
 
 
 def functions_of(program: Program, roles: Roles) -> dict[int, str]:

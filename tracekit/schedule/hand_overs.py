@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.contexts.roles import kinds_of
 from tracekit.formats.events import CODE, FIRST_PATH, NONE
 from tracekit.formats.image import PathFlag
 from tracekit.formats.limits import LONGEST_RUN
@@ -17,6 +18,8 @@ from tracekit.program.program import Program
 
 I8 = NDArray[np.int64]
 HAND_OVER = CODE["hand_over"]
+UNKNOWN, IS_WRAPPER, IS_OWN, IS_MAIN = range(4)
+"""Ranks of functions: the first one of the greatest rank is a thread's role."""
 
 
 @dataclass
@@ -24,6 +27,7 @@ class StreamTimes:
     """The hand-overs of one stream: nanoseconds, processors, and the accesses of the stream before each."""
 
     function: int = -1
+    rank: int = UNKNOWN
     accesses: int = 0
     times: list[I8] = field(default_factory=list)
     processors: list[I8] = field(default_factory=list)
@@ -49,14 +53,14 @@ class HandOvers:
         self._accesses[flags & PathFlag.GROUND_TRUTH != 0] *= ~self._run[flags & PathFlag.GROUND_TRUTH != 0]
         self._function = np.full(len(self._accesses), -1, np.int64)
         self._function[used] = program.blocks["function"][program.path_blocks["block"][program.paths["first"][rows]]]
+        self._rank = np.choose(kinds_of(program), (IS_OWN, IS_WRAPPER, IS_MAIN))
         self.streams: dict[int, StreamTimes] = {}
 
     def add(self, number: int, ids: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
         """Take whole records. Those of one stream come in their order."""
         stream = self.streams.setdefault(number, StreamTimes())
-        if stream.function < 0:
-            first = np.flatnonzero(self._function[ids] >= 0)[:1]
-            stream.function = int(self._function[ids[first[0]]]) if len(first) else -1
+        if stream.rank < (IS_MAIN if number == 0 else IS_OWN):
+            self._find_role(stream, ids)
         done = self._accesses[ids]
         behind = np.cumsum(self._arity[ids])
         runs = np.flatnonzero(self._run[ids])
@@ -69,6 +73,14 @@ class HandOvers:
             stream.processors.append((words[behind[at] - 1] & np.uint64(0xFFFF)).astype(np.int64))
             stream.before.append(stream.accesses + along[at])
         stream.accesses += int(along[-1]) if len(along) else 0
+
+    def _find_role(self, stream: StreamTimes, ids: NDArray[np.uint32]) -> None:
+        """What the thread is for, by the rule of tracekit/contexts/kernels/roles.py."""
+        functions = self._function[ids]
+        functions = functions[functions >= 0]
+        ranks = self._rank[functions]
+        if ranks.max(initial=UNKNOWN) > stream.rank:
+            stream.function, stream.rank = int(functions[ranks.argmax()]), int(ranks.max())
 
 
 def stamps(number: int, stream: StreamTimes) -> tuple[I8, I8, I8]:
