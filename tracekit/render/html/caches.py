@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracekit import sizes
 from tracekit.render.caches import COUNTS, columns, level_row, summary_text
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.misses import by_misses
 from tracekit.render.objects import object_name
 from tracekit.render.places import instruction_text
@@ -43,8 +43,7 @@ def section(report: Json, shown: Shown) -> str:
         parts.append(
             table(f"{name}-{kind}", f"Misses by {key}", ((key.capitalize(), False), ("Touches", True), *misses), rows)
         )
-        if len(result[kind]) > len(chosen):
-            parts.append(f"<p>... and {len(result[kind]) - len(chosen):,} more rows.</p>")
+        parts += more(len(result[kind]), len(chosen))
     return "\n".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracekit.render.communication import by_bytes, summary_lines, svg, thread_text
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.places import instruction_text
 
 
@@ -33,6 +33,5 @@ def section(report: Json, shown: Shown) -> str:
     ]
     heads = (("Stored at", False), ("Loaded at", False), *numbers)
     parts.append(table("communication-lines", "From line to line", heads, rows))
-    if len(result["dependences"]) > len(chosen):
-        parts.append(f"<p>... and {len(result['dependences']) - len(chosen):,} more rows.</p>")
+    parts += more(len(result["dependences"]), len(chosen))
     return "\n".join(parts)

@@ -37,6 +37,11 @@ def table(name: str, caption: str, columns: Sequence[tuple[str, bool]], rows: It
     )
 
 
+def more(total: int, shown: int, what: str = "rows") -> list[str]:
+    """The paragraph that says how many rows the table above leaves out, if it does."""
+    return [f"<p>... and {total - shown:,} more {what}.</p>"] if total > shown else []
+
+
 def number_class(number: bool) -> str:
     """The attribute of a heading above numbers."""
     return ' class="number"' if number else ""

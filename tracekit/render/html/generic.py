@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.text import cell, number_with_unit
 
 
@@ -43,5 +43,5 @@ def rows_table(name: str, heading: str, rows: Sequence[Json], shown: Shown) -> s
             for column in columns
         )
         made.append(f"<tr>{''.join(cells)}</tr>\n")
-    more = f"<p>... and {len(rows) - len(made):,} more rows.</p>" if len(rows) > len(made) else ""
-    return table(name, heading, [(column.replace("_", " "), number[column]) for column in columns], made) + more
+    heads = [(column.replace("_", " "), number[column]) for column in columns]
+    return "".join([table(name, heading, heads, made), *more(len(rows), len(made))])

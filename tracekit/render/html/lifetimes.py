@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.html.generic import generic_section
 from tracekit.render.objects import context_name, object_name, scope_name
 
@@ -29,5 +29,5 @@ def section(report: Json, shown: Shown) -> str:
         f"<td>{text(context_name(row['object']))}</td></tr>\n"
         for row in chosen
     ]
-    more = f"<p>... and {len(rows) - len(made):,} more sites.</p>" if len(rows) > len(made) else ""
-    return table("object_lifetime-sites", "Where objects are made, most objects first", LIFETIME_COLUMNS, made) + more
+    sites = table("object_lifetime-sites", "Where objects are made, most objects first", LIFETIME_COLUMNS, made)
+    return "".join([sites, *more(len(rows), len(made), "sites")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.memory_errors import HEADINGS, doubts, error_line, not_decided, reach_of
 from tracekit.render.objects import context_name, object_name
 from tracekit.render.places import instruction_text
@@ -46,8 +46,7 @@ def section(report: Json, shown: Shown) -> str:
     for name, caption, columns, rows in tables:
         if rows:
             parts.append(table(f"memory-{name}", caption, columns, rows))
-        if len(result[name]) > len(rows):
-            parts.append(f"<p>... and {len(result[name]) - len(rows):,} more rows.</p>")
+        parts += more(len(result[name]), len(rows))
     parts += [f"<p>{text(sentence)}</p>" for sentence in doubts(result)]
     if undecided := not_decided(result):
         parts.append(f"<p>Not decided: {text('; '.join(undecided))}.</p>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.memprof import made_in
 from tracekit.render.objects import object_name
 
@@ -27,6 +27,6 @@ def section(report: Json, shown: Shown) -> str:
         + f"<td>{text(made_in(row['object']))}</td></tr>"
         for row in shown.names.shown(rows[: shown.rows])
     ]
-    more = f"<p>... and {len(rows) - len(made):,} more rows.</p>" if len(rows) > len(made) else ""
     told = "<p>Lifetimes are in loads and stores of the program.</p>"
-    return told + table("memprof-sites", "Heap blocks, most bytes first", COLUMNS, made) + more
+    blocks = table("memprof-sites", "Heap blocks, most bytes first", COLUMNS, made)
+    return "".join([told, blocks, *more(len(rows), len(made))])

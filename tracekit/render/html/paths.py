@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.paths import by_accesses, by_inclusive, clipped, function_text, summary_lines
 
 
@@ -29,8 +29,7 @@ def section(report: Json, shown: Shown) -> str:
     ]
     columns = (("Function", False), ("Lines", False), ("Times", True), ("Loads", True), ("Stores", True))
     parts.append(table("paths-paths", "Paths", (*columns, ("Bytes", True)), rows))
-    if len(result["paths"]) > len(chosen):
-        parts.append(f"<p>... and {len(result['paths']) - len(chosen):,} more rows.</p>")
+    parts += more(len(result["paths"]), len(chosen))
     ran = [row for row in by_inclusive(result["functions"]) if row["calls"]]
     functions = [
         f"<tr><td>{text(function_text(row['function']))}</td>{number_cell(row['calls'])}{number_cell(row['paths'])}"
@@ -41,6 +40,5 @@ def section(report: Json, shown: Shown) -> str:
     names = ("Calls", "Paths", "Accesses", "With calls", "Blocks", "Blocks run")
     heads = (("Function", False), *((name, True) for name in names))
     parts.append(table("paths-functions", "Functions that ran", heads, functions))
-    if len(ran) > shown.rows:
-        parts.append(f"<p>... and {len(ran) - shown.rows:,} more rows.</p>")
+    parts += more(len(ran), shown.rows)
     return "\n".join(parts)

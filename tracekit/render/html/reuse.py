@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracekit import sizes
 from tracekit.render.addresses import addresses_text
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.misses import by_misses
 from tracekit.render.objects import object_name
 from tracekit.render.places import instruction_text
@@ -42,6 +42,5 @@ def section(report: Json, shown: Shown) -> str:
         ]
         columns = ((key.capitalize(), False), ("Touches", True), ("First", True), *misses)
         parts.append(table(f"reuse-{name}", f"Touches by {key}", columns, rows))
-        if len(result[name]) > len(chosen):
-            parts.append(f"<p>... and {len(result[name]) - len(chosen):,} more rows.</p>")
+        parts += more(len(result[name]), len(chosen))
     return "\n".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracekit.render.html.data import Shown
-from tracekit.render.html.elements import Json, number_cell, table, text
+from tracekit.render.html.elements import Json, more, number_cell, table, text
 from tracekit.render.places import place_text
 from tracekit.render.taskgraph import (
     by_critical,
@@ -37,8 +37,7 @@ def section(report: Json, shown: Shown) -> str:
     ]
     columns = (("Line", False), ("On the critical path", True), ("All work", True))
     parts.append(table("taskgraph-lines", "Lines of the critical path", columns, rows))
-    if len(lines) > shown.rows:
-        parts.append(f"<p>... and {len(lines) - shown.rows:,} more rows.</p>")
+    parts += more(len(lines), shown.rows)
     chosen = by_critical(result["groups"])[: shown.rows]
     measured = has_footprints(result)
     rows = [
@@ -52,8 +51,7 @@ def section(report: Json, shown: Shown) -> str:
     sizes = (("Bytes each", True), ("Most bytes", True)) if measured else ()
     heads = (*names, ("On the critical path", True), ("Longest", True), *sizes)
     parts.append(table("taskgraph-groups", "Nodes", heads, rows))
-    if len(result["groups"]) > len(chosen):
-        parts.append(f"<p>... and {len(result['groups']) - len(chosen):,} more rows.</p>")
+    parts += more(len(result["groups"]), len(chosen))
     tried = [
         f"<tr><td>{text(what_if_cells(row)[-1])}</td>{number_cell(row['work'])}{number_cell(row['span'])}"
         f"{number_cell(round(parallelism(row), 2))}</tr>"
