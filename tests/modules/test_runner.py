@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import subprocess
 import sys
@@ -20,9 +19,7 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive.dependence import NaiveDependence
-from tests.naive.random_program import RandomProgram
-from tests.naive.trace_file import write_trace
-from tests.naive.walker import Walk
+from tests.naive.random_trace import write_walks
 from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
@@ -152,18 +149,6 @@ class ByInstruction(Module):
         return {"loads": state[0].tolist()}
 
 
-def recorded(path: Path, seed: int, streams: int) -> RandomProgram:
-    rng = random.Random(seed)
-    made = RandomProgram(rng)
-    records = {}
-    for stream in range(streams):
-        walk = Walk(made, rng, [], budget=100)
-        walk.run()
-        records[stream] = walk.records()
-    write_trace(path, made.layout, records, totals={}, chunk=40)
-    return made
-
-
 def profile(path: Path, module: Callable[..., Module], options: Any, workers: int, jobs: int) -> dict[str, Any]:
     with tracekit.open(path) as trace:
         runner = CallbackRunner(module(trace.program, options), module.__name__, workers)
@@ -214,7 +199,7 @@ def test_callbacks_are_given_what_they_ask_for_by_any_number_of_workers(
     tmp_path_factory: Any, seed: int, streams: int, stores: bool
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "trace.zst"
-    recorded(path, seed, streams)
+    write_walks(path, seed, streams)
     options = Options(stores=stores)
     alone = profile(path, Everything, options, 1, 1)
     wanted = expected(path, options)
@@ -242,7 +227,7 @@ class Wrong(Module):
 
 
 def test_a_callback_that_does_not_compile_names_the_authors_line(tmp_path: Path) -> None:
-    recorded(tmp_path / "trace.zst", 1, 1)
+    write_walks(tmp_path / "trace.zst", 1, 1)
     wanted = r"'Wrong' does not compile: .*nothing.*test_runner.py.*line \d+: .*address.nothing"
     with pytest.raises(TracekitError, match=wanted):
         profile(tmp_path / "trace.zst", Wrong, NoOptions(), 1, 1)
@@ -358,7 +343,7 @@ NO_MEMORY = "does not compile: callbacks run without memory management: .* make 
     ],
 )
 def test_mistakes_are_told_with_the_authors_line(module: type[Module], message: str, tmp_path: Path) -> None:
-    recorded(tmp_path / "trace.zst", 1, 1)
+    write_walks(tmp_path / "trace.zst", 1, 1)
     with pytest.raises(TracekitError, match=message) as caught:
         profile(tmp_path / "trace.zst", module, NoOptions(), 1, 1)
     assert "\n" not in str(caught.value)
@@ -393,7 +378,7 @@ MODULE = Beyond
 
 
 def test_an_index_beyond_an_array_is_told_if_that_is_asked_for(tmp_path: Path) -> None:
-    recorded(tmp_path / "trace.zst", 1, 1)
+    write_walks(tmp_path / "trace.zst", 1, 1)
     (tmp_path / "beyond.py").write_text(BEYOND)
     # In a process of its own: what is asked for holds for a whole process, and without it this one might end.
     command = [sys.executable, "-m", "tracekit", "analyze", "-m", "./beyond.py", "trace.zst"]

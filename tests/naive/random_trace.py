@@ -79,6 +79,19 @@ def runs_of(made: RandomProgram) -> set[int]:
     return {made.layout.path_number(handle) for handle, path in enumerate(made.b.paths) if path["flags"]}
 
 
+def write_walks(path: Path, seed: int, streams: int, *, done: bool = True, chunk: int = 40) -> RandomProgram:
+    """A trace of random walks with nothing between their records; `done`: it has an end."""
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    recorded: dict[int, list[Record]] = {}
+    for stream in range(streams):
+        walk = Walk(made, rng, [], budget=100)
+        walk.run()
+        recorded[stream] = walk.records()
+    write_trace(path, made.layout, recorded, done=done, chunk=chunk)
+    return made
+
+
 def write_random(
     path: Path, rng: random.Random, streams: int, broken: bool, events: int = 8
 ) -> tuple[RandomProgram, dict[int, list[Record]]]:

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive import window as naive
-from tests.naive.random_program import RandomProgram
-from tests.naive.trace_file import write_trace
-from tests.naive.walker import Walk
+from tests.naive.random_trace import write_walks
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import Module
@@ -28,17 +26,6 @@ from tracekit.replay.totals import trace_totals
 from tracekit.replay.window import Position, Restriction, Window
 
 ACCESSES = (CODE["load"], CODE["store"])
-
-
-def recorded(path: Path, seed: int, streams: int, done: bool = True) -> None:
-    rng = random.Random(seed)
-    made = RandomProgram(rng)
-    records = {}
-    for stream in range(streams):
-        walk = Walk(made, rng, [], budget=100)
-        walk.run()
-        records[stream] = walk.records()
-    write_trace(path, made.layout, records, done=done, chunk=40)
 
 
 def chosen(trace: Any, rng: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -73,7 +60,7 @@ def chosen(trace: Any, rng: random.Random) -> tuple[dict[str, Any], dict[str, An
 @given(seed=st.integers(0, 2**32), streams=st.integers(1, 3))
 def test_the_filter_and_the_naive_one_agree(tmp_path_factory: Any, seed: int, streams: int) -> None:
     path = tmp_path_factory.mktemp("t") / "trace.zst"
-    recorded(path, seed, streams)
+    write_walks(path, seed, streams)
     with tracekit.open(path) as trace:
         window, naive_window = chosen(trace, random.Random(seed))
         wanted = list(naive.inside(naive.rows(trace.batches()), **naive_window))
@@ -96,7 +83,7 @@ def test_the_filter_and_the_naive_one_agree(tmp_path_factory: Any, seed: int, st
 @example(seed=138, percent=100)  # heap_realloc moves an object: accesses that the total does not count
 def test_a_percentage_divides_a_trace(tmp_path_factory: Any, seed: int, percent: int) -> None:
     path = tmp_path_factory.mktemp("t") / "trace.zst"
-    recorded(path, seed, 2)
+    write_walks(path, seed, 2)
     with tracekit.open(path) as trace:
         parts = [
             [row for row in naive.rows(trace.batches(window={name: f"{percent}%"})) if row[1] in ACCESSES]
@@ -134,7 +121,7 @@ def test_a_module_counts_what_is_inside_and_its_contexts_stay_right(
     tmp_path_factory: Any, seed: int, jobs: int
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "trace.zst"
-    recorded(path, seed, 2)
+    write_walks(path, seed, 2)
     with tracekit.open(path) as trace:
         window, naive_window = chosen(trace, random.Random(seed))
         events = naive.rows(trace.batches())
@@ -160,7 +147,7 @@ def test_a_module_counts_what_is_inside_and_its_contexts_stay_right(
 @given(seed=st.integers(0, 2**32), kept=st.integers(2, 5))
 def test_batches_stay_as_they_are_while_later_ones_are_left_out(tmp_path_factory: Any, seed: int, kept: int) -> None:
     path = tmp_path_factory.mktemp("t") / "trace.zst"
-    recorded(path, seed, 2)
+    write_walks(path, seed, 2)
     with tracekit.open(path) as trace:
         window, _ = chosen(trace, random.Random(seed))
         restricted = Restriction(window, trace.reader, trace.program)
@@ -267,15 +254,15 @@ def test_loops_by_the_end_of_their_path(place: tuple[str, int], rows: list[int])
 
 
 def test_a_stream_that_there_is_not_is_told_the_streams(tmp_path: Path) -> None:
-    recorded(tmp_path / "trace.zst", 1, 2)
+    write_walks(tmp_path / "trace.zst", 1, 2)
     wanted = r"no stream 7; its streams are: 0, 1\."
     with tracekit.open(tmp_path / "trace.zst") as trace, pytest.raises(TracekitError, match=wanted):
         list(trace.batches(window={"thread": 7}))
 
 
 def test_the_totals_of_a_trace_that_is_cut_off_are_counted(tmp_path: Path) -> None:
-    recorded(tmp_path / "whole.zst", 3, 1)
-    recorded(tmp_path / "cut.zst", 3, 1, done=False)
+    write_walks(tmp_path / "whole.zst", 3, 1)
+    write_walks(tmp_path / "cut.zst", 3, 1, done=False)
     found = []
     for name in ("whole.zst", "cut.zst"):
         with tracekit.open(tmp_path / name) as trace:
@@ -286,7 +273,7 @@ def test_the_totals_of_a_trace_that_is_cut_off_are_counted(tmp_path: Path) -> No
 def test_wide_values_follow_their_events(tmp_path: Path) -> None:
     compared = 0
     for seed in range(12):
-        recorded(tmp_path / f"{seed}.zst", seed, 1)
+        write_walks(tmp_path / f"{seed}.zst", seed, 1)
         with tracekit.open(tmp_path / f"{seed}.zst") as trace:
             if not trace.program.valued.any():
                 continue

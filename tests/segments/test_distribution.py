@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.naive.random_trace import write_random
-from tests.naive.reader import read
-from tests.segments.test_summaries import COMBINING, MUCH, InBatches, InContext
+from tests.segments.random_traces import write_affordable
+from tests.segments.test_summaries import COMBINING, InBatches, InContext
 from tracekit import api
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table, used_rows
@@ -25,11 +25,9 @@ from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, reading, turn_to, writing
 from tracekit.containers.serialization import deserialized, serialized
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.events import ACCESS_EVENTS
 from tracekit.formats.reader import TraceReader
 from tracekit.jit.kernel import kernel
 from tracekit.modules import registry
-from tracekit.modules.codegen import SIZED_EVENTS
 from tracekit.modules.options import make_options
 from tracekit.modules.runners import runner, segment_runners
 from tracekit.program.program import Program
@@ -186,10 +184,7 @@ def test_pieces_come_to_the_whole(
     module, options = chosen
     rng = random.Random(seed)
     path = tmp_path_factory.mktemp("t") / "trace.zst"
-    write_random(path, rng, streams, broken)
-    events = read(path.read_bytes()).process().events
-    assume(all(size < MUCH for _, name, _, _, size in events if name in SIZED_EVENTS))
-    accesses = sum(name in ACCESS_EVENTS for _, name, *_ in events)
+    accesses = write_affordable(path, rng, streams, broken)
     cuts = sorted(rng.randrange(accesses + 1) for _ in range(rng.randint(0, 6)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(distribution, "BATCH", rng.choice((1, 8, 64)))
