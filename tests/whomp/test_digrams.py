@@ -47,12 +47,15 @@ def follow(table: Any, steps: Any, found: Any) -> None:
 
 
 def of_few_buckets() -> list[tuple[int, int]]:
-    """Twenty digrams of the last bucket, and of the first two, in tables of any size up to 8 times the first."""
-    first, second = (each.astype(np.uint64) for each in np.divmod(np.arange(1 << 20, 1 << 22), 1 << 12))
+    """Digrams of the last bucket, and of the first two, in tables of any size up to 8 times the first.
+
+    So many that counts of those that went on to the next bucket come to their most.
+    """
+    first, second = (each.astype(np.uint64) for each in np.divmod(np.arange(1 << 20, 1 << 23), 1 << 12))
     key = (first << np.uint64(32)) | second
     mixed = ((key ^ (key >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     buckets = mixed % np.uint64(8 * FIRST_BUCKETS)
-    chosen = [np.flatnonzero(buckets == wanted)[:20] for wanted in (8 * FIRST_BUCKETS - 1, 0, 1)]
+    chosen = [np.flatnonzero(buckets == wanted)[:100] for wanted in (8 * FIRST_BUCKETS - 1, 0, 1)]
     return [(int(first[each]), int(second[each])) for each in np.concatenate(chosen)]
 
 
@@ -62,7 +65,7 @@ CROWD = of_few_buckets()
 def test_the_crowd_is_one() -> None:
     lines = np.zeros(len(CROWD), np.int64)
     fill_lines(np.array(CROWD, np.uint32), lines)
-    assert len(CROWD) == 60 and set(lines.tolist()) == {(FIRST_BUCKETS - 1) * LINE, 0, LINE}
+    assert len(CROWD) == 300 and set(lines.tolist()) == {(FIRST_BUCKETS - 1) * LINE, 0, LINE}
 
 
 @kernel
@@ -76,9 +79,13 @@ def fill_lines(digrams: Any, lines: Any) -> None:
 @given(
     st.lists(st.tuples(st.integers(FIND, REMOVE), st.sampled_from(CROWD), st.integers(1, 1 << 31)), max_size=200),
     st.lists(st.tuples(st.integers(0, 200), st.sampled_from([10, 3000, 7000, 20_000])), max_size=2),
+    st.booleans(),
 )
-def test_it_is_a_dictionary(chosen: list[tuple[int, tuple[int, int], int]], more: list[tuple[int, int]]) -> None:
-    steps = [(what, *digram, place) for what, digram, place in chosen]
+def test_it_is_a_dictionary(
+    chosen: list[tuple[int, tuple[int, int], int]], more: list[tuple[int, int]], all_first: bool
+) -> None:
+    steps = [(ENTER, *digram, 7) for digram in CROWD if all_first]
+    steps += [(what, *digram, place) for what, digram, place in chosen]
     for number, (at, count) in enumerate(more):
         steps[at:at] = [(ENTER, 1 + number, 2 + each, 1 + each) for each in range(count)]
     table = empty_grammar().digrams

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, limited
+from tracekit.containers.kernels.prefetch import prefetch
 from tracekit.jit.kernel import inlined, kernel
 
 # Elements of HashTable.control; the first are those of an arena.
@@ -43,6 +44,24 @@ def row_of(table: Any, key: Any) -> Any:
     if row == 0:
         row = np.uint64(make_row(table.rows.key, table.cells, table.control, word, cell))
     return row
+
+
+@inlined
+def expect_cell(table: Any, key: Any) -> Any:
+    """The row of `key` will soon be asked for: begin to bring the first cell where it may be into the caches."""
+    prefetch(table.cells, _first_cell(table.control[CELLS], np.uint64(key)))
+
+
+@inlined
+def expect_row(table: Any, key: Any) -> Any:
+    """As :func:`expect_cell`, when that cell has come: begin to bring the row."""
+    prefetch(table.rows, table.cells[_first_cell(table.control[CELLS], np.uint64(key))])
+
+
+@inlined
+def _first_cell(count: Any, key: Any) -> Any:
+    """The first cell (u8) where a key (u8) may be; `count`: control[CELLS]."""
+    return np.uint64(count) + (((key * GOLDEN) >> np.uint64(32)) & np.uint64(count - 1))
 
 
 @inlined

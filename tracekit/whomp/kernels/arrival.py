@@ -18,7 +18,7 @@ import numpy as np
 
 from tracekit.containers.kernels.arena import EXHAUSTED
 from tracekit.jit.kernel import inlined
-from tracekit.whomp.kernels.digrams import find, insert, key_of, place_at, remove
+from tracekit.whomp.kernels.digrams import expect, find, insert, key_of, place_at, remove
 from tracekit.whomp.kernels.following import begins, close_all, drop_last, may_open, open_node
 from tracekit.whomp.kernels.sequitur import (
     GUARD,
@@ -26,6 +26,7 @@ from tracekit.whomp.kernels.sequitur import (
     LENGTH,
     OPEN,
     OPENED,
+    THEN,
     TOP,
     TOTAL,
     check,
@@ -43,9 +44,10 @@ from tracekit.whomp.kernels.sequitur import (
 
 
 @inlined
-def add(grammar: Any, terminal: Any) -> None:
-    """The next symbol of the stream, by the number of its value."""
+def add(grammar: Any, terminal: Any, then: Any) -> None:
+    """The next symbol of the stream, by the number of its value, and that of the one behind it, or 0."""
     control = grammar.control
+    control[THEN] = then << np.uint64(1)
     if not has_room(grammar):
         grammar.nodes.control[EXHAUSTED] = 1
         return
@@ -78,6 +80,7 @@ def add(grammar: Any, terminal: Any) -> None:
             if before == first or before == symbol:
                 _enter_equals(grammar, before)
             symbol = place & ~GUARD
+            expect(digrams, symbol, np.uint32(control[THEN]))
         elif has_equals:
             break
         elif place & GUARD == 0 and stays and may_open(grammar, np.int64(place), symbol):
@@ -204,6 +207,10 @@ def _grow(grammar: Any, there: Any) -> None:
     nodes, digrams = grammar.nodes.rows, grammar.digrams
     node, before = np.int64(nodes[there].next), np.int64(nodes[there].previous)
     behind = np.int64(nodes[node].next)
+    guard = np.int64(grammar.rules.rows[rule_of(nodes[there].symbol)].guard)
+    first, end = np.int64(nodes[guard].next), np.int64(nodes[guard].previous)
+    expect(digrams, nodes[end].symbol, nodes[node].symbol)
+    expect(digrams, nodes[there].symbol, nodes[behind].symbol)
     forget(nodes, digrams, node)
     nodes[there].next = behind
     nodes[behind].previous = there
@@ -211,8 +218,6 @@ def _grow(grammar: Any, there: Any) -> None:
         enter(nodes, digrams, there)
     elif nodes[before].symbol & GUARD == 0:
         enter_anew(nodes, digrams, before, np.uint32(before))
-    guard = np.int64(grammar.rules.rows[rule_of(nodes[there].symbol)].guard)
-    first, end = np.int64(nodes[guard].next), np.int64(nodes[guard].previous)
     link(nodes, end, node, guard)
     if nodes[first].next == end:
         enter_anew(nodes, digrams, first, nodes[guard].symbol)

@@ -1,8 +1,10 @@
 """Where each digram of a grammar stands: a hash table of cache lines, of which a look-up reads one.
 
 A bucket is a cache line: the keys of five entries (the two symbols), their places, and how many entries did not fit
-and went on to the next bucket, and the next. An entry that goes leaves a free slot, and nothing moves. The buckets
-double in place: an entry stays where it is, or goes as far up as there were buckets.
+and went on to the next bucket, and the next: eight counts of four bits each, of as many kinds of keys, so that most
+keys that are nowhere are not looked for further on. A count that comes to 15 stays. An entry that goes leaves a free
+slot, and nothing moves. The buckets double in place: an entry stays where it is, or goes as far up as there were
+buckets.
 
 What a place says is the grammar's own: a number that is not 0 of 32 bits.
 """
@@ -15,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.hash_table import GOLDEN
+from tracekit.containers.kernels.prefetch import prefetch
 from tracekit.jit.kernel import inlined, kernel
 
 LINE = 8  # words of 64 bits
 SLOTS = 5
 FIRST_BUCKETS = 1 << 11
 NOWHERE = np.int64(-1)
+MOST = np.uint32(15)
+"""That a count comes to."""
 
 # Elements of Digrams.control.
 BUCKETS = 0
@@ -76,9 +81,15 @@ def find(table: Any, key: Any) -> Any:
     """The slot of a key, or NOWHERE."""
     line = line_of(key, table.control[BUCKETS])
     slot = _slot_in(table.keys, line, key)
-    if slot < 0 and table.places[_passed(line)] != 0:
+    if slot < 0 and _has_passed(table.places, line, key):
         slot = np.int64(_find_behind(table.keys, table.places, table.control[BUCKETS], line, key))
     return slot
+
+
+@inlined
+def expect(table: Any, first: Any, second: Any) -> None:
+    """The digram of two symbols will be looked for."""
+    prefetch(table.keys, line_of(key_of(first, second), table.control[BUCKETS]))
 
 
 @inlined
@@ -99,7 +110,7 @@ def insert(table: Any, key: Any, place: Any) -> None:
     line = line_of(key, table.control[BUCKETS])
     slot = _slot_in(table.keys, line, np.uint64(0))
     if slot < 0:
-        slot = np.int64(_free_behind(table.keys, table.places, table.control[BUCKETS], line))
+        slot = np.int64(_free_behind(table.keys, table.places, table.control[BUCKETS], line, key))
     table.keys[slot] = key
     table.places[_place_of(slot)] = place
     table.control[ENTRIES] += 1
@@ -111,7 +122,7 @@ def remove(table: Any, key: Any, slot: Any) -> None:
     line = line_of(key, table.control[BUCKETS])
     table.keys[slot] = 0
     if line != slot & ~np.int64(LINE - 1):
-        _unpass(table.places, table.control[BUCKETS], line, slot & ~np.int64(LINE - 1))
+        _unpass(table.places, table.control[BUCKETS], line, slot & ~np.int64(LINE - 1), key)
     table.control[ENTRIES] -= 1
 
 
@@ -132,14 +143,34 @@ def _place_of(slot: Any) -> Any:
 
 @inlined
 def _passed(line: Any) -> Any:
-    """The number in `places` of how many entries went on from a bucket."""
+    """The number in `places` of what went on from a bucket."""
     return 2 * line + 2 * LINE - 1
+
+
+@inlined
+def _kind(key: Any) -> Any:
+    """Where the count of a key's kind begins: 0, 4, ... 28."""
+    return np.uint32((key * GOLDEN) >> np.uint64(61)) << np.uint32(2)
+
+
+@inlined
+def _has_passed(places: Any, line: Any, key: Any) -> Any:
+    """Whether a key of this kind went on from a bucket."""
+    return (places[_passed(line)] >> _kind(key)) & MOST != 0
+
+
+@inlined
+def _count_passed(places: Any, line: Any, key: Any, by: Any) -> None:
+    """One more, or less, went on from a bucket."""
+    counts, kind = places[_passed(line)], _kind(key)
+    if (counts >> kind) & MOST != MOST:
+        places[_passed(line)] = counts + (np.uint32(by) << kind)
 
 
 @kernel
 def _find_behind(keys: Any, places: Any, buckets: Any, line: Any, key: Any) -> int:
     """The slot of a key that is not in its own bucket."""
-    while places[_passed(line)] != 0:
+    while _has_passed(places, line, key):
         line = (line + LINE) & (buckets * LINE - 1)
         slot = _slot_in(keys, line, key)
         if slot >= 0:
@@ -148,21 +179,21 @@ def _find_behind(keys: Any, places: Any, buckets: Any, line: Any, key: Any) -> i
 
 
 @kernel
-def _free_behind(keys: Any, places: Any, buckets: Any, line: Any) -> int:
-    """A free slot behind a full bucket."""
+def _free_behind(keys: Any, places: Any, buckets: Any, line: Any, key: Any) -> int:
+    """A free slot for a key behind its bucket, which is full."""
     slot = NOWHERE
     while slot < 0:
-        places[_passed(line)] += 1
+        _count_passed(places, line, key, 1)
         line = (line + LINE) & (buckets * LINE - 1)
         slot = _slot_in(keys, line, np.uint64(0))
     return int(slot)
 
 
 @kernel
-def _unpass(places: Any, buckets: Any, line: Any, to: Any) -> None:
+def _unpass(places: Any, buckets: Any, line: Any, to: Any, key: Any) -> None:
     """An entry that went on from one bucket to another has gone."""
     while line != to:
-        places[_passed(line)] -= 1
+        _count_passed(places, line, key, -1)
         line = (line + LINE) & (buckets * LINE - 1)
 
 
@@ -187,5 +218,5 @@ def _double(keys: Any, places: Any, control: Any) -> None:
                 places[_place_of(slot + words)] = places[_place_of(slot)]
                 keys[slot] = 0
             while passed != to:
-                places[_passed(passed)] += 1
+                _count_passed(places, passed, key, 1)
                 passed = (passed + LINE) & (2 * words - 1)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.whomp.kernels.digrams import expect
 from tracekit.whomp.kernels.sequitur import (
     GUARD,
     OPEN,
@@ -98,14 +99,16 @@ def _close(grammar: Any, rule: Any, node: Any, place: Any) -> None:
     nodes, digrams = grammar.nodes.rows, grammar.digrams
     guard, rest = np.int64(grammar.rules.rows[rule].guard), np.int64(nodes[place].next)
     first = np.int64(nodes[guard].next)
-    forget(nodes, digrams, place)
     made = new_rule(grammar)
+    symbol = np.uint32(2 * made + 1)
+    expect(digrams, symbol, nodes[rest].symbol)
+    expect(digrams, nodes[nodes[node].previous].symbol, symbol)
+    forget(nodes, digrams, place)
     ring = np.int64(grammar.rules.rows[made].guard)
     nodes[ring].next = first
     nodes[first].previous = ring
     nodes[ring].previous = place
     nodes[place].next = ring
-    symbol = np.uint32(2 * made + 1)
     one = new_node(grammar, symbol)
     link(nodes, guard, one, rest)
     grammar.rules.rows[made].uses = 2

@@ -1,8 +1,9 @@
-"""Symbols are appended some thousand at a time, so that one grammar after the other has the processor's caches.
+"""Symbols are appended many thousand at a time, so that one grammar after the other has the processor's caches.
 
-What a symbol needs lies all over memory: the cell and the row of its value, the cell of its digram, the node where that
-digram was before. Those of different symbols do not depend on one another, so each of these places is read for all
-symbols that wait, one loop for each kind, before any is appended: the processor waits for many at once.
+What a symbol needs lies all over memory: the cell and the row of its value, the bucket of its digram. Those of
+different symbols do not depend on one another, so each of these is asked for (prefetched) for the next symbols, one
+loop for each kind, before any is appended: the processor waits for many at once. What a rule needs that is about to be
+made or to grow is asked for by sequitur.py and arrival.py, together.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.containers.kernels.hash_table import row_of
+from tracekit.containers.kernels.hash_table import expect_cell, expect_row, row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.whomp.kernels.arrival import add
-from tracekit.whomp.kernels.digrams import BUCKETS, key_of, line_of
+from tracekit.whomp.kernels.digrams import expect
 from tracekit.whomp.kernels.following import close_all
 from tracekit.whomp.kernels.sequitur import PENDING, Grammar, begin
 from tracekit.whomp.kernels.writing import write
 
 AT_ONCE = 1 << 11
-"""Symbols whose places are read before they are appended: what these need fits a second-level cache."""
+"""Symbols for which this is done: what they need fits a second-level cache."""
 
 
 @inlined
@@ -57,23 +58,22 @@ def flush(grammar: Grammar) -> None:
 
 
 @kernel
-def _prepare(grammar: Grammar, start: int, end: int) -> int:
-    """The rows of values that wait, in their place; and read what their digrams need.
-
-    What is returned keeps the compiler from leaving that out.
-    """
-    pending, digrams = grammar.pending, grammar.digrams
+def _prepare(grammar: Grammar, start: int, end: int) -> None:
+    """The rows of values that wait, in their place; and have what their digrams need read."""
+    pending, values = grammar.pending, grammar.values
     for place in range(start, end):
-        pending[place] = row_of(grammar.values, pending[place])
-    seen = np.uint64(0)
+        expect_cell(values, pending[place])
+    for place in range(start, end):
+        expect_row(values, pending[place])
+    for place in range(start, end):
+        pending[place] = row_of(values, pending[place])
     for place in range(start + 1, end):
-        key = key_of(pending[place - 1] << np.uint64(1), pending[place] << np.uint64(1))
-        seen ^= digrams.keys[line_of(key, digrams.control[BUCKETS])]
-    return int(seen)
+        expect(grammar.digrams, pending[place - 1] << np.uint64(1), pending[place] << np.uint64(1))
 
 
 @kernel
 def _add(grammar: Grammar, start: int, end: int) -> None:
     """Append values by the numbers of their rows."""
+    pending = grammar.pending
     for place in range(start, end):
-        add(grammar, grammar.pending[place])
+        add(grammar, pending[place], pending[place + 1] if place + 1 < end else np.uint64(0))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.arena import EXHAUSTED, USED, Arena, take
 from tracekit.containers.kernels.hash_table import HashTable
 from tracekit.jit.kernel import inlined, kernel
-from tracekit.whomp.kernels.digrams import Digrams, clear, find, insert, key_of, place_at, remove, set_place
+from tracekit.whomp.kernels.digrams import Digrams, clear, expect, find, insert, key_of, place_at, remove, set_place
 from tracekit.whomp.kernels.digrams import has_room as has_slots
 
 NODE = np.dtype([("previous", "<u4"), ("next", "<u4"), ("symbol", "<u4")])
@@ -51,7 +51,8 @@ TOTAL = 4  # ... to all blocks
 PENDING = 5  # values that wait to be appended
 OPENED = 6  # open nodes
 LATE = 7  # 1 if the stream's last digram is not entered yet: arrival.py
-CONTROL = 8
+THEN = 8  # the symbol that arrives next, a terminal, or 0 if it is not known
+CONTROL = 9
 """How many there are."""
 
 
@@ -267,11 +268,14 @@ def _match(grammar: Any, node: Any, there: Any) -> None:
     before, behind = np.int64(nodes[there].previous), np.int64(nodes[nodes[there].next].next)
     if nodes[before].symbol & nodes[behind].symbol & GUARD:
         rule = rule_of(nodes[before].symbol)
+        _expect_rule(grammar, node, rule)
         _push(grammar, TIDY, 0, rule)
         _push(grammar, SUBSTITUTE, node, rule)
         return
     first, second = nodes[node].symbol, nodes[nodes[node].next].symbol
     rule = new_rule(grammar)
+    _expect_rule(grammar, there, rule)
+    _expect_rule(grammar, node, rule)
     guard = np.int64(grammar.rules.rows[rule].guard)
     one = new_node(grammar, first)
     link(nodes, guard, one, guard)
@@ -281,6 +285,21 @@ def _match(grammar: Any, node: Any, there: Any) -> None:
     _push(grammar, FINISH, 0, rule)
     _push(grammar, SUBSTITUTE, node, rule)
     _push(grammar, SUBSTITUTE, there, rule)
+
+
+@inlined
+def _expect_rule(grammar: Any, node: Any, rule: Any) -> None:
+    """A rule is about to be put in place of the digram at a node: what is taken out and looked for then."""
+    nodes, digrams, symbol = grammar.nodes.rows, grammar.digrams, np.uint32(2 * rule + 1)
+    second = np.int64(nodes[node].next)
+    before, behind = nodes[nodes[node].previous].symbol, nodes[nodes[second].next].symbol
+    expect(digrams, before, nodes[node].symbol)
+    expect(digrams, before, symbol)
+    if behind == START:
+        expect(digrams, symbol, np.uint32(grammar.control[THEN]))
+    else:
+        expect(digrams, nodes[second].symbol, behind)
+        expect(digrams, symbol, behind)
 
 
 @inlined
@@ -340,6 +359,7 @@ def _tidy(grammar: Any, rule: Any) -> None:
     left, right = np.int64(nodes[node].previous), np.int64(nodes[node].next)
     guard = np.int64(grammar.rules.rows[inner].guard)
     first, last = np.int64(nodes[guard].next), np.int64(nodes[guard].previous)
+    expect(grammar.digrams, nodes[last].symbol, nodes[right].symbol)
     forget(nodes, grammar.digrams, node)
     nodes[left].next = first
     nodes[first].previous = left
