@@ -10,7 +10,14 @@ import sys
 
 
 def main() -> int:
-    """Run the command line in ``sys.argv``; return the exit status."""
+    """Run the command line in ``sys.argv``; return the exit status, that of Ctrl-C also while modules are imported."""
+    try:
+        return _run()
+    except KeyboardInterrupt:
+        return 130  # cli.INTERRUPTED
+
+
+def _run() -> int:
     if len(sys.argv) > 1 and sys.argv[1] in ("cc", "c++"):
         from tracekit.recorder import driver
 

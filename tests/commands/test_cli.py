@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tracekit import __main__ as entry_point
 from tracekit import __version__, cli
 from tracekit.formats.errors import TracekitError
 
@@ -221,3 +222,11 @@ def test_a_limit_on_memory_hides_no_bug(
     monkeypatch.setattr(cli, "_is_limited", lambda: True)
     with pytest.raises(type(error)):
         cli.main(["check"])
+
+
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tracekit.environment.fill_standard_streams", interrupted)
+    assert entry_point.main() == cli.INTERRUPTED

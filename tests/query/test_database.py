@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -42,6 +44,18 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(run_module, "gather", noted)
     return asked
+
+
+def test_ctrl_c_ends_a_query_that_would_take_long(trace: str) -> None:
+    database = Database(Run(trace, 1))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where tests run in the background
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        database.query("SELECT count(*) FROM range(100000) a, range(100000) b WHERE (a.range * b.range) % 7 = 1")
+    signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - began < 5
+    assert database.query("SELECT 1").rows == [(1,)]
 
 
 def test_only_modules_that_a_query_names_are_run(trace: str, analysed: list[list[str]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tracekit import extras
@@ -13,6 +14,7 @@ from tracekit.modules import registry
 from tracekit.profiles.gc_paused import gc_paused
 from tracekit.query.arrays import as_arrays, batches, expression, quoted
 from tracekit.query.catalogue import ENTRIES, TABLES, VIEWS, tables_of
+from tracekit.query.interrupts import INTERRUPTED, interruptible
 from tracekit.query.names import named
 from tracekit.query.raw import raw_tables
 from tracekit.query.run import Run
@@ -67,9 +69,10 @@ class Database:
         self._running = self._connection
         self._filled: set[str] = set()
         self._schemas: set[str] = set()
-        for entry in ENTRIES.values():
-            self._define(entry)
-        self._connection.execute("SET lock_configuration = true")
+        with _told():
+            for entry in ENTRIES.values():
+                self._define(entry)
+            self._connection.execute("SET lock_configuration = true")
 
     def query(self, sql: str, most: int | None = None) -> Result:
         """The rows of one SELECT, `most` of them at most (None: all).
@@ -79,9 +82,10 @@ class Database:
         self.prepare(sql)
         with _told(), self._connection.cursor() as cursor:
             self._running = cursor
-            self._with_schemas(lambda: cursor.execute(sql))
+            self._with_schemas(lambda: interruptible(cursor, lambda: cursor.execute(sql)))
             names, types = zip(*((entry[0], str(entry[1])) for entry in cursor.description or ()))
-            rows = cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
+            fetch = cursor.fetchall if most is None else partial(cursor.fetchmany, most + 1)
+            rows = interruptible(cursor, fetch)
         return Result(list(names), list(types), rows[:most], most is None or len(rows) <= most)
 
     def prepare(self, sql: str) -> None:
@@ -177,7 +181,8 @@ class Database:
     def _insert(self, place: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
         self._connection.register(_ROWS, as_arrays(columns, rows))
         cells = ", ".join(expression(column) for column in columns)
-        self._connection.execute(f"INSERT INTO {place} SELECT {cells} FROM {quoted(_ROWS)}")
+        with _told():
+            self._connection.execute(f"INSERT INTO {place} SELECT {cells} FROM {quoted(_ROWS)}")
         self._connection.unregister(_ROWS)
 
 
@@ -190,6 +195,10 @@ def _told() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise QueryError(_sentence(error)) from None
+    except RuntimeError as error:
+        if str(error) != INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from None
 
 
 def _sentence(error: duckdb.Error) -> str:
