@@ -44,6 +44,9 @@ _PRELOAD = (
     "interceptors_memory.c",
     "interceptors_mappings.c",
     "interceptors_libc.c",
+    "interceptors_text.c",
+    "interceptors_formats.c",
+    "interceptors_values.c",
     "interceptors_files.c",
     "interceptors_calls.c",
 )
@@ -61,7 +64,17 @@ def _preloaded(sources: tuple[str, ...], *flags: str) -> RuntimeTarget:
     return RuntimeTarget(
         (*_PRELOAD, "preload_linker.c", *sources),
         (*_COMMON, "-shared", "-fvisibility=hidden", "-fno-builtin", "-ldl", "-pthread", *_UNWINDER, *flags),
-        headers=("compiler.h", "state.h", "pool.h", "format.h", "preload.h", "preload_record.h", "ompt.h", "probe.h"),
+        headers=(
+            "compiler.h",
+            "state.h",
+            "pool.h",
+            "format.h",
+            "preload.h",
+            "preload_record.h",
+            "preload_library.h",
+            "ompt.h",
+            "probe.h",
+        ),
     )
 
 

@@ -3,70 +3,35 @@
  *
  * memcpy, memmove and memset are not here: the compiler pass records those. Calls from code that is not instrumented
  * count too: they are made on behalf of the instrumented call that is open. */
-#define __NO_INLINE__ /* the C library's headers must not define what is interposed here */
-#include "preload_record.h"
+#include "preload_library.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* The bytes of a string that a function of at most `limit` bytes looks at: its NUL included. */
-static size_t span(const char *string, size_t limit)
-{
-    size_t length = TK_REAL(strnlen)(string, limit);
-    return length < limit ? length + 1 : limit;
-}
-
-/* name(parameters) { call; if recorded, `accesses`; return }, with the real function's result as `result`. */
-#define WRAP(type, name, parameters, arguments, accesses) \
-    TK_EXPORT type name parameters \
-    { \
-        type result = TK_REAL(name) arguments; \
-        if (TK_IS_RECORDED()) { \
-            int saved = errno; \
-            accesses; \
-            errno = saved; \
-        } \
-        return result; \
-    }
-
-/* For functions that change what they read: the loads are measured before the call. */
-#define WRAP_BEFORE(type, name, parameters, arguments, accesses) \
-    TK_EXPORT type name parameters \
-    { \
-        if (TK_IS_RECORDED()) { \
-            accesses; \
-        } \
-        return TK_REAL(name) arguments; \
-    }
 
 /* -- files ---------------------------------------------------------------------------------- */
 
-WRAP(size_t, fread, (void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
-     tk_library_store(buffer, result *size))
-WRAP(size_t, fwrite, (const void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
-     tk_library_load(buffer, result *size))
-WRAP(char *, fgets, (char *buffer, int size, FILE *file), (buffer, size, file),
-     if (result) tk_library_store(buffer, span(buffer, (size_t)size)))
-WRAP(ssize_t, getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
-     if (result >= 0) tk_library_store(*line, (size_t)result + 1))
+TK_WRAP(size_t, fread, (void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
+        tk_library_store(buffer, result *size))
+TK_WRAP(size_t, fwrite, (const void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
+        tk_library_load(buffer, result *size))
+TK_WRAP(char *, fgets, (char *buffer, int size, FILE *file), (buffer, size, file),
+        if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
+TK_WRAP(ssize_t, getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
+        if (result >= 0) tk_library_store(*line, (size_t)result + 1))
 /* What glibc's header makes of getline. */
 ssize_t __getdelim(char **line, size_t *size, int delimiter, FILE *file);
-WRAP(ssize_t, __getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
-     if (result >= 0) tk_library_store(*line, (size_t)result + 1))
-WRAP(ssize_t, getline, (char **line, size_t *size, FILE *file), (line, size, file),
-     if (result >= 0) tk_library_store(*line, (size_t)result + 1))
-WRAP_BEFORE(int, fputs, (const char *string, FILE *file), (string, file),
-            tk_library_load(string, span(string, SIZE_MAX)))
-WRAP_BEFORE(int, puts, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
+TK_WRAP(ssize_t, __getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
+        if (result >= 0) tk_library_store(*line, (size_t)result + 1))
+TK_WRAP(ssize_t, getline, (char **line, size_t *size, FILE *file), (line, size, file),
+        if (result >= 0) tk_library_store(*line, (size_t)result + 1))
+TK_WRAP_BEFORE(int, fputs, (const char *string, FILE *file), (string, file), tk_string_load(string))
+TK_WRAP_BEFORE(int, puts, (const char *string), (string), tk_string_load(string))
 
 /* -- strings -------------------------------------------------------------------------------- */
 
-WRAP(size_t, strlen, (const char *string), (string), tk_library_load(string, result + 1))
-WRAP(size_t, strnlen, (const char *string, size_t limit), (string, limit),
-     tk_library_load(string, result < limit ? result + 1 : limit))
+TK_WRAP(size_t, strlen, (const char *string), (string), tk_library_load(string, result + 1))
+TK_WRAP(size_t, strnlen, (const char *string, size_t limit), (string, limit),
+        tk_library_load(string, result < limit ? result + 1 : limit))
 
 static void copied(char *to, const char *from, size_t bytes)
 {
@@ -74,22 +39,22 @@ static void copied(char *to, const char *from, size_t bytes)
     tk_library_store(to, bytes);
 }
 
-WRAP(char *, strcpy, (char *to, const char *from), (to, from), copied(to, from, span(to, SIZE_MAX)))
-WRAP(char *, stpcpy, (char *to, const char *from), (to, from), copied(to, from, (size_t)(result - to) + 1))
-WRAP(char *, strncpy, (char *to, const char *from, size_t limit), (to, from, limit),
-     tk_library_load(from, span(from, limit));
-     tk_library_store(to, limit))
+TK_WRAP(char *, strcpy, (char *to, const char *from), (to, from), copied(to, from, tk_span(to, SIZE_MAX)))
+TK_WRAP(char *, stpcpy, (char *to, const char *from), (to, from), copied(to, from, (size_t)(result - to) + 1))
+TK_WRAP(char *, strncpy, (char *to, const char *from, size_t limit), (to, from, limit),
+        tk_library_load(from, tk_span(from, limit));
+        tk_library_store(to, limit))
 
 static void append(char *to, const char *from, size_t limit)
 {
-    size_t length = TK_REAL(strlen)(to), bytes = span(from, limit);
+    size_t length = TK_REAL(strlen)(to), bytes = tk_span(from, limit);
     tk_library_load(to, length + 1);
     tk_library_load(from, bytes);
     tk_library_store(to + length, bytes > 0 && from[bytes - 1] == 0 ? bytes : bytes + 1);
 }
 
-WRAP_BEFORE(char *, strcat, (char *to, const char *from), (to, from), append(to, from, SIZE_MAX))
-WRAP_BEFORE(char *, strncat, (char *to, const char *from, size_t limit), (to, from, limit), append(to, from, limit))
+TK_WRAP_BEFORE(char *, strcat, (char *to, const char *from), (to, from), append(to, from, SIZE_MAX))
+TK_WRAP_BEFORE(char *, strncat, (char *to, const char *from, size_t limit), (to, from, limit), append(to, from, limit))
 
 /* Comparisons read up to the first difference or the end. */
 static void compared(const char *a, const char *b, size_t limit, int strings)
@@ -102,25 +67,25 @@ static void compared(const char *a, const char *b, size_t limit, int strings)
     tk_library_load(b, bytes);
 }
 
-WRAP(int, strcmp, (const char *a, const char *b), (a, b), compared(a, b, SIZE_MAX, 1))
-WRAP(int, strncmp, (const char *a, const char *b, size_t limit), (a, b, limit), compared(a, b, limit, 1))
-WRAP(int, memcmp, (const void *a, const void *b, size_t size), (a, b, size), compared(a, b, size, 0))
-WRAP(int, bcmp, (const void *a, const void *b, size_t size), (a, b, size), compared(a, b, size, 0))
+TK_WRAP(int, strcmp, (const char *a, const char *b), (a, b), compared(a, b, SIZE_MAX, 1))
+TK_WRAP(int, strncmp, (const char *a, const char *b, size_t limit), (a, b, limit), compared(a, b, limit, 1))
+TK_WRAP(int, memcmp, (const void *a, const void *b, size_t size), (a, b, size), compared(a, b, size, 0))
+TK_WRAP(int, bcmp, (const void *a, const void *b, size_t size), (a, b, size), compared(a, b, size, 0))
 
-WRAP(char *, strchr, (const char *string, int byte), (string, byte),
-     tk_library_load(string, result ? (size_t)(result - string) + 1 : span(string, SIZE_MAX)))
-WRAP(char *, strrchr, (const char *string, int byte), (string, byte), tk_library_load(string, span(string, SIZE_MAX)))
-WRAP(void *, memchr, (const void *bytes, int byte, size_t size), (bytes, byte, size),
-     tk_library_load(bytes, result ? (size_t)((const char *)result - (const char *)bytes) + 1 : size))
+TK_WRAP(char *, strchr, (const char *string, int byte), (string, byte),
+        tk_library_load(string, result ? (size_t)(result - string) + 1 : tk_span(string, SIZE_MAX)))
+TK_WRAP(char *, strrchr, (const char *string, int byte), (string, byte), tk_string_load(string))
+TK_WRAP(void *, memchr, (const void *bytes, int byte, size_t size), (bytes, byte, size),
+        tk_library_load(bytes, result ? (size_t)((const char *)result - (const char *)bytes) + 1 : size))
 
 static void searched(const char *string, const char *part, const char *found)
 {
     size_t length = TK_REAL(strlen)(part);
     tk_library_load(part, length + 1);
-    tk_library_load(string, found ? (size_t)(found - string) + length : span(string, SIZE_MAX));
+    tk_library_load(string, found ? (size_t)(found - string) + length : tk_span(string, SIZE_MAX));
 }
 
-WRAP(char *, strstr, (const char *string, const char *part), (string, part), searched(string, part, result))
+TK_WRAP(char *, strstr, (const char *string, const char *part), (string, part), searched(string, part, result))
 
 static void duplicated(const char *from, size_t bytes, char *to)
 {
@@ -129,73 +94,25 @@ static void duplicated(const char *from, size_t bytes, char *to)
         tk_library_store(to, TK_REAL(strlen)(to) + 1);
 }
 
-WRAP(char *, strdup, (const char *string), (string), duplicated(string, span(string, SIZE_MAX), result))
-WRAP(char *, strndup, (const char *string, size_t limit), (string, limit),
-     duplicated(string, span(string, limit), result))
+TK_WRAP(char *, strdup, (const char *string), (string), duplicated(string, tk_span(string, SIZE_MAX), result))
+TK_WRAP(char *, strndup, (const char *string, size_t limit), (string, limit),
+        duplicated(string, tk_span(string, limit), result))
 
-/* -- numbers, formatting ---------------------------------------------------------------------- */
+/* -- numbers ---------------------------------------------------------------------- */
 
 #define WRAP_NUMBER(type, name) \
-    WRAP(type, name, (const char *string, char **end, int base), (string, end, base), \
-         tk_library_load(string, span(string, SIZE_MAX)); \
-         if (end) tk_library_store(end, sizeof *end))
+    TK_WRAP(type, name, (const char *string, char **end, int base), (string, end, base), tk_string_load(string); \
+            if (end) tk_library_store(end, sizeof *end))
 
 WRAP_NUMBER(long, strtol)
 WRAP_NUMBER(unsigned long, strtoul)
 WRAP_NUMBER(long long, strtoll)
 WRAP_NUMBER(unsigned long long, strtoull)
-WRAP(double, strtod, (const char *string, char **end), (string, end), tk_library_load(string, span(string, SIZE_MAX));
-     if (end) tk_library_store(end, sizeof *end))
-WRAP(int, atoi, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
-WRAP(long, atol, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
-WRAP(double, atof, (const char *string), (string), tk_library_load(string, span(string, SIZE_MAX)))
-
-/* The bytes that snprintf wrote: as many as fit, with the NUL. */
-static void formatted(const char *buffer, size_t size, int length)
-{
-    int saved = errno;
-    if (length >= 0 && size > 0)
-        tk_library_store(buffer, (size_t)length < size ? (size_t)length + 1 : size);
-    errno = saved;
-}
-
-TK_EXPORT int vsnprintf(char *buffer, size_t size, const char *format, va_list list)
-{
-    int length = TK_REAL(vsnprintf)(buffer, size, format, list);
-    if (TK_IS_RECORDED())
-        formatted(buffer, size, length);
-    return length;
-}
-
-TK_EXPORT int vsprintf(char *buffer, const char *format, va_list list)
-{
-    int length = TK_REAL(vsprintf)(buffer, format, list);
-    if (TK_IS_RECORDED())
-        formatted(buffer, SIZE_MAX, length);
-    return length;
-}
-
-TK_EXPORT int snprintf(char *buffer, size_t size, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int length = TK_REAL(vsnprintf)(buffer, size, format, list);
-    va_end(list);
-    if (TK_IS_RECORDED())
-        formatted(buffer, size, length);
-    return length;
-}
-
-TK_EXPORT int sprintf(char *buffer, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int length = TK_REAL(vsprintf)(buffer, format, list);
-    va_end(list);
-    if (TK_IS_RECORDED())
-        formatted(buffer, SIZE_MAX, length);
-    return length;
-}
+TK_WRAP(double, strtod, (const char *string, char **end), (string, end), tk_string_load(string);
+        if (end) tk_library_store(end, sizeof *end))
+TK_WRAP(int, atoi, (const char *string), (string), tk_string_load(string))
+TK_WRAP(long, atol, (const char *string), (string), tk_string_load(string))
+TK_WRAP(double, atof, (const char *string), (string), tk_string_load(string))
 
 /* -- what _FORTIFY_SOURCE makes of the above: the size of the destination is checked by the real one ------------- */
 
@@ -206,51 +123,22 @@ char *__strcat_chk(char *to, const char *from, size_t room);
 char *__strncat_chk(char *to, const char *from, size_t limit, size_t room);
 char *__fgets_chk(char *buffer, size_t room, int size, FILE *file);
 size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
-int __vsnprintf_chk(char *buffer, size_t size, int flag, size_t room, const char *format, va_list list);
-int __vsprintf_chk(char *buffer, int flag, size_t room, const char *format, va_list list);
 
-WRAP(char *, __strcpy_chk, (char *to, const char *from, size_t room), (to, from, room),
-     copied(to, from, span(to, SIZE_MAX)))
-WRAP(char *, __stpcpy_chk, (char *to, const char *from, size_t room), (to, from, room),
-     copied(to, from, (size_t)(result - to) + 1))
-WRAP(char *, __strncpy_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
-     tk_library_load(from, span(from, limit));
-     tk_library_store(to, limit))
-WRAP_BEFORE(char *, __strcat_chk, (char *to, const char *from, size_t room), (to, from, room),
-            append(to, from, SIZE_MAX))
-WRAP_BEFORE(char *, __strncat_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
-            append(to, from, limit))
-WRAP(char *, __fgets_chk, (char *buffer, size_t room, int size, FILE *file), (buffer, room, size, file),
-     if (result) tk_library_store(buffer, span(buffer, (size_t)size)))
-WRAP(size_t, __fread_chk, (void *buffer, size_t room, size_t size, size_t count, FILE *file),
-     (buffer, room, size, count, file), tk_library_store(buffer, result *size))
-WRAP(int, __vsnprintf_chk, (char *buffer, size_t size, int flag, size_t room, const char *format, va_list list),
-     (buffer, size, flag, room, format, list), formatted(buffer, size, result))
-WRAP(int, __vsprintf_chk, (char *buffer, int flag, size_t room, const char *format, va_list list),
-     (buffer, flag, room, format, list), formatted(buffer, SIZE_MAX, result))
-
-TK_EXPORT int __snprintf_chk(char *buffer, size_t size, int flag, size_t room, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int length = TK_REAL(__vsnprintf_chk)(buffer, size, flag, room, format, list);
-    va_end(list);
-    if (TK_IS_RECORDED())
-        formatted(buffer, size, length);
-    return length;
-}
-
-TK_EXPORT int __sprintf_chk(char *buffer, int flag, size_t room, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int length = TK_REAL(__vsprintf_chk)(buffer, flag, room, format, list);
-    va_end(list);
-    if (TK_IS_RECORDED())
-        formatted(buffer, SIZE_MAX, length);
-    return length;
-}
-
+TK_WRAP(char *, __strcpy_chk, (char *to, const char *from, size_t room), (to, from, room),
+        copied(to, from, tk_span(to, SIZE_MAX)))
+TK_WRAP(char *, __stpcpy_chk, (char *to, const char *from, size_t room), (to, from, room),
+        copied(to, from, (size_t)(result - to) + 1))
+TK_WRAP(char *, __strncpy_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
+        tk_library_load(from, tk_span(from, limit));
+        tk_library_store(to, limit))
+TK_WRAP_BEFORE(char *, __strcat_chk, (char *to, const char *from, size_t room), (to, from, room),
+               append(to, from, SIZE_MAX))
+TK_WRAP_BEFORE(char *, __strncat_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
+               append(to, from, limit))
+TK_WRAP(char *, __fgets_chk, (char *buffer, size_t room, int size, FILE *file), (buffer, room, size, file),
+        if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
+TK_WRAP(size_t, __fread_chk, (void *buffer, size_t room, size_t size, size_t count, FILE *file),
+        (buffer, room, size, count, file), tk_library_store(buffer, result *size))
 /* -- sorting ---------------------------------------------------------------------------------- */
 
 /* Before the comparisons run, the array is read; when they are done, it is written. */

@@ -5,6 +5,15 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <features.h>
+#ifdef __GLIBC_USE /* its headers must not give what is interposed the names of newer standards */
+#undef __GLIBC_USE_DEPRECATED_SCANF
+#undef __GLIBC_USE_C2X_STRTOL
+#undef __GLIBC_USE_C23_STRTOL
+#define __GLIBC_USE_DEPRECATED_SCANF 1
+#define __GLIBC_USE_C2X_STRTOL 0
+#define __GLIBC_USE_C23_STRTOL 0
+#endif
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -94,6 +94,38 @@ LIBRARY_CALLS: list[tuple[str, list[tuple[str, int]], list[tuple[str, int]]]] = 
     ("recvmsg(filled(), &message, 0)", [], [("other", 3), ("number", 3)]),
     ("fgets(other, 4, stdin)", [], [("other", 4)]),
     ("strtol(number, 0, 10)", [("number", 3)], []),
+    ('strcasecmp(text, "HELP")', [("text", 4)], []),
+    ("strncasecmp(text, number, 9)", [("text", 1), ("number", 1)], []),
+    ('strcoll(text, "help")', [("text", 6)], []),
+    ("strxfrm(other, text, 4)", [("text", 6)], [("other", 4)]),
+    ("rawmemchr(text, 'l')", [("text", 3)], []),
+    ("strchrnul(text, 'x')", [("text", 6)], []),
+    ("memrchr(text, 'x', 5)", [("text", 5)], []),
+    ("memrchr(text, 'h', 5)", [("text", 5)], []),
+    ("strspn(text, number)", [("text", 1), ("number", 3)], []),
+    ('strcspn(text, "ol")', [("text", 3)], []),
+    ('strpbrk(text, "ol")', [("text", 3)], []),
+    ('strcasestr(text, "EL")', [("text", 3)], []),
+    ("memmem(text, 5, number, 2)", [("number", 2), ("text", 5)], []),
+    ("memccpy(other, text, 'l', 9)", [("text", 3)], [("other", 3)]),
+    ("stpncpy(other, text, 3)", [("text", 3)], [("other", 3)]),
+    ('strtok(text, " ")', [("text", 6)], []),
+    ('strsep(&word, " l")', [("text", 3)], []),
+    ("wcslen(wide)", [("wide", 12)], []),
+    ("wcscpy(wide, wide)", [("wide", 12)], [("wide", 12)]),
+    ("wmemset(wide, 0, 2)", [], [("wide", 8)]),
+    ("wmemcmp(wide, wide, 2)", [("wide", 8), ("wide", 8)], []),
+    ('printf("%-8.*s|%5ld|%Lf|%s", 3, text, 1l, 1.0L, number)', [("text", 3), ("number", 3)], []),
+    ('printf("%ls %c %s%%%n", wide, 1, text, (int *)other)', [("wide", 12), ("text", 6)], [("other", 4)]),
+    ('sprintf(other, "%g%s", 1.5, number)', [("number", 3)], [("other", 6)]),
+    ('sscanf(number, "%hhd", other)', [("number", 3)], [("other", 1)]),
+    ('sscanf("7 8.5 word", "%*d%lf %5[a-z]", other, text)', [], [("other", 8), ("text", 5)]),
+    ('sscanf("7 x", "%d%d", (int *)text, (int *)other)', [], [("text", 4)]),
+    ('sscanf("abc", "%2c%n", text, (int *)other)', [], [("text", 2)]),
+    ("rand_r((unsigned *)other)", [("other", 4)], [("other", 4)]),
+    ("ctime_r(&epoch, date)", [], [("date", 26)]),
+    ('strftime(other, 16, "%Y", gmtime_r(&epoch, (struct tm *)date))', [("date", 56)], [("date", 56), ("other", 5)]),
+    ('inet_pton(AF_INET, "127.0.0.1", other)', [], [("other", 4)]),
 ]
 
 
@@ -103,12 +135,19 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(
         tmp_path_factory.mktemp("library"),
         r"""
+        #define _GNU_SOURCE
+        #include <arpa/inet.h>
         #include <stdio.h>
         #include <stdlib.h>
         #include <string.h>
         #include <sys/socket.h>
         #include <sys/uio.h>
+        #include <time.h>
         #include <unistd.h>
+        #include <wchar.h>
+        wchar_t wide[4] = L"hi";
+        char date[64] __attribute__((aligned(8))), *word;
+        time_t epoch;
         char text[16] = "hello", other[16], number[16] = "42";
         int n = 12345, ends[2];
         struct iovec parts[] = {{other, 3}, {number, 4}};
@@ -118,9 +157,10 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         int main(int argc, char **argv)
         {
             volatile long result;
-            dprintf(1, "%p %p %p\n", text, other, number);
+            dprintf(1, "%p %p %p %p %p\n", text, other, number, wide, date);
             socketpair(AF_UNIX, SOCK_DGRAM, 0, ends);
-            switch (argv[argc - 1][0] - 'A') { CASES }
+            word = text;
+            switch (atoi(argv[argc - 1])) { CASES }
             return (result = 0);
         }""".replace("CASES", cases),
         "-fno-builtin",
@@ -131,8 +171,9 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("number", range(len(LIBRARY_CALLS)), ids=[call for call, _, _ in LIBRARY_CALLS])
 def test_library_functions_touch_exactly_what_they_say(tmp_path: Path, library_program: Path, number: int) -> None:
     _, loads, stores = LIBRARY_CALLS[number]
-    run = record(tmp_path, library_program, chr(ord("A") + number), stdin="abcde")
-    places = dict(zip((int(word, 16) for word in run.stdout.split()[:3]), ("text", "other", "number")))
+    run = record(tmp_path, library_program, str(number), stdin="abcde")
+    names = ("text", "other", "number", "wide", "date")
+    places = dict(zip((int(word, 16) for word in run.stdout.split()[: len(names)]), names))
     seen: dict[str, list[tuple[str, int]]] = {"library_load": [], "library_store": []}
     for found in events(tmp_path / "trace.zst", *seen):
         if found.words[0] in places:

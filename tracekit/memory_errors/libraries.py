@@ -1,8 +1,8 @@
 """What is known of functions of libraries: which of them write memory that no event tells of.
 
 The recorder interposes the functions of the C library that read or write the program's memory by definition
-(recorder/runtime/interceptors_libc.c), and the pass knows the bulk copies. Any other function that is no part of the
-program may write wherever it likes, but for those here.
+(recorder/runtime/interceptors_libc.c and its neighbours), and the pass knows the bulk copies. Any other function that
+is no part of the program may write wherever it likes, but for those here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ FIRST_BYTE = ("strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "a
 READERS = (
     "write pwrite pwrite64 writev send sendto fwrite fwrite_unlocked fputs fputs_unlocked puts strlen strnlen strcpy "
     "stpcpy strncpy strcat strncat strcmp strncmp memcmp bcmp strchr strrchr memchr strstr strdup strndup __strcpy_chk "
-    "__stpcpy_chk __strncpy_chk __strcat_chk __strncat_chk"
+    "__stpcpy_chk __strncpy_chk __strcat_chk __strncat_chk strcasecmp strncasecmp strcoll strspn strcspn strpbrk "
+    "strcasestr strchrnul rawmemchr memrchr memmem wcslen wcsnlen wcscmp wcsncmp wmemcmp printf fprintf vprintf "
+    "vfprintf dprintf vdprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk"
 ).split()
 """Look at each byte that the recorder says they do, and decide something by it, or hand it to the system."""
 
@@ -39,21 +41,23 @@ RECORDED = (
     "strtod atoi atol atof snprintf vsnprintf sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero "
     "__memcpy_chk __memmove_chk __memset_chk __fgets_chk __fread_chk __read_chk __pread_chk __pread64_chk __recv_chk "
     "__vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree modf modff modfl frexp frexpf frexpl "
-    "remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r"
+    "remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r strtok strtok_r strsep strxfrm memccpy "
+    "stpncpy wcscpy wcsncpy wmemcpy wmemmove wmemset asprintf vasprintf __asprintf_chk __vasprintf_chk sscanf vsscanf "
+    "__isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf rand_r erand48 nrand48 jrand48 localtime gmtime "
+    "localtime_r gmtime_r asctime ctime asctime_r ctime_r strftime mktime timegm stat lstat fstat getcwd realpath "
+    "readlink gethostname uname inet_ntop inet_pton"
 ).split()
 """All that they write is recorded (or they write into what nobody else has)."""
 
 HARMLESS = (
-    "printf fprintf vprintf vfprintf dprintf vdprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk "
-    "__dprintf_chk putchar putchar_unlocked putc putc_unlocked fputc fputc_unlocked _IO_putc perror getchar "
-    "getchar_unlocked getc getc_unlocked fgetc fgetc_unlocked _IO_getc ungetc fopen fopen64 freopen freopen64 fdopen "
-    "popen pclose tmpfile tmpfile64 fclose fflush fflush_unlocked fseek fseeko fseeko64 ftell ftello ftello64 rewind "
-    "feof feof_unlocked ferror ferror_unlocked clearerr fileno setbuf open open64 openat close lseek lseek64 ftruncate "
-    "ftruncate64 fsync fdatasync unlink remove rename rmdir mkdir access chdir isatty dup dup2 fchmod fchown chmod "
-    "umask getpid getppid getuid geteuid getgid getegid sysconf getpagesize sleep usleep clock abort exit _exit _Exit "
-    "quick_exit atexit raise kill __assert_fail __stack_chk_fail __errno_location getenv setlocale localeconv "
-    "nl_langinfo strcoll strspn strcspn strpbrk strcasecmp strncasecmp strrchr rawmemchr memrchr memmem strcasestr "
-    "strchrnul strerror strsignal bsearch rand srand random srandom drand48 lrand48 srand48 pthread_mutex_init "
+    "putchar putchar_unlocked putc putc_unlocked fputc fputc_unlocked _IO_putc perror getchar getchar_unlocked getc "
+    "getc_unlocked fgetc fgetc_unlocked _IO_getc ungetc fopen fopen64 freopen freopen64 fdopen popen pclose tmpfile "
+    "tmpfile64 fclose fflush fflush_unlocked fseek fseeko fseeko64 ftell ftello ftello64 rewind feof feof_unlocked "
+    "ferror ferror_unlocked clearerr fileno setbuf open open64 openat close lseek lseek64 ftruncate ftruncate64 fsync "
+    "fdatasync unlink remove rename rmdir mkdir access chdir isatty dup dup2 fchmod fchown chmod umask getpid getppid "
+    "getuid geteuid getgid getegid sysconf getpagesize sleep usleep clock abort exit _exit _Exit quick_exit atexit "
+    "raise kill __assert_fail __stack_chk_fail __errno_location getenv setlocale localeconv nl_langinfo strrchr "
+    "strerror strsignal bsearch rand srand random srandom drand48 lrand48 srand48 pthread_mutex_init "
     "pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutex_destroy socket bind listen connect "
     "shutdown eventfd eventfd_write epoll_create epoll_create1 epoll_ctl dup3 pthread_self signal abs labs "
     "malloc_usable_size malloc_trim ffs __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc toupper tolower isalpha "
