@@ -93,6 +93,40 @@ def test_a_loop_that_carries_is_the_same_in_another_folder(same_build: bool) -> 
     assert (table["new"], table["gone"], table["changed"]) == ([], [], [])
 
 
+def loops_profile(*rows: tuple[str, int], **options: Any) -> Profile:
+    """Of a loop a row for each verdict and number of iterations, of builds that are not known."""
+    loop = {"file": "a.c", "line": 7, "column": 1, "function": "f"}
+    report = {
+        "module": "x",
+        "options": options,
+        "result": {"loops": [{"loop": loop, "verdict": verdict, "iterations": count} for verdict, count in rows]},
+    }
+    return Profile(report, {}, True)
+
+
+def test_rows_that_a_place_does_not_tell_apart_are_one_with_the_worst_verdict() -> None:
+    for rows in ((("doall", 3), ("sequential", 4)), (("sequential", 4), ("doall", 3))):
+        (table,) = compare(loops_profile(*rows), loops_profile(("sequential", 7)))["tables"].values()
+        assert (table["new"], table["gone"], table["changed"], table["same"]) == ([], [], [], 1)
+        ((row,),) = (
+            each["changed"] for each in compare(loops_profile(*rows), loops_profile(("doall", 8)))["tables"].values()
+        )
+        assert row["changes"] == {
+            "verdict": {"before": "sequential", "after": "doall"},
+            "iterations": {"before": 7, "after": 8, "factor": 8 / 7},
+        }
+
+
+def test_other_options_are_said() -> None:
+    one, same, other = loops_profile(granule=8), loops_profile(granule=8), loops_profile(granule=16)
+    assert not compare(one, same)["options_differ"]
+    difference = compare(one, other)
+    assert difference["options_differ"]
+    said = "The options differ: some differences may come of that."
+    assert said in diff_text(difference, ("one", "other"), 1.0, 0, Style(False))
+    assert said not in diff_text(compare(one, same), ("one", "same"), 1.0, 0, Style(False))
+
+
 def test_text(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", files["independent"], files["chained"]]) == 0
     out = capsys.readouterr().out
