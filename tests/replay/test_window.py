@@ -19,8 +19,6 @@ from tests.naive.random_trace import write_walks
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import Module
-from tracekit.program.lookup import functions_named, loops_at
-from tracekit.program.source_names import SourceNames
 from tracekit.replay.engine import Replay
 from tracekit.replay.totals import trace_totals
 from tracekit.replay.window import Position, Restriction, Window
@@ -201,56 +199,6 @@ def test_positions() -> None:
     assert Position.of("to", 7).accesses(total) == 7
     assert Position.of("to", "100%").accesses(total) > 1000  # behind what no total counts
     assert Position.of("to", "100").accesses(total) == 100
-
-
-class Names:
-    """The names of a program of C++."""
-
-    def __init__(self) -> None:
-        self.functions = np.zeros(4, [("name", "u4")])
-        self.functions["name"] = range(4)
-        self.loops = np.zeros(3, [("location", "u4"), ("end_line", "u4")])
-        self.loop_fates = np.zeros(0, [("location", "u4")])
-        self.source_names = SourceNames(["src/a.c", "lib/a.c"], ["/home/me", "/home/me"])
-
-    def function_name(self, row: int) -> str:
-        return ("main", "list::insert(int)", "list::insert(long)", "list::erase(int)")[row]
-
-    def text(self, offset: int) -> str:
-        return ("main", "_ZN4list6insertEi", "_ZN4list6insertEl", "_ZN4list5eraseEi")[offset]
-
-    def place(self, location: int) -> dict[str, Any]:
-        return self.loop(location) | {"column": 1}
-
-    def loop(self, row: int) -> dict[str, Any]:
-        return [{"file": "src/a.c", "line": 7}, {"file": "src/a.c", "line": 7}, {"file": "lib/a.c", "line": 9}][row]
-
-
-@pytest.mark.parametrize(
-    ("name", "rows"),
-    [("main", [0]), ("list::insert(int)", [1]), ("list::insert", [1, 2]), ("_ZN4list6insertEl", [2])],
-)
-def test_functions_by_any_of_their_names(name: str, rows: list[int]) -> None:
-    assert np.flatnonzero(functions_named(Names(), name)).tolist() == rows  # type: ignore[arg-type]
-
-
-def test_a_name_that_is_none_is_told_those_near_it() -> None:
-    with pytest.raises(TracekitError, match=r"no function 'insert'; there is list::insert, .*list::insert\(int\)"):
-        functions_named(Names(), "insert")  # type: ignore[arg-type]
-    with pytest.raises(TracekitError, match="no function 'mian'; there is main"):
-        functions_named(Names(), "mian")  # type: ignore[arg-type]
-    with pytest.raises(TracekitError, match=r"no loop at a.c:10; there is a.c:9, a.c:7\."):
-        loops_at(Names(), ("a.c", 10))  # type: ignore[arg-type]
-    with pytest.raises(TracekitError, match=r"no loop at b.c:7; there is (src|lib)/a.c:[79]"):
-        loops_at(Names(), ("b.c", 7))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("place", "rows"),
-    [(("a.c", 7), [0, 1]), (("lib/a.c", 9), [2]), (("src/a.c", 7), [0, 1]), (("/home/me/src/a.c", 7), [0, 1])],
-)
-def test_loops_by_the_end_of_their_path(place: tuple[str, int], rows: list[int]) -> None:
-    assert np.flatnonzero(loops_at(Names(), place)).tolist() == rows  # type: ignore[arg-type]
 
 
 def test_a_stream_that_there_is_not_is_told_the_streams(tmp_path: Path) -> None:
