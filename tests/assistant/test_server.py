@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -138,3 +140,21 @@ def test_misuse(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert capsys.readouterr().err == (
         "tracekit: tracekit mcp needs mcp, which is not installed: pip install 'tracekit[mcp]'\n"
     )
+
+
+def test_ctrl_c_ends_the_server_while_its_input_is_open(folder: Path) -> None:
+    hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tracekit", "mcp", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert server.stdin and server.stdout
+    try:
+        server.stdin.write(json.dumps(message).encode() + b"\n")
+        server.stdin.flush()
+        assert b"serverInfo" in server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=60) == -signal.SIGINT
+    finally:
+        server.kill()
+        server.communicate()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import click
 
 from tracekit import extras
@@ -21,4 +23,5 @@ def command(jobs: int | None, folders: tuple[str, ...]) -> None:
     from tracekit.assistant.server import make_server
     from tracekit.assistant.tools import Tools
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C waits for the thread that reads standard input
     make_server(Tools(folders or (".",), jobs)).run("stdio")
