@@ -73,6 +73,10 @@ void ActivationKeeper::begin() {
       countQuietly(BB);
       continue;
     }
+    if (Keep.IsDeferred) {
+      Counts[BB] = count(BB);
+      continue;
+    }
     IRBuilder<> AtHeader(BB, BB->begin());
     AtHeader.SetCurrentDebugLocation(DebugLoc());
     PHINode *Phi = AtHeader.CreatePHI(AtHeader.getInt1Ty(), pred_size(BB), "tk.again");
@@ -83,7 +87,50 @@ void ActivationKeeper::begin() {
 }
 
 void ActivationKeeper::keep(IRBuilder<> &B, Value *Word, unsigned At) {
+  if (Keep.IsDeferred)
+    B.CreateStore(Word, shadow(At));
+  else
+    put(B, Word, At);
+}
+
+void ActivationKeeper::put(IRBuilder<> &B, Value *Word, unsigned At) {
   ours(B.CreateAlignedStore(Word, slot(B, At), Align(8)));
+}
+
+Value *ActivationKeeper::kept(IRBuilder<> &B, unsigned At) {
+  if (Keep.IsDeferred)
+    return B.CreateLoad(B.getInt64Ty(), shadow(At));
+  return ours(B.CreateAlignedLoad(B.getInt64Ty(), slot(B, At), Align(8)));
+}
+
+AllocaInst *ActivationKeeper::shadow(unsigned At) {
+  AllocaInst *&Known = Shadows[At];
+  if (!Known) {
+    IRBuilder<> B(Activation);
+    B.SetCurrentDebugLocation(DebugLoc());
+    Known = B.CreateAlloca(B.getInt64Ty(), nullptr, "tk.shadow");
+  }
+  return Known;
+}
+
+void ActivationKeeper::show(IRBuilder<> &B, unsigned K) {
+  if (!Keep.IsDeferred)
+    return;
+  Value *Innermost = innermost(B);
+  put(B, ours(B.CreateLoad(B.getPtrTy(), Innermost)), ActivationBelow);
+  put(B, Keep.Layout, ActivationLayout);
+  put(B, Activation, ActivationSelf);
+  put(B, kept(B, ActivationPath), ActivationPath);
+  put(B, B.getInt64(0), ActivationFrame);
+  if (K != ~0u)
+    for (unsigned At : Keep.WordsAt[K])
+      put(B, kept(B, At), At);
+  ours(B.CreateStore(Activation, Innermost));
+}
+
+void ActivationKeeper::hide(IRBuilder<> &B) {
+  if (Keep.IsDeferred)
+    ours(B.CreateStore(ours(B.CreateLoad(B.getPtrTy(), slot(B, ActivationBelow))), innermost(B)));
 }
 
 void ActivationKeeper::path(IRBuilder<> &B, unsigned K, const BasicBlock *Next) {
@@ -95,20 +142,27 @@ void ActivationKeeper::path(IRBuilder<> &B, unsigned K, const BasicBlock *Next) 
 
 /// The loop's header gets two phis: the iteration, and the segment with which the one before ended.
 void ActivationKeeper::countQuietly(BasicBlock *Header) {
+  PHINode *Count = count(Header);
+  IRBuilder<> B(Header, Header->begin());
+  B.SetCurrentDebugLocation(DebugLoc());
+  PHINode *Last = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.last");
+  for (BasicBlock *Before : predecessors(Header)) {
+    Value *Segment = B.getInt64(S.OfBlock.lookup(Before).second);
+    Last->addIncoming(Keep.isInside(Header, Before) ? Segment : PoisonValue::get(B.getInt64Ty()), Before);
+  }
+  Quiet[Header] = {Count, Last};
+}
+
+PHINode *ActivationKeeper::count(BasicBlock *Header) {
   IRBuilder<> B(Header, Header->begin());
   B.SetCurrentDebugLocation(DebugLoc());
   PHINode *Count = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.count");
-  PHINode *Last = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.last");
   B.SetInsertPoint(Header, Header->getFirstInsertionPt());
   B.SetCurrentDebugLocation(DebugLoc());
   Value *Next = B.CreateAdd(Count, B.getInt64(1));
-  for (BasicBlock *Before : predecessors(Header)) {
-    bool Inside = Keep.isInside(Header, Before);
-    Count->addIncoming(Inside ? Next : B.getInt64(0), Before);
-    Last->addIncoming(
-        Inside ? cast<Value>(B.getInt64(S.OfBlock.lookup(Before).second)) : PoisonValue::get(B.getInt64Ty()), Before);
-  }
-  Quiet[Header] = {Count, Last};
+  for (BasicBlock *Before : predecessors(Header))
+    Count->addIncoming(Keep.isInside(Header, Before) ? Next : B.getInt64(0), Before);
+  return Count;
 }
 
 /// In a quiet loop the iteration before is kept here only, and where it ended.
@@ -116,10 +170,11 @@ void ActivationKeeper::looks(IRBuilder<> &B, const BasicBlock *Header) {
   auto [Count, Last] = Quiet.lookup(Header);
   if (!Count)
     return;
-  iteration(B, Header, B.CreateSub(Count, B.getInt64(1)));
+  if (std::optional<unsigned> At = loopAt(Header))
+    put(B, B.CreateSub(Count, B.getInt64(1)), *At);
   Value *Before = ours(B.CreateLoad(B.getInt64Ty(), slot(B, ActivationPath)));
   Value *Path = B.CreateAdd(Last, B.getInt64(Keep.FirstPath));
-  keep(B, B.CreateSelect(B.CreateIsNull(Count), Before, Path), ActivationPath);
+  put(B, B.CreateSelect(B.CreateIsNull(Count), Before, Path), ActivationPath);
 }
 
 /// An operation has recorded its words: what registers hold, what begins and ends.
@@ -145,33 +200,40 @@ void ActivationKeeper::end(IRBuilder<> &B, const Value *Address) {
     if (Alloc->Address != Address)
       continue;
     unsigned At = Keep.objectAt(Object) + 1;
-    Value *Size = ours(B.CreateAlignedLoad(B.getInt64Ty(), slot(B, At), Align(8)));
+    Value *Size = kept(B, At);
     keep(B, B.CreateSelect(Found, Size, B.getInt64(0)), At);
     Found = B.CreateOr(Found, B.CreateIsNotNull(Size));
   }
 }
 
 void ActivationKeeper::entered(IRBuilder<> &B) {
+  for (unsigned Object = 0; Object < Keep.Objects; ++Object)
+    keep(B, B.getInt64(0), Keep.objectAt(Object) + 1);
+  if (Keep.IsDeferred)
+    return;
   Value *Innermost = innermost(B);
   keep(B, ours(B.CreateLoad(B.getPtrTy(), Innermost)), ActivationBelow);
   keep(B, Keep.Layout, ActivationLayout);
   keep(B, Activation, ActivationSelf);
   if (!S.Frame)
     keep(B, B.getInt64(0), ActivationFrame);
-  for (unsigned Object = 0; Object < Keep.Objects; ++Object)
-    keep(B, B.getInt64(0), Keep.objectAt(Object) + 1);
   ours(B.CreateStore(Activation, Innermost));
 }
 
 void ActivationKeeper::left(IRBuilder<> &B) {
-  Value *Below = ours(B.CreateLoad(B.getPtrTy(), slot(B, ActivationBelow)));
-  ours(B.CreateStore(Below, innermost(B)));
+  if (!Keep.IsDeferred) {
+    Value *Below = ours(B.CreateLoad(B.getPtrTy(), slot(B, ActivationBelow)));
+    ours(B.CreateStore(Below, innermost(B)));
+  }
   watch(&*B.GetInsertPoint(), false);
 }
 
 /// In memory, not in a register, if the function has no twin: control may come back by longjmp.
 void ActivationKeeper::iterated(IRBuilder<> &B, const BasicBlock *Header) {
-  if (Value *Count = Other ? Other->iteration(Header) : nullptr)
+  Value *Count = Other ? Other->iteration(Header) : nullptr;
+  if (!Count)
+    Count = Counts.lookup(Header);
+  if (Count)
     return iteration(B, Header, Count);
   PHINode *Phi = Again.lookup(Header);
   if (!Phi)

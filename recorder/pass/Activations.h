@@ -27,6 +27,12 @@ public:
   void watch(llvm::Instruction *Position, bool Enters);
   /// Behind the check of the entry.
   void entered(llvm::IRBuilder<> &B);
+  /// Around what may look at the activation, if it is deferred (Deferral.h): it holds what it does where segment `K`
+  /// begins, or, `K` being ~0u, nothing.
+  void show(llvm::IRBuilder<> &B, unsigned K);
+  void hide(llvm::IRBuilder<> &B);
+  /// Where its words are kept meanwhile, by their places in the activation.
+  const llvm::MapVector<unsigned, llvm::AllocaInst *> &shadows() const { return Shadows; }
   /// Control came back by unwinding: what it passed over is gone.
   void landed(llvm::IRBuilder<> &B);
   /// The check of a loop's header calls the runtime, which may look at the activation.
@@ -42,6 +48,10 @@ public:
 
 private:
   void keep(llvm::IRBuilder<> &B, llvm::Value *Word, unsigned At);
+  void put(llvm::IRBuilder<> &B, llvm::Value *Word, unsigned At);
+  llvm::Value *kept(llvm::IRBuilder<> &B, unsigned At);
+  llvm::AllocaInst *shadow(unsigned At);
+  llvm::PHINode *count(llvm::BasicBlock *Header);
   /// Where the loop's iteration is kept, if it is.
   std::optional<unsigned> loopAt(const llvm::BasicBlock *Header) const;
   void end(llvm::IRBuilder<> &B, const llvm::Value *Address);
@@ -62,7 +72,9 @@ private:
   Twin *Other; // null: there is no clean body
   llvm::MDNode *NoSanitize;
   llvm::AllocaInst *Activation = nullptr;
-  llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Again; // by header: is it not the first iteration?
+  llvm::MapVector<unsigned, llvm::AllocaInst *> Shadows;
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Again;  // by header: is it not the first iteration?
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::PHINode *> Counts; // by header: the iteration, from 0
   /// By header of a quiet loop: the iteration, from 0, and the segment with which the one before ended.
   llvm::DenseMap<const llvm::BasicBlock *, std::pair<llvm::PHINode *, llvm::PHINode *>> Quiet;
 };

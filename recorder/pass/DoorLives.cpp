@@ -269,8 +269,8 @@ void Twin::shareMemory(const MapVector<Instruction *, AllocaInst *> &Slots) {
   }
 }
 
-/// The hall hands each door's lives on.
-void Twin::takeLives() {
+/// The hall hands each door's lives on. `Promoted` gets the stack slots that are to be registers again.
+void Twin::takeLives(SmallVectorImpl<AllocaInst *> &Promoted) {
   MapVector<Instruction *, AllocaInst *> Slots;
   Door First = neededByAll();
   SmallVector<Door, 16> Then;
@@ -297,17 +297,15 @@ void Twin::takeLives() {
     takeLives(Then[D.Number], B.CreateBr(D.Filling), Slots);
   }
   if (Shared)
-    shareMemory(Slots);
-  else
-    promote(Slots);
+    return shareMemory(Slots);
+  for (auto &[Life, Slot] : Slots)
+    if (Slot)
+      Promoted.push_back(Slot);
 }
 
 /// Stack slots become registers again.
-void Twin::promote(const MapVector<Instruction *, AllocaInst *> &Slots) {
-  SmallVector<AllocaInst *, 32> Promoted;
-  for (auto &[Life, Slot] : Slots)
-    if (Slot && isAllocaPromotable(Slot))
-      Promoted.push_back(Slot);
+void Twin::promote(SmallVectorImpl<AllocaInst *> &Promoted) {
+  erase_if(Promoted, [](AllocaInst *Slot) { return !isAllocaPromotable(Slot); });
   DominatorTree DT(*Body);
   AssumptionCache AC(*Body);
   PromoteMemToReg(Promoted, DT, &AC);

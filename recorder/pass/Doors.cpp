@@ -167,7 +167,7 @@ DenseMap<Value *, SmallVector<Twin::Door *, 4>> Twin::wanted() {
 }
 
 /// What else the activation holds at the door, and where it goes on in the twin.
-void Twin::fill(Door &D, Runtime &R, Value *Activation) {
+void Twin::fill(Door &D, Runtime &R, Value *Activation, const MapVector<unsigned, AllocaInst *> &Shadows) {
   LLVMContext &C = Body->getContext();
   D.Filling = BasicBlock::Create(C, "tk.fill", Body, D.Target);
   IRBuilder<> B(D.Filling);
@@ -196,6 +196,14 @@ void Twin::fill(Door &D, Runtime &R, Value *Activation) {
   if (D.Landing)
     B.CreateCall(R.Landing, {Lives})->setDebugLoc(noLine(*Body));
   B.CreateCall(R.resumed(*Body->getParent()), {Activation, Lives})->setDebugLoc(noLine(*Body));
+  if (Keep.IsDeferred) {
+    auto Kept = [&](Type *T, unsigned At) {
+      return B.CreateLoad(T, B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Here, At));
+    };
+    for (auto [At, Shadow] : Shadows)
+      B.CreateStore(Kept(B.getInt64Ty(), At), Shadow);
+    B.CreateStore(Kept(B.getPtrTy(), ActivationBelow), Innermost);
+  }
   B.CreateBr(D.Target);
 }
 
@@ -353,7 +361,8 @@ void Twin::markSites(GlobalVariable *Ids) {
   }
 }
 
-void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value *Activation) {
+void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value *Activation,
+                   const MapVector<unsigned, AllocaInst *> &Shadows) {
   makeHall();
   Doors.remove_if([](auto &Item) { return !Item.second.Target; });
   unsigned Number = 0;
@@ -362,14 +371,18 @@ void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value
   if (!Doors.empty())
     fillCommon(Activation);
   for (auto &[K, D] : Doors)
-    fill(D, R, Activation);
+    fill(D, R, Activation, Shadows);
   findLives();
   findArguments();
   placeLives();
   for (auto &[K, D] : Doors)
     fillMixed(D, Activation);
   openWaysBack(R, Armed);
-  takeLives();
+  SmallVector<AllocaInst *, 32> Slots;
+  takeLives(Slots);
+  for (auto [At, Shadow] : Shadows)
+    Slots.push_back(Shadow);
+  promote(Slots);
   markSites(Ids);
   if (!Doors.empty())
     openDoors(Armed);

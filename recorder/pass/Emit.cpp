@@ -82,7 +82,7 @@ private:
   void leaveRun(unsigned Number);
   Value *writeRun(unsigned Number, Instruction *Position, Value *Known);
   BasicBlock *splitEdges(Instruction *Terminator, BasicBlock *Next);
-  void checkForRoom(Instruction *Begin, Value *Known, const BasicBlock *Header = nullptr);
+  void checkForRoom(Instruction *Begin, Value *Known, unsigned K);
 
   /// The position is kept in memory only: in unoptimised code, and where control comes from outside.
   bool isReloaded(unsigned K) const { return Unoptimised || Paths.isEntered(K) || (Keep && Keep->isDoor(K)); }
@@ -162,9 +162,9 @@ void Emitter::completeMerge(unsigned K) {
   }
 }
 
-/// if (pos >= state.limit) { __tk_flip(); pos = state.pos; }, with the position that is `Known`, or state.pos;
-/// `Header`: of the loop that begins here, or null
-void Emitter::checkForRoom(Instruction *Begin, Value *Known, const BasicBlock *Header) {
+/// if (pos >= state.limit) { __tk_flip(); pos = state.pos; }, with the position that is `Known`, or state.pos, before
+/// segment `K`
+void Emitter::checkForRoom(Instruction *Begin, Value *Known, unsigned K) {
   BasicBlock *Head = Begin->getParent();
   BasicBlock *Tail = Head->splitBasicBlock(Begin->getIterator());
   BasicBlock *Full = BasicBlock::Create(C, "tk.full", S.F);
@@ -179,9 +179,15 @@ void Emitter::checkForRoom(Instruction *Begin, Value *Known, const BasicBlock *H
   B.CreateCondBr(B.CreateICmpUGE(First, Limit), Full, Tail, Unlikely);
 
   B.SetInsertPoint(Full);
-  if (Keep && Header)
-    Keep->looks(B, Header);
+  const Segment &Seg = S.Segments[K];
+  bool IsUnderWay = Keep && !(Seg.Flags & TK_BLOCK_ENTRY);
+  if (IsUnderWay)
+    Keep->show(B, K);
+  if (Keep && (Seg.Flags & TK_BLOCK_LOOP_HEADER) && !Paths.isInRun(K))
+    Keep->looks(B, Seg.Parent);
   call(B, R.Flip, {});
+  if (IsUnderWay)
+    Keep->hide(B);
   if (Unoptimised) {
     B.CreateBr(Tail);
     B.SetInsertPoint(Tail, Tail->begin());
@@ -225,6 +231,10 @@ void Emitter::publish(IRBuilder<> &B, Value *Next, unsigned K, const BasicBlock 
 /// Begins a region with segment `K`.
 void Emitter::begin(unsigned K) {
   const Segment &Seg = S.Segments[K];
+  if (Keep && Seg.Continues) {
+    Builder B(Seg.Begin);
+    Keep->hide(B);
+  }
   if (Keep && Keep->isWayBack(K))
     Keep->wayBack(K, Seg.Begin);
   if (Keep && Keep->isDoor(K))
@@ -242,7 +252,7 @@ void Emitter::begin(unsigned K) {
     Builder B(Seg.Begin);
     Known = Merges[K].Next ? Merges[K].Next : next(B);
   }
-  checkForRoom(Seg.Begin, Known, Seg.Flags & TK_BLOCK_LOOP_HEADER ? Seg.Parent : nullptr);
+  checkForRoom(Seg.Begin, Known, K);
   if (Keep) {
     Builder B(Seg.Begin);
     if (Seg.Flags & TK_BLOCK_ENTRY)
@@ -269,6 +279,8 @@ void Emitter::segment(unsigned K) {
     Here.From = next(B);
     Here.Words = 0;
     publish(B, Here.From, K);
+    if (Keep && Seg.EndsWithCall)
+      Keep->show(B, Last || !S.Segments[K + 1].Continues ? ~0u : K + 1);
   } else if (Last) {
     leave(K);
   } else if (uint64_t Increment = Paths.steps(K).front().Increment) {
@@ -349,9 +361,9 @@ unsigned Emitter::groundTruthRunLeft(const BasicBlock *From, const BasicBlock *T
 
 /// Writes the record of a run before `Position`, at the position that is `Known`; returns where the next one goes.
 Value *Emitter::writeRun(unsigned Number, Instruction *Position, Value *Known) {
-  checkForRoom(Position, Known);
-  Builder B(Position);
   const RunLoop &Run = Paths.Runs[Number];
+  checkForRoom(Position, Known, Run.Segments.front());
+  Builder B(Position);
   Value *Iterations = Run.Trips;
   if (Paths.GroundTruth && Run.TestsAtHeader) // all visits of the header are to be compared
     Iterations = B.CreateAdd(Iterations, B.getInt64(1));
@@ -412,7 +424,7 @@ void emit(const SegmentedFunction &S, const Regions &Paths, Runtime &R, GlobalVa
   ActivationKeeper Keeper(S, Paths, R, *Keep, Other);
   Emitter(S, Paths, R, Ids, &Keeper).run();
   if (Other)
-    Other->connect(R, Ids, Keep->Armed, Keeper.activation());
+    Other->connect(R, Ids, Keep->Armed, Keeper.activation(), Keeper.shadows());
 }
 
 } // namespace tracekit

@@ -15,6 +15,7 @@
 #include "Atomics.h"
 #include "Attributes.h"
 #include "Compat.h"
+#include "Deferral.h"
 #include "Dependences.h"
 #include "Descriptors.h"
 #include "Emit.h"
@@ -202,6 +203,8 @@ public:
     Resumes Keep;
     if (O.Windows)
       Keep = describeResumes(S, Paths, Rows, LI, U);
+    if (HasTwin)
+      deferActivations(S, Paths, LI, Keep);
     GlobalVariable *Ids = Out.addFunction(F, Rows.Function, U.Functions[Rows.Function].paths);
     std::optional<Twin> Other;
     if (HasTwin) {

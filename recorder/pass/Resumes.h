@@ -24,6 +24,8 @@ struct Resumes {
   /// Headers of loops whose iterations are kept, because addresses depend on them. Of others they count from 0 where a
   /// window opens.
   llvm::SetVector<const llvm::BasicBlock *> Counted;
+  bool IsDeferred = false;                             // Deferral.h
+  std::vector<llvm::SmallVector<unsigned, 8>> WordsAt; // then, by segment: what holds where it begins
   llvm::GlobalVariable *Layout = nullptr;
   llvm::GlobalVariable *Armed = nullptr; // the byte that the clean body tests (Twins.h); null: there is none
 

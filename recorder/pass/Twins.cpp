@@ -3,6 +3,7 @@
 
 #include "Compat.h"
 #include "LoopDoors.h"
+#include "RegistersAhead.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -245,38 +246,11 @@ void Twin::findObjects() {
 
 /// Registers that nothing behind a door reads need not be alive there.
 void Twin::dropRegisters() {
-  DenseMap<const BasicBlock *, BitVector> Read; // from the beginning of a basic block on
-  auto Before = [&](const BasicBlock *BB, unsigned First) {
-    BitVector Wanted(Keep.Registers);
-    for (const BasicBlock *Next : successors(BB))
-      if (auto Known = Read.find(Next); Known != Read.end())
-        Wanted |= Known->second;
-    for (unsigned K = S.OfBlock.lookup(BB).second + 1; K-- > First;)
-      for (const Operation &Op : reverse(ArrayRef(S.Ops).slice(S.Segments[K].FirstOp, S.Segments[K].Ops))) {
-        if (Op.Defines != TK_NONE)
-          Wanted.reset(Op.Defines);
-        if (Op.BaseKind == TK_BASE_REGISTER)
-          Wanted.set(Op.BaseRow);
-        for (const Term &T : Op.Terms)
-          if (T.StrideRegister != TK_NONE)
-            Wanted.set(T.StrideRegister);
-      }
-    return Wanted;
-  };
-  for (bool Changed = Keep.Registers > 0 && !Doors.empty(); Changed;) {
-    Changed = false;
-    for (const BasicBlock *BB : post_order(&F)) {
-      auto Known = S.OfBlock.find(BB);
-      if (Known == S.OfBlock.end())
-        continue;
-      BitVector Wanted = Before(BB, Known->second.first);
-      auto [Old, New] = Read.try_emplace(BB, Wanted);
-      Changed |= New || Old->second != Wanted;
-      Old->second = Wanted;
-    }
-  }
+  if (Doors.empty())
+    return;
+  RegistersAhead Ahead(S);
   for (auto &[K, D] : Doors) {
-    BitVector Wanted = Before(S.Segments[K].Parent, K);
+    BitVector Wanted = Ahead.from(K);
     erase_if(D.Registers, [&](const Operation *Op) { return !Wanted.test(Op->Defines); });
   }
 }

@@ -26,7 +26,9 @@ public:
   /// Makes the two bodies; `S` is the twin's from here on.
   void split(Regions &Paths);
   /// Opens the doors, once the twin is instrumented. `Armed` is the byte that is tested.
-  void connect(Runtime &R, llvm::GlobalVariable *Ids, llvm::GlobalVariable *Armed, llvm::Value *Activation);
+  /// `Shadows` hold words of the activation, by their place in it, until it comes into memory.
+  void connect(Runtime &R, llvm::GlobalVariable *Ids, llvm::GlobalVariable *Armed, llvm::Value *Activation,
+               const llvm::MapVector<unsigned, llvm::AllocaInst *> &Shadows);
 
   bool isDoor(unsigned K) const { return Doors.count(K); }
   /// Control that comes through the door of segment `K` goes on here.
@@ -93,7 +95,7 @@ private:
   void fillRegisters(llvm::IRBuilder<> &B, llvm::Value *Here);
   void fillObjects(llvm::IRBuilder<> &B, llvm::Value *Here);
   llvm::GlobalVariable *aliveObjects();
-  void fill(Door &D, Runtime &R, llvm::Value *Activation);
+  void fill(Door &D, Runtime &R, llvm::Value *Activation, const llvm::MapVector<unsigned, llvm::AllocaInst *> &Shadows);
   llvm::DenseMap<llvm::Value *, llvm::SmallVector<Door *, 4>> wanted();
   void findParts(const Operation *Op, llvm::Value *Word);
   void findLives();
@@ -108,9 +110,9 @@ private:
   uint64_t place(llvm::Type *T, uint64_t &End);
   void takeLives(const Door &D, llvm::Instruction *Position,
                  const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
-  void takeLives();
+  void takeLives(llvm::SmallVectorImpl<llvm::AllocaInst *> &Slots);
   void shareMemory(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
-  void promote(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
+  void promote(llvm::SmallVectorImpl<llvm::AllocaInst *> &Slots);
   void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
   void openDoors(llvm::GlobalVariable *Armed);
   void openEntry(llvm::GlobalVariable *Armed);

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -485,3 +486,21 @@ def test_a_whole_run_in_a_window_is_the_whole_run(tmp_path: Path) -> None:
     whole, paused = recorded(app, tmp_path / "w.zst"), recorded(app, tmp_path / "p.zst", "--paused")
     compare(whole, paused)
     assert stretches(whole)[0][1] == len(whole.events)
+
+
+def test_what_calls_nothing_is_listed_at_checks_alone(tmp_path: Path) -> None:
+    source = tmp_path / "app.c"
+    source.write_text(
+        "__attribute__((noinline)) long find(const long *p, long n, long what)\n"
+        "{ long at = 0; while (at < n && p[at] != what) at += p[at] > what ? 2 : 1; return at; }\n"
+        "long table[9]; int main(void) { return find(table, 9, 3) != 10; }\n"
+    )
+    code = tmp_path / "app.ll"
+    command = [*TRACEKIT, "cc", "--windows", "-O2", "-S", "-emit-llvm", str(source), "-o", str(code)]
+    subprocess.run(command, check=True, env=ENVIRONMENT)
+    twin = re.search(r"^define .* @find\.tk\(.*?^}", code.read_text(), re.MULTILINE | re.DOTALL)
+    assert twin is not None
+    lists = re.findall(r"(%\w+) = call .*@__tk_activations\)", twin[0])
+    listing = [block for block in twin[0].split("\n\n") if any(f", ptr {name}," in block for name in lists)]
+    assert listing
+    assert all("@__tk_flip" in block for block in listing)
