@@ -269,7 +269,8 @@ def test_a_small_terminal_and_a_run_of_a_trace(tmp_path: Path) -> None:
     piloted(talk, View(gathered, Sources({"app.c": TEXT}, only=True)))
 
 
-def test_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "ctrl-c"])
+def test_the_command(tmp_path: Path, key: bytes) -> None:
     trace = record(tmp_path / "one.zst", CHAINED)
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "tracekit", "top", str(trace)]
@@ -281,7 +282,7 @@ def test_the_command(tmp_path: Path) -> None:
         ready, _, _ = select.select([master], [], [], max(ends - time.monotonic(), 0))
         assert ready, seen
         seen += os.read(master, 65536)
-    os.write(master, b"q")
+    os.write(master, key)
     while process.poll() is None:
         assert time.monotonic() < ends
         if select.select([master], [], [], 0.1)[0]:

@@ -45,6 +45,7 @@ class Top(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("slash", "search", "Search"),
         Binding("v", "verdict", "Verdict"),
         Binding("s", "sort", "Sort"),
