@@ -26,6 +26,8 @@ from typing import Any
 from benchmarks.segments import forget
 
 STEPS = ("start", "opening", "replay", "result", "output")
+REPLAYING = ("replay_segments", "replay_through")
+"""Functions of the analysis, one of which is called."""
 PARTS = ("ahead", "segments", "joining", "alone", "after")
 
 
@@ -62,13 +64,14 @@ def one(module: str, jobs: int, trace: str, notes_file: str, text: bool) -> None
 
     notes = Notes()
     notes.watch(api, "analyze_all")
-    notes.watch(api, "_run")
-    for name in ("run", "_share", "_analysed", "_join"):
+    for name in REPLAYING:
+        notes.watch(api, name)
+    for name in ("_share", "_analysed", "_join"):
         notes.watch(SegmentedAnalysis, name)
     status = cli.main(["analyze", "-m", module, *([] if text else ["--json"]), "-j", str(jobs), trace])
     sys.stdout.flush()
     times = notes.times
-    (opened, made), (begun, ended) = times["analyze_all"][0], (times.get("run") or times["_run"])[0]
+    (opened, made), (begun, ended) = times["analyze_all"][0], *(times[name][0] for name in REPLAYING if name in times)
     spans = sorted(end for _, end in times.get("_analysed", []))
     Path(notes_file).write_text(
         json.dumps(
@@ -78,7 +81,7 @@ def one(module: str, jobs: int, trace: str, notes_file: str, text: bool) -> None
                 "segments": notes.spent("_analysed"),
                 "joining": max(0.0, ended - spans[-1]) if spans else 0.0,
                 "alone": spans[-1] - spans[-2] if len(spans) > 1 else 0.0,
-                "after": time.process_time() - max(notes.processor.get(name, 0.0) for name in ("run", "_run")),
+                "after": time.process_time() - max(notes.processor.get(name, 0.0) for name in REPLAYING),
             }
         )
     )

@@ -35,3 +35,15 @@ def test_more_cores_are_simulated() -> None:
     parts = Measured(ready=[1, 2, 3, 3], analysed=[4, 4, 4, 4], joined=[1, 1, 1, 1], result=2)
     assert [simulated(parts, cores) for cores in (1, 2, 5, 64)] == [3 + 16 + 1 + 2, 11 + 1 + 2, 7 + 1 + 1 + 2, 11]
     assert simulated(parts, 2, tree=True) == 11 + 2 + 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_steps_of_an_analysis_are_timed(jobs: int) -> None:
+    """It names functions of tracekit by their texts, which no checker of types follows."""
+    trace = ROOT / "fixtures" / "traces" / "v2.zst"
+    command = [sys.executable, "-m", "benchmarks.phases", "--module", "accesses", "--repeat", "1", "--jobs", str(jobs)]
+    run = subprocess.run([*command, trace], cwd=ROOT, capture_output=True, text=True, check=True)
+    head, row = (line.split() for line in run.stdout.splitlines())
+    seconds = dict(zip(head[1:], map(float, row[1:]), strict=True))
+    steps = [seconds[step] for step in ("start", "opening", "replay", "result", "output")]
+    assert 0 < sum(steps) == pytest.approx(seconds["all"], abs=0.05)
